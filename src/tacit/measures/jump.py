@@ -1,13 +1,38 @@
-"""When the test accuracy of a run jumps, from the run so far."""
+"""When the test accuracy of a run jumps under weight decay: a law fitted on runs that grok.
+
+Time is measured in z, the sum of (learning rate x weight decay) over the steps: what the data do
+not hold shrinks as e^(-z), whatever the schedule. Theory puts the end of memorization at z = log
+of the start - (1/L) log of the margin (section 21), so log z of the jump is taken to be linear in
+the logarithm of the margin when the training accuracy reaches 0.99, and in what the run shows
+since: z itself, the test loss, and how fast it falls. Runs with another loss than cross-entropy,
+or without recorded losses, have a second law of test accuracy, norm and turn.
+
+The constants were fitted on 57 runs that grok (5 of them with squared loss; quadratic nets, ReLU
+nets, transformers of one block; SGD, momentum, AdamW; addition mod 19 to 97, digits from a large
+start), asked about ten times each. Leaving one run out, the step of the jump is missed by 22% in
+the mean at 1.2 times the memorization time (20% over all times from 1 to 5), by the second law by
+29%; leaving out one of the four families of nets and data, by 23% and 31%. `SPREADS` are the
+quantiles of the residuals.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 from tacit.records import Record
 
-STATES = ("too early", "expected", "in progress", "happened", "none")
+LOSS_LAW = (-0.21, -0.63, 0.40, 0.46, 0.205)
+PLAIN_LAW = (0.53, -1.17, 0.52, -0.16)
+# log z of the jump against the law: 10% and 90% quantiles where the run has come to a share of
+# the expected z of at most 0.45, of 0.8 and more; of the second law
+SPREADS = {"early": (-0.30, 0.50), "late": (-0.25, 0.30), "plain": (-0.42, 0.58)}
+EARLY, LATE = 0.45, 0.8
+OVERDUE = (1.08, 1.6)  # times z now: expected and at most, once the expected z is near or past
+LONGEST = 2.5  # times the expected z without a jump, and no more is said
+STILL = 0.02  # a test loss that is so near to its highest has not begun to fall
+HOPE = 0.35  # of the expected z: by then the test loss of 49 in 50 runs that grok has begun to fall
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -19,7 +44,7 @@ class JumpForecast(Record):
     state
         "too early" (training is not solved yet, or the record is too short), "expected",
         "in progress" (the test accuracy has begun to rise and is not half way), "happened" or
-        "none" (no jump is to be expected).
+        "none" (no jump is to be expected, or none at a known time).
     step
         The step of the jump: half way from the plateau at memorization to the ceiling. It is NaN
         where nothing is expected and nothing happened.
@@ -61,3 +86,90 @@ class JumpForecast(Record):
 def no_forecast(state: str, sentence: str, event: str = "test accuracy") -> JumpForecast:
     """A forecast without a step."""
     return JumpForecast(state, math.nan, math.nan, math.nan, event, sentence)
+
+
+class Losses(NamedTuple):
+    """Cross-entropies of a run after memorization, all above zero."""
+
+    memorized: float  # of training, when its accuracy reached 0.99
+    test: float  # now
+    highest: float  # of the test since then
+    slope: float  # d log test loss / d log step, now
+
+    @property
+    def rising(self) -> bool:
+        """Whether the test loss has not begun to fall."""
+        return self.test > (1 - STILL) * self.highest and self.slope > -STILL
+
+
+class Progress(NamedTuple):
+    """What a law needs to know of a run after memorization."""
+
+    z: float  # learning rate x weight decay, summed over the steps so far
+    accuracy: float  # of the test, now
+    norm: float  # over that of the start
+    turn: float  # from the start, in degrees
+    losses: Losses | None
+
+
+class Expected(NamedTuple):
+    """z of the jump and its interval of 80%."""
+
+    z: float
+    low: float
+    high: float
+
+
+def expected_jump(seen: Progress) -> Expected:
+    """z of the jump that has not come yet; a ValueError says why none is to be expected."""
+    expected = math.exp(_loss_law(seen.z, seen.losses) if seen.losses else _plain_law(seen))
+    share = seen.z / expected
+    if share > LONGEST:
+        raise ValueError(
+            f"the jump is overdue: runs that grok have done so at a third to a half of the "
+            f"weight decay that there was (z = {seen.z:.3g}, expected {expected:.3g})"
+        )
+    if share > HOPE and seen.losses and seen.losses.rising:
+        raise ValueError(
+            "the test loss has not begun to fall, as it has at this time in runs that grok"
+        )
+    low, high = _spread(share, seen.losses is None)
+    return Expected(
+        max(expected, OVERDUE[0] * seen.z),
+        max(expected * math.exp(low), seen.z),
+        max(expected * math.exp(high), OVERDUE[1] * seen.z if share > LATE else 0.0),
+    )
+
+
+def _loss_law(z: float, losses: Losses) -> float:
+    """log z of the jump by the margin, the test loss and its slope."""
+    margin = math.log1p(1 / losses.memorized)
+    signs = (
+        1.0,
+        min(math.log(margin), 0.7),
+        min(math.log(losses.test), math.log(8)),
+        min(z, 3.0),
+        min(max(losses.slope, -2.0), 0.0),
+    )
+    return math.fsum(a * b for a, b in zip(LOSS_LAW, signs, strict=True))
+
+
+def _plain_law(seen: Progress) -> float:
+    """log z of the jump by the test accuracy, and what learning has done to norm and direction."""
+    turn = math.radians(min(max(seen.turn, 0.1), 89.0))
+    signs = (
+        1.0,
+        seen.accuracy,
+        min(math.log(seen.norm) + seen.z, 2.0),  # learning against decay
+        math.log(math.tan(turn)) - math.log(seen.z),
+    )
+    return math.fsum(a * b for a, b in zip(PLAIN_LAW, signs, strict=True))
+
+
+def _spread(share: float, plain: bool) -> tuple[float, float]:
+    if plain:
+        return SPREADS["plain"]
+    late = min(max((share - EARLY) / (LATE - EARLY), 0.0), 1.0)
+    pairs = zip(SPREADS["early"], SPREADS["late"], strict=True)
+    low, high = ((1 - late) * first + late * last for first, last in pairs)
+    return low, high

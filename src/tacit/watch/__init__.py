@@ -46,7 +46,7 @@ from tacit.watch.choice import backend_for
 from tacit.watch.export import trackers_for
 from tacit.watch.idle import Idle, rank
 from tacit.watch.measures import Labels, read_labels
-from tacit.watch.optimizer import weight_decay_of
+from tacit.watch.optimizer import learning_rate_of, weight_decay_of
 from tacit.watch.record import load
 from tacit.watch.reporting import report
 from tacit.watch.watcher import Watch
@@ -62,6 +62,7 @@ def watch(
     labels: Any = None,
     optimizer: Any = None,
     weight_decay: float | None = None,
+    learning_rate: float | Callable[[float], float] | None = None,
     output: str | int | Callable[[Any], Any] | None = None,
     projections: int | None = 32,
     warm_batch: Any = None,
@@ -93,6 +94,10 @@ def watch(
         optimizer, an nnx.Optimizer or an optax state made with optax.inject_hyperparams.
     weight_decay
         The weight decay of the training, where no optimizer says it.
+    learning_rate
+        The learning rate, where no optimizer says it, or a function of the step that returns it.
+        The forecast needs it: parameters decay by learning_rate * weight_decay in a step. With
+        momentum m and the decay in the gradient it is 1/(1 - m) times that of the optimizer.
     output
         What to look at of what the model returns: a name ("logits"), a function of it, or the
         index of one output; by default the array or its logits. The tangent kernel is the mean
@@ -155,6 +160,7 @@ def watch(
         read,
         weight_decay=decay,
         optimizer=optimizer,
+        learning_rate=learning_rate_of(learning_rate, optimizer),
         trackers=trackers_for(to),
         budget=None if budget is None else positive(WHO, "budget", budget),
         level=None if level is None else positive(WHO, "level", level),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tacit.arguments import real
+from tacit.arguments import positive, real
 from tacit.watch.backend import WHO
 
 DECOUPLED = ("AdamW", "Muon", "Adafactor", "Lion")  # optimizers of torch style that say nothing
@@ -71,6 +71,20 @@ def weight_decay_of(given: float | None, optimizer: Any) -> float:
             "weight_decay= out"
         )
     return found
+
+
+def learning_rate_of(given: Any, optimizer: Any) -> Callable[[float], float] | None:
+    """The learning rate that was given, as a function of the step."""
+    if given is None:
+        return None
+    if optimizer is not None:
+        raise ValueError(
+            f"{WHO}: the optimizer says its learning rate at every look; leave learning_rate= out"
+        )
+    if callable(given):
+        return lambda step: real(WHO, "learning_rate", float(given(step)))
+    rate = positive(WHO, "learning_rate", given)
+    return lambda step: rate
 
 
 def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:

@@ -10,14 +10,34 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.measures.grokking import grokking
-from tacit.measures.jump import JumpForecast, no_forecast
+from tacit.measures.jump import JumpForecast, Losses, expected_jump, no_forecast
 from tacit.records import Record
+from tacit.watch.progress import (
+    MEMORIZED,
+    Pair,
+    Rise,
+    decay,
+    losses,
+    memorization,
+    metric,
+    not_cross_entropy,
+    progress,
+    require_accuracies,
+    rise,
+)
 from tacit.watch.weights_turn import forecast_turn
 
 TRAIN = ("train", "training")
 TEST = ("test", "val", "valid", "validation", "eval")
 ACCURACIES = ("accuracy", "acc")
 ERRORS = ("error", "err", "loss", "mse")
+AT_ONCE = 0.9  # of the ceiling: a test accuracy that needs no jump any more
+BEGUN = 0.2  # of the way to the ceiling
+NO_DECAY = (
+    "there is no weight decay (weight_decay=0), so the norm of the start does not shrink and no "
+    "jump is due at a known time"
+)
+RATE = "pass optimizer= or learning_rate= to the watch"
 SOLVED = 0.05  # an error that counts as none; of losses, this share of the first training loss
 
 
@@ -93,15 +113,97 @@ def forecast_jump(dataset: Any) -> JumpForecast:
     It reads `glance_step`, `glance_norm`, `glance_turn` and `glance_rate` (the share of the
     parameters that weight decay takes in a step, NaN where that is not known), `call_step` with
     the metrics, and the attributes `weight_decay`, `start_step` and `level`. A record that is cut
-    at a step gives the forecast that was made at that step.
+    at a step gives the forecast that was made at that step. After the last record the rate is
+    taken to stay what it is.
     """
+    side = next((side for side in TEST if _metric(dataset, (side,), ACCURACIES)), "")
+    names = [_metric(dataset, sides, ACCURACIES) for sides in (TRAIN, (side,))]
+    if None in names:
+        return _without_test(dataset)
+    train, test = (str(name) for name in names)
+    accuracies = Pair(metric(dataset, train), metric(dataset, test))
+    try:
+        for name, curve in zip((train, test), accuracies, strict=True):
+            require_accuracies(name, curve)
+    except ValueError as reason:
+        return no_forecast("too early", str(reason))
+    memorized = memorization(accuracies.train)
+    if math.isinf(memorized):
+        return no_forecast(
+            "too early",
+            f"{train} is {accuracies.train.value[-1]:.3g}: there is a forecast from the step on at "
+            f"which it stays at {MEMORIZED:g}",
+        )
+    seen = rise(accuracies.test, memorized, min(1.0, dataset.attrs["level"] or 1.0))
+    return _seen(dataset, seen, test) or _ahead(dataset, seen, accuracies, side)
+
+
+def _without_test(dataset: Any) -> JumpForecast:
     if not dataset.attrs["weight_decay"] > 0:
+        return no_forecast("none", NO_DECAY, "weights")
+    return forecast_turn(dataset)
+
+
+def _seen(dataset: Any, seen: Rise, name: str) -> JumpForecast | None:
+    """A jump that has happened, or a test accuracy that was good from memorization on."""
+    start = dataset.attrs["start_step"]
+    if seen.plateau >= AT_ONCE * min(1.0, dataset.attrs["level"] or 1.0):
         return no_forecast(
             "none",
-            "there is no weight decay (weight_decay=0), so the norm of the start does not shrink "
-            "and no jump is due at a known time",
+            f"{name} was {seen.plateau:.3g} when training was solved at step "
+            f"{start + seen.memorized:.4g}: the net generalizes at once, and no jump is left",
         )
-    return forecast_turn(dataset)
+    if math.isnan(seen.passed):
+        return None
+    return _happened(start + seen.passed, f"{name} had risen half way from {seen.plateau:.3g}")
+
+
+def _happened(step: float, what: str) -> JumpForecast:
+    sentence = f"{what} at step {step:.4g}"
+    return JumpForecast("happened", step, step, step, "test accuracy", sentence)
+
+
+def _ahead(dataset: Any, seen: Rise, accuracies: Pair, side: str) -> JumpForecast:
+    """The forecast of a jump that has not happened."""
+    of = decay(dataset)
+    if not (dataset.attrs["weight_decay"] > 0 or (len(of.rate) and of.rate.max() > 0)):
+        return no_forecast("none", NO_DECAY)
+    if len(of.t) < 2:
+        turn = forecast_turn(dataset)
+        sentence = f"the rate of weight decay is not known ({RATE}); {turn.sentence}"
+        return dataclasses.replace(turn, sentence=sentence)
+    if not of.rate[-1] > 0:
+        return no_forecast("none", "learning rate or weight decay is zero now: no jump is due")
+    start, now = dataset.attrs["start_step"], seen.now
+    here = progress(of, seen, _losses(dataset, accuracies, side, seen.memorized))
+    try:
+        expected = expected_jump(here)
+    except ValueError as reason:
+        found = verdict(dataset)  # the test accuracy may have levelled off far below one
+        if found.kind in ("grok", "slow") and found.jump > start + seen.memorized:
+            return _happened(found.jump, "the test accuracy had made half of its late rise")
+        return no_forecast("none", str(reason))
+    step, low, high = (start + of.when(z, now) for z in expected)
+    state = "in progress" if seen.share > BEGUN else "expected"
+    by = "the losses" if here.losses else "the test accuracy and the weights"
+    risen = f"has risen to {seen.accuracy:.3g} and " if state == "in progress" else ""
+    sentence = (
+        f"the test accuracy {risen}is expected to be half way up at step {step:.4g}, between "
+        f"{low:.4g} and {high:.4g} (80%), by {by} and a decay of {of.rate[-1]:.3g} per step"
+    )
+    return JumpForecast(state, step, low, high, "test accuracy", sentence)
+
+
+def _losses(dataset: Any, accuracies: Pair, side: str, memorized: float) -> Losses | None:
+    """Training and test cross-entropy, if they are recorded and can be what they are taken for."""
+    names = [_metric(dataset, sides, ("loss",)) for sides in (TRAIN, (side,))]
+    if None in names:
+        return None
+    train, test = (metric(dataset, str(name)) for name in names)
+    pairs = (accuracies.train, train), (accuracies.test, test)
+    if any(not_cross_entropy(accuracy, loss) for accuracy, loss in pairs):
+        return None
+    return losses(train, test, memorized)
 
 
 def find_curves(dataset: Any) -> Curves:

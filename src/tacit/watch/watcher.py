@@ -33,9 +33,9 @@ class Watch:
 
     Metrics are kept at every call. Looks at the model are taken at log-spaced steps as far as
     the budget allows (see tacit.watch.schedule). Norm and direction of the parameters, which
-    forecasts are made of, are taken at steps that do not depend on the time. A call returns nothing and raises nothing:
-    what goes wrong is one sentence in `failures`, unless the watch was made with
-    raise_errors=True. `tacit.watch` makes one.
+    forecasts are made of, are taken at steps that do not depend on the time. A call returns
+    nothing and raises nothing: what goes wrong is one sentence in `failures`, unless the watch
+    was made with raise_errors=True. `tacit.watch` makes one.
 
     Parameters
     ----------
@@ -59,6 +59,8 @@ class Watch:
         Raises what goes wrong in a call.
     optimizer
         The optimizer of the training, whose learning rate and weight decay every look records.
+    learning_rate
+        The learning rate at a step, where no optimizer says it.
     trackers
         Trackers by name that get every look when it happens.
     clock
@@ -87,12 +89,14 @@ class Watch:
         step: float,
         raise_errors: bool,
         optimizer: Any = None,
+        learning_rate: Callable[[float], float] | None = None,
         trackers: dict[str, Tracker] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         begun = clock()
         self.backend, self.weight_decay, self.first = backend, weight_decay, step
         self.level, self.optimizer, self.trackers = level, optimizer, trackers or {}
+        self.learning_rate = learning_rate
         self._changed, self._latest = "", parameters
         self._failures, self.log = Failures(raise_errors), Log(backend.names)
         self.looks = Steps(step, points_per_decade)
@@ -310,11 +314,16 @@ class Watch:
         self.glances.taken(step)
         with self.budget.charged("glance"):
             row = move_row(self.start, self.backend.arrays(parameters))
-            rate = math.nan
+            self.log.glance(step, row, self._decay_rate(step))
+
+    def _decay_rate(self, step: float) -> float:
+        """The share of the parameters that weight decay takes in a step; NaN if unknown."""
+        with self._failures.kept("optimizer", step):
             if self.optimizer is not None:
-                with self._failures.kept("optimizer", step):
-                    rate = decay_rate(self.optimizer)
-            self.log.glance(step, row, rate)
+                return decay_rate(self.optimizer)
+            if self.learning_rate is not None:
+                return self.learning_rate(step) * self.weight_decay
+        return 0.0 if self.weight_decay == 0 else math.nan
 
 
 def _shown(step: Any) -> float:
