@@ -12,7 +12,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.watch.forecast_rules import ASKED, RULES, Recorded, Score, moments, score
 from tacit.papers.watch.grokking_runs import LEAGUE, NEW, QUICK, RUNS, TINY
 from tacit.papers.watch.trajectories import CURVES, record
-from tacit.plotting.style import BLUE, GREY, ORANGE, RED, caption_of, sheet
+from tacit.plotting.style import BLUE, GREY, ORANGE, RED, caption_of, end_label, sheet
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
@@ -97,10 +97,12 @@ def check(dataset: xarray.Dataset) -> Evidence:
 
 
 def _findings(by: dict[str, dict[float, Score]]) -> list[str]:
+    """The watch whenever it is asked, and its rivals at the goal."""
     return [
-        f"{name}, asked at {factor:g} times the memorization: {sentence(found)}"
+        f"{name}, asked at {factor:g} t_mem: {sentence(found)}"
         for name, rows in by.items()
         for factor, found in rows.items()
+        if name == "the watch" or factor == GOAL
     ]
 
 
@@ -127,30 +129,32 @@ COLOURS = {"the watch": BLUE, "norm rule": ORANGE, "norm separation": RED, "cloc
 
 
 def draw(dataset: xarray.Dataset) -> Figure:
-    """The step that each rule said over the step of the jump."""
+    """The step that each rule said over the step of the jump; in the band it is right."""
     attributes, runs = dataset.attrs, recorded(dataset)
     picture, axes = sheet(
         attributes["title"], caption_of(attributes), widths=(3.4,) * len(RULES), height=4.2
     )
-    truths = [run.moments.t_half for run in runs if run.moments.groks]
-    ends = np.array([min(truths) / 4, max(truths) * 4])
-    for panel, (name, rule) in zip(axes, RULES.items(), strict=True):
-        found = score(runs, rule, GOAL)
-        panel.fill_between(ends, ends * (1 - ERROR), ends * (1 + ERROR), color=GREY, alpha=0.2)
-        panel.plot(ends, ends, color=GREY, linewidth=1)
+    by = {name: score(runs, rule, GOAL) for name, rule in RULES.items()}
+    steps = [
+        step for found in by.values() for said, truth in found.pairs for step in (said.step, truth)
+    ]
+    ends = np.array([min(steps) / 1.5, max(steps) * 1.5])
+    for panel, (name, found) in zip(axes, by.items(), strict=True):
+        panel.fill_between(ends, ends * (1 - ERROR), ends * (1 + ERROR), color=GREY, alpha=0.25)
         for said, truth in found.pairs:
             if math.isfinite(said.high):
                 panel.plot([truth] * 2, [said.low, said.high], color=COLOURS[name], alpha=0.35)
             panel.plot(truth, said.step, "o", color=COLOURS[name], markersize=4)
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="step of the jump")
-        panel.set_title(_title(name, found), fontsize=9)
+        panel.set_title(_title(name, found), fontsize=10)
     axes[0].set_ylabel(f"forecast at {GOAL:g} times the memorization")
+    end_label(axes[0], ends[1] / 1.2, ends[1] / 6, f"band: {ERROR:.0%} off", GREY, ha="right")
     return picture
 
 
 def _title(name: str, found: Score) -> str:
     inside = "no interval" if math.isnan(found.coverage) else f"{found.coverage:.0%} inside"
-    return f"{name}: {found.error:.0%} off\n{inside}, {found.refused} without a forecast"
+    return f"{name}: {found.error:.0%} off\n{inside}, {found.refused} of {found.asked} not forecast"
 
 
 experiment = Experiment(
