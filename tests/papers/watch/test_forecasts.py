@@ -19,6 +19,7 @@ from tacit.papers.watch.forecast_rules import (
 )
 from tacit.papers.watch.grokking_runs import DEVELOPMENT, LEAGUE, NEW, RUNS
 from tacit.papers.watch.nets import start
+from tacit.papers.watch.runs import digits
 from tacit.papers.watch.trajectories import CURVES, Run, factor, record, record_steps
 
 SMALL = Run("quadratic", 5, 0.6, "momentum", 0.02, 0.01, 40, 0.7, 8, "mse", "warm-up, cosine")
@@ -101,6 +102,13 @@ def test_a_transformer_is_normalized_or_not():
     assert not {"g", "g2"} & set(first)
     assert {"g", "g2"} < set(start("transformer", 10, 5, 1.0, 0, hidden=16, tokens=2))
     assert first["e"].shape == (5, 4)
+
+
+def test_images_plus_one():
+    plain, shifted = (digits(inputs, 1, 20, 5) for inputs in ("pixels", "pixels + 1"))
+    assert plain.x.min() == 0
+    np.testing.assert_array_equal(shifted.x, plain.x + 1)
+    np.testing.assert_array_equal(shifted.probe, plain.probe + 1)
 
 
 @pytest.mark.parametrize("total", [30, 2400, 20000])
