@@ -11,7 +11,7 @@ STATUSES = {
         beyond-clock beyond-saddles beyond-momentum beyond-clock-depth beyond-apriori
         beyond-balanced-linear beyond-greedy-rank beyond-imbalance beyond-margins beyond-muon
         beyond-adam-batch beyond-sgd-grokking
-        watch-regime
+        watch-forecast watch-regime
     """,
     "holds, proof corrected": """
         W-K W-T1 W-T2 W-T3 W-C W-L6 W-C10 W-L11 W-L12

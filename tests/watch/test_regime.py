@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.papers.watch.nets import NETS, layer_norm, quadratic, start
+from tacit.papers.watch.optimizers import OPTIMIZERS, Rates
 from tacit.papers.watch.runs import SETTINGS, addition, digits, rates
-from tacit.papers.watch.twins import OPTIMIZERS, Rates, seen, train
+from tacit.papers.watch.twins import seen, train
 from tacit.watch.regime import DISTANCE, GAIN, LEARNED, MISSED, Look, findings, judged
 
 ALWAYS = {"budget": None, "raise_errors": True}

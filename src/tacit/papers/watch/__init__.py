@@ -1,5 +1,6 @@
 """Whether the verdicts of tacit.watch are right, on runs whose regime is known."""
 
 STATEMENTS: dict[str, str] = {
+    "watch-forecast": "forecasts",
     "watch-regime": "regimes",
 }

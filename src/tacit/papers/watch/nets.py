@@ -14,8 +14,8 @@ import numpy as np
 Parameters = dict[str, Any]
 Net = Callable[[Parameters, Any, Any], Any]
 
-HIDDEN = 64  # units of the dense nets
-TOKENS, PIXELS, WIDTH = 8, 8, 16  # of the transformer: a token is a row of the image
+HIDDEN = 64  # units of the dense nets, and of the dense layer of the transformer
+TOKENS = 8  # of the transformer: a token is a row of the image
 TINY = 1e-5  # added to a variance
 
 
@@ -41,14 +41,14 @@ def batch_norm(p: Parameters, x: Any, base: Any) -> Any:
 
 
 def transformer(p: Parameters, x: Any, base: Any) -> Any:
-    """One block with one head; its mean over the tokens is read out."""
+    """One block with one head, normalized where it has gains; the mean over tokens is read out."""
     import jax
 
-    tokens = x.reshape(len(x), TOKENS, PIXELS) @ p["e"] + p["places"]
-    inner = _normal(tokens, p["g"], p["c"])
-    scores = (inner @ p["q"]) @ (inner @ p["k"]).transpose(0, 2, 1) / WIDTH**0.5
+    tokens = x.reshape(len(x), len(p["places"]), -1) @ p["e"] + p["places"]
+    inner = _normal(tokens, p["g"], p["c"]) if "g" in p else tokens
+    scores = (inner @ p["q"]) @ (inner @ p["k"]).transpose(0, 2, 1) / p["q"].shape[0] ** 0.5
     tokens = tokens + jax.nn.softmax(scores, -1) @ (inner @ p["v"]) @ p["o"]
-    inner = _normal(tokens, p["g2"], p["c2"])
+    inner = _normal(tokens, p["g2"], p["c2"]) if "g2" in p else tokens
     tokens = tokens + jax.nn.relu(inner @ p["w1"]) @ p["w2"]
     return tokens.mean(1) @ p["u"]
 
@@ -70,39 +70,55 @@ NETS: dict[str, Net] = {
     "LayerNorm": layer_norm,
     "BatchNorm": batch_norm,
     "transformer": transformer,
+    "transformer, not normalized": transformer,
     "quadratic": quadratic,
 }
 
 
-def start(name: str, inputs: int, outputs: int, scale: float, seed: int) -> Parameters:
+def start(
+    name: str,
+    inputs: int,
+    outputs: int,
+    scale: float,
+    seed: int,
+    hidden: int = HIDDEN,
+    tokens: int = TOKENS,
+) -> Parameters:
     """Random weights times `scale`; "dense" has two opposite halves, so that its outputs are 0."""
     draw = np.random.default_rng([seed, 19])
 
     def normal(rows: int, columns: int) -> Any:
         return scale * draw.standard_normal((rows, columns)) / np.sqrt(rows)
 
-    if name == "transformer":
-        found = _transformer(normal, outputs)
+    if name.startswith("transformer"):
+        found = _transformer(normal, inputs // tokens, tokens, hidden, outputs)
+        if name == "transformer":
+            found |= _gains(hidden // 4)
     elif name == "quadratic":
-        found = {"w1": np.sqrt(inputs / 2) * normal(inputs, HIDDEN), "w2": normal(HIDDEN, outputs)}
+        found = {"w1": np.sqrt(inputs / 2) * normal(inputs, hidden), "w2": normal(hidden, outputs)}
     else:
-        half = HIDDEN // 2
-        w1, w2 = np.sqrt(2) * normal(inputs, HIDDEN), normal(HIDDEN, outputs)
+        half = hidden // 2
+        w1, w2 = np.sqrt(2) * normal(inputs, hidden), normal(hidden, outputs)
         if name == "dense":
             w1, w2 = np.hstack([w1[:, :half]] * 2), np.vstack([w2[:half], -w2[:half]])
-        found = {"w1": w1, "b1": np.zeros(HIDDEN), "w2": w2, "b2": np.zeros(outputs)}
+        found = {"w1": w1, "b1": np.zeros(hidden), "w2": w2, "b2": np.zeros(outputs)}
         if name in ("LayerNorm", "BatchNorm"):
-            found |= {"g": scale * np.ones(HIDDEN)}
+            found |= {"g": scale * np.ones(hidden)}
         if name == "LayerNorm":
-            found |= {"c": np.zeros(HIDDEN)}
+            found |= {"c": np.zeros(hidden)}
     return {key: value.astype(np.float32) for key, value in found.items()}
 
 
-def _transformer(normal: Callable[[int, int], Any], outputs: int) -> Parameters:
-    found = {key: normal(WIDTH, WIDTH) for key in "qkvo"}
-    found |= {"e": normal(PIXELS, WIDTH), "places": 0.3 * normal(TOKENS, WIDTH)}
-    found |= {"w1": normal(WIDTH, 4 * WIDTH), "w2": normal(4 * WIDTH, WIDTH)}
-    found |= {"u": normal(WIDTH, outputs)}
-    for gain, shift in (("g", "c"), ("g2", "c2")):
-        found |= {gain: np.ones(WIDTH), shift: np.zeros(WIDTH)}
-    return found
+def _transformer(
+    normal: Callable[[int, int], Any], size: int, tokens: int, hidden: int, outputs: int
+) -> Parameters:
+    width = hidden // 4
+    found = {key: normal(width, width) for key in "qkvo"}
+    found |= {"e": normal(size, width), "places": 0.3 * normal(tokens, width)}
+    found |= {"w1": normal(width, hidden), "w2": normal(hidden, width)}
+    return found | {"u": normal(width, outputs)}
+
+
+def _gains(width: int) -> Parameters:
+    ones, zeros = np.ones(width), np.zeros(width)
+    return {"g": ones, "c": zeros, "g2": ones, "c2": zeros}

@@ -11,7 +11,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.tangent import kernel_distance
 from tacit.papers.watch.nets import NETS, start
-from tacit.papers.watch.twins import OPTIMIZERS, Data, Rates, Reals, kernel_of, seen, train, twin
+from tacit.papers.watch.optimizers import OPTIMIZERS, Rates
+from tacit.papers.watch.twins import Data, Reals, kernel_of, seen, train, twin
 from tacit.problems.images.load import load_images
 
 
@@ -46,12 +47,18 @@ OTHERS = [
     for net, scales in (("BatchNorm", (0.5, 1.0, 4.0)), ("transformer", (0.5, 2.0)))
     for scale, optimizer, decay in itertools.product(scales, ("descent", "AdamW"), (False, True))
 ]
-GROKKED = [Setting("quadratic", 1.0, "AdamW", "addition", True)]
+SHIFTED = [
+    Setting("dense", scale, "AdamW", "pixels + 1", decay)
+    for scale, decay in itertools.product((0.5, 1.0, 4.0), (False, True))
+]
+GROKKED = [
+    Setting("quadratic", scale, "AdamW", "addition", True) for scale in (1.0, 0.5, 0.7, 1.4, 2.0)
+]
 STILL = [
     Setting(net, 1.0, "descent", "pixels", decay=True, learns=False)
     for net in ("dense, biased", "LayerNorm")
 ]
-SETTINGS = {one.name: one for one in (*DENSE, *OTHERS, *GROKKED, *STILL)}
+SETTINGS = {one.name: one for one in (*DENSE, *OTHERS, *SHIFTED, *GROKKED, *STILL)}
 MODULUS, SHARE = 17, 0.7  # of the addition, and its share of pairs to train on
 
 
@@ -99,23 +106,25 @@ def rates(of: Setting, first: Any, data: Data, steps: int) -> Rates:
 
 
 def digits(inputs: str, seed: int, samples: int, probes: int) -> Data:
-    """Handwritten digits from 0 to 1 a pixel, as they are or without their mean."""
+    """Handwritten digits from 0 to 1 a pixel, as they are, without their mean, or plus 1."""
     images = load_images("digits", flat=True)
     order = np.random.default_rng([seed, 7]).permutation(len(images.train_labels))
     order = order[: samples + probes]
     x = images.train_images[order].astype(np.float32)
     if inputs == "centred":
         x = x - x[:samples].mean(axis=0)
+    if inputs == "pixels + 1":
+        x = x + 1
     y = np.eye(10, dtype=np.float32)[images.train_labels[order]]
     return Data(x[:samples], y[:samples], x[samples:], y[samples:])
 
 
-def addition(seed: int, probes: int) -> Data:
-    """Sums modulo MODULUS of two numbers, both one-hot."""
-    a, b = (part.ravel() for part in np.indices((MODULUS, MODULUS)))
+def addition(seed: int, probes: int, modulus: int = MODULUS, share: float = SHARE) -> Data:
+    """Sums of two numbers, both one-hot; a share of the pairs to train on."""
+    a, b = (part.ravel() for part in np.indices((modulus, modulus)))
     order = np.random.default_rng([seed, 11]).permutation(len(a))
-    one = np.eye(MODULUS, dtype=np.float32)
-    x, y = np.hstack([one[a], one[b]])[order], one[(a + b) % MODULUS][order]
-    count = round(SHARE * len(a))
+    one = np.eye(modulus, dtype=np.float32)
+    x, y = np.hstack([one[a], one[b]])[order], one[(a + b) % modulus][order]
+    count = round(share * len(a))
     last = count + probes
     return Data(x[:count], y[:count], x[count:last], y[count:last])

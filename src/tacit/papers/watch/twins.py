@@ -16,29 +16,13 @@ from numpy.typing import NDArray
 
 from tacit.arguments import Array
 from tacit.papers.watch.nets import Net, Parameters
+from tacit.papers.watch.optimizers import Optimizer, Rates, stepped
 from tacit.watch.measures import Start, gain_row, kernel_row, linearized_row, output_row
 
 Reals = NDArray[np.floating[Any]]
 
 EVERY = 10  # steps between the points of the twin at which it is compared
 LONGER = 3  # times the steps of the net that the twin may take to its loss
-
-
-class Optimizer(NamedTuple):
-    """One rule for all: mean gradients, divided or not by the root of mean squares."""
-
-    memory: float = 0.0
-    squares: float = 0.0
-    adaptive: bool = False
-    batch: float = 1.0  # share of the samples in a step
-
-
-OPTIMIZERS = {
-    "descent": Optimizer(),
-    "SGD": Optimizer(batch=0.25),
-    "momentum": Optimizer(memory=0.9),
-    "AdamW": Optimizer(memory=0.9, squares=0.98, adaptive=True),
-}
 
 
 class Data(NamedTuple):
@@ -48,14 +32,6 @@ class Data(NamedTuple):
     y: Reals
     probe: Reals
     probe_y: Reals
-
-
-class Rates(NamedTuple):
-    """Learning rate, decay (decoupled), and a factor of the loss: 0 leaves decay alone."""
-
-    learning_rate: float
-    weight_decay: float
-    loss: float = 1.0
 
 
 def train(
@@ -92,20 +68,10 @@ def _descend(net: Net, linear: bool, records: int, first: Any, data: Any, how: A
         return -(weights * (data.y * logs).sum(1)).sum() / weights.sum()
 
     def step(k: Any, state: Any) -> Any:
-        p, mean, square = state
         drawn = jax.random.uniform(jax.random.fold_in(jax.random.PRNGKey(0), k), (len(data.x),))
-        slope = jax.grad(loss)(p, (drawn < how.batch) * 1.0, k)
+        slope = jax.grad(loss)(state[0], (drawn < how.batch) * 1.0, k)
         slope = tree(lambda g: at.loss * g, slope)
-        mean = tree(lambda m, g: how.memory * m + (1 - how.memory) * g, mean, slope)
-        square = tree(lambda v, g: how.squares * v + (1 - how.squares) * g * g, square, slope)
-        grown = 1 - how.memory ** (k + 1.0), 1 - how.squares ** (k + 1.0)
-
-        def moved(w: Any, m: Any, v: Any) -> Any:
-            scaled = (m / grown[0]) / (jnp.sqrt(v / grown[1]) + 1e-8)
-            turn = jnp.where(how.adaptive, scaled, m)
-            return w * (1 - at.learning_rate * at.weight_decay) - at.learning_rate * turn
-
-        return tree(moved, p, mean, square), mean, square
+        return stepped(how, at.learning_rate, at.weight_decay, k, state, slope)
 
     def record(state: Any, number: Any) -> Any:
         last = (number + 1) * EVERY

@@ -1,0 +1,92 @@
+"""Generate the tables of regimes and forecasts in docs/theory.md from the full sizes.
+
+`python docs/watch_tables.py FOLDER` trains the nets of `tacit verify watch --full`; cells that are
+in FOLDER are not computed again. `python docs/watch_tables.py FOLDER watch-forecast` makes one.
+"""
+
+import datetime
+import itertools
+import math
+import sys
+from pathlib import Path
+
+from tacit.papers.experiment import Setting
+from tacit.papers.registry import library
+from tacit.papers.watch.forecast_rules import Score
+from tacit.papers.watch.forecasts import recorded, scores
+from tacit.papers.watch.regimes import held_out
+from tacit.papers.watch.rules import BANDS, RULES, called
+from tacit.report.write import write_whole
+from tacit.watch.regime import KINDS
+
+PAGE = Path(__file__).resolve().parent / "theory.md"
+SHOWN = ("the watch", "the kernel not centred")
+
+
+def lines(*rows: list[str], left: int = 1) -> str:
+    """A table of Markdown; all columns but the first ones are numbers."""
+    head, *rest = rows
+    marks = ["---"] * left + ["---:"] * (len(head) - left)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, marks, *rest))
+
+
+def band(low: float, high: float) -> str:
+    return f"{low:g} to {high:g}" if high < float("inf") else f"above {low:g}"
+
+
+def regimes(dataset) -> str:
+    """Counts of runs by the distance of their twin, and by what two rules call them."""
+    runs = [run for run in held_out(dataset) if run["learns"]]
+    rules = [called(runs, RULES[name]).table() for name in SHOWN]
+    head = ["distance of the twin", *(f"{name}: {kind}" for name in SHOWN for kind in KINDS)]
+    rows = [
+        [band(*edges), *(str(count or "") for row in counts for count in row)]
+        for edges, *counts in zip(itertools.pairwise(BANDS), *rules, strict=True)
+    ]
+    return lines(head, *rows)
+
+
+def forecasts(dataset) -> str:
+    """A row for every rule and every time at which it is asked."""
+    head = ["rule", "asked at t_mem times", "mean error", "median error", "jump in the interval"]
+    head += ["forecasts", "false alarms"]
+    rows = [
+        [name, f"{factor:g}", *shown(found)]
+        for name, by in scores(recorded(dataset)).items()
+        for factor, found in by.items()
+    ]
+    return lines(head, *rows)
+
+
+def shown(found: Score) -> list[str]:
+    shares = (found.error, found.median, found.coverage)
+    counts = (len(found.pairs), found.asked), (found.alarms, found.quiet)
+    texts = ["" if math.isnan(share) else f"{share:.0%}" for share in shares]
+    return [*texts, *(f"{part} of {whole}" for part, whole in counts)]
+
+
+TABLES = {"watch-regime": regimes, "watch-forecast": forecasts}
+
+
+def replaced(text: str, name: str, found: str) -> str:
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{found}\n{end}{after}"
+
+
+def generate(name: str, folder: Path) -> None:
+    experiment = library()[name]
+    (dataset,) = experiment.data(Setting("full", folder))
+    runs = int(dataset.status.size)
+    caption = f"Size full, {runs} runs, {datetime.date.today().isoformat()}."
+    found = f"{TABLES[name](dataset)}\n\n{caption}"
+    write_whole(PAGE, replaced(PAGE.read_text(encoding="utf-8"), name, found))
+    evidence = experiment.evidence([dataset])
+    print(*(f"{check.name}: {check.sentence}" for check in evidence.checks), sep="\n")
+    print(*evidence.findings, sep="\n")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[2:] or TABLES:
+        generate(name, Path(sys.argv[1]))
