@@ -118,9 +118,8 @@ class Convolution(Product):
         size, images = given["weight"].shape[2:], given["input"]
         if isinstance(options.get("padding"), str):
             same = options.pop("padding") == "same"
-            spread = functional._pair(options.get("dilation", 1))
-            total = [d * (k - 1) * same for d, k in zip(spread, size, strict=True)]
-            sides = [side for t in reversed(total) for side in (t // 2, t - t // 2)]
+            total = torch.tensor(options.get("dilation", 1)) * (torch.tensor(size) - 1) * same
+            sides = [side for t in reversed(total.tolist()) for side in (t // 2, t - t // 2)]
             images = functional.pad(images, sides)
         return functional.unfold(images, size, **options).transpose(1, 2)
 
