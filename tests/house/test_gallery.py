@@ -64,9 +64,9 @@ def lazy(left):
     assert abs(large[-1] - small[-1]) < 0.03
 
 
-def forecast(left):
-    """The jump is in the interval, which was told long before, when new pairs were unknown."""
-    watch, told = left["watch"], left["expected"]
+def predicted(left):
+    """The jump is in the interval, which was predicted long before new pairs were learned."""
+    watch, told = left["watch"], left["forecast"]
     happened = watch.verdict
     assert happened.kind == "grok", happened
     assert left["early"] < told.low < happened.jump < told.high, (told, happened)
@@ -100,14 +100,14 @@ def spoiled(left):
         left["moved"].get_legend().get_texts()[0].set_text("start × 10: rich")
     if "call" in left:
         left["picture"].axes[0].get_lines()[0].set_ydata([0.1] * 2)
-    if "early" in left:
-        left["expected"] = dataclasses.replace(left["expected"], high=left["expected"].low)
+    if "forecast" in left:
+        left["forecast"] = dataclasses.replace(left["forecast"], high=left["forecast"].low)
     return left | {"panels": left.get("panels", [])[::-1]}
 
 
 SAYS = {  # what docs/theory.md says about these pictures
     "plot_is_my_network_lazy": lazy,
-    "plot_when_will_it_grok": forecast,
+    "plot_when_will_it_grok": predicted,
     "plot_what_does_alpha_do": scaled,
     "plot_watch_a_lightning_run": reported,
 }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST = 12  # rows of the table
 LAYERS = 8  # layers that the table names
-WIDE = 120  # columns for a file or a pipe, which have no width of their own
+WIDE = 120  # columns for a file or a pipe, which have no width
 COLUMNS = {  # in the order of their weight: the last ones give way on a narrow terminal
     "step": "step",
     "kernel_distance": "kernel distance",
@@ -85,8 +85,9 @@ def _layers(layers: Sequence[tuple[str, float, float]], width: int) -> Table:
     for name, moved, distance in few:
         table.add_row(Text(name), "from 0" if math.isinf(moved) else shown(moved), shown(distance))
     if rest := layers[len(few) :]:
-        columns = ([row[place] for row in rest if row[place] == row[place]] for place in (1, 2))
-        most = (f"up to {shown(max(known))}" if known else "" for known in columns)
+        columns = [moved for _, moved, _ in rest], [distance for _, _, distance in rest]
+        largest = [max((value for value in c if value == value), default=math.nan) for c in columns]
+        most = ("" if math.isnan(value) else f"up to {shown(value)}" for value in largest)
         table.add_row(f"{len(rest)} others", *most)
     return table
 

@@ -1,4 +1,4 @@
-"""What a function calls, through the user's modules and tacit's, read off the text of the code.
+"""What a function calls, through the user's modules and tacit's, found in the source text.
 
 From the definitions of the roots every name that they use is followed to its definition, also
 through imports inside functions. A name that is not used changes nothing: neither a caption nor a
@@ -99,7 +99,7 @@ class Module:
     bindings: dict[str, list[ast.stmt]]  # name -> the statements that bind it
     imports: dict[str, Reference]  # alias -> what it stands for
     stars: list[str]  # modules of `from ... import *`
-    always: list[ast.stmt]  # what runs at import beside bindings and imports
+    always: list[ast.stmt]  # what runs at import, except bindings and imports
     read: dict[str | None, tuple[str, list[Reference]]] = dataclasses.field(
         default_factory=dict, compare=False
     )  # what `definition` has given before: many studies reach the same code
@@ -128,8 +128,8 @@ class Module:
     def unwritten(self) -> list[Reference]:
         """What a user's module may use although no definition names it.
 
-        That are modules that it imports and never names, for what they do when they are imported,
-        and the folder around it if it looks code up while it runs.
+        These are modules that it imports and never names, for their effects on import, and the
+        folder around it if it looks code up at run time.
         """
         bound = Text((node for nodes in self.bindings.values() for node in nodes), self.package)
         names = {chain[0] for chain in (*bound.chains, *Text(self.always, self.package).chains)}
