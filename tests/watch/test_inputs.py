@@ -11,12 +11,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import tacit  # noqa: E402
+from tacit.precision import double_precision  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 
@@ -180,7 +182,7 @@ def test_random_sums_stand_for_many_outputs_with_the_error_they_state():
         watch = tacit.watch(module, x, projections=count, labels=torch.arange(10), **ALWAYS)
         assert watch.start.outputs.shape == (10, count)
         (note,) = watch.dataset.attrs["notes"]
-        assert f"returns 1080 numbers per sample (12 x 90), for which {count} random sums" in note
+        assert f"returns 1080 numbers per sample (12 x 90), which {count} random sums" in note
         stated.append(float(re.search(r"standard error of ([\d.e-]+)", note)[1]))
         apart = np.linalg.norm(watch.start.kernel - exact.kernel)
         seen.append(apart / np.linalg.norm(exact.kernel))
@@ -334,3 +336,38 @@ def test_parameters_spread_over_processes_are_refused_in_a_sentence(spread, grou
     assert len(str(refused.value).splitlines()) == 1
     module(x).square().sum().backward()  # and training goes on
     assert all(value.grad is not None for value in module.parameters())
+
+
+def test_functions_of_jax_take_mappings_outside_of_a_watch():
+    random = np.random.default_rng(0)
+    w = {"a": random.standard_normal((3, 2)), "table": random.standard_normal((5, 2))}
+    x = {
+        "left": random.standard_normal((6, 3)),
+        "token": random.integers(5, size=(6, 2)),
+        "deep": (random.random((6, 1, 2)) > 0.5, 2.0),
+    }
+
+    def both(w, x):
+        mask, scale = x["deep"]
+        seen = jnp.tanh(x["left"] @ w["a"]) + w["table"][x["token"]].sum(1)
+        return scale * seen * jnp.where(mask[:, 0], 1.0, 0.5)
+
+    def rows(at):
+        return {name: x[name][at] for name in ("left", "token")} | {"deep": (x["deep"][0][at], 2.0)}
+
+    with double_precision():
+        found = jax.jacrev(both)(w, x)
+    J = np.concatenate([np.asarray(found[name]).reshape(6, 2, -1) for name in w], axis=2)
+    K = np.einsum("ncp,mdp->ncmd", J, J)
+    whole = tacit.tangent_kernel(both, w, x, outputs="full")
+    np.testing.assert_allclose(whole, K, rtol=1e-10, atol=1e-12)
+    part = tacit.tangent_kernel(both, w, rows(slice(2)), rows(slice(2, 6)), outputs="full")
+    np.testing.assert_allclose(part, K[:2, :, 2:], rtol=1e-10, atol=1e-12)
+    fit = tacit.kernel_regression(both, w, rows(slice(3)), np.ones((3, 2)))
+    f = np.asarray(both(w, x))
+    expected = f + np.tensordot(K[:, :, :3], fit.dual, axes=2)
+    np.testing.assert_allclose(fit.predict(x), expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="x2 must be built like the first inputs"):
+        tacit.tangent_kernel(both, w, x, {"left": x["left"]}, outputs="full")
+    with pytest.raises(ValueError, match="integers of x must not exceed"):
+        tacit.tangent_kernel(both, w, x | {"token": x["token"] + 2**25}, outputs="full")

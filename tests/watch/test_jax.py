@@ -473,7 +473,7 @@ BROKEN = {
     "the parameters are missing at this call": lambda params: None,
     "another structure than at the start": lambda params: {**params, "more": np.ones(1)},
     r"parameter shift has shape \(9,\) instead of \(6,\)": {"shift": np.ones(9)},
-    "parameter shift has dtype int64, and was a real at the start": {"shift": np.ones(6, int)},
+    "parameter shift has dtype int64, and was real at the start": {"shift": np.ones(6, int)},
     "parameter shift is gone .donated to a compiled step.": {"shift": deleted()},
     "not finite any more; training has diverged": {"shift": np.full(6, np.nan)},
 }

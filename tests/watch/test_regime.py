@@ -131,6 +131,24 @@ def test_a_run_that_was_rich_stays_rich():
     assert "it was rich at step 100" in found.evidence
 
 
+def test_outputs_that_moved_by_rounding_have_learned_nothing():
+    """A constant added to all weights is orthogonal to inputs without a mean."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    last = torch.nn.Linear(16, 2)
+    module = torch.nn.Sequential(torch.nn.LayerNorm(16, elementwise_affine=False), last)
+    watch = tacit.watch(module, torch.randn(20, 16), budget=None, raise_errors=True)
+    last.weight.data += 1
+    watch(1)
+    found = watch.dataset.isel(time=-1)
+    assert 0 < float(found.output_change) < 1e-5
+    assert np.isnan([found.linearized_error, found.learned_share, found.kernel_gain]).all()
+    assert watch.regime.kind == "unknown"
+    last.weight.data += 1e-3 * torch.randn(2, 16)  # the control: a small step that is none
+    watch(2)
+    assert watch.regime.kind == "kernel"
+
+
 def test_two_probe_inputs_tell_nothing():
     """Centred, their kernel has one direction, and no kernel differs from it."""
     watch = tacit.watch(lambda w, x: x @ w**2, np.eye(2), parameters=np.ones(2), **ALWAYS)

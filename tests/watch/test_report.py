@@ -156,6 +156,7 @@ def test_all_findings_are_told(grown, capsys):
     assert f"verdict grok: {grown.verdict.sentence}" in text
     assert f"forecast happened (asked at step 300): {grown.forecast.sentence}" in text
     assert "test_accuracy up to step 300)" in grown.verdict.sentence
+    assert "test_accuracy had risen half way" in text
     attributes = grown.dataset.attrs
     share = attributes["look_seconds"] / attributes["training_seconds"]
     assert f"{share:.1%} of {attributes['training_seconds']:.3g} s of training (no limit)" in text
@@ -691,7 +692,7 @@ def test_a_missing_tracker_is_named_with_its_extra(grown, name, tmp_path, monkey
         ("tensorbord", [], "unknown tracker 'tensorbord'; did you mean tensorboard"),
         ("tensorboard", [], "needs one log folder, got 0"),
         ("tensorboard", ["a", "b"], "needs one log folder, got 2"),
-        ("wandb", ["a"], "a is no file to write"),
+        ("wandb", ["a"], "a is not a file to write"),
         ("wandb", [], "no run of W&B is open"),
         ("mlflow", [], "no run of MLflow is active"),
     ],
@@ -793,7 +794,7 @@ def bad_records(grown):
         "cut-run.json": "is no record in JSON",
         "part.json": "part.json is an incomplete record (without kernel_distance)",
         "changed.json": "changed.json was changed or damaged: its checksum is wrong",
-        "words.nc": "its weight_decay cannot be so",
+        "words.nc": "its weight_decay is impossible",
         "other.json": "is no record in JSON",
         "empty.json": "is not the record of a watch",
         "deep.json": "is no record in JSON",

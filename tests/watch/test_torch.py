@@ -211,33 +211,35 @@ def test_operations_in_place_leave_the_probe_inputs_alone():
     assert (x < 0).any()
 
 
-def test_which_layers_are_factored():
-    """Layers called once with one row per sample and no weight of theirs used elsewhere."""
-
-    def served(name):
-        build, draw = CASES[name]
-        backend = TorchBackend(build(), draw(), Look())
-        rest = set(backend.gradients.rest)
-        return [name for name in backend.names if name not in rest], backend.gradients.together
-
-    assert served("perceptron")[0] == ["0.weight", "0.bias", "2.weight", "2.bias"]
-    assert served("tied")[0] == ["mix.weight", "mix.bias"]
-    assert served("reused")[0] == ["once.weight", "once.bias"]
-    assert served("sequence")[0] == ["inner.weight", "inner.bias", "outer.weight", "outer.bias"]
-    assert served("sequence first")[0] == []
-    assert served("branching") == (["linear.weight", "linear.bias"], False)
-    layers = ["0.weight", "0.bias", "3.weight", "8.weight", "8.bias"]
-    assert served("convolutional") == (layers, True)
-    assert served("convolutions")[0] == ["0.weight", "0.bias", "5.weight", "5.bias"]
+@pytest.mark.parametrize("name", CASES)
+def test_which_parameters_are_left_to_torch_func(name):
+    """Groups and odd padding of convolutions, and what depends on a branch."""
+    build, draw = CASES[name]
+    backend = TorchBackend(build(), draw(), Look())
+    left = {
+        "convolutions": ["2.weight", "2.bias", "3.weight", "3.bias"],
+        "branching": ["scale"],
+    }
+    assert backend.gradients.rest == left.get(name, [])
+    assert backend.gradients.together == (name != "branching")
 
 
 def test_gradients_too_large_to_hold_go_output_by_output(monkeypatch):
     module, x = convolutional(), torch.randn(8, 2, 5, 5)
-    whole = TorchBackend(module, x, Look())
-    monkeypatch.setattr("tacit.watch.torch_backend.MEMORY", 60_000)
-    parts = TorchBackend(module, x, Look())
-    assert (whole.parts, parts.parts) == ([None], [0, 1, 2])
-    np.testing.assert_allclose(parts.kernels().sum(0), whole.kernels().sum(0), rtol=1e-5)
+    backend = TorchBackend(module, x, Look())
+    whole, passes, asked = backend.kernels(), [], []
+    block, forward = backend.gradients.block, backend.function.run
+    monkeypatch.setattr(backend.function, "run", lambda *a: passes.append(0) or forward(*a))
+    monkeypatch.setattr(
+        backend.gradients, "block", lambda *a: asked.append(backend.gradients.asked) or block(*a)
+    )
+    memory = 3.5 * len(x) * backend.gradients.held
+    monkeypatch.setattr("tacit.watch.torch_backend.MEMORY", memory)
+    np.testing.assert_allclose(backend.kernels(), whole, rtol=1e-4, atol=1e-6)
+    assert asked[-3:] == [0, 1, 2]
+    assert len(passes) <= 2  # one forward pass for all outputs, and one to measure the cost
+    assert backend.gradients.asked is None
+    assert backend.gradients.last is None
 
 
 # torch and JAX
@@ -391,7 +393,7 @@ def test_training_is_the_same_to_the_last_bit(where):
     assert seen.dataset.train_loss.values.tolist() == plain
     assert seen.dataset.sizes["time"] > 5
     assert seen.dataset.kernel_distance[-1] > 0
-    assert "has dropout (7); it is looked at in eval mode" in seen.dataset.attrs["notes"][0]
+    assert "has dropout (7); looks are taken in eval mode" in seen.dataset.attrs["notes"][0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which modules of a model moved: the parameter arrays of a record, put together by their names."""
+"""Which modules of a model moved: the parameter arrays of a record, grouped by their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.measures.kernels.layers import layer_groups
 
-MOST = 60  # modules that are told apart
+MOST = 60  # modules that are distinguished
 
 
 @dataclasses.dataclass(frozen=True)

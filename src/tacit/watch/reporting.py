@@ -1,4 +1,4 @@
-"""What a record says, in sentences and a headline; printed, drawn, written and handed on."""
+"""The report of a record: its findings in sentences and a headline, printed, drawn and written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tacit.watch.record import save
 from tacit.watch.regime import DISTANCE, Regime, regime, regimes
 
 RECORDS, PICTURES = (".nc", ".json"), (".png", ".svg")
-FEW = 6  # looks, below which the report tells how to get more
+FEW = 6  # with fewer looks the report says how to get more
 Guard = Callable[[], contextlib.AbstractContextManager[Any]]
 
 HEADLINES = {
@@ -57,13 +57,13 @@ class Report(Record):
 
     def rows(self) -> list[tuple[str, str]]:
         """(name, sentence) of every finding, and what the watch cost."""
-        told = list(findings(self.dataset).items())
+        rows = list(findings(self.dataset).items())
         if said := _made(self.dataset, self.forecast):
-            told.append(("forecasts", said))
-        told.append(("overhead", _overhead(self.dataset.attrs, self.dataset.sizes["time"])))
-        told += [("note", note) for note in self.dataset.attrs["notes"]]
-        told += [("failure", _failure(*failure)) for failure in self.dataset.attrs["failures"]]
-        return told + [("written", str(file)) for file in self.files]
+            rows.append(("forecasts", said))
+        rows.append(("overhead", _overhead(self.dataset.attrs, self.dataset.sizes["time"])))
+        rows += [("note", note) for note in self.dataset.attrs["notes"]]
+        rows += [("failure", _failure(*failure)) for failure in self.dataset.attrs["failures"]]
+        return rows + [("written", str(file)) for file in self.files]
 
     def print(self, console: Any = None) -> None:
         """Prints the looks, the layers and all sentences; `console` is one of rich."""
@@ -95,9 +95,11 @@ class Report(Record):
         )
 
     def _repr_html_(self) -> str:
-        held = io.BytesIO()
-        _draw(self.figure(), held, "png")
-        return f"<img src='data:image/png;base64,{base64.b64encode(held.getvalue()).decode()}'>"
+        held, figure = io.BytesIO(), self.figure()
+        _draw(figure, held, "png")
+        data = base64.b64encode(held.getvalue()).decode()
+        wide = round(100 * figure.get_figwidth())  # pixels; the picture has twice as many
+        return f"<img src='data:image/png;base64,{data}' style='width: {wide}px; max-width: 100%'>"
 
 
 def read(dataset: Any, files: Iterable[Path] = ()) -> Report:
@@ -119,9 +121,9 @@ def deliver(
     guard: Guard = contextlib.nullcontext,
     trackers: dict[str, Tracker] | None = None,
 ) -> list[Path]:
-    """Writes the files and hands the record to a tracker, each inside a guard of its own.
+    """Writes the files and sends the record to a tracker, each inside a guard of its own.
 
-    `trackers` are those of before, which know what they have.
+    `trackers` are those that have been used before, which get only what is new.
     """
     known = {} if trackers is None else trackers
     written: list[Path] = []
@@ -154,7 +156,7 @@ def _write(dataset: Any, file: Path) -> Path:
 
 
 def save_figure(found: Report, file: Path) -> Path:
-    """Draw a report into `file`, whole or not at all, and return its path."""
+    """Draw a report into `file`, completely or not at all, and return its path."""
     if file.suffix not in PICTURES:
         raise ValueError(f"{WHO}: a figure is written as .png or .svg, got {file.name!r}")
     with whole(WHO, file) as draft:
@@ -173,7 +175,7 @@ def _draw(figure: Any, target: Any, kind: str) -> None:
 def _grokking(found: Verdict) -> str:
     if found.kind == "grok":
         return f"grokked (training solved at step {_count(found.t1)}, test at {_count(found.t2)})"
-    told = {
+    words = {
         "misgrok": "misgrokked",
         "mirage": "a mirage of grokking",
         "slow": "a slow rise of the test curve",
@@ -181,11 +183,11 @@ def _grokking(found: Verdict) -> str:
         "double descent": "double descent",
         "none": "no grokking so far",
     }
-    return told.get(found.kind, "")
+    return words.get(found.kind, "")
 
 
 def _made(dataset: Any, now: JumpForecast) -> str:
-    """What became of the forecasts that were made at the looks, if there were any."""
+    """How the forecasts made at the looks compare with what happened; empty if there were none."""
     made = dataset.isel(time=np.flatnonzero(np.isfinite(dataset["forecast_step"].values)))
     asked, step, low, high = (
         made[name].values for name in ("step", "forecast_step", "forecast_low", "forecast_high")

@@ -155,7 +155,7 @@ def test_what_the_trainer_knows_is_in_the_record(tmp_path, capsys):
 
 def test_what_cannot_be_had_is_a_warning_and_training_goes_on(tmp_path):
     with pytest.warns(
-        UserWarning, match=r"watch: the model does not run on probe_inputs .*goes on"
+        UserWarning, match=r"watch: the model does not run on probe_inputs .*training continues"
     ):
         watching = fitted(tmp_path, 1, probe_inputs=torch.ones(5, 3), raise_errors=False)
     assert watching.watch is None

@@ -126,6 +126,15 @@ def test_model_outputs_and_masks_go_in_as_they_are():
     np.testing.assert_allclose(default.start.kernel, watch.start.kernel, rtol=1e-6)
 
 
+def test_the_layers_of_gpt2_are_factored():
+    """Its Conv1D keeps the weight as the transpose of a Linear; no layer needs sample gradients."""
+    net, ids = model().eval(), {"input_ids": tokens()[:5]}
+    kinds = {type(part).__name__ for part in net.modules()}
+    assert "Conv1D" in kinds
+    watch = tacit.watch(net, ids, output=last, budget=None, raise_errors=True)
+    assert not watch.backend.gradients.rest
+
+
 def test_after_a_head_is_replaced_the_regime_is_not_what_it_was():
     net = transformers.GPT2ForSequenceClassification(
         transformers.GPT2Config(
@@ -158,7 +167,7 @@ def test_many_logits_are_summed_at_random():
     watch = tacit.watch(net, long, output="logits", budget=None, raise_errors=True)
     assert watch.start.outputs.shape == (4, 32)
     note = watch.dataset.attrs["notes"][-1]
-    assert "returns 600 numbers per sample (6 x 100), for which 32 random sums" in note
+    assert "returns 600 numbers per sample (6 x 100), which 32 random sums" in note
 
 
 def test_a_linearized_model_is_trained_as_it_is():

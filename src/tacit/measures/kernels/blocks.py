@@ -22,6 +22,7 @@ from tacit.models.model import Model
 from tacit.records import Kind, NumericalError, Outcome
 
 LARGEST = 128  # samples in one block: more make nothing faster
+LARGE = 0.25  # share of the memory beyond which gradients are rather had output by output
 ROOM = 0.85  # the share of the memory that is planned with; Python and JAX take some, too
 COLUMNS = 2**15  # columns multiplied at once; the sum over them is taken in float64
 
@@ -50,6 +51,10 @@ class Gradients(abc.ABC):
     @abc.abstractmethod
     def move(self, params: Any) -> None:
         """Goes to other parameters of the same structure: gradients are taken there from now."""
+
+    def singles(self) -> Iterator[Gradients]:
+        """Gradients of one output after the other, or nothing where that would cost more."""
+        return iter(())
 
 
 class ModelGradients(Gradients):
@@ -102,8 +107,13 @@ def grouped_kernels(
 
     `groups` are numbers from 0 on for the keys of `gradients.names`; they are the first axis.
     """
+    outputs = gradients.outputs
+    if not full and outputs > 1 and gradients.held * len(x) > memory * LARGE:
+        parts = gradients.singles()  # all outputs at once would be had in several passes
+        if (found := _summed(who, parts, x, x2, memory, groups)) is not None:
+            return found / outputs
     columns = x if x2 is None else x2
-    kept, count = gradients.outputs if full else 1, max(groups.values()) + 1
+    kept, count = outputs if full else 1, max(groups.values()) + 1
     blocks = plan(who, gradients, len(x), len(columns), kept, memory, count)
     found = np.zeros((count, len(x), kept, len(columns), kept))
     for rows, others, part in _parts(gradients, x, x2, blocks, full, groups):
@@ -112,8 +122,33 @@ def grouped_kernels(
         if x2 is None:
             found[:, others, :, rows] = part.transpose(0, 3, 4, 1, 2)
     if not full:
-        found /= gradients.outputs
+        found /= outputs
     return found if full else found[:, :, 0, :, 0]
+
+
+def _summed(
+    who: str,
+    parts: Iterator[Gradients],
+    x: Any,
+    x2: Any | None,
+    memory: float,
+    groups: Mapping[Any, int],
+) -> Array | None:
+    """The sum of the kernels of single outputs, None if there are none."""
+    found = None
+    for one in parts:
+        part = grouped_kernels(who, one, x, x2, False, memory, groups)
+        found = part if found is None else found + part
+    return found
+
+
+def output_kernels(who: str, gradients: Gradients, x: Any, memory: float) -> Array:
+    """The kernel of every output alone, (C, N, N)."""
+    found = [blocked_kernel(who, one, x, None, False, memory) for one in gradients.singles()]
+    if found:
+        return np.stack(found)
+    full = blocked_kernel(who, gradients, x, None, True, memory)
+    return np.einsum("ncmc->cnm", full)
 
 
 def plan(
@@ -128,7 +163,7 @@ def plan(
     """The blocks that `memory` bytes allow; the error says how many would be enough."""
     result = 8 * rows * columns * kept**2 * groups
     free = ROOM * memory - gradients.fixed - result
-    size = int(max(1, min(max(rows, columns), LARGEST, free // (6 * gradients.held))))
+    size = int(max(1, min(max(rows, columns), LARGEST, free // (4 * gradients.held))))
     while sum(needs := _needs(gradients, size, kept)) > free:
         if size == 1:
             enough = math.ceil((gradients.fixed + result + sum(needs)) / ROOM)

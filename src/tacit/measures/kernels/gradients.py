@@ -45,6 +45,7 @@ class FunctionGradients(Gradients):
         factored: bool = True,
     ):
         self.who, self.function, self.asked = who, function, outputs
+        self.model = function
         leaves, tree = jax.tree.flatten(params)
         self.tree: Any = tree
         self.learned = [i for i, leaf in enumerate(leaves) if is_learned(who, leaf)]

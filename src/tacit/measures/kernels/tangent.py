@@ -19,6 +19,7 @@ from tacit.measures.kernels.blocks import (
     plan,
 )
 from tacit.measures.kernels.gradients import PRECISIONS, FunctionGradients
+from tacit.measures.kernels.inputs import Packed, several
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.measures.torch.gradients import TorchGradients
 from tacit.measures.torch.module import TorchFunction, count_outputs, torch_inputs
@@ -53,6 +54,8 @@ def arguments(
         )
     if any(array is None for array in arrays[:least]):
         raise ValueError(f"{who}: an array is missing; call {call}")
+    if several(arrays[0]) and callable(model) and not isinstance(model, TorchFunction):
+        model = Packed(who, model, arrays[0])
     return model, params, *arrays
 
 
@@ -77,6 +80,10 @@ def samples(who: str, name: str, x: ArrayLike, model: Any) -> Any:
     """One sample per row; for a JAX function integers stay integers, they may be tokens."""
     if isinstance(model, TorchFunction):
         return torch_inputs(model, name, x)
+    if isinstance(model, Packed):
+        return model.packed(name, x)
+    if several(x):
+        raise ValueError(f"{who}: {name} must be built like the first inputs, which are one array")
     array = np.asarray(x)
     if array.ndim < 1:
         raise ValueError(f"{who}: {name} must hold one sample per row, got a single number")
@@ -183,7 +190,8 @@ def tangent_kernel(
     parameters
         The parameters.
     x
-        The samples.
+        The samples, one per row; a mapping or a tuple of arrays with a row per sample in each goes
+        to the model as it is (of torch by name or by place).
     x2
         Other samples, `x` itself by default.
     outputs
