@@ -49,7 +49,7 @@ def regimes(dataset) -> str:
 def forecasts(dataset) -> str:
     """A row for every rule and every time at which it is asked."""
     head = ["rule", "asked at t_mem times", "mean error", "median error", "jump in the interval"]
-    head += ["forecasts", "false alarms"]
+    head += ["its upper end over its lower", "forecasts", "false alarms"]
     rows = [
         [name, f"{factor:g}", *shown(found)]
         for name, by in scores(recorded(dataset)).items()
@@ -62,6 +62,7 @@ def shown(found: Score) -> list[str]:
     shares = (found.error, found.median, found.coverage)
     counts = (len(found.pairs), found.asked), (found.alarms, found.quiet)
     texts = ["" if math.isnan(share) else f"{share:.0%}" for share in shares]
+    texts.append("" if math.isnan(found.width) else f"{found.width:.1f}")
     return [*texts, *(f"{part} of {whole}" for part, whole in counts)]
 
 

@@ -242,6 +242,7 @@ def test_a_score_by_hand():
     assert found.errors == pytest.approx([0.5, 0.0])
     assert found.error == pytest.approx(0.25)
     assert found.coverage == pytest.approx(1 / 3)  # a refusal is a miss
+    assert found.width == pytest.approx(1.1 / 0.9)
     assert (found.refused, found.asked) == (1, 3)
     assert (found.alarms, found.quiet) == (1, 2)
     assert score(runs[:1], lambda r, now: Said(), 20.0).refused == 0  # it has grokked before

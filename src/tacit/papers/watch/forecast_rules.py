@@ -204,6 +204,12 @@ class Score:
         return sum(inside) / self.asked if self.asked else math.nan
 
     @property
+    def width(self) -> float:
+        """How many times its lower end the upper end of an interval is, in the median."""
+        found = [s.high / s.low for s, _ in self.pairs if math.isfinite(s.high) and s.low > 0]
+        return float(np.median(found)) if found else math.nan
+
+    @property
     def asked(self) -> int:
         """The number of runs that had not grokked."""
         return len(self.pairs) + self.refused

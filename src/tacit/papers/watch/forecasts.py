@@ -148,7 +148,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="step of the jump")
         panel.set_title(_title(name, found), fontsize=10)
     axes[0].set_ylabel(f"forecast at {GOAL:g} times the memorization")
-    end_label(axes[0], ends[1] / 1.2, ends[1] / 6, f"band: {ERROR:.0%} off", GREY, ha="right")
+    end_label(axes[0], ends[1] / 1.4, ends[0] * 1.6, f"band: within {ERROR:.0%}", GREY, ha="right")
     return picture
 
 
