@@ -1,11 +1,14 @@
 """Build the pictures of the docs: `python docs/build.py [FOLDER [NAME ...]]` fills docs/pictures/.
 
-With names, `W-F9` or `when_will_it_grok`, only these. Two pictures need more than the package:
-is_my_network_lazy the extra torch, what_does_alpha_do Fashion-MNIST (`tacit data fashion-mnist`).
+With names, `W-F9` or `when_will_it_grok`, only these. A script that imports a library that is not
+installed (torch, lightning) is left out with a sentence, and its old picture stays; the picture
+what_does_alpha_do needs Fashion-MNIST (`tacit data fashion-mnist`).
 The four phase diagrams are those of `tacit run`. The diagrams of networks are SVG, the others are
 PNG of 200 dpi with a palette: sharp on every screen, and small.
 """
 
+import ast
+import importlib.util
 import re
 import subprocess
 import sys
@@ -52,9 +55,19 @@ def build(folder: Path, names: Collection[str] = ()) -> list[Path]:
     with tempfile.TemporaryDirectory(dir=folder.parent) as stage, one_thread(xla=False):
         for name in names or known:
             file = Path(stage) / known[name]
+            if lost := lacking(gallery_pictures().get(file.name)):
+                print(f"{file.name} is left out, since its script needs {lost[0]} (not installed)")
+                continue
             _draw(name, file)
             _shrink(file, 256 if name in PHASES else COLOURS)
         return [file.replace(folder / file.name) for file in sorted(Path(stage).iterdir())]
+
+
+def lacking(script: Path | None) -> list[str]:
+    """The libraries that a script imports and that are not installed."""
+    nodes = ast.walk(ast.parse(script.read_text())) if script else ()
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    return [name for name in names if not importlib.util.find_spec(name.split(".")[0])]
 
 
 def _draw(name: str, file: Path) -> None:

@@ -3,7 +3,7 @@ When will it grok?
 ==================
 
 Your own net, in your own JAX loop, learns addition mod 17 under weight decay: the training pairs
-early, new ones much later. `tacit.watch` predicts the time early in training, without test data.
+early, new ones much later. `tacit.watch` forecasts when at every look, and records its forecasts.
 """
 
 import sys
@@ -14,7 +14,7 @@ import numpy as np
 import tacit
 from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 
-problem, decay, early, forecast = tacit.modular_addition(17, fraction=0.6), 5e-3, 2000, None
+problem, rate, decay = tacit.modular_addition(17, fraction=0.6), 0.04, 5e-3
 x, y, train = np.eye(17)[problem.pairs], np.eye(17)[problem.labels], problem.train
 weights = {"embed": np.random.default_rng(0).normal(size=(17, 128)), "read": np.zeros((128, 17))}
 
@@ -25,24 +25,24 @@ def net(w, x):  # it cannot distinguish (a, b) and (b, a); of `novel` pairs neit
 
 def descend(_, w):
     slopes = jax.grad(lambda w: ((net(w, x[train]) - y[train]) ** 2).sum(axis=1).mean())(w)
-    return jax.tree.map(lambda part, slope: part - 0.04 * (slope + decay * part), w, slopes)
+    return jax.tree.map(lambda part, slope: part - rate * (slope + decay * part), w, slopes)
 
 
 steps = jax.jit(lambda w: jax.lax.fori_loop(0, 50, descend, w))
-watch = tacit.watch(net, x[::9], parameters=weights, weight_decay=decay, budget=None)
+how = {"parameters": weights, "learning_rate": rate, "weight_decay": decay, "budget": None}
+watch = tacit.watch(net, x[::9], **how)
 for step in range(50, 18_001, 50):
-    weights = steps(weights)
-    right = np.asarray(net(weights, x)).argmax(axis=1) == problem.labels
+    right = np.asarray(net(weights := steps(weights), x)).argmax(axis=1) == problem.labels
     watch(step, weights, train_acc=right[train].mean(), test_acc=right[problem.novel].mean())
-    forecast = watch.forecast if step <= early else forecast
-
 with styled():
-    picture, (axes,) = sheet("Grokking, predicted early in training", widths=(7.0,), height=3.4)
-    axes.axvspan(forecast.low, forecast.high, color=PALE, zorder=0, label="interval")
-    axes.axvline(forecast.step, color=GREEN, label="forecast")
-    axes.axvline(early, color=BLACK, linestyle=":", label="time of the forecast")
-    axes.plot(watch.dataset.call_step, watch.dataset.train_acc, color=BLUE, label="training pairs")
-    axes.plot(watch.dataset.call_step, watch.dataset.test_acc, color=RED, label="new pairs")
-    axes.set(xlabel="step of gradient descent", ylabel="accuracy", xlim=(0, 18_000))
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    seen, jump = watch.dataset, watch.verdict.jump
+    picture, (curves, made) = sheet("Forecasts of a grok, as they were made", widths=(4.3, 4.7))
+    curves.plot(seen.call_step, seen.train_acc, color=BLUE, label="training pairs")
+    curves.plot(seen.call_step, seen.test_acc, color=RED, label="new pairs")
+    made.fill_between(seen.step, seen.forecast_low, seen.forecast_high, color=PALE, label="80%")
+    made.plot(seen.step, seen.forecast_step, "o-", color=GREEN, label="forecast")
+    made.axhline(jump, color=BLACK, label="the jump")
+    curves.set(xscale="log", xlabel="step of gradient descent", ylabel="accuracy")
+    made.set(xscale="log", xlabel="step at which it was made", ylabel="step", ylim=(0, 20_000))
+    curves.legend(loc="center left"), made.legend(loc="lower left")
     picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "when_will_it_grok.png")

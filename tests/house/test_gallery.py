@@ -1,12 +1,11 @@
 """Every gallery script runs and draws; the docs show each picture and nothing that is not built."""
 
 import ast
-import dataclasses
-import importlib.util
 import re
 import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +24,23 @@ EVERYWHERE = {"sys", "numpy", "tacit", "jax.numpy"}
 BESIDES = {  # a script that shows the user's own model needs the library it is written in
     "plot_is_my_network_lazy": {"torch"},
     "plot_when_will_it_grok": {"jax"},
+    "plot_watch_a_lightning_run": {
+        *("torch", "torch.nn", "torch.utils.data", "lightning", "tacit.watch.lightning"),
+    },
 }
+LIGHTNING = ROOT / "gallery" / "plot_watch_a_lightning_run.py"
 
 
 def drawn(script, folder, monkeypatch):
     """The globals of a script after it ran in an empty folder, where it left one picture."""
-    if "torch" in BESIDES.get(script.stem, ()) and not importlib.util.find_spec("torch"):
-        pytest.skip("torch is not installed, and this script is about a PyTorch model")
+    if lost := runpy.run_path(str(ROOT / "docs" / "build.py"))["lacking"](script):
+        pytest.skip(f"{lost[0]} is not installed, and this script is about it")
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "argv", [str(script), "out.png"])
-    left = runpy.run_path(str(script), run_name="__main__")
+    with warnings.catch_warnings():
+        if script == LIGHTNING:
+            warnings.simplefilter("ignore")  # of the library itself
+        left = runpy.run_path(str(script), run_name="__main__")
     assert [file.name for file in folder.iterdir()] == ["out.png"]
     picture = (folder / "out.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
@@ -57,15 +63,20 @@ def lazy(left):
     assert abs(large[-1] - small[-1]) < 0.03
 
 
-def predicted(left):
-    """The jump is in the interval, which was predicted long before new pairs were learned."""
-    watch, told = left["watch"], left["forecast"]
-    happened = watch.verdict
-    assert happened.kind == "grok", happened
-    assert left["early"] < told.low < happened.jump < told.high, (told, happened)
-    assert told.step == pytest.approx(happened.jump, rel=0.25)
-    before = watch.dataset.test_acc.values[watch.dataset.call_step.values <= left["early"]]
-    assert before.max() < 0.2
+def forecast(left):
+    """Every forecast holds the jump, the first ones long before, when new pairs were unknown."""
+    seen, jump = left["seen"], left["jump"]
+    assert left["watch"].verdict.kind == "grok"
+    ahead = seen.forecast_step.notnull() & (seen.step < jump)
+    low, step, high = (
+        seen[f"forecast_{end}"].values[ahead.values] for end in ("low", "step", "high")
+    )
+    assert len(step) > 8
+    assert float(seen.step.values[ahead.values][0]) < jump / 20
+    assert (low < jump).all()
+    assert (jump < high).all()
+    assert np.abs(step / jump - 1).max() < 0.25
+    assert seen.test_acc.values[seen.call_step.values < jump / 5].max() < 0.2
 
 
 def scaled(left):
@@ -77,19 +88,32 @@ def scaled(left):
     assert all(turn[-1] < turn[0] / 2 for turn in turns)
 
 
+def reported(left):
+    """The report of a Lightning run: it has learned, and its three layers have moved."""
+    rows = {axes.get_ylabel(): axes for axes in left["picture"].axes}
+    assert rows["accuracy"].get_lines()[0].get_ydata()[-1] > 0.85
+    named = [text.get_text() for text in left["picture"].axes[-1].get_yticklabels()]
+    assert named == ["0", "2", "4"]
+    assert left["call"].watch.regime.kind in ("leaving", "rich")
+    assert not left["call"].watch.failures
+
+
 def spoiled(left):
     """The same globals with the message of the picture turned round."""
     if "moved" in left:
         left["moved"].get_legend().get_texts()[0].set_text("start × 10: rich")
-    if "forecast" in left:
-        left["forecast"] = dataclasses.replace(left["forecast"], high=left["forecast"].low)
+    if "call" in left:
+        left["picture"].axes[0].get_lines()[0].set_ydata([0.1] * 2)
+    if "jump" in left:
+        left["jump"] /= 2
     return left | {"panels": left.get("panels", [])[::-1]}
 
 
 SAYS = {  # what docs/theory.md says about these pictures
     "plot_is_my_network_lazy": lazy,
-    "plot_when_will_it_grok": predicted,
+    "plot_when_will_it_grok": forecast,
     "plot_what_does_alpha_do": scaled,
+    "plot_watch_a_lightning_run": reported,
 }
 
 
@@ -114,6 +138,14 @@ def test_without_the_images_a_script_ends_with_the_way_to_get_them(tmp_path, mon
         runpy.run_path(str(script), run_name="__main__")
 
 
+def test_without_lightning_its_script_ends_with_the_way_to_get_it(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "lightning", None)
+    monkeypatch.setattr(sys, "argv", [str(LIGHTNING), "out.png"])
+    with pytest.raises(SystemExit, match=r"needs Lightning, .* pip install 'tacit\[stacks\]'"):
+        runpy.run_path(str(LIGHTNING), run_name="__main__")
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
 def test_a_script_is_short_explained_and_public(script):
     text = script.read_text()
@@ -131,7 +163,7 @@ def test_a_script_is_short_explained_and_public(script):
     }
     froms = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert modules <= EVERYWHERE | BESIDES.get(script.stem, set())
-    assert froms <= {"tacit.plotting.style"}
+    assert froms <= {"tacit.plotting.style"} | BESIDES.get(script.stem, set())
 
 
 def test_a_script_runs_from_the_command_line(tmp_path):

@@ -18,6 +18,12 @@ PAGES = sorted(
 )
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 COMMAND = "from tacit.cli import app; app()"
+pytestmark = [  # warnings of Lightning and Transformers about their own code and the data of a page
+    pytest.mark.filterwarnings("ignore:.*LeafSpec.*"),
+    pytest.mark.filterwarnings("ignore:.*num_workers.*"),
+    pytest.mark.filterwarnings("ignore:.*pin_memory.*"),
+    pytest.mark.filterwarnings("ignore:.*lr_scheduler.step.*"),
+]
 
 
 def missing(code):

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 
 from refusals import refusals
 from tacit import DiagonalNet
-from tacit.measures.kernels.blocks import ROOM, Gradients, blocked_kernel, plan
+from tacit.measures.kernels.blocks import (
+    ROOM,
+    Gradients,
+    blocked_kernel,
+    grouped_kernels,
+    plan,
+)
 from tacit.measures.kernels.factors import Factors
 from tacit.measures.kernels.gradients import FunctionGradients
 from tacit.measures.kernels.regression import kernel_regression
@@ -170,14 +176,21 @@ class Given(Gradients):
     def __init__(self, seed, samples, outputs, layers, dtype):
         rng = np.random.default_rng(seed)
         self.all = Factors(
-            [rng.normal(size=(samples, outputs, p)).astype(dtype) for p in (3, 5)],
-            [
-                (rng.normal(size=(samples, t, 4)).astype(dtype),
-                 rng.normal(size=(samples, t, outputs, 2)).astype(dtype)) for t in layers
-            ],
-        )  # fmt: skip
+            {p: rng.normal(size=(samples, outputs, p)).astype(dtype) for p in (3, 5)},
+            {
+                f"{place}": (
+                    rng.normal(size=(samples, t, 4)).astype(dtype)
+                    if place % 2 == 0
+                    else rng.integers(4, size=(samples, t)),
+                    rng.normal(size=(samples, t, outputs, 2)).astype(dtype),
+                )
+                for place, t in enumerate(layers)
+            },
+        )
         self.outputs, self.fixed, self.times = outputs, 100, max(layers, default=1)
-        self.held = sum(a[0].nbytes for a in [*self.all.rows, *itertools.chain(*self.all.layers)])
+        self.names = {key: str(key) for key in [*self.all.rows, *self.all.layers]}
+        pairs = self.all.layers.values()
+        self.held = sum(a[0].nbytes for a in [*self.all.rows.values(), *itertools.chain(*pairs)])
         self.got = 0
 
     def work(self, size):
@@ -186,7 +199,8 @@ class Given(Gradients):
     def block(self, x, size):
         assert 0 < len(x) <= size
         self.got += len(x)
-        return Factors([a[x] for a in self.all.rows], [(h[x], d[x]) for h, d in self.all.layers])
+        layers = {key: (h[x], d[x]) for key, (h, d) in self.all.layers.items()}
+        return Factors({key: a[x] for key, a in self.all.rows.items()}, layers)
 
     def values(self, x):
         raise NotImplementedError
@@ -194,10 +208,16 @@ class Given(Gradients):
     def move(self, params):
         raise NotImplementedError
 
+    def jacobians(self):
+        """The whole gradients of every parameter in float64."""
+        found = dict(self.all.rows)
+        for key, (h, slopes) in self.all.layers.items():
+            inputs = h if h.dtype.kind == "f" else np.eye(4)[h]
+            found[key] = np.einsum("ntk,ntco->ncko", inputs, slopes)
+        return {k: a.reshape(*a.shape[:2], -1).astype(np.float64) for k, a in found.items()}
+
     def jacobian(self):
-        layers = [np.einsum("ntk,ntco->ncko", *layer) for layer in self.all.layers]
-        flat = [a.reshape(*a.shape[:2], -1) for a in [*self.all.rows, *layers]]
-        return np.concatenate(flat, axis=2).astype(np.float64)
+        return np.concatenate(list(self.jacobians().values()), axis=2)
 
 
 @MANY
@@ -221,6 +241,28 @@ def test_blocks_of_every_size_give_the_dense_kernel(seed, samples, outputs, laye
         np.testing.assert_allclose(found, expected, rtol=0, atol=error * np.abs(whole).max())
         if other is None:
             assert (found == (found.transpose(2, 3, 0, 1) if full else found.T)).all()
+
+
+@MANY
+@given(
+    seed=st.integers(0, 10**6), layers=st.lists(st.integers(1, 3), max_size=3), full=st.booleans()
+)
+def test_groups_of_parameters_have_the_kernels_of_their_own_gradients(seed, layers, full):
+    source, x = Given(seed, 6, 2, layers, np.float64), np.arange(6)
+    keys = list(source.names)
+    groups = {key: place % 2 for place, key in enumerate(keys)}
+    allowed = bytes_between(source, 6, 6, full, 0.1) + 8 * 36 * 4 / ROOM
+    found = grouped_kernels("test", source, x, None, full, allowed, groups)
+    for number in (0, 1):
+        parts = [J for key, J in source.jacobians().items() if groups[key] == number]
+        J = np.concatenate(parts, axis=2)
+        whole = np.einsum("ncp,mdp->ncmd", J, J)
+        expected = whole if full else np.einsum("ncmc->nm", whole) / 2
+        atol = 1e-12 * np.abs(whole).max()
+        np.testing.assert_allclose(found[number], expected, rtol=0, atol=atol)
+        assert np.abs(found[number] - found.sum(axis=0)).max() > atol  # a part is not the whole
+    whole = blocked_kernel("test", source, x, None, full, 1e6)
+    np.testing.assert_allclose(found.sum(axis=0), whole, rtol=0, atol=1e-12 * np.abs(whole).max())
 
 
 def bytes_between(source, rows, columns, full, share):

@@ -11,11 +11,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+import torch.distributed as dist  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import tacit  # noqa: E402
+from tacit.precision import double_precision  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 
@@ -179,7 +182,7 @@ def test_random_sums_stand_for_many_outputs_with_the_error_they_state():
         watch = tacit.watch(module, x, projections=count, labels=torch.arange(10), **ALWAYS)
         assert watch.start.outputs.shape == (10, count)
         (note,) = watch.dataset.attrs["notes"]
-        assert f"returns 1080 numbers per sample (12 x 90), for which {count} random sums" in note
+        assert f"returns 1080 numbers per sample (12 x 90), which {count} random sums" in note
         stated.append(float(re.search(r"standard error of ([\d.e-]+)", note)[1]))
         apart = np.linalg.norm(watch.start.kernel - exact.kernel)
         seen.append(apart / np.linalg.norm(exact.kernel))
@@ -245,49 +248,35 @@ CHILD = """
     from torch import nn
     import torch.distributed as dist
     import tacit
-    rank, world, place, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    rank, world, place = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     dist.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=world)
     torch.manual_seed(0)
     module, x = nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2)), torch.randn(8, 6)
-    if kind == "ddp":
-        module = nn.parallel.DistributedDataParallel(module)
-    elif kind == "fsdp2":
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
-        fully_shard(module, mesh=init_device_mesh("cpu", (world,)))
-    else:
-        from torch.distributed.fsdp import FullyShardedDataParallel
-        module = FullyShardedDataParallel(module, device_id=torch.device("cpu"))
-    try:
-        watch = tacit.watch(module, x, budget=None, raise_errors=True)
-    except ValueError as reason:
-        print("REFUSED", reason)
-        watch = None
+    module = nn.parallel.DistributedDataParallel(module)
+    watch = tacit.watch(module, x, budget=None, raise_errors=True)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
     for step in range(1, 6):
         optimizer.zero_grad()
         module(x + rank).square().sum().backward()
         optimizer.step()
-        if watch is not None:
-            watch(step)
-    if watch is not None:
-        print("WATCH", repr(watch), "STATE", len(watch.state_dict()))
-        try:
-            print("LOOKS", watch.dataset.sizes["time"])
-        except AttributeError as reason:
-            print("NONE", reason)
+        watch(step)
+    print("WATCH", repr(watch), "STATE", len(watch.state_dict()))
+    try:
+        print("LOOKS", watch.dataset.sizes["time"])
+    except AttributeError as reason:
+        print("NONE", reason)
     dist.barrier()
     dist.destroy_process_group()
 """
 
 
-def processes(kind, tmp_path, world):
+def processes(tmp_path, world):
     place = tmp_path / "meeting"
     call = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(CHILD)]
     room = os.environ | {"OMP_NUM_THREADS": "1"}
     started = [
         subprocess.Popen(
-            [*call, str(rank), str(world), str(place), kind],
+            [*call, str(rank), str(world), str(place)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -302,17 +291,83 @@ def processes(kind, tmp_path, world):
 
 @pytest.mark.slow
 def test_rank_zero_looks_in_a_distributed_run(tmp_path):
-    first, second = processes("ddp", tmp_path, 2)
+    first, second = processes(tmp_path, 2)
     assert "WATCH <Watch of 83 parameters: 6 looks, 5 calls> STATE" in first
     assert "LOOKS 6" in first
     assert "WATCH <Watch of rank 1, which does not look> STATE 0" in second
     assert "NONE watch: only rank zero of a distributed run looks" in second
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["fsdp", "fsdp2"])
-def test_parameters_spread_over_processes_are_refused_in_a_sentence(kind, tmp_path):
-    (out,) = processes(kind, tmp_path, 1)
-    assert out.startswith("REFUSED watch: the parameters are spread over processes (FSDP)")
-    assert "full_state_dict=True" in out
-    assert len(out.splitlines()) == 1
+@pytest.fixture
+def group(tmp_path):
+    """A distributed run of one process, this one."""
+    place = tmp_path / "meeting"
+    dist.init_process_group("gloo", init_method=f"file://{place}", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def whole(module):
+    return nn.parallel.DistributedDataParallel(module)
+
+
+def fsdp(module):
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    return FullyShardedDataParallel(module, device_id=torch.device("cpu"))
+
+
+def fsdp2(module):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    return fully_shard(module, mesh=init_device_mesh("cpu", (1,)))
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, which shards nothing over one process
+@pytest.mark.parametrize("spread", [fsdp, fsdp2])
+def test_parameters_spread_over_processes_are_refused_in_a_sentence(spread, group):
+    plain, x = nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2)), torch.randn(8, 6)
+    assert tacit.watch(whole(plain), x, **ALWAYS).start.parameters == 83  # DDP is not refused
+    module = spread(plain)
+    with pytest.raises(ValueError, match="the parameters are spread over processes") as refused:
+        tacit.watch(module, x)
+    assert "full_state_dict=True" in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+    module(x).square().sum().backward()  # and training goes on
+    assert all(value.grad is not None for value in module.parameters())
+
+
+def test_functions_of_jax_take_mappings_outside_of_a_watch():
+    random = np.random.default_rng(0)
+    w = {"a": random.standard_normal((3, 2)), "table": random.standard_normal((5, 2))}
+    x = {
+        "left": random.standard_normal((6, 3)),
+        "token": random.integers(5, size=(6, 2)),
+        "deep": (random.random((6, 1, 2)) > 0.5, 2.0),
+    }
+
+    def both(w, x):
+        mask, scale = x["deep"]
+        seen = jnp.tanh(x["left"] @ w["a"]) + w["table"][x["token"]].sum(1)
+        return scale * seen * jnp.where(mask[:, 0], 1.0, 0.5)
+
+    def rows(at):
+        return {name: x[name][at] for name in ("left", "token")} | {"deep": (x["deep"][0][at], 2.0)}
+
+    with double_precision():
+        found = jax.jacrev(both)(w, x)
+    J = np.concatenate([np.asarray(found[name]).reshape(6, 2, -1) for name in w], axis=2)
+    K = np.einsum("ncp,mdp->ncmd", J, J)
+    whole = tacit.tangent_kernel(both, w, x, outputs="full")
+    np.testing.assert_allclose(whole, K, rtol=1e-10, atol=1e-12)
+    part = tacit.tangent_kernel(both, w, rows(slice(2)), rows(slice(2, 6)), outputs="full")
+    np.testing.assert_allclose(part, K[:2, :, 2:], rtol=1e-10, atol=1e-12)
+    fit = tacit.kernel_regression(both, w, rows(slice(3)), np.ones((3, 2)))
+    f = np.asarray(both(w, x))
+    expected = f + np.tensordot(K[:, :, :3], fit.dual, axes=2)
+    np.testing.assert_allclose(fit.predict(x), expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="x2 must be built like the first inputs"):
+        tacit.tangent_kernel(both, w, x, {"left": x["left"]}, outputs="full")
+    with pytest.raises(ValueError, match="integers of x must not exceed"):
+        tacit.tangent_kernel(both, w, x | {"token": x["token"] + 2**25}, outputs="full")

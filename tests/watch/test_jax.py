@@ -90,6 +90,12 @@ def looked(rng, **options):
     return seen, x, params, later
 
 
+def slices(params):
+    """Where the parameters of every array are among all of them, flat."""
+    ends = np.cumsum([params[name].size for name in params])
+    return {n: slice(end - params[n].size, end) for n, end in zip(params, ends, strict=True)}
+
+
 def residual(target, *columns):
     """What least squares on the columns leaves of the target."""
     A = np.stack(columns, axis=1)
@@ -141,6 +147,16 @@ def test_every_number_by_a_second_route(rng):
     assert row.norm_nuclear == pytest.approx(sum(singular))
     assert list(row.layer.values) == ["inner", "outer", "shift"]
     np.testing.assert_allclose(row.layer_nuclear, [*singular, np.nan])
+    for name, at in slices(params).items():
+        pair = [centre @ np.einsum("ncp,mcp->nm", *[J[..., at]] * 2) @ centre for J in (J0, J1)]
+        cosine = np.sum(pair[0] * pair[1]) / np.prod([np.linalg.norm(K) for K in pair])
+        assert row.layer_distance.sel(layer=name) == pytest.approx(1 - cosine, abs=1e-12)
+        moved = np.linalg.norm(later[name] - params[name]) / np.linalg.norm(params[name])
+        assert row.layer_moved.sel(layer=name) == pytest.approx(moved, rel=1e-9)
+    assert (
+        np.ptp(row.layer_distance.values) > 1e-3
+    )  # layers differ from one another, and from the whole
+    assert np.abs(row.layer_distance - row.kernel_distance).min() > 1e-5
     margins = [f[c] - max(np.delete(f, c)) for f, c in zip(f1, labels, strict=True)]
     assert row.margin == pytest.approx(min(margins))
     row = seen.dataset.isel(time=0)  # at the start nothing has moved
@@ -402,9 +418,9 @@ class Slow:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def kernel(self, params):
+    def kernels(self, params):
         self.clock.now += self.cost
-        return self.inner.kernel(params)
+        return self.inner.kernels(params)
 
 
 def slow_watch(cost):
@@ -457,7 +473,7 @@ BROKEN = {
     "the parameters are missing at this call": lambda params: None,
     "another structure than at the start": lambda params: {**params, "more": np.ones(1)},
     r"parameter shift has shape \(9,\) instead of \(6,\)": {"shift": np.ones(9)},
-    "parameter shift has dtype int64, and was a real at the start": {"shift": np.ones(6, int)},
+    "parameter shift has dtype int64, and was real at the start": {"shift": np.ones(6, int)},
     "parameter shift is gone .donated to a compiled step.": {"shift": deleted()},
     "not finite any more; training has diverged": {"shift": np.full(6, np.nan)},
 }
@@ -509,7 +525,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("out of memory"), StopIteration()])
-@pytest.mark.parametrize("part", ["kernel", "outputs", "linearized", "arrays", "check"])
+@pytest.mark.parametrize("part", ["kernels", "outputs", "linearized", "arrays", "check"])
 def test_no_error_of_the_model_ends_the_training(rng, part, error):
     """The other parts of a look stand, and the next look is whole again."""
     seen, _, params = made(wrapped=lambda b: Failing(b, part, None), raise_errors=False)
@@ -523,7 +539,7 @@ def test_no_error_of_the_model_ends_the_training(rng, part, error):
         found.isel(time=-1)[["kernel_distance", "norm_l2", "linearized_error"]]
     ).all()
     assert type(error).__name__ in seen.failures[0].sentence
-    stands = {"kernel": "norm_l2", "outputs": "kernel_distance", "linearized": "kernel_distance"}
+    stands = {"kernels": "norm_l2", "outputs": "kernel_distance", "linearized": "kernel_distance"}
     if part in stands:
         assert math.isfinite(found[stands[part]][1])
 

@@ -44,7 +44,7 @@ def test_adamw_on_pixels_is_not_in_the_kernel_regime():
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     watch(150)
-    assert tacit.kernel_distance(before, watch.backend.kernel()) < 0.01  # the control
+    assert tacit.kernel_distance(before, watch.backend.kernels().sum(0)) < 0.01  # the control
     found = watch.regime
     assert found.kind in ("leaving", "rich"), found
     assert found.kernel_distance > DISTANCE[0]
@@ -58,7 +58,7 @@ def test_a_net_that_groks_modular_addition_is_rich():
     new = np.asarray(quadratic(last, data.probe, None)).argmax(axis=1)
     assert np.mean(new == data.probe_y.argmax(axis=1)) > 0.9
     watch = watched(quadratic, first, data.probe, last, weight_decay=1.0)
-    found, now = watch.regime, watch.backend.kernel(last)
+    found, now = watch.regime, watch.backend.kernels(last).sum(0)
     apart = tacit.kernel_distance(watch.start.kernel, now)
     assert apart < 0.25  # the control: the limit of rich nets for kernels that are not centred
     assert found.kind == "rich", found
@@ -130,6 +130,24 @@ def test_a_run_that_was_rich_stays_rich():
     found = watch.regime
     assert (found.kind, found.decided, found.left) == ("rich", "earlier", 100.0)
     assert "it was rich at step 100" in found.evidence
+
+
+def test_outputs_that_moved_by_rounding_have_learned_nothing():
+    """A constant added to all weights is orthogonal to inputs without a mean."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    last = torch.nn.Linear(16, 2)
+    module = torch.nn.Sequential(torch.nn.LayerNorm(16, elementwise_affine=False), last)
+    watch = tacit.watch(module, torch.randn(20, 16), budget=None, raise_errors=True)
+    last.weight.data += 1
+    watch(1)
+    found = watch.dataset.isel(time=-1)
+    assert 0 < float(found.output_change) < 1e-5
+    assert np.isnan([found.linearized_error, found.learned_share, found.kernel_gain]).all()
+    assert watch.regime.kind == "unknown"
+    last.weight.data += 1e-3 * torch.randn(2, 16)  # the control: a small step that is none
+    watch(2)
+    assert watch.regime.kind == "kernel"
 
 
 def test_two_probe_inputs_tell_nothing():

@@ -15,14 +15,16 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import tacit
-from figure_checks import assert_axes_named
+from figure_checks import assert_axes_named, collisions
 from tacit.cli import app
+from tacit.plotting.style import styled
 from tacit.plotting.watch import MOST as POINTS
 from tacit.plotting.watch import SHADES
 from tacit.plotting.watch_table import MOST, chosen, shown
 from tacit.store import json_checksum
 from tacit.watch import load, report
 from tacit.watch.export import curves, findings
+from tacit.watch.modules import module_moves
 from tacit.watch.regime import DISTANCE, regime, regimes
 from tacit.watch.reporting import deliver, read
 from tacit.watch.watcher import Watch
@@ -32,7 +34,7 @@ class Linear:
     """A backend in plain NumPy: f = x w^2, whose kernel turns as w does."""
 
     names, out_axis, notes = ("inner", "outer"), -1, ("the model is a toy",)
-    count, projected, digest = 1, False, "toy"
+    count, projected, digest, groups = 1, False, "toy", (0, 1)
     x = np.random.default_rng(0).standard_normal((5, 12))
     first = np.ones(12)
 
@@ -46,9 +48,9 @@ class Linear:
     def outputs(self, params):
         return (self.x @ params**2)[:, None]
 
-    def kernel(self, params):
+    def kernels(self, params):
         rows = 2 * self.x * params
-        return rows @ rows.T
+        return np.stack([part @ part.T for part in (rows[:, :8], rows[:, 8:])])
 
     def linearized(self, params):
         return (self.x @ (self.first**2 + 2 * self.first * (params - self.first)))[:, None]
@@ -152,8 +154,9 @@ def test_all_findings_are_told(grown, capsys):
     text = flat(capsys.readouterr().out)
     assert f"regime {grown.regime.kind}: {grown.regime.evidence}" in text
     assert f"verdict grok: {grown.verdict.sentence}" in text
-    assert f"forecast {grown.forecast.sentence}" in text
-    assert "no weight decay" in text
+    assert f"forecast happened (asked at step 300): {grown.forecast.sentence}" in text
+    assert "test_accuracy up to step 300)" in grown.verdict.sentence
+    assert "test_accuracy had risen half way" in text
     attributes = grown.dataset.attrs
     share = attributes["look_seconds"] / attributes["training_seconds"]
     assert f"{share:.1%} of {attributes['training_seconds']:.3g} s of training (no limit)" in text
@@ -218,11 +221,11 @@ def test_the_figure_shows_the_record(grown):
     dataset, found = grown.dataset, read(grown.dataset)
     picture = found.figure()
     assert picture.get_suptitle().replace("\n", " ") == found.headline
-    accuracy, loss, kernel, norms = picture.axes
+    accuracy, loss, kernel, norms, layers = picture.axes
     for axes in picture.axes:
         assert axes.get_ylabel()
-        assert axes.get_legend()
-    assert norms.get_xlabel() == "training step"
+        assert axes.get_legend() or axes is layers
+    assert layers.get_xlabel() == "training step"
     lines = {line.get_label(): line for line in accuracy.lines + loss.lines + norms.lines}
     np.testing.assert_array_equal(lines["train accuracy"].get_ydata(), dataset.train_accuracy)
     np.testing.assert_array_equal(lines["test accuracy"].get_xdata(), dataset.call_step)
@@ -242,7 +245,7 @@ def test_the_figure_shows_the_record(grown):
 def test_the_regimes_are_shaded_where_they_are(grown):
     dataset = grown.dataset
     kinds, step = regimes(dataset), dataset.step.values
-    kernel = read(dataset).figure().axes[-2]
+    kernel = read(dataset).figure().axes[-3]
     painted = spans(kernel)
     assert [colour for *_, colour in painted] == [SHADES[k] for k in ("kernel", "leaving", "rich")]
     for left, right, colour in painted:
@@ -264,30 +267,125 @@ def decaying(steps=120):
 def test_a_forecast_is_drawn_and_told():
     seen = decaying()
     found = read(seen.dataset)
-    assert found.ahead
+    assert found.forecast.ahead
     expected = math.log(1000) / 0.03  # where the displacement is as long as the start
     assert found.forecast.low < expected < found.forecast.high
     assert found.forecast.low >= float(seen.dataset.glance_step.max()) > 100
     axes = found.figure().axes
     assert any(expected < line.get_xdata()[0] < found.forecast.high for line in axes[0].lines[1:])
+    assert found.forecast.event == "weights"
     assert axes[-1].get_xlim()[1] > found.forecast.high
     hatched = [p for p in axes[0].patches if p.get_hatch()]
     assert [(p.get_x(), p.get_x() + p.get_width()) for p in hatched] == [
         pytest.approx((found.forecast.low, found.forecast.high))
     ]
-    assert "transition forecast for steps" in found.headline
-    assert "linearized" in str(axes[-2].get_legend_handles_labels()[1])
+    assert "end of the kernel regime forecast for steps" in found.headline
+    assert "linearized" in str(axes[-3].get_legend_handles_labels()[1])
     assert not [p for p in read(run().dataset).figure().axes[0].patches if p.get_hatch()]
 
 
 def test_a_transition_that_was_seen_is_told_as_seen():
     found = read(decaying(400).dataset)
-    assert not found.ahead
+    assert not found.forecast.ahead
     assert "the weights have left the kernel regime" in found.forecast.sentence
     assert found.forecast.step == pytest.approx(math.log(1000) / 0.03, rel=0.03)
     assert found.forecast.low == pytest.approx(math.log(250) / 0.03, rel=0.03)
     assert found.forecast.high == pytest.approx(math.log(4000) / 0.03, rel=0.03)
     assert "forecast" not in found.headline
+
+
+def test_forecasts_are_drawn_as_they_were_made():
+    """At every look, from the record: a later look changes nothing in an earlier forecast."""
+    early, late = decaying(120).dataset, decaying(400).dataset
+    known = np.isfinite(late.forecast_step.values)
+    assert 3 < known.sum() < len(known)  # too early at first, and at the end it has happened
+    made = {s: tuple(v) for s, *v in zip(*(late[n].values[known] for n in ROW), strict=True)}
+    for step, *values in zip(*(early[name].values for name in ROW), strict=True):
+        if np.isfinite(values[0]):
+            assert made[step] == tuple(values)
+    found = read(late)
+    (row,) = [a for a in found.figure().axes if a.get_ylabel().startswith("forecast")]
+    line, happened, asked = row.lines
+    np.testing.assert_array_equal(line.get_xdata(), late.step.values[known])
+    np.testing.assert_array_equal(line.get_ydata(), late.forecast_step.values[known])
+    drawn = [segment[:, 1].tolist() for segment in row.collections[0].get_segments()]
+    assert drawn == [[low, high] for _, low, high in made.values()]
+    assert happened.get_ydata()[0] == found.forecast.step
+    np.testing.assert_array_equal(asked.get_xdata(), asked.get_ydata())
+    (said,) = [text for name, text in found.rows() if name == "forecasts"]
+    inside = [low <= found.forecast.step <= high for _, low, high in made.values()]
+    assert f"which {sum(inside)} of the {len(made)} intervals contain" in said
+    assert "has not been seen" in dict(read(early).rows())["forecasts"]
+    assert "forecasts" not in dict(read(run().dataset).rows())
+
+
+ROW = ("step", "forecast_step", "forecast_low", "forecast_high")
+THREE = ["net.0.weight", "net.0.bias", "net.2.weight", "net.2.bias", "scale"]
+DEEP = [f"transformer.h.{k}.{part}.weight" for k in range(12) for part in ("ln_1", "attn.c_attn",
+        "attn.c_proj", "mlp.c_fc", "mlp.c_proj")]  # fmt: skip
+
+
+def with_layers(names):
+    """A record of parameter arrays with these names, each further from the start than the last."""
+    dataset = run().dataset
+    old = [name for name, v in dataset.variables.items() if "layer" in v.dims]
+    shape = (dataset.sizes["time"], len(names))
+    far = np.outer(dataset.step.values, np.arange(1, 1 + len(names)) / 1000)
+    values = {name: (("time", "layer"), np.ones(shape)) for name in ("layer_l1", "layer_l2")}
+    values |= {"layer_moved": (("time", "layer"), far), "layer_distance": (("time", "layer"), far)}
+    return dataset.drop_vars(old).assign_coords(layer=("layer", names)).assign(values)
+
+
+def test_modules_move_as_their_parameters_do():
+    rng = np.random.default_rng(0)
+    starts = {"a.w": rng.normal(size=9), "a.b": np.zeros(3), "b.c.w": np.zeros(4), "d": np.ones(2)}
+    moved = {name: value + rng.normal(size=value.shape) for name, value in starts.items()}
+    dataset = with_layers(list(starts))
+    size = np.array([[np.linalg.norm(v) for v in when.values()] for when in (starts, moved)])
+    apart = [np.linalg.norm(moved[name] - starts[name]) for name in starts]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.array([[0.0] * 4, np.where(size[0] > 0, apart / size[0], np.nan)])
+    dataset = dataset.isel(time=[0, -1]).assign(
+        layer_l2=(("time", "layer"), size), layer_moved=(("time", "layer"), relative)
+    )
+    found = module_moves(dataset)
+    assert found.names == ("a", "b.c", "d")
+    joined = [np.concatenate([when["a.w"], when["a.b"]]) for when in (starts, moved)]
+    expected = np.linalg.norm(joined[1] - joined[0]) / np.linalg.norm(joined[0])
+    assert found.moved[-1][0] == pytest.approx(expected)
+    assert found.moved[-1][1] == math.inf  # from zero
+    assert found.moved[-1][2] == pytest.approx(apart[3] / 2**0.5)
+    assert found.last[0][0] == "b.c"
+    assert found.distance[-1].tolist() == dataset.layer_distance.values[-1][[1, 2, 3]].tolist()
+    many = module_moves(
+        with_layers([f"block.{k}.{part}.weight" for k in range(20) for part in "abcd"])
+    )
+    assert many.names == tuple(f"block.{k}" for k in range(20))
+
+
+@pytest.mark.parametrize(("names", "modules"), [(THREE, 3), (DEEP, 60)])
+def test_layers_are_readable_few_or_many(names, modules):
+    dataset = with_layers(names)
+    moves = module_moves(dataset)
+    assert len(moves.names) == modules
+    picture = read(dataset).figure()
+    with styled():
+        picture.draw_without_rendering()
+    assert not (hit := collisions(picture)), hit
+    layers = picture.axes[-1]
+    (mesh,) = layers.collections
+    shown_moves = moves.moved[1:].T
+    np.testing.assert_allclose(mesh.get_array(), np.maximum(shown_moves, shown_moves.max() / 1000))
+    ticks = layers.get_yticks() - 0.5
+    assert [text.get_text() for text in layers.get_yticklabels()] == [
+        moves.names[int(tick)] for tick in ticks
+    ]
+    assert 3 <= len(ticks) <= 30
+    text = printed(dataset)
+    last = moves.last
+    assert flat(f"{last[0][0]} {shown(last[0][1])} {shown(last[0][2])}") in flat(text)
+    assert ("52 others up to" in flat(text)) == (modules == 60)
+    assert max(len(line) for line in printed(dataset, 60).splitlines()) <= 60
 
 
 @pytest.mark.parametrize(
@@ -405,7 +503,7 @@ def expected(dataset):
             table = dataset[name].to_dataframe().dropna()
             for row in table.itertuples():
                 found[f"{prefix}{name}", getattr(row, step)] = getattr(row, name)
-    for name in ("layer_l1", "layer_l2", "layer_nuclear"):
+    for name in ("layer_l1", "layer_l2", "layer_nuclear", "layer_moved", "layer_distance"):
         for row in dataset[name].to_dataframe().dropna().reset_index().itertuples():
             found[f"watch/{name}/{row.layer}", row.step] = getattr(row, name)
     return found
@@ -594,7 +692,7 @@ def test_a_missing_tracker_is_named_with_its_extra(grown, name, tmp_path, monkey
         ("tensorbord", [], "unknown tracker 'tensorbord'; did you mean tensorboard"),
         ("tensorboard", [], "needs one log folder, got 0"),
         ("tensorboard", ["a", "b"], "needs one log folder, got 2"),
-        ("wandb", ["a"], "a is no file to write"),
+        ("wandb", ["a"], "a is not a file to write"),
         ("wandb", [], "no run of W&B is open"),
         ("mlflow", [], "no run of MLflow is active"),
     ],
@@ -696,7 +794,7 @@ def bad_records(grown):
         "cut-run.json": "is no record in JSON",
         "part.json": "part.json is an incomplete record (without kernel_distance)",
         "changed.json": "changed.json was changed or damaged: its checksum is wrong",
-        "words.nc": "its weight_decay cannot be so",
+        "words.nc": "its weight_decay is impossible",
         "other.json": "is no record in JSON",
         "empty.json": "is not the record of a watch",
         "deep.json": "is no record in JSON",

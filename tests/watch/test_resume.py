@@ -15,6 +15,7 @@ from torch.nn import functional  # noqa: E402
 import tacit  # noqa: E402
 from tacit.watch import record  # noqa: E402
 from tacit.watch.metrics import unread  # noqa: E402
+from tacit.watch.regime import regime  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 STEPS, HALF = 60, 30
@@ -134,11 +135,11 @@ def test_jax_states_hold_arrays():
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        (lambda state: {}, "no state of a watch"),
+        (lambda state: {}, "not the state of a watch"),
         (lambda state: state | {"probe_inputs": "other"}, "probe inputs are not those of the stat"),
         (
             lambda state: state | {"start": state["start"] | {"arrays": {"w": np.ones(2)}}},
-            "state is that of another model .different: 0.weight",
+            "state belongs to another model .different: 0.weight",
         ),
     ],
 )
@@ -163,7 +164,7 @@ def test_running_statistics_alone_move_nothing():
     assert watch.dataset.relative_move.values.max() == 0
     assert watch.regime.kind == "unknown"
     (note,) = watch.dataset.attrs["notes"]
-    assert note.startswith("no optimizer moves 1.running_mean and running_var: every look holds")
+    assert note.startswith("no optimizer moves 1.running_mean and running_var: every look uses")
     assert "warm_batch=" in note
 
 
@@ -181,12 +182,12 @@ def test_a_warm_batch_gives_its_own_statistics(momentum):
     torch.testing.assert_close(held["1.running_mean"], hidden.mean(dim=0), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(held["1.running_var"], hidden.var(dim=0), rtol=1e-4, atol=1e-5)
     assert held["1.running_var"].sub(before["1.running_var"]).abs().max() > 0.1
-    assert "holds them at those of warm_batch" in watch.dataset.attrs["notes"][-1]
+    assert "uses the values of warm_batch" in watch.dataset.attrs["notes"][-1]
 
 
 def test_state_that_is_no_average_is_not_warmed():
     module = nn.Sequential(nn.utils.spectral_norm(nn.Linear(6, 3)))
-    with pytest.raises(ValueError, match="weight_u is no running average"):
+    with pytest.raises(ValueError, match="weight_u is not a running average"):
         tacit.watch(module, data()[0], warm_batch=data()[0])
     with pytest.raises(ValueError, match="changes no state of the model; leave warm_batch= out"):
         tacit.watch(perceptron(), data()[0], warm_batch=data()[0])
@@ -251,7 +252,7 @@ def test_rates_are_read_from_the_optimizer():
     assert "weight decays 0.02, 0;" in watch.dataset.attrs["notes"][0]
     with pytest.raises(ValueError, match=r"weight_decay=0.1 was given, but the optimizer has 0.02"):
         tacit.watch(module, data()[0], optimizer=optimizer, weight_decay=0.1)
-    with pytest.raises(ValueError, match="a Linear does not say its weight decay"):
+    with pytest.raises(ValueError, match="a Linear does not have a weight decay to read"):
         tacit.watch(module, data()[0], optimizer=module[0])
 
 
@@ -297,6 +298,22 @@ def test_metrics_of_jax_are_not_waited_for():
     assert not log.pending
 
 
+def test_the_regime_of_a_run_without_looks_is_that_of_a_look_now():
+    """The budget allows none, and is exceeded once."""
+    module = perceptron()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    watch = tacit.watch(module, data()[0][:12], budget=1e-9)
+    assert watch.regime.kind == "unknown"  # before the first call there is nothing to look at
+    assert watch.dataset.step.values.tolist() == [0]
+    run(module, optimizer, watch, range(1, 278))
+    assert regime(watch.dataset).kind == "unknown"
+    assert watch.regime.kind == "rich"
+    assert watch.dataset.step.values.tolist() == [0, 277]
+    run(module, optimizer, watch, range(278, 300))
+    assert watch.regime.evidence.startswith("at step 277 ")  # from now on the budget counts
+    assert watch.dataset.step.values.tolist() == [0, 277]
+
+
 def test_a_report_takes_a_last_look(capsys):
     """A budget that allows no look at all: without the last one the regime is not known."""
     module = perceptron()
@@ -304,7 +321,7 @@ def test_a_report_takes_a_last_look(capsys):
     watch = tacit.watch(module, data()[0][:12], budget=1e-9)
     run(module, optimizer, watch, range(1, 278))
     assert watch.dataset.step.values.tolist() == [0]
-    assert watch.regime.kind == "unknown"
+    assert regime(watch.dataset).kind == "unknown"
     found = watch.report()
     assert watch.dataset.step.values.tolist() == [0, 277]
     assert found.regime.kind == "rich"

@@ -183,7 +183,7 @@ def test_kernel_and_linearized_model_by_a_second_route(name):
     backend, J0, theta0 = TorchBackend(module, x, Look()), jacobian(module, x), flat(module)
     count = J0.shape[1]
     K0 = np.einsum("ncp,mcp->nm", J0, J0) / count
-    np.testing.assert_allclose(backend.kernel(), K0, atol=low * np.abs(K0).max())
+    np.testing.assert_allclose(backend.kernels().sum(0), K0, atol=low * np.abs(K0).max())
     f0 = backend.outputs()
     change(module, 0.02)
     tangent = f0 + J0 @ (flat(module) - theta0)
@@ -194,7 +194,7 @@ def test_kernel_and_linearized_model_by_a_second_route(name):
     one = TorchBackend(module, x, Look(count - 1))
     J1 = jacobian(module, x)
     K1 = np.einsum("np,mp->nm", J1[:, -1], J1[:, -1])
-    np.testing.assert_allclose(one.kernel(), K1, atol=low * np.abs(K1).max())
+    np.testing.assert_allclose(one.kernels().sum(0), K1, atol=low * np.abs(K1).max())
     assert np.abs(K1 - K0).max() > 10 * low * np.abs(K1).max()  # the check can fail
 
 
@@ -204,38 +204,42 @@ def test_operations_in_place_leave_the_probe_inputs_alone():
                            nn.Linear(9, 2))  # fmt: skip
     backend = TorchBackend(module, x, Look())
     J = jacobian(module, x.clone())
-    np.testing.assert_allclose(backend.kernel(), np.einsum("ncp,mcp->nm", J, J) / 2, rtol=1e-4)
+    np.testing.assert_allclose(
+        backend.kernels().sum(0), np.einsum("ncp,mcp->nm", J, J) / 2, rtol=1e-4
+    )
     assert torch.equal(backend.x, x)
     assert (x < 0).any()
 
 
-def test_which_layers_are_factored():
-    """Layers called once with one row per sample and no weight of theirs used elsewhere."""
-
-    def served(name):
-        build, draw = CASES[name]
-        backend = TorchBackend(build(), draw(), Look())
-        rest = set(backend.gradients.rest)
-        return [name for name in backend.names if name not in rest], backend.gradients.together
-
-    assert served("perceptron")[0] == ["0.weight", "0.bias", "2.weight", "2.bias"]
-    assert served("tied")[0] == ["mix.weight", "mix.bias"]
-    assert served("reused")[0] == ["once.weight", "once.bias"]
-    assert served("sequence")[0] == ["inner.weight", "inner.bias", "outer.weight", "outer.bias"]
-    assert served("sequence first")[0] == []
-    assert served("branching") == (["linear.weight", "linear.bias"], False)
-    layers = ["0.weight", "0.bias", "3.weight", "8.weight", "8.bias"]
-    assert served("convolutional") == (layers, True)
-    assert served("convolutions")[0] == ["0.weight", "0.bias", "5.weight", "5.bias"]
+@pytest.mark.parametrize("name", CASES)
+def test_which_parameters_are_left_to_torch_func(name):
+    """Groups and odd padding of convolutions, and what depends on a branch."""
+    build, draw = CASES[name]
+    backend = TorchBackend(build(), draw(), Look())
+    left = {
+        "convolutions": ["2.weight", "2.bias", "3.weight", "3.bias"],
+        "branching": ["scale"],
+    }
+    assert backend.gradients.rest == left.get(name, [])
+    assert backend.gradients.together == (name != "branching")
 
 
 def test_gradients_too_large_to_hold_go_output_by_output(monkeypatch):
     module, x = convolutional(), torch.randn(8, 2, 5, 5)
-    whole = TorchBackend(module, x, Look())
-    monkeypatch.setattr("tacit.watch.torch_backend.MEMORY", 60_000)
-    parts = TorchBackend(module, x, Look())
-    assert (whole.parts, parts.parts) == ([None], [0, 1, 2])
-    np.testing.assert_allclose(parts.kernel(), whole.kernel(), rtol=1e-5)
+    backend = TorchBackend(module, x, Look())
+    whole, passes, asked = backend.kernels(), [], []
+    block, forward = backend.gradients.block, backend.function.run
+    monkeypatch.setattr(backend.function, "run", lambda *a: passes.append(0) or forward(*a))
+    monkeypatch.setattr(
+        backend.gradients, "block", lambda *a: asked.append(backend.gradients.asked) or block(*a)
+    )
+    memory = 3.5 * len(x) * backend.gradients.held
+    monkeypatch.setattr("tacit.watch.torch_backend.MEMORY", memory)
+    np.testing.assert_allclose(backend.kernels(), whole, rtol=1e-4, atol=1e-6)
+    assert asked[-3:] == [0, 1, 2]
+    assert len(passes) <= 2  # one forward pass for all outputs, and one to measure the cost
+    assert backend.gradients.asked is None
+    assert backend.gradients.last is None
 
 
 # torch and JAX
@@ -267,19 +271,19 @@ def test_torch_and_jax_give_the_same_kernel_distance(kind, dtype):
         apply = convolutional_twin
     ours = TorchBackend(module, x, Look())
     theirs = JaxBackend(apply, arrays(module), x.numpy(), Look())
-    first = ours.kernel(), theirs.kernel(arrays(module))
+    first = ours.kernels().sum(0), theirs.kernels(arrays(module)).sum(0)
     for size in (1e-3, 0.1, 1.0):
         change(module, size)
         found = [
-            kernel_distance(first[0], ours.kernel()),
-            kernel_distance(first[1], theirs.kernel(arrays(module))),
+            kernel_distance(first[0], ours.kernels().sum(0)),
+            kernel_distance(first[1], theirs.kernels(arrays(module)).sum(0)),
         ]
         assert found[0] == pytest.approx(found[1], abs=1e-6)
         np.testing.assert_allclose(
             ours.linearized(), theirs.linearized(arrays(module)), rtol=1e-3, atol=1e-3
         )
     assert found[0] > 1e-3
-    mixed = kernel_distance(first[0], ours.kernel() + 1e-2 * np.ones((12, 12)))
+    mixed = kernel_distance(first[0], ours.kernels().sum(0) + 1e-2 * np.ones((12, 12)))
     assert mixed != pytest.approx(found[1], abs=1e-6)  # the tolerance can fail
 
 
@@ -389,7 +393,7 @@ def test_training_is_the_same_to_the_last_bit(where):
     assert seen.dataset.train_loss.values.tolist() == plain
     assert seen.dataset.sizes["time"] > 5
     assert seen.dataset.kernel_distance[-1] > 0
-    assert "has dropout (7); it is looked at in eval mode" in seen.dataset.attrs["notes"][0]
+    assert "has dropout (7); looks are taken in eval mode" in seen.dataset.attrs["notes"][0]
 
 
 @pytest.mark.parametrize(
@@ -402,7 +406,7 @@ def test_training_is_the_same_to_the_last_bit(where):
 )
 def test_calls_in_other_modes(mode):
     module, x = perceptron(), torch.randn(8, 6)
-    kernel = TorchBackend(module, x, Look()).kernel()
+    kernel = TorchBackend(module, x, Look()).kernels().sum(0)
     with mode():
         seen = watch(module, x, **ALWAYS)
         seen(1, loss=module(x).mean())
@@ -412,9 +416,11 @@ def test_calls_in_other_modes(mode):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.compile itself
 def test_wrapped_modules_are_looked_into():
     module, x = perceptron(), torch.randn(8, 6)
-    kernel = TorchBackend(module, x, Look()).kernel()
+    kernel = TorchBackend(module, x, Look()).kernels().sum(0)
     for wrapped in (nn.DataParallel(module), torch.compile(module)):
-        np.testing.assert_allclose(TorchBackend(wrapped, x, Look()).kernel(), kernel, rtol=1e-6)
+        np.testing.assert_allclose(
+            TorchBackend(wrapped, x, Look()).kernels().sum(0), kernel, rtol=1e-6
+        )
 
 
 def test_frozen_layers_are_constants():

@@ -1,4 +1,4 @@
-"""The picture of a watched run: its curves, its regimes in time, its norms and what is forecast.
+"""The picture of a watched run: curves, forecasts, regimes in time, norms, and what moved.
 
 It draws the record of a watch and the results that other modules computed from it.
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, clear_logs, styled
 from tacit.plotting.transition import mark, rows
+from tacit.plotting.watch_rows import draw_forecasts, draw_modules, forecasts_made, modules_height
 
 if TYPE_CHECKING:
     import xarray
@@ -42,37 +43,59 @@ def draw_watch(
     kinds: Sequence[str],
     limits: tuple[float, float],
     marks: Sequence[tuple[float, str]] = (),
-    transition: tuple[float, float, float] | None = None,
+    ahead: tuple[float, float, float] | None = None,
+    happened: float = math.nan,
+    modules: tuple[Sequence[str], Any] | None = None,
 ) -> Figure:
-    """The figure of a record: accuracies, losses, kernel and norms over the steps, in rows.
+    """The figure of a record: its measurements over the steps, in rows.
 
-    `kinds` names the regime at every look and `limits` the distances that divide them, `marks`
-    are steps with a text, and `transition` is (low, expected, high) in steps.
+    `kinds` names the regime at every look and `limits` the distances that divide them, and `marks`
+    are steps with a text. `ahead` is the forecast (low, expected, high) of the last step, and
+    `happened` the step at which what was forecast did happen. `modules` are names of modules with
+    their relative moves, (looks, modules).
     """
     start = float(dataset.attrs["start_step"])
-    band = None if transition is None else [step - start for step in transition]
+    band = None if ahead is None else [step - start for step in ahead]
+    since = [(step - start, text) for step, text in marks]
     with styled():
-        return _drawn(dataset, title, kinds, limits, [(s - start, text) for s, text in marks], band)
+        return _drawn(dataset, title, kinds, limits, since, band, happened - start, modules)
 
 
-def _drawn(dataset: Any, title: str, kinds: Any, limits: Any, marks: Any, band: Any) -> Figure:
+def _drawn(
+    dataset: Any,
+    title: str,
+    kinds: Any,
+    limits: Any,
+    marks: Any,
+    band: Any,
+    happened: float,
+    modules: Any,
+) -> Figure:
     start = float(dataset.attrs["start_step"])
     curves = [found for ends in (ACCURACIES, LOSSES) if (found := _metrics(dataset, ends))]
-    picture, axes = rows(title, _caption(dataset), [1.55] * len(curves) + [2.1, 1.35], 9.2)
-    for one, names in zip(axes, curves, strict=False):
-        _draw_metrics(one, dataset, names, start)
-    kernel, norms = axes[-2:]
-    _draw_kernel(kernel, dataset, kinds, limits, start)
-    _draw_norms(norms, dataset, start)
+    made = forecasts_made(dataset)
+    heights = [1.55] * len(curves) + [1.7] * bool(made) + [2.1, 1.35]
+    heights += [modules_height(len(modules[0]))] if modules else []
+    picture, axes = rows(title, _caption(dataset), heights, 9.2)
+    left = iter(axes)
+    for names in curves:
+        _draw_metrics(next(left), dataset, names, start)
+    if made:
+        draw_forecasts(next(left), made, happened)
+    _draw_kernel(next(left), dataset, kinds, limits, start)
+    _draw_norms(next(left), dataset, start)
     last = _steps_axis(axes, dataset, start, band)
-    _draw_marks(axes, marks)
+    if modules:
+        draw_modules(next(left), dataset["step"].values - start, *modules)
+    timed = axes[:-1] if modules else axes
+    _draw_marks(timed, marks)
     if band and band[1] <= AHEAD * last:
-        _draw_transition(axes, band, last)
+        _draw_forecast(timed, band)
     for one in axes:
         one.minorticks_off()  # the layout measures every one of them
         if one.get_legend_handles_labels()[1]:
             one.legend(**LEGEND)
-    picture.align_ylabels(axes)
+    picture.align_ylabels(timed)
     return clear_logs(picture)
 
 
@@ -173,18 +196,13 @@ def _draw_norms(axes: Axes, dataset: Any, start: float) -> None:
 
 
 def _draw_marks(axes: Sequence[Axes], marks: Iterable[tuple[float, str]]) -> None:
-    for (step, text), line in zip(marks, ("--", "-."), strict=False):
+    for (step, text), line in zip(marks, ("--", "-.", "-"), strict=False):
         mark(axes, step, text, BLACK, line)
 
 
-def _draw_transition(axes: Sequence[Axes], band: Sequence[float], last: float) -> None:
-    """The interval of the transition, seen or forecast, through all rows."""
+def _draw_forecast(axes: Sequence[Axes], band: Sequence[float]) -> None:
+    """The interval that is forecast now, through all rows."""
     low, expected, high = band
-    text = (
-        "forecast of the\ntransition"
-        if expected > last
-        else "transition, by the\nturn from the start"
-    )
     for number, one in enumerate(axes):
         one.axvspan(
             low,
@@ -195,7 +213,7 @@ def _draw_transition(axes: Sequence[Axes], band: Sequence[float], last: float) -
             linewidth=0.8,
             alpha=0.6,
             zorder=1,
-            label=text if number == 0 else None,
+            label="forecast now" if number == 0 else None,
         )
         one.axvline(expected, color=GREEN, linewidth=1.6, zorder=2)
 
@@ -219,4 +237,5 @@ def _caption(dataset: Any) -> str:
     text = f"tacit.watch on {samples} probe inputs of a model with {count:,} trained parameters."
     if attributes["weight_decay"] > 0:
         text += f" Weight decay {attributes['weight_decay']:g}."
-    return text + " Dotted: the kernel distances that divide the regimes."
+    step = max(float(dataset[name].values.max(initial=0.0)) for name in ("call_step", "step"))
+    return f"{text} Read at step {step:g}. Dotted: the kernel distances that divide the regimes."

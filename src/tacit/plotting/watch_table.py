@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import xarray
 
 MOST = 12  # rows of the table
+LAYERS = 8  # layers that the table names
 WIDE = 120  # columns for a file or a pipe, which have no width
 COLUMNS = {  # in the order of their weight: the last ones give way on a narrow terminal
     "step": "step",
@@ -36,12 +37,17 @@ SHADES = {"kernel": "blue", "leaving": "yellow", "rich": "red", "unknown": "dim"
 def print_watch(
     dataset: xarray.Dataset,
     kinds: list[str],
+    layers: Sequence[tuple[str, float, float]],
     sentences: Iterable[tuple[str, str]],
     console: Console | None = None,
 ) -> None:
-    """Prints the measurements as a table and the (name, sentence) pairs under it."""
+    """Prints the measurements, the layers and the (name, sentence) pairs under them.
+
+    `layers` are (name, relative move, kernel distance), the one that moved most first.
+    """
     console = console or _console()
     console.print(_looks(dataset, kinds, console.width))
+    console.print(_layers(layers, console.width))
     rows = list(sentences)
     width = max(len(name) for name, _ in rows)
     grid = Table.grid(padding=(0, 2))
@@ -66,6 +72,23 @@ def _looks(dataset: Any, kinds: list[str], width: int) -> Table:
     for row in chosen(dataset.sizes["time"]):
         cells = [shown(float(dataset[name].values[row])) for name in names]
         table.add_row(*cells, Text(kinds[row], style=SHADES[kinds[row]]))
+    return table
+
+
+def _layers(layers: Sequence[tuple[str, float, float]], width: int) -> Table:
+    """The layers that moved most; with many layers the rest is one row."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("layer", max_width=width // 2, overflow="fold")
+    table.add_column("moved, over its norm at the start", justify="right")
+    table.add_column("kernel distance", justify="right")
+    few = layers if len(layers) <= LAYERS + 1 else layers[:LAYERS]
+    for name, moved, distance in few:
+        table.add_row(Text(name), "from 0" if math.isinf(moved) else shown(moved), shown(distance))
+    if rest := layers[len(few) :]:
+        columns = [moved for _, moved, _ in rest], [distance for _, _, distance in rest]
+        largest = [max((value for value in c if value == value), default=math.nan) for c in columns]
+        most = ("" if math.isnan(value) else f"up to {shown(value)}" for value in largest)
+        table.add_row(f"{len(rest)} others", *most)
     return table
 
 

@@ -1,4 +1,4 @@
-"""The probe for the user's own training loop, of a PyTorch, Flax or Equinox module or a function.
+"""A probe for your own training loop, for a PyTorch, Flax or Equinox module or a JAX function.
 
     watch = tacit.watch(model, probe_inputs, labels=labels, optimizer=optimizer)
     for step, batch in enumerate(loader):
@@ -6,10 +6,10 @@
         watch(step, train_loss=loss, test_accuracy=accuracy)
     watch.report("run.nc", "run.png")
 
-It is light: metrics are kept at every call and stay on their device until a look; looks at the
-model are log-spaced in the steps and at most 5% of the training time (tacit.watch.schedule).
+It is light. Metrics are recorded at every call and stay on their device until a look. Looks at the
+model are log-spaced in the steps and take at most 5% of the training time (tacit.watch.schedule).
 
-Where it is used, and what changes there:
+How it is called in each library:
 
     PyTorch       watch(step, ...)                    the module is read as it is now
     Linen         tacit.watch(module, x, parameters=variables), watch(step, variables, ...)
@@ -18,18 +18,18 @@ Where it is used, and what changes there:
     JAX           tacit.watch(apply, x, parameters=w), watch(step, w, ...)
     Lightning     from tacit.watch.lightning import WatchCallback, Trainer(callbacks=[...])
     Transformers  from tacit.watch.transformers import WatchCallback, Trainer(callbacks=[...])
-    Keras         a function of its variables (the error says which)
+    Keras         a function of its variables (the error message shows the line)
     a resumed run save watch.state_dict() with the checkpoint, and give it to load_state_dict()
 
 In a distributed run rank zero looks; parameters spread over processes (FSDP) are refused.
 
-What it cannot do. The outputs of one sample must not depend on the other samples. Of a torch module
-the forward hooks are run, and what a forward pass changes outside of parameters and buffers (a
-Python counter) is not undone. Of a JAX function every floating-point leaf of parameters counts as
-trained: close over batch statistics. Nuclear norms of matrices with more than 2048 rows and columns
-are left out.
+Limits. The outputs of one sample must not depend on the other samples. The forward hooks of a torch
+module are run, and what a forward pass changes outside of parameters and buffers (a Python counter)
+is not undone. Every floating-point leaf of the parameters of a JAX function counts as trained, so
+close over batch statistics. Nuclear norms of matrices with more than 2048 rows and columns are left
+out.
 
-This room has the name of its function, and calling one is calling the other.
+The module has the name of its function, and can be called as the function can.
 """
 
 from __future__ import annotations
@@ -81,48 +81,48 @@ def watch(
         A torch.nn.Module, a module of Flax (Linen or NNX) or Equinox, or a JAX function
         apply(parameters, x).
     probe_inputs
-        A batch of 10 to 200 fixed inputs as the model gets them; all kernels are looked at on
-        it. A mapping (input_ids=..., attention_mask=...) goes in by name, a tuple by place.
+        A batch of 10 to 200 fixed inputs, on which all kernels are computed. A mapping
+        (input_ids=..., attention_mask=...) is passed to the model by name, a tuple by position.
     parameters
         The parameters of a JAX function or the variables of a Linen module, given here and at
         every call.
     labels
-        Classes, signs -1 and +1, or numbers to fit, of these inputs; they add alignment and
-        margin.
+        The labels of these inputs: classes, signs -1 and +1, or numbers to fit. With them the
+        record has the alignment of the kernel and the margin.
     optimizer
         The optimizer, whose learning rate and weight decay are read at every look: a torch
         optimizer, an nnx.Optimizer or an optax state made with optax.inject_hyperparams.
     weight_decay
-        The weight decay of the training, where no optimizer says it.
+        The weight decay of the training, if no optimizer is given.
     learning_rate
-        The learning rate, where no optimizer says it, or a function of the step that returns it.
+        The learning rate, if no optimizer is given, or a function of the step that returns it.
         The forecast needs it: parameters decay by learning_rate * weight_decay in a step. With
         momentum m and the decay in the gradient it is 1/(1 - m) times that of the optimizer.
     output
-        What to look at of what the model returns: a name ("logits"), a function of it, or the
-        index of one output; by default the array or its logits. The tangent kernel is the mean
-        over all numbers that a sample has, on whatever axes.
+        Which part of what the model returns is looked at: a name ("logits"), a function of it,
+        or the index of one output. By default it is the array, or its logits. The tangent kernel
+        is the mean over all numbers that the model returns for a sample, whatever their axes.
     projections
-        For more than 512 numbers per sample, so many random sums stand for them, and a note
-        states the error; None takes them all.
+        If the model returns more than 512 numbers per sample, they are replaced by this many
+        random sums of them, and a note in the report states the error. None takes all numbers.
     warm_batch
-        A training batch, whose statistics replace fresh running ones (of BatchNorm) at the start.
-        Such state is held as at the start at every look, since no optimizer moves it.
+        A training batch whose statistics replace the fresh running statistics (of BatchNorm) at
+        the start. Every look uses this state as it was at the start, since no optimizer moves it.
     to
-        Where every look goes when it happens: "wandb", "mlflow", ("tensorboard", folder), or a
-        list of these. W&B gets a run of its own beside the open one, in its group.
+        The trackers that get every look when it happens: "wandb", "mlflow", ("tensorboard",
+        folder), or a list of these. W&B gets a separate run in the group of the open one.
     budget
-        The largest share of the training time that looks take; None is no limit. The set-up
-        (compilation and the first kernel) comes on top and is stated in `setup_seconds`.
+        The largest share of the training time that looks may take; None is no limit. The set-up
+        (compilation and the first kernel) is not counted; `setup_seconds` states its time.
     level
-        The test accuracy (of a record without accuracies, the test loss) at which the task
-        counts as solved; by default 0.95, and less for a test curve that ends short of it.
+        The test accuracy (or the test loss, in a record without accuracies) at which the task
+        counts as solved; by default 0.95, or less for a test curve that levels off below it.
     points_per_decade
         The number of looks in each decade of steps.
     step
         The step at which the watch is made, for a run that is resumed.
     raise_errors
-        Raises what goes wrong in a call, instead of keeping it in `failures`.
+        Whether an error in a call is raised instead of being recorded in `failures`.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def watch(
 
 
 class _Room(types.ModuleType):
-    """A room that can be called: once imported it hides the function of the same name."""
+    """A module that can be called: once imported it hides the function of the same name."""
 
     __call__ = staticmethod(watch)
 

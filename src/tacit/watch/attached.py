@@ -1,4 +1,4 @@
-"""A watch inside the training of a framework, which says when it starts, steps, saves and ends."""
+"""A watch that the callbacks of a training framework start, call, save and end."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tacit.watch.watcher import Watch
 
 
 class Attached:
-    """A watch that is made when training starts and goes on from the state of a checkpoint.
+    """A watch that is made when training starts, or restored from the state of a checkpoint.
 
-    What goes wrong is a warning of one sentence, and training goes on, unless `raise_errors`.
+    An error becomes a warning of one sentence and training continues, unless `raise_errors`.
     """
 
     def __init__(self, probe_inputs: Any, module: str | None, files: Iterable[Any], options: Any):
@@ -25,10 +25,10 @@ class Attached:
         self.options = dict(options)
         self.watch: Watch | None = None
         self.model: Any = None
-        self.saved: Mapping[str, Any] | None = None  # the state of a checkpoint, not taken yet
+        self.saved: Mapping[str, Any] | None = None  # the state of a checkpoint, not loaded yet
 
     def begin(self, model: Any, optimizer: Any, step: int) -> None:
-        """Makes the watch of `model` at `step`, where it has its weights, unless it goes on."""
+        """Makes the watch of `model`, whose weights are loaded, unless the last one continues."""
         if self._goes_on(model, step):
             return
         try:
@@ -40,18 +40,18 @@ class Attached:
                 raise
             first = (str(reason) or type(reason).__name__).splitlines()[0]
             text = first if first.startswith(f"{WHO}:") else f"{WHO}: {first}"
-            warnings.warn(f"{text} (training goes on without a watch)", stacklevel=2)
+            warnings.warn(f"{text} (training continues without a watch)", stacklevel=2)
             self.watch = None
         self.saved = None
 
     def call(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Hands on a step; names are made such that a file can hold them."""
+        """Calls the watch at a step; metrics get names that can be written to a file."""
         if self.watch is not None:
             named = {re.sub(r"\W", "_", name): value for name, value in metrics.items()}
             self.watch(step, **named)
 
     def end(self) -> None:
-        """A last look, and the report where files were asked for."""
+        """Takes a last look, and writes the report if it has files."""
         if self.watch is not None:
             self.watch.look()
             if self.files:
@@ -61,7 +61,7 @@ class Attached:
         return {} if self.watch is None else self.watch.state_dict()
 
     def _goes_on(self, model: Any, step: int) -> bool:
-        """Whether a second fit continues the training that is watched already."""
+        """Whether a second fit continues the training that is being watched."""
         if self.watch is None or self.saved or model is not self.model:
             return False
         steps = self.watch.log.steps
@@ -76,12 +76,12 @@ class Attached:
         )
         given = {"optimizer": optimizer, **self.options, "warm_batch": warm}
         if "weight_decay" in given and "optimizer" not in self.options:
-            del given["optimizer"]  # the user knows better
+            del given["optimizer"]  # the weight decay that the user gave counts
         return watch(looked_at, x, step=step, **given)
 
 
 def needed(library: str) -> Any:
-    """The library, or the error that names the extra."""
+    """The library, or an error that names the extra."""
     try:
         return importlib.import_module(library)
     except ImportError:

@@ -1,4 +1,4 @@
-"""A watch as a dict of numbers, texts and arrays, and back: a resumed run keeps its origin."""
+"""A watch as a dict of numbers, texts and arrays, and back; a resumed run keeps its start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT = 2
 
 
 def state_of(watch: Watch) -> dict[str, Any]:
-    """Start, record, schedule and costs; arrays are tensors if the model is one of torch's."""
+    """Start, record, schedule and costs; arrays are tensors if the model is a torch module."""
     start, backend = watch.start, watch.backend
     return _converted(
         {
@@ -31,7 +31,7 @@ def state_of(watch: Watch) -> dict[str, Any]:
             "start": {
                 "arrays": start.arrays,
                 "outputs": start.outputs,
-                "kernel": start.kernel,
+                "kernels": start.kernels,
                 "state": backend.state(),
             },
             "log": _of_log(watch.log),
@@ -48,12 +48,14 @@ def state_of(watch: Watch) -> dict[str, Any]:
 def restore(watch: Watch, state: Mapping[str, Any]) -> None:
     """Makes `watch` the one that `state` was taken from."""
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
-        raise ValueError(f"{WHO}: this is no state of a watch; give what state_dict() returned")
+        raise ValueError(
+            f"{WHO}: this is not the state of a watch; give what state_dict() returned"
+        )
     held = _converted(dict(state), np.asarray)
     origin = held["start"]
     _require_same(watch, held, origin["arrays"])
     watch.backend.restore(origin["arrays"], origin["state"])
-    watch.start = Start(origin["arrays"], origin["outputs"], origin["kernel"])
+    watch.start = Start(origin["arrays"], origin["outputs"], origin["kernels"])
     watch.first, watch.weight_decay = held["first"], held["weight_decay"]
     watch.log = _to_log(watch.log.names, held["log"])
     for steps, ahead in zip((watch.looks, watch.glances), held["schedule"], strict=True):
@@ -67,19 +69,19 @@ def restore(watch: Watch, state: Mapping[str, Any]) -> None:
 
 
 def _require_same(watch: Watch, held: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Complains unless the state is of this model on these probe inputs."""
+    """Raises an error unless the state belongs to this model and these probe inputs."""
     known = {name: value.shape for name, value in watch.start.arrays.items()}
     given = {name: value.shape for name, value in arrays.items()}
     if known != given:
         names = [n for n in {**known, **given} if known.get(n) != given.get(n)]
         raise ValueError(
-            f"{WHO}: the state is that of another model (different: {', '.join(names[:3])}); start "
+            f"{WHO}: the state belongs to another model (different: {', '.join(names[:3])}); start "
             "a new watch"
         )
     if held["probe_inputs"] != watch.backend.digest:
         raise ValueError(
-            f"{WHO}: the probe inputs are not those of the state, so its kernel cannot be compared "
-            "with; make the watch with the same probe inputs"
+            f"{WHO}: the probe inputs are not those of the state, so the kernels cannot be compared"
+            "; make the watch with the same probe inputs"
         )
 
 
@@ -107,7 +109,7 @@ def _to_log(names: tuple[str, ...], held: dict[str, Any]) -> Log:
 
 
 def _tensors(backend: Any) -> Any:
-    """How arrays are written: as tensors, which torch.load reads without trust, or as they are."""
+    """How arrays are stored: as tensors, which torch.load reads with weights_only, or as arrays."""
     if not hasattr(backend, "function"):
         return np.array
     import torch

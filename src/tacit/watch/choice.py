@@ -1,4 +1,4 @@
-"""Which backend looks at a model."""
+"""The backend for a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tacit.watch.backend import WHO, Backend, Look
 
 
 def backend_for(model: Any, probe_inputs: Any, parameters: Any, how: Look) -> tuple[Backend, Any]:
-    """The backend of a module of PyTorch, Flax or Equinox or of a function, and its first call."""
+    """The backend for a module or a function, and the parameters of its first call."""
     if isinstance(probe_inputs, set | str):
         raise ValueError(
             f"{WHO}: probe_inputs must be an array with a sample per row, or a tuple or mapping of "

@@ -1,4 +1,4 @@
-"""A record handed to TensorBoard, Weights & Biases or MLflow, where they are installed.
+"""Sending a record to TensorBoard, Weights & Biases or MLflow, if they are installed.
 
 tacit.watch(model, x, to="wandb")                          every look when it happens
 tacit.watch(model, x, to=("tensorboard", "runs/watch"))
@@ -26,7 +26,7 @@ BATCH = 500  # MLflow takes at most 1000 numbers at a time
 
 
 class Curve(NamedTuple):
-    """One number over the steps, without the steps at which it is not known (NaN)."""
+    """One number over the steps, without the steps at which it is NaN."""
 
     name: str
     steps: Array
@@ -34,13 +34,13 @@ class Curve(NamedTuple):
 
 
 class Tracker(abc.ABC):
-    """Where a record goes, look by look: what was handed over once is not handed over again."""
+    """A place to which a record is sent look by look, each number once."""
 
     def __init__(self) -> None:
-        self.sent: dict[str, int] = {}  # values of every curve so far
+        self.sent: dict[str, int] = {}  # how many values of every curve were sent
 
     def send(self, dataset: Any) -> None:
-        """Hands over what is new in the record since the last time."""
+        """Sends what is new in the record since the last time."""
         new = []
         for curve in curves(dataset):
             known = self.sent.get(curve.name, 0)
@@ -52,22 +52,22 @@ class Tracker(abc.ABC):
             self.sent[curve.name] = self.sent.get(curve.name, 0) + len(curve.steps)
 
     def finish(self, dataset: Any) -> None:
-        """The rest of the record, and its findings as texts."""
+        """Sends the rest of the record, and its findings as texts."""
         self.send(dataset)
         step = float(dataset["step"].values[-1])
         self.texts({f"{PREFIX}/{name}": text for name, text in findings(dataset).items()}, step)
 
     @abc.abstractmethod
     def numbers(self, new: list[Curve]) -> None:
-        """Takes new parts of curves, each over its own steps."""
+        """Sends new parts of curves, each over its own steps."""
 
     @abc.abstractmethod
     def texts(self, found: dict[str, str], step: float) -> None:
-        """Takes the findings at `step`."""
+        """Sends the findings at `step`."""
 
 
 def trackers_for(to: Any) -> dict[str, Tracker]:
-    """Trackers by name: of "wandb", "mlflow", ("tensorboard", folder), or several in a list."""
+    """Trackers by name, from "wandb", "mlflow", ("tensorboard", folder) or a list of these."""
     found = {}
     for place in to if isinstance(to, list) else [] if to is None else [to]:
         name, *folders = [place] if isinstance(place, str) else list(place)
@@ -77,7 +77,7 @@ def trackers_for(to: Any) -> dict[str, Tracker]:
 
 
 def tracker_for(to: str, folders: list[Path]) -> tuple[str, Tracker]:
-    """A tracker with its name, which holds the log folder of TensorBoard."""
+    """A tracker and its name, which contains the log folder of TensorBoard."""
     kind = TRACKERS[one_of(WHO, "tracker", to, TRACKERS)]
     if to == "tensorboard":
         if len(folders) != 1:
@@ -88,14 +88,14 @@ def tracker_for(to: str, folders: list[Path]) -> tuple[str, Tracker]:
             )
     elif folders:
         raise ValueError(
-            f"{WHO}: {folders[0]} is no file to write (.nc, .json, .png or .svg), and {to} needs "
-            "no folder"
+            f"{WHO}: {folders[0]} is not a file to write (.nc, .json, .png or .svg), and {to} "
+            "needs no folder"
         )
     return " ".join([to, *map(str, folders)]), kind(*folders)
 
 
 def curves(dataset: Any) -> Iterator[Curve]:
-    """All numbers of a record that have a step: looks, layers, glances and the metrics."""
+    """All numbers of a record that have a step: looks, layers, glances and metrics."""
     steps = {name: dataset[name].values for name in ("step", "call_step", "glance_step")}
     for name, variable in dataset.data_vars.items():
         values = variable.values
@@ -111,12 +111,13 @@ def curves(dataset: Any) -> Iterator[Curve]:
 
 
 def findings(dataset: Any) -> dict[str, str]:
-    """Regime, verdict and forecast as texts."""
-    where, what = regime(dataset), verdict(dataset)
+    """Regime, verdict and forecast as texts; each text contains its step."""
+    where, what, then = regime(dataset), verdict(dataset), forecast_jump(dataset)
+    step = float(max(dataset[name].values.max(initial=0.0) for name in ("call_step", "step")))
     return {
         "regime": f"{where.kind}: {where.evidence}",
         "verdict": f"{what.kind}: {what.sentence}",
-        "forecast": forecast_jump(dataset).sentence,
+        "forecast": f"{then.state} (asked at step {step:g}): {then.sentence}",
     }
 
 
@@ -144,7 +145,7 @@ class TensorBoard(Tracker):
 
     def numbers(self, new: list[Curve]) -> None:
         writer = self.opened()
-        with np.errstate(over="ignore"):  # beyond single precision is infinite
+        with np.errstate(over="ignore"):  # numbers beyond single precision become infinite
             for curve in new:
                 for step, value in zip(curve.steps, curve.values, strict=True):
                     writer.add_scalar(curve.name, float(np.float32(value)), round(float(step)))
@@ -159,14 +160,14 @@ class TensorBoard(Tracker):
 
 
 def _writer(folder: Path) -> Any:
-    """The writer of the package tensorboard, by the route that PyTorch's own takes."""
+    """The writer of the package tensorboard, used as in PyTorch's own SummaryWriter."""
     events = importlib.import_module("tensorboard.summary.writer.event_file_writer")
     proto = importlib.import_module("tensorboard.compat.proto.event_pb2")
     return EventWriter(events.EventFileWriter(str(folder)), proto.Event)
 
 
 class EventWriter:
-    """add_scalar, add_text, flush and close on an EventFileWriter, so that torch is not needed."""
+    """add_scalar, add_text, flush and close for an EventFileWriter, without torch."""
 
     def __init__(self, file: Any, event: Any):
         self.file, self.event = file, event
@@ -193,10 +194,10 @@ class EventWriter:
 
 
 class Wandb(Tracker):
-    """A run of its own beside the open one, in its group.
+    """A separate run in the group of the open one, with its id and "-watch".
 
-    The steps of a run only grow, and rows below the last step are dropped: in the user's run every
-    row of ours could cost one of theirs. The new run has the id of theirs with "-watch".
+    The steps of a run can only grow, and W&B drops rows below the last step. Rows of the watch in
+    the user's run could therefore make W&B drop rows of the user.
     """
 
     run: Any = None
@@ -239,7 +240,7 @@ class Wandb(Tracker):
 
 
 class MLflow(Tracker):
-    """Into the active run, whose metrics have steps of their own each; MLflow keeps whole steps."""
+    """The active run, in which every metric has steps of its own; MLflow stores whole steps."""
 
     def active(self) -> Any:
         run = _needed("mlflow").active_run()

@@ -1,4 +1,4 @@
-"""What went wrong during a run: one sentence of every kind, with its first step and its count."""
+"""The errors of a run: one sentence for each kind, with its first step and its count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Failure:
 
 
 class Failures:
-    """A book of failures; with `raising` it keeps none and lets every error through."""
+    """The failures of a run by kind; with `raising` every error is raised instead."""
 
     def __init__(self, raising: bool):
         self.raising = raising
@@ -32,7 +32,7 @@ class Failures:
 
     @contextlib.contextmanager
     def kept(self, kind: str, step: float) -> Iterator[None]:
-        """Errors of the block are entered under `kind`, and do not leave it."""
+        """Records an error of the block under `kind` instead of raising it."""
         try:
             yield
         except Exception as reason:
@@ -41,7 +41,7 @@ class Failures:
             self._enter(kind, step, _sentence(kind, reason))
 
     def _enter(self, kind: str, step: float, sentence: str) -> None:
-        key = NUMBER.sub("#", f"{kind} {sentence}")  # the same but for its numbers is the same
+        key = NUMBER.sub("#", f"{kind} {sentence}")  # sentences may differ in their numbers
         if key in self.book:
             first = self.book[key]
             self.book[key] = dataclasses.replace(first, count=first.count + 1)
@@ -49,7 +49,7 @@ class Failures:
             self.book[key] = Failure(kind, step, sentence)
 
     def enter(self, failure: Failure) -> None:
-        """A failure of before, with its count."""
+        """Adds a failure from before, with its count."""
         self.book[NUMBER.sub("#", f"{failure.kind} {failure.sentence}")] = failure
 
     def __iter__(self) -> Iterator[Failure]:

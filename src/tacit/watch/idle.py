@@ -1,4 +1,4 @@
-"""The watch of the other processes of a distributed run: rank zero looks, they go on."""
+"""The watch in the other processes of a distributed run, where rank zero alone looks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rank() -> int:
 
 
 class Idle:
-    """It takes the calls of a Watch and does nothing."""
+    """Accepts the calls of a Watch and does nothing."""
 
     failures = ()
 
@@ -42,7 +42,7 @@ class Idle:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
             f"{WHO}: only rank zero of a distributed run looks, and this process has rank "
-            f"{rank()}; ask for {name} there"
+            f"{rank()}; read {name} on rank zero"
         )
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A model of a JAX library under watch: all is compiled once and looked at in its precision."""
+"""A model of a JAX library under watch: compiled once, computed in its own precision."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import jax
-from tacit.measures.kernels.blocks import blocked_kernel
+from tacit.measures.kernels.blocks import grouped_kernels, output_kernels
 from tacit.measures.kernels.gradients import FunctionGradients
-from tacit.measures.kernels.inputs import Table, digest, several
+from tacit.measures.kernels.inputs import Packed, digest, several
 from tacit.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
 from tacit.measures.kernels.tangent import MEMORY, asked_for, samples
 from tacit.precision import double_precision
-from tacit.watch.backend import WHO, ChangedModel, Look, projection_note
-from tacit.watch.jax_models import FunctionModel, JaxModel, readable
+from tacit.watch.backend import WHO, ChangedModel, Look, groups_note, layers_of, projection_note
+from tacit.watch.jax_models import FunctionModel, JaxModel
 from tacit.watch.state import State, state_note, warmed
 
 
 class JaxBackend:
-    """A model at the parameters of each call; all is compiled once, at the first use.
+    """A model at the parameters of each call, compiled once, at the first use.
 
     It computes in float64 if some parameter is float64 and in float32 otherwise; lower
-    precisions are raised to float32. Leaves that are no floating-point arrays are constants.
+    precisions are raised to float32. Leaves that are not floating-point arrays are constants.
     """
 
     out_axis = -1
@@ -35,12 +35,9 @@ class JaxBackend:
         self.how = how or Look()
         self.model = model if isinstance(model, JaxModel) else FunctionModel(model)
         self.output = Output(WHO, self.how.name)
-        params, self.table = self.model.trained(given), None
-        if several(x):
-            self.table = Table(WHO, "probe_inputs", x, _take)
-            self.x: Any = np.arange(len(self.table))
-        else:
-            self.x = samples(WHO, "probe_inputs", _raised(x), model)
+        params = self.model.trained(given)
+        self.packed = Packed(WHO, self.model, x) if several(x) else None
+        self.x = samples(WHO, "probe_inputs", _raised(x), self.packed or model)
         self.digest = digest(x)
         if self.how.warm_batch is not None:
             self.model.hold(self._warmed(given))
@@ -52,23 +49,23 @@ class JaxBackend:
             self.output.projection = Projection(self.output.shape, sums, np.asarray)
         self._compile(params)
         self.tree: Any = jax.tree.structure(params)
-        self.names = self._names(params)
+        self.names = tuple(self.gradients.names.values())
+        self.groups = layers_of(self.names, len(self.x))
         self.notes = self._notes()
         self.start = [array.copy() for array in self._trained(given)]
 
     def apply(self, trained: Any, x: Any) -> Any:
         """The outputs that are looked at, of rows of inputs or their numbers."""
-        found = self.model(trained, x if self.table is None else self.table.at(x))
-        return self.output(found)
+        return self.output((self.packed or self.model)(trained, x))
 
     def _compile(self, params: Any) -> None:
-        bare = type(self.model) is FunctionModel and self.table is None and self.output.untouched
-        # a bare function shares what was compiled of it before
+        bare = type(self.model) is FunctionModel and self.packed is None and self.output.untouched
+        # a bare function reuses what was compiled for it before
         function = cast(FunctionModel, self.model).apply if bare else self.apply
         asked = asked_for(WHO, self.how.asked)
         self.gradients = FunctionGradients(WHO, function, params, self.x, outputs=asked)
         self.frozen = list(self.gradients.leaves)
-        # new functions, since compiled ones hold the state of their time
+        # new functions, since compiled ones contain the state of the time of compilation
         self._values = jax.jit(lambda trained: self._run(trained))
         self._slope = jax.jit(lambda start, change: jax.jvp(self._run, (start,), (change,)))
 
@@ -104,9 +101,10 @@ class JaxBackend:
             found = np.asarray(self._values(self._trained(params)), dtype=np.float64)
         return found.reshape(len(self.x), -1)
 
-    def kernel(self, params: Any) -> Array:
+    def kernels(self, params: Any) -> Array:
         self.gradients.move(self.model.trained(params))
-        return blocked_kernel(WHO, self.gradients, self.x, None, False, MEMORY)
+        groups = dict(zip(self.gradients.names, self.groups, strict=True))
+        return grouped_kernels(WHO, self.gradients, self.x, None, False, MEMORY, groups)
 
     def linearized(self, params: Any) -> Array:
         change = [now - old for now, old in zip(self._trained(params), self.start, strict=True)]
@@ -126,10 +124,6 @@ class JaxBackend:
         x = self.x if self.x.dtype.kind != "f" else self.x.astype(self._dtype)
         return self.apply(jax.tree.unflatten(self.tree, leaves), x)
 
-    def _names(self, params: Any) -> tuple[str, ...]:
-        paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
-        return tuple(readable(paths[i]) for i in self.gradients.learned)
-
     def _warmed(self, given: Any) -> State:
         batch, model = self.how.warm_batch, self.model
         return warmed(lambda state: model.passed(state, given, batch), model.state())
@@ -139,9 +133,9 @@ class JaxBackend:
         if self.model.averages:
             found.append(state_note(list(self.model.averages), self.how.warm_batch is not None))
         if sums := self.how.sums(self.count):
-            some = blocked_kernel(WHO, self.gradients, self.x[:SAMPLES], None, True, MEMORY)
+            some = output_kernels(WHO, self.gradients, self.x[:SAMPLES], MEMORY)
             found.append(projection_note(self.output.shape, sums, projection_error(some)))
-        return tuple(found)
+        return (*found, *groups_note(self.names, self.groups))
 
     @property
     def _dtype(self) -> Any:
@@ -152,7 +146,7 @@ class JaxBackend:
 
 
 def _require_alike(name: str, now: Any, before: Any) -> None:
-    """Complains unless a parameter has numbers, and as many as at the start."""
+    """Raises an error unless a parameter has numbers, and as many as at the start."""
     if isinstance(now, jax.core.Tracer):
         raise ValueError(
             f"{WHO}: parameter {name} has no numbers at this call, which was traced (inside "
@@ -170,11 +164,7 @@ def _require_alike(name: str, now: Any, before: Any) -> None:
         )
     kind = np.dtype(getattr(now, "dtype", float))
     if kind.kind in "iub":
-        raise ValueError(f"{WHO}: parameter {name} has dtype {kind}, and was a real at the start")
-
-
-def _take(leaf: Any, numbers: Any) -> Any:
-    return jax.numpy.asarray(leaf)[numbers]
+        raise ValueError(f"{WHO}: parameter {name} has dtype {kind}, and was real at the start")
 
 
 def _require_rows(

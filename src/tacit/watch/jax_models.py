@@ -1,12 +1,12 @@
-"""Models of the JAX libraries as functions of what is trained: bare, Linen, NNX and Equinox.
+"""Models of JAX, Linen, NNX and Equinox as functions of what is trained.
 
     tacit.watch(apply, x, parameters=w)               and  watch(step, w, ...)
     tacit.watch(linen_module, x, parameters=variables)  and  watch(step, variables, ...)
     tacit.watch(nnx_module, x)                        and  watch(step, ...)
     tacit.watch(equinox_module, x)                    and  watch(step, module, ...)
 
-Modules are looked at as they predict: without dropout, with running statistics in their place.
-Several inputs go in as a tuple (by place) or a mapping (by name).
+Modules are looked at in prediction mode: without dropout, with running statistics. Several inputs
+are passed as a tuple (by position) or a mapping (by name).
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ import numpy as np
 
 from tacit.lazy import jax
 from tacit.measures.kernels.inputs import several, spread
+from tacit.measures.kernels.layers import readable
 from tacit.watch.backend import WHO
 from tacit.watch.state import State
 
-# arguments by which Flax modules are told to predict, and the value that says so
+# arguments of Flax modules that switch between training and prediction, with the value to predict
 PREDICTING = {
     "train": False,
     "training": False,
@@ -35,7 +36,7 @@ PREDICTING = {
 
 
 class JaxModel(abc.ABC):
-    """f(trained, x), with the state that no optimizer moves held inside."""
+    """f(trained, x), which contains the state that no optimizer moves."""
 
     averages: tuple[str, ...] = ()  # names of running averages in the state
 
@@ -48,11 +49,11 @@ class JaxModel(abc.ABC):
         """The tree of trained arrays in what was given at a call."""
 
     def state(self) -> State:
-        """The floating-point arrays that are held, by name."""
+        """The floating-point arrays of the state, by name."""
         return {}
 
-    def hold(self, state: State) -> None:  # noqa: B027 (nothing is held here)
-        """From now on other arrays are held."""
+    def hold(self, state: State) -> None:  # noqa: B027 (there is no state here)
+        """Replaces the arrays of the state."""
 
     def passed(self, state: State, given: Any, batch: Any) -> State:
         """The state after one pass over `batch` in training mode, from `state`."""
@@ -118,7 +119,7 @@ class LinenModel(FunctionModel):
 
 
 class NnxModel(JaxModel):
-    """A live NNX module, whose nnx.Param are trained and whose other variables are held."""
+    """A live NNX module, whose nnx.Param are trained and whose other variables are state."""
 
     def __init__(self, module: Any):
         self.nnx, self.module = importlib.import_module("flax.nnx"), module
@@ -151,7 +152,7 @@ class NnxModel(JaxModel):
         return named_floats(self.nnx.split(model, self.nnx.Param, ...)[2])
 
     def _split(self, training: bool) -> Any:
-        """(graph, trained, rest) of a copy in another mode; the module keeps its own."""
+        """(graph, trained, rest) of a copy in another mode; the module itself does not change."""
         copy = self.nnx.clone(self.module)
         copy.train() if training else copy.eval()
         return self.nnx.split(copy, self.nnx.Param, ...)
@@ -185,7 +186,7 @@ class EquinoxModel(JaxModel):
 
 
 def jax_model(model: Any, parameters: Any) -> tuple[JaxModel, Any]:
-    """A model of a JAX library and what is given of it at the start."""
+    """A model of a JAX library, and its parameters at the start."""
     if _is(model, "equinox", "Module"):
         return EquinoxModel(model), model if parameters is None else parameters
     if _is(model, "flax.nnx", "Module"):
@@ -229,14 +230,6 @@ def with_floats(tree: Any, arrays: State) -> Any:
     return jax.tree.unflatten(structure, leaves)
 
 
-def readable(path: Any) -> str:
-    """['layer']['w'][0] as layer.w.0."""
-    bare = jax.tree_util.keystr(path)
-    for old, new in (("['", "."), ("']", ""), ("[", "."), ("]", ""), (".value", "")):
-        bare = bare.replace(old, new)
-    return bare.strip(".") or "params"
-
-
 def _arguments(x: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return spread(x) if several(x) else ((x,), {})
 
@@ -246,6 +239,6 @@ def _real(leaf: Any) -> bool:
 
 
 def _is(model: Any, library: str, name: str) -> bool:
-    """Whether it is of a class that its library, if imported, has."""
+    """Whether the model is an instance of this class, if its library is imported."""
     found = getattr(sys.modules.get(library), name, None)
     return found is not None and isinstance(model, found)

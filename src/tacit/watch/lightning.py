@@ -6,7 +6,7 @@
     trainer.fit(module, loader)
     watching.watch.report("run.nc", "run.png")
 
-Its state goes into the checkpoints of the trainer: a resumed run keeps start, record and schedule.
+The checkpoints of the trainer contain its state, so a resumed run keeps start, record and schedule.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ Callback: Any = needed("lightning.pytorch").Callback
 class WatchCallback(Callback):
     """Looks at a LightningModule as it trains; `watch` is the Watch.
 
-    The loss of training_step is train_loss, and what validation logs keeps its name. Optimizer,
-    learning rate and weight decay are those of the trainer. Rank zero looks.
+    The loss of training_step is recorded as train_loss, and metrics that validation logs keep their
+    names. Learning rate and weight decay are read from the optimizer of the trainer. In a
+    distributed run only rank zero looks.
 
     Parameters
     ----------
     probe_inputs
         Inputs of the module's forward, as in `tacit.watch`.
     module
-        The name of a submodule to look at instead of the whole module.
+        The name of a submodule that is looked at instead of the whole module.
     files
-        Where the report goes at the end of training.
+        The files to which the report is written at the end of training.
     options
-        Those of `tacit.watch`, such as labels, output, to and budget.
+        Options of `tacit.watch`, such as labels, output, to and budget.
     """
 
     def __init__(

@@ -1,9 +1,10 @@
-"""Numbers of one look at a model, from plain arrays: what moved since the start, and how far."""
+"""The numbers of one look at a model, from plain arrays: what moved since the start and how far."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -23,26 +24,38 @@ WIDEST = 2048  # no nuclear norm of a matrix whose smaller side exceeds this: it
 SMALL = 128
 CHUNK = 2**15  # entries turned to float64 at a time, which stay in the cache
 FEWEST = 3  # probe inputs of which a centred kernel has a direction that can turn
-STILL = 1e-9  # outputs that changed by less than this share of their size have not moved
-RIDGE = 0.01  # of a kernel machine on the probe inputs, over the mean of the eigenvalues
+STILL = 1e-9  # outputs that changed by a smaller share of their size have not moved
+ROUNDED = 16  # nor have those that changed by so many times the precision of the parameters
+RIDGE = 0.01  # of a kernel machine on the probe inputs, in units of the mean eigenvalue
 
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """The model as it was given: all that later looks are compared with."""
+    """The model at the start, with which later looks are compared."""
 
     arrays: Arrays
     outputs: Array
-    kernel: Array
+    kernels: Array  # by groups of parameters
+
+    @functools.cached_property
+    def kernel(self) -> Array:
+        """The whole tangent kernel."""
+        return np.asarray(self.kernels.sum(axis=0))
 
     @property
     def parameters(self) -> int:
         return sum(array.size for array in self.arrays.values())
 
+    def moved(self, change: Array) -> bool:
+        """Whether a change of the outputs is more than rounding."""
+        precision = max(float(np.finfo(array.dtype).eps) for array in self.arrays.values())
+        least = max(STILL, ROUNDED * precision) * float(np.linalg.norm(self.outputs))
+        return float(np.linalg.norm(change)) > least
+
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
-    """Labels of the probe inputs: `values` one row each, and classes or signs where they are."""
+    """Labels of the probe inputs: a row of `values` each, and classes or signs if they are such."""
 
     values: Array
     classes: NDArray[np.int64] | None
@@ -90,7 +103,7 @@ def _classes(values: Array, outputs: int) -> Labels:
 def look_row(
     backend: Backend, start: Start, labels: Labels | None, parameters: Any, kept: Guard
 ) -> dict[str, Any]:
-    """All that can be read, each part in a guard `kept`: one that fails leaves the others."""
+    """All numbers of a look; each part is inside a guard `kept`, so that it can fail alone."""
     row: dict[str, Any] = {}
     with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges
         with kept("parameters"):
@@ -104,8 +117,10 @@ def look_row(
                 linear = backend.linearized(parameters)
                 row |= linearized_row(start, outputs, linear) | {"linearized_output": linear}
         with kept("tangent kernel"):
-            kernel = backend.kernel(parameters)
+            kernels = backend.kernels(parameters)
+            kernel = kernels.sum(axis=0)
             row |= kernel_row(start, kernel, labels)
+            row |= layer_row(start, kernels, backend.groups)
             if "output" in row:
                 row |= gain_row(start, row["output"], kernel)
     return row
@@ -122,11 +137,18 @@ def kernel_row(start: Start, kernel: Array, labels: Labels | None) -> dict[str, 
     return row
 
 
-def centred_distance(first: Array, second: Array) -> float:
-    """1 - cosine of two kernels without the mean of their features; NaN where little is left.
+def layer_row(start: Start, kernels: Array, groups: tuple[int, ...]) -> dict[str, Any]:
+    """For every parameter array, how far the kernel of its group moved from the start."""
+    pairs = zip(start.kernels, kernels, strict=True)
+    found = np.array([centred_distance(before, now) for before, now in pairs])
+    return {"layer_distance": found[list(groups)]}
 
-    The mean of positive inputs is most of their kernel and turns with nothing: 1 - cosine of the
-    kernels as they are was 0.006 for nets of which the centred ones were 0.1 apart.
+
+def centred_distance(first: Array, second: Array) -> float:
+    """1 - cosine of two kernels without the mean of their features; NaN if little is left.
+
+    For positive inputs the mean is most of the kernel, and it hardly turns: without centring, the
+    distance was 0.006 for nets whose centred kernels were 0.1 apart.
     """
     if len(first) < FEWEST:
         return math.nan
@@ -147,19 +169,19 @@ def output_row(start: Start, outputs: Array, labels: Labels | None) -> dict[str,
 
 
 def linearized_row(start: Start, outputs: Array, linearized: Array) -> dict[str, float]:
-    """What the model linearized at the start misses of the change, up to a factor.
+    """The share of the change that the model linearized at the start misses, up to a factor.
 
-    Of both changes the part along the outputs of the start is taken out first, and the linearized
-    one may be multiplied: then weight decay, which shrinks the start with its outputs and tangent
-    features, misses nothing. `learned_share` is what is left of the change without that part.
+    The part along the outputs of the start is removed from both changes, and the linearized change
+    may be multiplied by a number. So weight decay, which shrinks the outputs and the tangent
+    features of the start, does not count as missed. `learned_share` is the share of the change that
+    remains without that part.
     """
     row = {"linearized_error": math.nan, "learned_share": math.nan}
     change = outputs - start.outputs
-    moved = float(np.linalg.norm(change))
-    if not moved > STILL * float(np.linalg.norm(start.outputs)):
+    if not start.moved(change):
         return row
     learned = _rejected(change, start.outputs)
-    row["learned_share"] = float(np.linalg.norm(learned)) / moved
+    row["learned_share"] = float(np.linalg.norm(learned) / np.linalg.norm(change))
     if row["learned_share"] > STILL and change.size >= FEWEST:  # two directions are taken out
         missed = _rejected(learned, _rejected(linearized - start.outputs, start.outputs))
         row["linearized_error"] = float(np.linalg.norm(missed) / np.linalg.norm(learned))
@@ -181,17 +203,17 @@ def gain_row(start: Start, outputs: Array, kernel: Array) -> dict[str, float]:
     Each predicts the change of the outputs at every probe input from that at all others.
     """
     change = outputs - start.outputs
-    if not float(np.linalg.norm(change)) > STILL * float(np.linalg.norm(start.outputs)):
+    if not start.moved(change):
         return {"kernel_gain": math.nan}
     before, now = (left_out_error(of, change) for of in (start.kernel, kernel))
     return {"kernel_gain": 1 - now / before if before > 0 else math.nan}
 
 
 def left_out_error(kernel: Array, values: Array) -> float:
-    """Root mean square error of ridge regression with a constant, at samples left out one by one.
+    """The leave-one-out error of ridge regression with a constant, relative to the values.
 
-    The kernel and the values are taken without their means over all samples, and the error over
-    the size of these values. NaN where nothing is left of either.
+    The means over all samples are removed from the kernel and the values first. The error is NaN if
+    nothing is left of either.
     """
     try:
         centred = without_mean(WHO, kernel)
@@ -208,9 +230,13 @@ def left_out_error(kernel: Array, values: Array) -> float:
     return float(np.linalg.norm(errors)) / size
 
 
-def move_row(start: Start, arrays: Arrays) -> dict[str, float]:
-    """Norm of all parameters, the angle to the start in degrees, and the relative move."""
-    size, origin, apart = _lengths(arrays, start.arrays)
+def move_row(start: Start, arrays: Arrays) -> dict[str, Any]:
+    """Norm of all parameters, the angle to the start in degrees, and the relative move.
+
+    The move is also given for every array, NaN for one that began at zero.
+    """
+    squares = _squares(arrays, start.arrays)
+    size, origin, apart = (float(value) for value in np.sqrt(squares.sum(axis=0)))
     if not math.isfinite(size):
         raise ValueError(f"{WHO}: the parameters are not finite any more; training has diverged")
     both = size > 0 and origin > 0
@@ -218,23 +244,23 @@ def move_row(start: Start, arrays: Arrays) -> dict[str, float]:
         "norm_l2": size,
         "direction_change": math.degrees(_angle(size, origin, apart)) if both else math.nan,
         "relative_move": apart / origin if origin > 0 else math.nan,
+        "layer_moved": np.sqrt(squares[:, 2] / np.where(squares[:, 1] > 0, squares[:, 1], np.nan)),
     }
 
 
-def _lengths(arrays: Arrays, others: Arrays) -> tuple[float, float, float]:
-    """(|a|, |b|, |a - b|) over all arrays, summed in float64 without copying them."""
-    squares = np.zeros(3)
-    for name, array in arrays.items():
+def _squares(arrays: Arrays, others: Arrays) -> Array:
+    """|a|^2, |b|^2 and |a - b|^2 of every array, summed in float64 without copying it."""
+    squares = np.zeros((len(arrays), 3))
+    for place, (name, array) in enumerate(arrays.items()):
         first, second = array.reshape(-1), others[name].reshape(-1)
         for at in range(0, first.size, CHUNK):
             a, b = (v[at : at + CHUNK].astype(np.float64) for v in (first, second))
-            squares += a @ a, b @ b, (a - b) @ (a - b)
-    size, origin, apart = np.sqrt(squares)
-    return float(size), float(origin), float(apart)
+            squares[place] += a @ a, b @ b, (a - b) @ (a - b)
+    return squares
 
 
 def _angle(size: float, origin: float, apart: float) -> float:
-    """The angle between vectors of two lengths and a distance; small ones keep their digits."""
+    """The angle between vectors, from their lengths and distance; exact for small angles too."""
     turned = (apart - (size - origin)) * (apart + (size - origin))  # 2 |a| |b| (1 - cos)
     return 2 * math.asin(min(math.sqrt(max(turned, 0.0) / (size * origin)) / 2, 1.0))
 
@@ -248,7 +274,7 @@ def norm_row(arrays: Arrays) -> dict[str, Any]:
 
 
 def nuclear_row(arrays: Arrays, out_axis: int) -> dict[str, Any]:
-    """Nuclear norm of every matrix, and their sum; NaN for vectors and where one has none."""
+    """The nuclear norm of every matrix, and their sum; NaN for vectors and large matrices."""
     found = np.array([nuclear(array, out_axis) for array in arrays.values()])
     matrices = [array.ndim >= 2 for array in arrays.values()]
     total = float(found[matrices].sum()) if any(matrices) else math.nan

@@ -1,4 +1,4 @@
-"""Metrics as single numbers, read at once or left on their device until somebody needs them."""
+"""Metrics as single numbers, read immediately or left on their device until they are needed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tacit.watch.backend import WHO
 
 
 def unread(name: str, value: Any) -> Any:
-    """A metric that is not waited for: a copy on its device, or the number if there is none."""
+    """A metric without waiting for its device: a copy on it, or the number if there is none."""
     if math.prod(getattr(value, "shape", ())) != 1:
         return number(name, value)
     if hasattr(value, "detach") and value.device.type != "cpu" and not value.is_complex():
-        return value.detach().clone()  # a later change in place does not change it
+        return value.detach().clone()  # a later change in place must not change it
     if type(value).__name__ == "ArrayImpl" and value.dtype.kind != "c":
         return value
     return number(name, value)

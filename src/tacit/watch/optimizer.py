@@ -1,4 +1,4 @@
-"""Learning rate, weight decay and what both do in one step, as the optimizer has them now."""
+"""Learning rate, weight decay and the decay in one step, as the optimizer has them now."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tacit.arguments import positive, real
 from tacit.watch.backend import WHO
 
 DECOUPLED = ("AdamW", "Muon", "Adafactor", "Lion")  # optimizers of torch style that say nothing
-PLACES = ("opt_state", "inner_opt_state", "inner_state")  # where wrappers keep what they wrap
+PLACES = ("opt_state", "inner_opt_state", "inner_state")  # attributes with a wrapped state
 
 
 class Rates(NamedTuple):
-    """Of the group with most parameters; NaN where the optimizer does not say."""
+    """The rates of the group with most parameters; NaN if the optimizer does not have them."""
 
     learning_rate: float
     weight_decay: float
 
 
 def rates_of(optimizer: Any) -> Rates:
-    """What a torch optimizer says in its groups, or optax in the state of inject_hyperparams."""
+    """The rates in the groups of a torch optimizer, or in an optax state of inject_hyperparams."""
     if groups := getattr(optimizer, "param_groups", None):
         largest = _largest(groups)
         return Rates(_number(largest, "lr"), _number(largest, "weight_decay"))
     for held in _hyperparams(optimizer):
         return Rates(_number(held, "learning_rate"), _number(held, "weight_decay"))
     raise ValueError(
-        f"{WHO}: a {type(optimizer).__name__} does not say its weight decay; give a torch "
+        f"{WHO}: a {type(optimizer).__name__} does not have a weight decay to read; give a torch "
         "optimizer, or the state of optax.inject_hyperparams(...), or weight_decay= instead"
     )
 
@@ -79,7 +79,8 @@ def learning_rate_of(given: Any, optimizer: Any) -> Callable[[float], float] | N
         return None
     if optimizer is not None:
         raise ValueError(
-            f"{WHO}: the optimizer says its learning rate at every look; leave learning_rate= out"
+            f"{WHO}: the learning rate is read from the optimizer at every look; leave "
+            "learning_rate= out"
         )
     if callable(given):
         return lambda step: real(WHO, "learning_rate", float(given(step)))
@@ -88,7 +89,7 @@ def learning_rate_of(given: Any, optimizer: Any) -> Callable[[float], float] | N
 
 
 def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
-    """Groups of a torch optimizer that differ, and trained parameters that are in none of them."""
+    """Notes on groups of a torch optimizer that differ, and on parameters that are in no group."""
     groups, function = getattr(optimizer, "param_groups", None), getattr(backend, "function", None)
     if not groups or function is None:
         return []
@@ -97,7 +98,7 @@ def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
     if len(set(decays)) > 1:
         text = ", ".join(f"{decay:g}" for decay in decays)
         found.append(
-            f"the groups of the optimizer have weight decays {text}; that of the group with most "
+            f"the groups of the optimizer have weight decays {text}; the group with most "
             "parameters counts"
         )
     known = {id(value) for group in groups for value in group["params"]}

@@ -32,7 +32,6 @@ TEST = ("test", "val", "valid", "validation", "eval")
 ACCURACIES = ("accuracy", "acc")
 ERRORS = ("error", "err", "loss", "mse")
 AT_ONCE = 0.9  # of the ceiling: a test accuracy that needs no jump any more
-BEGUN = 0.2  # of the way to the ceiling
 NO_DECAY = (
     "there is no weight decay (weight_decay=0), so the norm of the start does not shrink and no "
     "jump is due at a known time"
@@ -103,7 +102,7 @@ def verdict(dataset: Any) -> Verdict:
     short = ""
     if found.ceiling != float(not curves.error):
         short = f"; the best test value is taken to be {found.ceiling:.3g}"
-    sentence = f"{found.reason} (by {curves.source}{short})"
+    sentence = f"{found.reason} (by {curves.source} up to step {curves.t[-1]:g}{short})"
     return Verdict(found.kind, sentence, found.t1, found.t2, found.jump)
 
 
@@ -184,7 +183,7 @@ def _ahead(dataset: Any, seen: Rise, accuracies: Pair, side: str) -> JumpForecas
             return _happened(found.jump, "the test accuracy had made half of its late rise")
         return no_forecast("none", str(reason))
     step, low, high = (start + of.when(z, now) for z in expected)
-    state = "in progress" if seen.share > BEGUN else "expected"
+    state = "in progress" if seen.begun else "expected"
     by = "the losses" if here.losses else "the test accuracy and the weights"
     risen = f"has risen to {seen.accuracy:.3g} and " if state == "in progress" else ""
     sentence = (
@@ -200,8 +199,7 @@ def _losses(dataset: Any, accuracies: Pair, side: str, memorized: float) -> Loss
     if None in names:
         return None
     train, test = (metric(dataset, str(name)) for name in names)
-    pairs = (accuracies.train, train), (accuracies.test, test)
-    if any(not_cross_entropy(accuracy, loss) for accuracy, loss in pairs):
+    if not_cross_entropy(accuracies.test, test, memorized):
         return None
     return losses(train, test, memorized)
 

@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.measures.curves import Curve, crossing, smoothed
 from tacit.measures.jump import Losses, Progress
+from tacit.measures.late_change import LATE
 
 MEMORIZED = 0.99  # training accuracy
 FEWEST = 5  # records of a metric
 MOST = 3000  # records of a metric that are read, evenly spaced in the logarithm of the steps
+STAYS = 1.2  # times as late: a loss of the training accuracy after that is another story
 WINDOW = 1.2  # a slope is taken from now / WINDOW to now
+BEGUN = 0.2  # of the way to the ceiling
+FARTHEST = 1.5  # in log z: no rise is extended by more than this
 ROUNDING = 1e-6
 
 
@@ -42,6 +46,12 @@ class Rise(NamedTuple):
     accuracy: float
     passed: float  # when the accuracy passed half of the way to the ceiling, NaN before
     share: float  # of the way from the plateau to the ceiling
+    before: float  # the same at `now` / WINDOW, or at memorization
+
+    @property
+    def begun(self) -> bool:
+        """Whether the late rise has begun; what follows training at once is not late."""
+        return self.share > BEGUN and self.now > LATE * self.memorized
 
 
 def metric(dataset: Any, name: str) -> Metric:
@@ -71,12 +81,21 @@ def require_accuracies(name: str, seen: Metric) -> None:
 
 
 def memorization(train: Metric) -> float:
-    """The step from which the training accuracy has stayed at 0.99, noise apart; inf before."""
-    below = np.flatnonzero(train.value < MEMORIZED)
-    first = int(below[-1]) + 1 if len(below) else 0
-    stays = float(train.t[first]) if first < len(train.t) else math.inf
-    curve = smoothed(train.t, train.value - 1)
-    return min(stays, curve.solved(MEMORIZED - 1, 1 - MEMORIZED))
+    """The first step from which the training accuracy stays at 0.99 for a while; inf before.
+
+    Noise apart: it may be the accuracy itself or the smoothed one.
+    """
+    curve = smoothed(train.t, train.value)
+    return min(_reached(train.t, values) for values in (train.value, curve.score))
+
+
+def _reached(t: Array, values: Array) -> float:
+    """The first time from which values are at MEMORIZED until STAYS times as late, or until now."""
+    below = np.append(t[values < MEMORIZED], math.inf)
+    for time in t[values >= MEMORIZED]:
+        if below[np.searchsorted(below, time)] > STAYS * time:
+            return float(time)
+    return math.inf
 
 
 def rise(test: Metric, memorized: float, ceiling: float) -> Rise:
@@ -87,8 +106,11 @@ def rise(test: Metric, memorized: float, ceiling: float) -> Rise:
     later = test.t > memorized
     t, score = np.append(memorized, test.t[later]), np.append(plateau, curve.score[later])
     passed = crossing(t, score, plateau + way / 2)
-    share = (accuracy - plateau) / way
-    return Rise(memorized, plateau, float(test.t[-1]), accuracy, passed, share)
+    now = float(test.t[-1])
+    share, before = (
+        (value - plateau) / way for value in (accuracy, curve.at(max(now / WINDOW, memorized)))
+    )
+    return Rise(memorized, plateau, now, accuracy, passed, share, before)
 
 
 class Decay(NamedTuple):
@@ -136,25 +158,39 @@ def losses(train: Metric, test: Metric, memorized: float) -> Losses | None:
     highest = max(
         float(later.score[test.t >= memorized].max(initial=-math.inf)), later.at(memorized)
     )
-    values = (first.at(memorized), later.at(now), highest)
-    return Losses(*(math.exp(value) for value in values), slope)
+    return Losses(
+        memorized=math.exp(first.at(memorized)),
+        test=math.exp(later.at(now)),
+        highest=math.exp(highest),
+        slope=slope,
+    )
 
 
 def _log_curve(seen: Metric) -> Curve:
     return smoothed(seen.t, np.log(seen.value))
 
 
-def not_cross_entropy(accuracy: Metric, loss: Metric) -> bool:
-    """Whether a loss is proved to be no mean cross-entropy of these accuracies.
+def not_cross_entropy(accuracy: Metric, loss: Metric, memorized: float) -> bool:
+    """Whether a loss cannot be the mean cross-entropy at these accuracies.
 
-    The label of a sample that is classified wrongly has a probability of at most 1/2.
+    The label of a sample that is classified wrongly has a probability of at most 1/2. Records
+    from half of the memorization time on decide by their median, since losses may be those of
+    other batches than the accuracies; of them, those where most samples are classified wrongly.
     """
-    least = (1 - np.interp(loss.t, accuracy.t, accuracy.value)) * math.log(2)
-    both = np.isin(loss.t, accuracy.t)
-    return bool((loss.value < (1 - ROUNDING) * least)[both].any())
+    wrong = 1 - np.interp(loss.t, accuracy.t, accuracy.value)
+    used = loss.t >= memorized / 2
+    used = used & (wrong > 0.5) if (used & (wrong > 0.5)).any() else used
+    rest = (loss.value - (1 - ROUNDING) * math.log(2) * wrong)[used]
+    return bool(len(rest) and np.median(rest) < 0)
 
 
 def progress(of: Decay, seen: Rise, found: Losses | None) -> Progress:
     """The numbers of a law at the last record of the test accuracy."""
     norm, turn = (float(np.interp(seen.now, of.t, values)) for values in (of.norm, of.turn))
-    return Progress(of.at(seen.now), seen.accuracy, norm / float(of.norm[0]), turn, found)
+    z = of.at(seen.now)
+    half = math.inf
+    if seen.begun:
+        passed = math.log(z / of.at(max(seen.now / WINDOW, seen.memorized)))
+        gained = max(seen.share - seen.before, ROUNDING)
+        half = z * math.exp(min((0.5 - seen.share) * passed / gained, FARTHEST))
+    return Progress(z, seen.accuracy, norm / float(of.norm[0]), turn, found, half)

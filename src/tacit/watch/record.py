@@ -1,4 +1,4 @@
-"""What a watch has seen: kept while the run goes on, labelled once, written whole or not at all."""
+"""The record of a watch: collected during the run, labelled once, written completely or not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NUMBERS = {
     "output_change": "root mean square change of the outputs since the start",
     "linearized_error": "share of what was learned that the model linearized at the start misses",
     "learned_share": "share of the output change that is no multiple of the outputs at the start",
-    "kernel_gain": "1 - error of the kernel machine now over that of the start, probes left out",
+    "kernel_gain": "1 - leave-one-out error of the kernel now over that of the kernel at the start",
     "optimizer_rate": "learning rate of the optimizer",
     "optimizer_decay": "weight decay of the optimizer",
     "forecast_step": "step at which the jump was expected at this look",
@@ -46,6 +46,8 @@ LAYERS = {
     "layer_l1": "sum of absolute entries",
     "layer_l2": "Euclidean norm",
     "layer_nuclear": "sum of singular values",
+    "layer_moved": "distance from the start over the norm of the start",
+    "layer_distance": "kernel_distance of the gradients in this layer alone",
 }
 OUTPUTS = {
     "output": "the outputs of the model on the probe inputs",
@@ -77,7 +79,7 @@ Guard = Callable[[str, float], contextlib.AbstractContextManager[Any]]
 
 
 class Log:
-    """Metrics of all calls, rows of all looks and glances, in the order of their steps."""
+    """The metrics of all calls and the rows of all looks and glances, in the order of the steps."""
 
     def __init__(self, names: tuple[str, ...]):
         self.names = names
@@ -85,7 +87,7 @@ class Log:
         self.metrics: dict[str, tuple[array.array[int], array.array[float]]] = {}
         self.rows: list[dict[str, Any]] = []
         self.glances: list[tuple[float, float, float, float]] = []
-        self.pending: list[tuple[str, int, Any]] = []  # metrics that stay on their device
+        self.pending: list[tuple[str, int, Any]] = []  # metrics that are still on their device
 
     def call(self, step: float) -> None:
         """Opens the call at `step`; a second call at the same step adds to the first."""
@@ -98,7 +100,7 @@ class Log:
             self.steps.append(step)
 
     def metric(self, name: str, value: Any) -> None:
-        """Keeps one number under `name` at the open call; one on a device stays there for now."""
+        """Records a number under `name` at the open call; it may stay on its device for now."""
         if name in TAKEN:
             raise ValueError(f"{WHO}: the watch records {name} itself; give it another name")
         self.pending.append((name, len(self.steps) - 1, unread(name, value)))
@@ -108,7 +110,7 @@ class Log:
         return len(self.pending) >= PENDING
 
     def read(self, kept: Guard = lambda kind, step: contextlib.nullcontext()) -> None:
-        """Reads the metrics that are still on their devices; failures go into a guard `kept`."""
+        """Reads the metrics that are still on their devices; `kept` is a guard against errors."""
         pending, self.pending = self.pending, []
         for name, place, value in pending:
             try:
@@ -122,7 +124,7 @@ class Log:
             values.append(found)
 
     def glance(self, step: float, row: dict[str, Any], rate: float) -> None:
-        """Keeps norm, direction and the rate of weight decay."""
+        """Records norm, direction and the rate of weight decay."""
         self.glances.append((step, row["norm_l2"], row["direction_change"], rate))
 
     def curve(self, name: str) -> Array:
@@ -189,12 +191,14 @@ def load(file: str | os.PathLike[str]) -> Any:
         what = ", ".join(missing[:3]) or "looks"
         raise ValueError(f"{WHO}: {target} is an incomplete record (without {what})")
     if odd := _odd_entries(dataset):
-        raise ValueError(f"{WHO}: {target} is no record of a watch: its {odd[0]} cannot be so")
+        raise ValueError(
+            f"{WHO}: {target} is not the record of a watch: its {odd[0]} is impossible"
+        )
     return dataset
 
 
 def _odd_entries(dataset: Any) -> list[str]:
-    """The names of what no watch writes: other axes, texts for numbers, numbers for texts."""
+    """The names of entries that no watch writes: other axes, or texts in place of numbers."""
     dims = {
         **dict.fromkeys([*NUMBERS, "step"], ("time",)),
         "call_step": ("call",),
@@ -207,13 +211,15 @@ def _odd_entries(dataset: Any) -> list[str]:
         for name, axes in dims.items()
         if dataset[name].dims != axes or dataset[name].dtype.kind != "f"
     ]
-    told = dataset.attrs
-    odd += [name for name in ATTRIBUTES[:6] if not _is_number(told[name])]
-    odd += [name for name in ("budget", "level") if not _is_number(told[name], none=True)]
-    odd += [] if isinstance(told["changed"], str) else ["changed"]
-    if not isinstance(told["notes"], list) or not all(isinstance(n, str) for n in told["notes"]):
+    stated = dataset.attrs
+    odd += [name for name in ATTRIBUTES[:6] if not _is_number(stated[name])]
+    odd += [name for name in ("budget", "level") if not _is_number(stated[name], none=True)]
+    odd += [] if isinstance(stated["changed"], str) else ["changed"]
+    if not isinstance(stated["notes"], list) or not all(
+        isinstance(n, str) for n in stated["notes"]
+    ):
         odd.append("notes")
-    if not isinstance(told["failures"], list) or not all(map(_is_failure, told["failures"])):
+    if not isinstance(stated["failures"], list) or not all(map(_is_failure, stated["failures"])):
         odd.append("failures")
     return odd
 
@@ -234,7 +240,7 @@ def _is_failure(value: Any) -> bool:
 
 
 def _listed(dataset: Any) -> dict[str, Any]:
-    """The dataset as plain lists, with the dtypes and shapes that lists do not tell."""
+    """The dataset as plain lists, with the dtypes and shapes, which lists do not have."""
     parts = {
         str(name): {
             "dims": list(variable.dims),
@@ -280,7 +286,7 @@ def _variable(part: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """The same with null for NaN and words for infinities, which JSON does not have."""
+    """The same value with null for NaN and words for infinities, which JSON does not have."""
     if isinstance(value, dict):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,10 +1,10 @@
-"""Which regime a run is in: kernel, leaving or rich, by three witnesses.
+"""The regime of a run, kernel, leaving or rich, by three witnesses.
 
 - The kernel: how far the centred tangent kernel has turned from that of the start.
-- The function: the share of what was learned that the model linearized at the start misses, be it
-  multiplied by whatever factor.
-- The gain: how much less the present kernel errs than that of the start, where a kernel machine
-  predicts the change of each probe input from the others.
+- The function: the share of what was learned that the model linearized at the start misses, even if
+  its change may be multiplied by any factor.
+- The gain: a kernel machine predicts the change at each probe input from the others; this is by
+  which share its error is smaller with the present kernel than with that of the start.
 
 Weight decay and a change of scale leave the first two at zero.
 
@@ -13,16 +13,16 @@ Weight decay and a change of scale leave the first two at zero.
     function       0.15            0.50
     gain           0.30            0.60
 
-The function says rich where that is half of the whole change of the outputs, their change of scale
-included. Rich needs two that say so. Kernel needs the first two and none that says rich: the gain
-counts a function that grew along itself, as a change of scale does. Where some say kernel and one
-says rich, one in between decides for leaving, and without it the regime is unknown. A run that was
-rich stays rich: what it has learned is not unlearned by a kernel that turns back. Outputs that
-only grew or shrank as a whole have learned nothing, and there the regime is unknown too.
+The function says rich if it misses half of the whole change of the outputs, including their change
+of scale. Rich needs two witnesses. Kernel needs the first two and none for rich; the gain is not
+needed for it, because a change of scale changes the gain. If some say kernel and one says rich, the
+regime is leaving if the third is in between, and unknown otherwise. A run that was rich stays rich:
+it does not unlearn its features if the kernel turns back. If the outputs only grew or shrank as a
+whole, nothing was learned, and the regime is unknown.
 
-The limits are chosen on runs whose truth is trained: the linearized model by the same optimizer,
-to the same loss. `tacit verify watch-regime` trains them again, with other seeds than those of the
-choice, and docs/theory.md prints the table.
+The limits were chosen on runs whose truth is known by training the linearized model with the same
+optimizer to the same loss. `tacit verify watch-regime` repeats this with other seeds than those of
+the choice, and docs/theory.md has the table.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from tacit.records import Record
 
 # below the first number a witness says kernel, above the second rich
 DISTANCE, MISSED, GAIN = (0.02, 0.1), (0.15, 0.5), (0.3, 0.6)
-LEARNED = 0.05  # a smaller share of the change that is no change of scale is nothing learned
+LEARNED = 0.05  # if less of the change than this is not a change of scale, nothing was learned
 KINDS = ("kernel", "leaving", "rich", "unknown")
 
 
 class Look(NamedTuple):
-    """What one look tells the witnesses; NaN where it is not known."""
+    """The numbers of one look that the witnesses need; NaN if unknown."""
 
     kernel_distance: float
     linearized_error: float
@@ -53,7 +53,7 @@ class Look(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A kind of regime, and what decided."""
+    """A kind of regime, and the witnesses that decided."""
 
     kind: str
     decided: str
@@ -63,9 +63,9 @@ class Finding(NamedTuple):
 class Regime(Record):
     """`kind` is "kernel", "leaving", "rich" or "unknown", `evidence` says why in a sentence.
 
-    `decided` names the witnesses that say so: "kernel", "function", "gain", two of them or "all";
-    "earlier" for a run that was rich before, and "none". `step` is that of the latest look with a
-    kernel, `left` the first at which the run was leaving or rich (NaN if at none).
+    `decided` names the witnesses for it: "kernel", "function", "gain", two of them or "all";
+    "earlier" for a run that was rich before, or "none". `step` is that of the latest look with a
+    kernel, `left` the first step at which the run was leaving or rich (NaN if there is none).
     """
 
     kind: str
@@ -111,7 +111,7 @@ def regimes(dataset: Any) -> list[str]:
 
 
 def findings(looks: Iterable[Look]) -> list[Finding]:
-    """The regime at every look; after "rich" it stays so, whatever the looks say."""
+    """The regime at every look; after "rich" it stays rich."""
     found: list[Finding] = []
     for look in looks:
         now = judged(look)
@@ -144,13 +144,13 @@ def judged(look: Look) -> Finding:
 
 
 def _named(votes: dict[str, str], vote: str) -> str:
-    """Who says so: "all", or the names."""
+    """The names of the witnesses with this vote, or "all"."""
     names = [name for name, said in votes.items() if said == vote]
     return "all" if len(names) == 3 else " and ".join(names)
 
 
 def _function(look: Look) -> str:
-    """Kernel by the share of what was learned that is missed, rich by that of the whole change."""
+    """The vote of the function: kernel by its share of what was learned, rich by that of all."""
     vote = _vote(look.linearized_error, MISSED)
     rich = look.linearized_error * look.learned_share > MISSED[1]
     return "leaving" if vote == "rich" and not rich else vote
@@ -174,8 +174,8 @@ def _evidence(step: float, look: Look, found: Finding, since: float) -> str:
     if look.learned_share < LEARNED:
         return (
             f"at step {step:g} the outputs on the probe inputs are those of the start times a "
-            f"number ({look.learned_share:.1%} of their change is anything else), so nothing was "
-            "learned that could tell"
+            f"number (only {look.learned_share:.1%} of their change is anything else), so nothing "
+            "was learned from which the regime could be known"
         )
     missed, gain = (_percent(value) for value in (look.linearized_error, look.kernel_gain))
     text = (
@@ -183,7 +183,7 @@ def _evidence(step: float, look: Look, found: Finding, since: float) -> str:
         f"start (kernel regime below {DISTANCE[0]:g}, rich above {DISTANCE[1]:g}), the model "
         f"linearized there misses {missed} of what was learned (below {MISSED[0]:.0%}, above "
         f"{MISSED[1]:.0%}), and the kernel predicts it with an error that is {gain} smaller than "
-        f"at the start (below {GAIN[0]:.0%}, above {GAIN[1]:.0%})"
+        f"that of the start's kernel (below {GAIN[0]:.0%}, above {GAIN[1]:.0%})"
     )
     return f"{text}; {_decision(found, since)}"
 

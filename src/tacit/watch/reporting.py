@@ -1,4 +1,4 @@
-"""What a record says, in sentences and a headline; printed, drawn, written and handed on."""
+"""The report of a record: its findings in sentences and a headline, printed, drawn and written."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tacit.records import Record
 from tacit.store import whole
 from tacit.watch.backend import WHO
-from tacit.watch.export import Tracker, tracker_for
+from tacit.watch.export import Tracker, findings, tracker_for
+from tacit.watch.modules import module_moves
 from tacit.watch.prediction import JumpForecast, Verdict, forecast_jump, verdict
 from tacit.watch.record import save
 from tacit.watch.regime import DISTANCE, Regime, regime, regimes
 
 RECORDS, PICTURES = (".nc", ".json"), (".png", ".svg")
-FEW = 6  # looks, below which the report tells how to get more
+FEW = 6  # with fewer looks the report says how to get more
 Guard = Callable[[], contextlib.AbstractContextManager[Any]]
 
 HEADLINES = {
@@ -30,6 +33,7 @@ HEADLINES = {
     "rich": "Rich regime",
     "unknown": "Regime not known yet",
 }
+EVENTS = {"test accuracy": "jump of the test accuracy", "weights": "end of the kernel regime"}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -46,55 +50,56 @@ class Report(Record):
     def headline(self) -> str:
         """Regime, verdict and forecast in one line, the title of the figure."""
         parts = [HEADLINES[self.regime.kind], _grokking(self.verdict)]
-        if self.ahead:
+        if self.forecast.ahead:
             low, high = (_count(step) for step in (self.forecast.low, self.forecast.high))
-            parts.append(f"transition forecast for steps {low} to {high}")
+            parts.append(f"{EVENTS[self.forecast.event]} forecast for steps {low} to {high}")
         return ", ".join(part for part in parts if part)
-
-    @property
-    def ahead(self) -> bool:
-        """Whether there is a forecast of something that has not happened yet."""
-        seen = self.dataset["glance_step"].values
-        return self.forecast.known and self.forecast.step > float(seen.max(initial=0.0))
 
     def rows(self) -> list[tuple[str, str]]:
         """(name, sentence) of every finding, and what the watch cost."""
-        told = [
-            ("regime", f"{self.regime.kind}: {self.regime.evidence}"),
-            ("verdict", f"{self.verdict.kind}: {self.verdict.sentence}"),
-            ("forecast", self.forecast.sentence),
-            ("overhead", _overhead(self.dataset.attrs, self.dataset.sizes["time"])),
-        ]
-        told += [("note", note) for note in self.dataset.attrs["notes"]]
-        told += [("failure", _failure(*failure)) for failure in self.dataset.attrs["failures"]]
-        return told + [("written", str(file)) for file in self.files]
+        rows = list(findings(self.dataset).items())
+        if said := _made(self.dataset, self.forecast):
+            rows.append(("forecasts", said))
+        rows.append(("overhead", _overhead(self.dataset.attrs, self.dataset.sizes["time"])))
+        rows += [("note", note) for note in self.dataset.attrs["notes"]]
+        rows += [("failure", _failure(*failure)) for failure in self.dataset.attrs["failures"]]
+        return rows + [("written", str(file)) for file in self.files]
 
     def print(self, console: Any = None) -> None:
-        """Prints a table of the looks and all sentences; `console` is one of rich."""
+        """Prints the looks, the layers and all sentences; `console` is one of rich."""
         from tacit.plotting.watch_table import print_watch
 
-        print_watch(self.dataset, regimes(self.dataset), self.rows(), console)
+        layers = module_moves(self.dataset).last
+        print_watch(self.dataset, regimes(self.dataset), layers, self.rows(), console)
 
     def figure(self) -> Any:
-        """The matplotlib figure: curves, regimes in time, norms, and the interval forecast."""
+        """The matplotlib figure: curves, forecasts, regimes in time, norms, and what moved."""
         from tacit.plotting.watch import draw_watch
 
-        marks = [(self.verdict.t1, "training solved"), (self.verdict.t2, "test solved")]
+        verdict, f, moves = self.verdict, self.forecast, module_moves(self.dataset)
+        marks = [
+            (verdict.t1, "training solved"),
+            (verdict.t2, "test solved"),
+            (verdict.jump, "half of the jump"),
+        ]
         first = float(self.dataset["call_step"].values.min(initial=math.inf))
-        f = self.forecast
         return draw_watch(
             self.dataset,
             self.headline,
             regimes(self.dataset),
             DISTANCE,
             [(step, text) for step, text in marks if math.isfinite(step) and step > first],
-            (f.low, f.step, f.high) if f.known else None,
+            (f.low, f.step, f.high) if f.ahead else None,
+            f.step if f.state == "happened" else math.nan,
+            (moves.names, moves.moved),
         )
 
     def _repr_html_(self) -> str:
-        held = io.BytesIO()
-        _draw(self.figure(), held, "png")
-        return f"<img src='data:image/png;base64,{base64.b64encode(held.getvalue()).decode()}'>"
+        held, figure = io.BytesIO(), self.figure()
+        _draw(figure, held, "png")
+        data = base64.b64encode(held.getvalue()).decode()
+        wide = round(100 * figure.get_figwidth())  # pixels; the picture has twice as many
+        return f"<img src='data:image/png;base64,{data}' style='width: {wide}px; max-width: 100%'>"
 
 
 def read(dataset: Any, files: Iterable[Path] = ()) -> Report:
@@ -116,9 +121,9 @@ def deliver(
     guard: Guard = contextlib.nullcontext,
     trackers: dict[str, Tracker] | None = None,
 ) -> list[Path]:
-    """Writes the files and hands the record to a tracker, each inside a guard of its own.
+    """Writes the files and sends the record to a tracker, each inside a guard of its own.
 
-    `trackers` are those of before, which know what they have.
+    `trackers` are those that have been used before, which get only what is new.
     """
     known = {} if trackers is None else trackers
     written: list[Path] = []
@@ -151,7 +156,7 @@ def _write(dataset: Any, file: Path) -> Path:
 
 
 def save_figure(found: Report, file: Path) -> Path:
-    """Draw a report into `file`, whole or not at all, and return its path."""
+    """Draw a report into `file`, completely or not at all, and return its path."""
     if file.suffix not in PICTURES:
         raise ValueError(f"{WHO}: a figure is written as .png or .svg, got {file.name!r}")
     with whole(WHO, file) as draft:
@@ -170,7 +175,7 @@ def _draw(figure: Any, target: Any, kind: str) -> None:
 def _grokking(found: Verdict) -> str:
     if found.kind == "grok":
         return f"grokked (training solved at step {_count(found.t1)}, test at {_count(found.t2)})"
-    told = {
+    words = {
         "misgrok": "misgrokked",
         "mirage": "a mirage of grokking",
         "slow": "a slow rise of the test curve",
@@ -178,7 +183,27 @@ def _grokking(found: Verdict) -> str:
         "double descent": "double descent",
         "none": "no grokking so far",
     }
-    return told.get(found.kind, "")
+    return words.get(found.kind, "")
+
+
+def _made(dataset: Any, now: JumpForecast) -> str:
+    """How the forecasts made at the looks compare with what happened; empty if there were none."""
+    made = dataset.isel(time=np.flatnonzero(np.isfinite(dataset["forecast_step"].values)))
+    asked, step, low, high = (
+        made[name].values for name in ("step", "forecast_step", "forecast_low", "forecast_high")
+    )
+    if not len(asked):
+        return ""
+    text = f"{len(asked)} made from step {_count(asked[0])} to step {_count(asked[-1])}"
+    if now.state != "happened":
+        ends = f"{_count(step.min())} to {_count(step.max())}"
+        return f"{text}, for steps {ends}; the {EVENTS[now.event]} has not been seen"
+    held = int(np.count_nonzero((low <= now.step) & (now.step <= high)))
+    error = float(np.mean(np.abs(step - now.step)) / (now.step - dataset.attrs["start_step"]))
+    return (
+        f"{text}; the {EVENTS[now.event]} came at step {_count(now.step)}, which {held} of the "
+        f"{len(asked)} intervals contain (mean error {error:.0%})"
+    )
 
 
 def _overhead(attributes: dict[str, Any], looks: int) -> str:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 PARTS = {"look": 1.0, "glance": 1.0, "nuclear": 0.3, "live": 1.0}
-RECENT = 3  # the next look is expected to cost as much as the dearest of these
-DOUBT = 2.0  # and there must be room for this many times as much
+RECENT = 3  # the next look is expected to cost as much as the most expensive of these
+DOUBT = 2.0  # and the budget must have room for this many times as much
 
 
 FREQUENT = 5  # steps between two glances, at least
@@ -67,12 +67,12 @@ class Budget:
         self.began = self.until = clock()
 
     def restart(self) -> None:
-        """Training begins now; what was spent before counts no longer, what it cost is kept."""
+        """Training begins now: earlier looks are not counted, but their cost is remembered."""
         self.by_kind = dict.fromkeys(PARTS, 0.0)
         self.began = self.until = self.clock()
 
     def seen(self) -> None:
-        """Training has come as far as now; time after the last call is nobody's."""
+        """Counts the time up to now as training; time after the last call is not counted."""
         self.until = self.clock()
 
     @property
@@ -104,7 +104,7 @@ class Budget:
         return {"by_kind": dict(self.by_kind), "training": self.training, "recent": self.recent}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from `state`; the time between is nobody's."""
+        """Continues from `state`; the time in between is not counted."""
         self.by_kind = {**dict.fromkeys(PARTS, 0.0), **state["by_kind"]}
         self.recent = {kind: list(costs) for kind, costs in state["recent"].items()}
         self.until = self.clock()

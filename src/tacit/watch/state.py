@@ -1,8 +1,8 @@
 """State that no optimizer moves, such as the running statistics of BatchNorm: one rule for all.
 
-At every look it is held as it was at the start, so that what moves the tangent kernel is what
-training moved. Fresh statistics (mean 0, variance 1) are those of no data: a batch given as
-`warm_batch` replaces them once, at the start.
+Every look uses this state as it was at the start, so that only trained parameters move the tangent
+kernel. Fresh statistics (mean 0, variance 1) do not come from data: a batch given as `warm_batch`
+replaces them once, at the start.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tacit.arguments import Array
 from tacit.watch.backend import WHO
 
 State = dict[str, Array]
-FIXED = 1e-3  # an average is what its momentum makes of it, but for this share
+FIXED = 1e-3  # by this share a running average may differ from what its momentum predicts
 
 
 def warmed(run: Callable[[State], State], state: State) -> State:
     """The running averages of one batch; `run` returns the state after a pass in training mode.
 
-    An average goes from s to m s + (1 - m) b, whatever its momentum m; from s = 0 and s = 1 both
-    are known. State that a pass leaves alone is returned as it is.
+    A pass changes an average from s to m s + (1 - m) b, with a momentum m. Two passes, from s = 0
+    and s = 1, give m and b. State that a pass does not change is returned unchanged.
     """
     after = run(state)
     moving = [name for name, value in state.items() if not np.array_equal(value, after[name])]
@@ -45,18 +45,18 @@ def warmed(run: Callable[[State], State], state: State) -> State:
         apart = max(first, np.abs(again[name] - found[name]).max())
         if not apart <= FIXED * np.abs(after[name]).max():
             raise ValueError(
-                f"{WHO}: {name} is no running average (passes over warm_batch are {apart:.3g} off "
-                "one), so warm_batch= cannot replace it; leave warm_batch= out"
+                f"{WHO}: {name} is not a running average (passes over warm_batch differ from one "
+                f"by {apart:.3g}), so warm_batch= cannot replace it; leave warm_batch= out"
             )
     return found
 
 
 def state_note(names: list[str], warm: bool) -> str:
-    """What is said about state of these names in a report."""
+    """The note in a report about state with these names."""
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     held = "of warm_batch" if warm else "of the start"
-    hint = "" if warm else "; if they are fresh, give a training batch as warm_batch="
+    hint = "" if warm else "; if these are fresh, give a training batch as warm_batch="
     return (
-        f"no optimizer moves {shown}: every look holds them at those {held}, so that only trained "
+        f"no optimizer moves {shown}: every look uses the values {held}, so that only trained "
         f"parameters move the kernel{hint}"
     )

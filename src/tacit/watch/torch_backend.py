@@ -1,4 +1,4 @@
-"""A live torch.nn.Module under watch: looked at in eval mode, and left as it was found."""
+"""A live torch.nn.Module under watch: looked at in eval mode, and left unchanged."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from tacit.arguments import Array
 from tacit.lazy import torch
-from tacit.measures.kernels.blocks import blocked_kernel
+from tacit.measures.kernels.blocks import grouped_kernels, output_kernels
 from tacit.measures.kernels.inputs import digest
 from tacit.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
 from tacit.measures.kernels.tangent import MEMORY
 from tacit.measures.torch.gradients import TorchGradients, as_numbers
 from tacit.measures.torch.module import TorchFunction, as_array, count_outputs, torch_inputs
 from tacit.measures.torch.quiet import quiet
-from tacit.watch.backend import WHO, ChangedModel, Look, projection_note
+from tacit.watch.backend import WHO, ChangedModel, Look, groups_note, layers_of, projection_note
 from tacit.watch.state import state_note, warmed
 
 
 class TorchBackend:
-    """The module at its parameters of the moment, in their own precision."""
+    """The module with its present parameters, in their own precision."""
 
     out_axis = 0
 
@@ -33,6 +33,7 @@ class TorchBackend:
         self.count = count_outputs(self.function, "probe_inputs", self.x, how.asked)
         if how.warm_batch is not None:
             self._warm(how.warm_batch)
+        self.groups = layers_of(self.names, len(self.x))
         self.notes = self._notes(how.warm_batch is not None)
         with self.function.quiet():
             self.start = {n: value.clone() for n, value in self.function.parameters().items()}
@@ -41,11 +42,8 @@ class TorchBackend:
         if self.projected:
             output.projection = Projection(output.shape, count, self._signs)
         self.gradients = TorchGradients(self.function, self.x, count, how.index)
-        # gradients that cannot be held all at once are cheaper output by output
-        large = self.gradients.held * len(self.x) > MEMORY / 4
-        self.parts = list(range(count)) if large and how.index is None else [how.index]
         if self.projected:
-            some = blocked_kernel(WHO, self.gradients, self.x[:SAMPLES], None, True, MEMORY)
+            some = output_kernels(WHO, self.gradients, self.x[:SAMPLES], MEMORY)
             self.notes += (projection_note(output.shape, count, projection_error(some)),)
         self._know()
 
@@ -97,12 +95,10 @@ class TorchBackend:
         with self.function.quiet(), torch.no_grad():
             return self._run(self.function.parameters())
 
-    def kernel(self, params: Any = None) -> Array:
+    def kernels(self, params: Any = None) -> Array:
         self.gradients.move(None)
-        found = self._kernel(self.parts[0])
-        for part in self.parts[1:]:
-            found += self._kernel(part)
-        return found / len(self.parts)
+        groups = dict(zip(self.names, self.groups, strict=True))
+        return grouped_kernels(WHO, self.gradients, self.x, None, False, MEMORY, groups)
 
     def linearized(self, params: Any = None) -> Array:
         now = self.function.parameters()
@@ -110,11 +106,6 @@ class TorchBackend:
         with self.function.quiet():
             f0, slope = self._slope(change)
         return as_array(f0).reshape(len(self.x), -1) + as_array(slope).reshape(len(self.x), -1)
-
-    def _kernel(self, part: int | None) -> Array:
-        if part != self.gradients.asked:
-            self.gradients.ask(part)
-        return blocked_kernel(WHO, self.gradients, self.x, None, False, MEMORY)
 
     def _slope(self, change: dict[str, Any]) -> tuple[Any, Any]:
         """f and its derivative along `change`, at the start."""
@@ -176,8 +167,8 @@ class TorchBackend:
         found, module = [], self.function.module
         if dropouts := self.function.dropouts():
             found.append(
-                f"the model has dropout ({', '.join(dropouts[:3])}); it is looked at in eval mode, "
-                "without dropout, and its training flags are put back"
+                f"the model has dropout ({', '.join(dropouts[:3])}); looks are taken in eval mode, "
+                "without dropout, and the training flags are restored"
             )
         total = sum(1 for _ in module.parameters())
         if total > len(self.names):
@@ -193,4 +184,4 @@ class TorchBackend:
         ]
         if averages:
             found.append(state_note(averages, warm))
-        return tuple(found)
+        return (*found, *groups_note(self.names, self.groups))

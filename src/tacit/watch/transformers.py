@@ -30,19 +30,20 @@ STATE = "tacit_watch.pt"
 class WatchCallback(TrainerCallback):
     """Looks at a model as its Trainer trains it; `watch` is the Watch.
 
-    The loss that the Trainer logs is train_loss, and what it evaluates keeps its name (eval_loss).
-    Optimizer, learning rate and weight decay are those of the Trainer. Rank zero looks.
+    The loss that the Trainer logs is recorded as train_loss, and metrics that it evaluates keep
+    their names (eval_loss). Learning rate and weight decay are read from the optimizer of the
+    Trainer. In a distributed run only rank zero looks.
 
     Parameters
     ----------
     probe_inputs
         Inputs as the model gets them, usually a mapping with input_ids, as in `tacit.watch`.
     module
-        The name of a submodule to look at instead of the whole model.
+        The name of a submodule that is looked at instead of the whole model.
     files
-        Where the report goes at the end of training.
+        The files to which the report is written at the end of training.
     options
-        Those of `tacit.watch`, such as labels, output, to and budget.
+        Options of `tacit.watch`, such as labels, output, to and budget.
     """
 
     def __init__(
@@ -85,8 +86,8 @@ class WatchCallback(TrainerCallback):
         metrics: dict[str, Any] | None = None,
         **given: Any,
     ) -> None:
-        told = {n: v for n, v in (metrics or {}).items() if isinstance(v, int | float)}
-        self.attached.call(state.global_step, told)
+        numbers = {n: v for n, v in (metrics or {}).items() if isinstance(v, int | float)}
+        self.attached.call(state.global_step, numbers)
 
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if self.watch is not None:
@@ -100,7 +101,7 @@ class WatchCallback(TrainerCallback):
         return Path(args.output_dir) / f"checkpoint-{step}" / STATE
 
     def _saved(self, args: Any, step: int) -> Any:
-        """The state in the checkpoint of this step, None with a warning if there is none."""
+        """The state in the checkpoint of this step; None, with a warning, if it has none."""
         places = [self._place(args, step)]
         if isinstance(args.resume_from_checkpoint, str):
             places.insert(0, Path(args.resume_from_checkpoint) / STATE)
@@ -108,7 +109,7 @@ class WatchCallback(TrainerCallback):
             if place.exists():
                 return needed("torch").load(place, weights_only=True)
         warnings.warn(
-            f"{WHO}: the run goes on from step {step}, but there is no state of a watch at "
+            f"{WHO}: the run continues from step {step}, but there is no state of a watch at "
             f"{places[-1]}; step {step} counts as the start",
             stacklevel=2,
         )

@@ -1,4 +1,4 @@
-"""The watch itself: called in a training loop, it looks now and then and never stops training."""
+"""The watch: called in a training loop, it looks at the model at some steps and raises nothing."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ GLANCES = 32  # per decade: norm and direction alone, as many as the forecast ne
 class Watch:
     """Call it as watch(step, train_loss=..., ...), for a JAX function watch(step, parameters, ...).
 
-    Metrics are kept at every call. Looks at the model are taken at log-spaced steps as far as
-    the budget allows (see tacit.watch.schedule). Norm and direction of the parameters, which
-    forecasts are made of, are taken at steps that do not depend on the time. A call returns
-    nothing and raises nothing: what goes wrong is one sentence in `failures`, unless the watch
-    was made with raise_errors=True. `tacit.watch` makes one.
+    Metrics are recorded at every call. Looks at the model are taken at log-spaced steps as far as
+    the budget allows (see tacit.watch.schedule). Norm and direction of the parameters, from which
+    forecasts are made, are taken at steps that do not depend on the time. A call returns nothing
+    and raises nothing: an error becomes one sentence in `failures`, unless the watch was made
+    with raise_errors=True. `tacit.watch` makes one.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Watch:
     weight_decay
         The weight decay of the training.
     budget
-        The largest share of the training time that looks take; None is no limit.
+        The largest share of the training time that looks may take; None is no limit.
     level
         The test accuracy at which the task counts as solved.
     points_per_decade
@@ -56,11 +56,11 @@ class Watch:
     step
         The step at which the watch is made.
     raise_errors
-        Raises what goes wrong in a call.
+        Whether an error in a call is raised.
     optimizer
         The optimizer of the training, whose learning rate and weight decay every look records.
     learning_rate
-        The learning rate at a step, where no optimizer says it.
+        The learning rate at a step, if there is no optimizer.
     trackers
         Trackers by name that get every look when it happens.
     clock
@@ -119,9 +119,9 @@ class Watch:
         self.budget.seen()
 
     def look(self, parameters: Any = None) -> None:
-        """One look at the latest step, whatever schedule and budget say; for the end of a run.
+        """Takes a look at the latest step, outside of schedule and budget; for the end of a run.
 
-        Without `parameters` those of the last call are looked at.
+        Without `parameters` it uses those of the last call.
         """
         step = self.log.steps[-1] if self.log.steps else self.first
         if step > self.log.rows[-1]["step"]:
@@ -130,12 +130,15 @@ class Watch:
             self.budget.seen()
 
     def __repr__(self) -> str:
-        looks, calls = len(self.log.rows), len(self.log.steps)
-        return f"<Watch of {self.start.parameters} parameters: {looks} looks, {calls} calls>"
+        looks, calls = (
+            f"{len(counted)} {name}{'' if len(counted) == 1 else 's'}"
+            for counted, name in ((self.log.rows, "look"), (self.log.steps, "call"))
+        )
+        return f"<Watch of {self.start.parameters} parameters: {looks}, {calls}>"
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """What went wrong so far: one sentence of every kind."""
+        """The errors so far, one sentence for each kind."""
         return tuple(self._failures)
 
     @property
@@ -145,7 +148,7 @@ class Watch:
 
     @property
     def dataset(self) -> Any:
-        """The record as an xarray.Dataset: looks on `time`, metrics on `call`, norms on `glance`"""
+        """The record as an xarray.Dataset with the axes time (looks), call (metrics) and glance."""
         self.log.read(self._failures.kept)
         return self.log.dataset(
             {
@@ -165,7 +168,13 @@ class Watch:
 
     @property
     def regime(self) -> Regime:
-        """Kernel, leaving, rich or unknown, with the evidence."""
+        """Kernel, leaving, rich or unknown, with the evidence of the latest look.
+
+        If the budget has allowed no look since the start, one is taken now: a short run would end
+        with nothing known.
+        """
+        if len(self.log.rows) == 1:
+            self.look()
         return regime(self.dataset)
 
     @property
@@ -179,13 +188,12 @@ class Watch:
         return forecast_jump(self.dataset)
 
     def report(self, *files: str | os.PathLike[str], to: str | None = None) -> Report:
-        """Prints table and verdicts, writes them to `files`, hands them on; returns the report.
+        """Takes a last look, prints tables and findings, writes `files`, and returns the report.
 
         A file is a record (.nc, .json) or the figure (.png, .svg). `to` is "wandb" or "mlflow",
         whose run must be open, or "tensorboard" with a log folder: report("runs/name",
-        to="tensorboard"); they get what they do not have yet. A last look is taken before, so that
-        nothing in it is old. What goes wrong is told in the table and kept in `failures`, like at
-        a call: a report within a training loop does not end it.
+        to="tensorboard"). A tracker gets what it does not have yet. An error is printed and
+        recorded in `failures`, as in a call, so a report inside a training loop does not end it.
         """
         self.look()
         step = self.log.steps[-1] if self.log.steps else self.first
@@ -201,29 +209,29 @@ class Watch:
         return save(self.dataset, file)
 
     def state_dict(self) -> dict[str, Any]:
-        """The start, the record and the schedule in plain numbers, texts and arrays.
+        """The start, the record and the schedule as plain numbers, texts and arrays.
 
-        Save it with the checkpoint of the run, which it makes larger by once the parameters;
-        arrays are tensors if the model is one of torch's.
+        Save it with the checkpoint of the run. It is about as large as the parameters. Arrays are
+        tensors if the model is a torch module.
         """
         self.log.read(self._failures.kept)
         return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on as the watch that `state` was taken from: its start is the start.
+        """Continues the watch that `state` was taken from, with its start and its record.
 
-        Make the watch as before, with the same probe inputs, once the model has its saved
-        parameters.
+        Make the watch as before, with the same probe inputs, after the saved parameters are
+        loaded into the model.
         """
         restore(self, state)
 
     def enter(self, failures: Iterable[Failure]) -> None:
-        """Failures of before a restart."""
+        """Adds failures from before a restart."""
         for failure in failures:
             self._failures.enter(failure)
 
     def _begin(self, parameters: Any, labels: Callable[[int, int], Labels | None]) -> None:
-        """Keeps the start; here errors are raised, since training has not begun."""
+        """Records the start; errors are raised here, since training has not begun."""
         backend = self.backend
         outputs = backend.outputs(parameters)
         found = labels(len(outputs), backend.count)
@@ -232,8 +240,8 @@ class Watch:
         self.labels = found
         self._notes = optimizer_notes(self.optimizer, backend)
         arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
-        self.start = Start(arrays, outputs, backend.kernel(parameters))
-        backend.linearized(parameters)  # once for the compiler: the next time tells the cost
+        self.start = Start(arrays, outputs, backend.kernels(parameters))
+        backend.linearized(parameters)  # compiles it, so that the next call has the usual cost
         self.glances.spacing = glance_spacing(self.start.parameters)
         loud, self._failures.raising = self._failures.raising, True
         self._glance(self.first, parameters)
@@ -263,7 +271,7 @@ class Watch:
 
     def _look(self, step: float, parameters: Any) -> None:
         self.looks.taken(step)
-        self.log.read(self._failures.kept)  # waits for the training of a device, which is no look
+        self.log.read(self._failures.kept)  # waits for the device: that time belongs to training
         begun = self.budget.clock()
         with self.budget.charged("look"):
             self._check(parameters)
@@ -277,7 +285,7 @@ class Watch:
                 self._tell(step)
 
     def _check(self, parameters: Any) -> None:
-        """Complains about a model that is not that of the start, and remembers it."""
+        """Raises an error if the model is no longer that of the start, and remembers it."""
         try:
             self.backend.check(parameters)
             self._changed = ""
@@ -286,9 +294,9 @@ class Watch:
             raise
 
     def _tell(self, step: float) -> None:
-        """Records what is forecast now, and hands the look to the trackers.
+        """Records the forecast of this step, and sends the look to the trackers.
 
-        The look of the set-up goes with the next one.
+        The look of the set-up is sent together with the next one.
         """
         with self.budget.charged("live"):
             with self._failures.kept("forecast", step):
@@ -299,7 +307,7 @@ class Watch:
                     tracker.send(dataset)
 
     def _extra(self, step: float, parameters: Any) -> dict[str, Any]:
-        """What the optimizer says, and nuclear norms where they fit into the budget."""
+        """The rates of the optimizer, and nuclear norms if they fit into the budget."""
         kept, row = self._failures.kept, {}
         if self.optimizer is not None:
             with kept("optimizer", step):

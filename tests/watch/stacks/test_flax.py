@@ -156,7 +156,7 @@ def test_running_statistics_alone_move_nothing(linen_model):
         assert watch.regime.kind == "unknown"
         (note,) = watch.dataset.attrs["notes"]
         assert note.startswith("no optimizer moves ")
-        assert "every look holds them at those of the start" in note
+        assert "every look uses the values of the start" in note
 
 
 def test_a_warm_batch_gives_its_own_statistics(linen_model):
@@ -286,5 +286,5 @@ def test_an_equinox_module_with_state_is_refused_with_a_way_out():
 
 @pytest.mark.parametrize("spoil", [lambda m: m, lambda m: optax.adamw(0.1)])
 def test_an_optimizer_that_says_nothing_is_refused(spoil):
-    with pytest.raises(ValueError, match=r"does not say its weight decay; .*inject_hyperparams"):
+    with pytest.raises(ValueError, match=r"not have a weight decay to read; .*inject_hyper"):
         tacit.watch(Nnx(), data()[0], optimizer=spoil(object()))

@@ -13,7 +13,7 @@ pytest.importorskip("lightning", reason="needs lightning: pip install 'tacit[sta
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import BaseFinetuning, ModelCheckpoint
 from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
@@ -64,7 +64,7 @@ def data():
 def fitted(folder, epochs, checkpoint=None, **options):
     x, y = data()
     options = {"labels": y[:12], "budget": None, "raise_errors": True} | options
-    probe = options.pop("probe_inputs", x[:12])
+    probe, others = options.pop("probe_inputs", x[:12]), options.pop("callbacks", [])
     watching = WatchCallback(probe, **options)
     loader = DataLoader(TensorDataset(x, y), batch_size=10)
     trainer = lightning.Trainer(
@@ -74,7 +74,7 @@ def fitted(folder, epochs, checkpoint=None, **options):
         enable_progress_bar=False,
         enable_model_summary=False,
         default_root_dir=folder,
-        callbacks=[watching, ModelCheckpoint(dirpath=folder, save_last=True)],
+        callbacks=[*others, watching, ModelCheckpoint(dirpath=folder, save_last=True)],
     )
     trainer.fit(Learner(), loader, loader, ckpt_path=checkpoint)
     return watching
@@ -117,6 +117,27 @@ def test_a_second_fit_goes_on(tmp_path):
     assert first.dataset.call_step.values.tolist() == list(range(1, 9))
 
 
+class Unfreeze(BaseFinetuning):
+    """Trains the last layer, and from the second epoch on the first one as well."""
+
+    def freeze_before_training(self, pl_module):
+        self.freeze(pl_module.net[:2], train_bn=False)
+
+    def finetune_function(self, pl_module, epoch, optimizer):
+        if epoch == 1:
+            self.make_trainable(pl_module.net[0])
+
+
+def test_after_layers_are_unfrozen_the_regime_is_not_what_it_was(tmp_path):
+    before = fitted(tmp_path / "frozen", 1, callbacks=[Unfreeze()], raise_errors=False).watch
+    assert before.regime.kind == "kernel"  # a last layer alone is a linear model
+    assert before.dataset.layer.values.tolist() == ["net.3.weight", "net.3.bias"]
+    after = fitted(tmp_path / "thawed", 2, callbacks=[Unfreeze()], raise_errors=False).watch
+    assert after.regime.kind == "unknown"
+    assert "different: net.0.bias, net.0.weight" in after.regime.evidence
+    assert "after (un)freezing layers" in after.failures[0].sentence
+
+
 def test_what_the_trainer_knows_is_in_the_record(tmp_path, capsys):
     watching = fitted(tmp_path, 2, files=[tmp_path / "run.nc"], module="net")
     found = load(tmp_path / "run.nc")
@@ -134,7 +155,7 @@ def test_what_the_trainer_knows_is_in_the_record(tmp_path, capsys):
 
 def test_what_cannot_be_had_is_a_warning_and_training_goes_on(tmp_path):
     with pytest.warns(
-        UserWarning, match=r"watch: the model does not run on probe_inputs .*goes on"
+        UserWarning, match=r"watch: the model does not run on probe_inputs .*training continues"
     ):
         watching = fitted(tmp_path, 1, probe_inputs=torch.ones(5, 3), raise_errors=False)
     assert watching.watch is None

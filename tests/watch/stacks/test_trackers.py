@@ -12,8 +12,11 @@ import tacit
 LOOKS = [0, 1, 2, 3, 4, 5, 6, 8, 10, 14, 18, 20]
 
 
-def trained(to=None, steps=20, user=lambda step: None, reports=()):
-    """A diagonal net that is watched; `user` logs on their own, `reports` are steps of reports."""
+def trained(to=None, steps=20, user=lambda step: None, report=None, reports=()):
+    """A diagonal net that is watched.
+
+    `user` logs on their own at every step, and `report(watch)` is called after the steps `reports`.
+    """
     w, x = np.ones(3), np.eye(3)
     watch = tacit.watch(
         lambda w, x: x @ w**2, x, parameters=w, to=to, budget=None, raise_errors=True
@@ -23,7 +26,7 @@ def trained(to=None, steps=20, user=lambda step: None, reports=()):
         watch(step, w, train_loss=1 / step)
         user(step)
         if step in reports:
-            watch.report(to=to if isinstance(to, str) else None)
+            report(watch)
     return watch
 
 
@@ -42,6 +45,16 @@ def events(folder):
     )
     held = module.EventAccumulator(str(folder), {"scalars": 0, "tensors": 0})
     return held.Reload()
+
+
+def test_tensorboard_has_every_look_once_after_two_reports(tmp_path, capsys):
+    pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'tacit[stacks]'")
+    report = lambda watch: watch.report(tmp_path, to="tensorboard")  # noqa: E731
+    watch = trained(report=report, reports=(10, 20))
+    held = events(tmp_path)
+    assert [e.step for e in held.Scalars("watch/kernel_distance")] == LOOKS
+    assert [e.step for e in held.Scalars("watch/metrics/train_loss")] == list(range(1, 21))
+    assert not watch.failures
 
 
 def test_tensorboard_has_every_look_once_when_it_happens(tmp_path, capsys):
@@ -114,7 +127,10 @@ def histories(folder):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library itself
-def test_wandb_has_every_look_once_and_the_steps_of_the_user_are_theirs(wandb, tmp_path, capsys):
+@pytest.mark.parametrize("to", ["wandb", None], ids=["live", "by reports alone"])
+def test_wandb_has_every_look_once_and_the_steps_of_the_user_are_theirs(
+    to, wandb, tmp_path, capsys
+):
     run = wandb.init(project="p", id="mine")
     steps = []
 
@@ -122,10 +138,12 @@ def test_wandb_has_every_look_once_and_the_steps_of_the_user_are_theirs(wandb, t
         run.log({"loss": 1 / step}, step=step)
         steps.append(run.step)
 
-    watch = trained("wandb", user=log, reports=(10, 20))
+    report = lambda watch: watch.report(to="wandb")  # noqa: E731
+    watch = trained(to, user=log, report=report, reports=(10, 20))
     assert steps == list(range(1, 21))  # a report at 10 does not move them
     watch.trackers["wandb"].run.finish()
     run.finish()
+    wandb.teardown()  # the process of W&B has written everything when it ends
     found = histories(tmp_path)
     assert set(found) == {"mine", "mine-watch"}
     mine = [(step, row["loss"]) for step, row in found["mine"] if "loss" in row]
@@ -155,7 +173,8 @@ def test_wandb_without_a_run_is_a_failure_and_training_goes_on(wandb):
 
 
 @pytest.mark.filterwarnings("ignore")  # of the library and its database
-def test_mlflow_has_every_look_once(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("to", ["mlflow", None], ids=["live", "by reports alone"])
+def test_mlflow_has_every_look_once(to, tmp_path, monkeypatch, capsys):
     mlflow = pytest.importorskip("mlflow", reason="needs mlflow: pip install 'tacit[stacks]'")
     monkeypatch.chdir(tmp_path)
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'runs.db'}")
@@ -168,8 +187,9 @@ def test_mlflow_has_every_look_once(tmp_path, monkeypatch, capsys):
             if step == 5:
                 seen.extend(client.get_metric_history(key, "watch/kernel_distance"))
 
-        watch = trained("mlflow", user=log, reports=(10, 20))
-    assert [m.step for m in seen] == LOOKS[:6]
+        report = lambda watch: watch.report(to="mlflow")  # noqa: E731
+        watch = trained(to, user=log, report=report, reports=(10, 20))
+    assert [m.step for m in seen] == (LOOKS[:6] if to else [])
     found = [(m.step, m.value) for m in client.get_metric_history(key, "watch/kernel_distance")]
     assert [step for step, _ in found] == LOOKS
     truth = expected(watch)

@@ -126,6 +126,40 @@ def test_model_outputs_and_masks_go_in_as_they_are():
     np.testing.assert_allclose(default.start.kernel, watch.start.kernel, rtol=1e-6)
 
 
+def test_the_layers_of_gpt2_are_factored():
+    """Its Conv1D keeps the weight as the transpose of a Linear; no layer needs sample gradients."""
+    net, ids = model().eval(), {"input_ids": tokens()[:5]}
+    kinds = {type(part).__name__ for part in net.modules()}
+    assert "Conv1D" in kinds
+    watch = tacit.watch(net, ids, output=last, budget=None, raise_errors=True)
+    assert not watch.backend.gradients.rest
+
+
+def test_after_a_head_is_replaced_the_regime_is_not_what_it_was():
+    net = transformers.GPT2ForSequenceClassification(
+        transformers.GPT2Config(
+            n_layer=1, n_embd=16, n_head=2, vocab_size=VOCABULARY, n_positions=PLACES,
+            bos_token_id=0, eos_token_id=0, pad_token_id=0,
+        )
+    ).eval()  # fmt: skip
+    for value in net.transformer.parameters():
+        value.requires_grad_(False)
+    watch = tacit.watch(net, {"input_ids": tokens()[:8]}, budget=None)
+    with torch.no_grad():
+        net.score.weight += torch.randn(2, 16)
+    watch(1)
+    assert watch.regime.kind == "kernel"  # a last layer alone is a linear model
+    net.score = torch.nn.Linear(16, 2, bias=False)
+    watch(2)
+    assert watch.regime.kind == "unknown"
+    assert "score.weight is not the tensor of the start" in watch.regime.evidence
+    for value in net.transformer.h.parameters():
+        value.requires_grad_(True)
+    again = tacit.watch(net, {"input_ids": tokens()[:8]}, budget=None, raise_errors=True)
+    assert again.start.parameters > watch.start.parameters
+    assert again.regime.kind == "unknown"  # nothing has moved since
+
+
 def test_many_logits_are_summed_at_random():
     net = model().eval()
     long = {"input_ids": tokens().repeat(1, 3)[:4, :PLACES]}
@@ -133,7 +167,7 @@ def test_many_logits_are_summed_at_random():
     watch = tacit.watch(net, long, output="logits", budget=None, raise_errors=True)
     assert watch.start.outputs.shape == (4, 32)
     note = watch.dataset.attrs["notes"][-1]
-    assert "returns 600 numbers per sample (6 x 100), for which 32 random sums" in note
+    assert "returns 600 numbers per sample (6 x 100), which 32 random sums" in note
 
 
 def test_a_linearized_model_is_trained_as_it_is():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from tacit.models.model import Model
 from tacit.records import Kind, NumericalError, Outcome
 
 LARGEST = 128  # samples in one block: more make nothing faster
+LARGE = 0.25  # share of the memory beyond which gradients are rather had output by output
 ROOM = 0.85  # the share of the memory that is planned with; Python and JAX take some, too
 COLUMNS = 2**15  # columns multiplied at once; the sum over them is taken in float64
 
@@ -33,6 +34,7 @@ class Gradients(abc.ABC):
     held: int  # bytes of the gradients of one sample
     fixed: int  # bytes held throughout, such as the parameters
     times: int  # the most vectors that one sample sends through one layer
+    names: dict[Any, str]  # of the parameters, by the keys that their Factors have
 
     @abc.abstractmethod
     def work(self, size: int) -> int:
@@ -50,6 +52,10 @@ class Gradients(abc.ABC):
     def move(self, params: Any) -> None:
         """Goes to other parameters of the same structure: gradients are taken there from now."""
 
+    def singles(self) -> Iterator[Gradients]:
+        """Gradients of one output after the other, or nothing where that would cost more."""
+        return iter(())
+
 
 class ModelGradients(Gradients):
     """The rows of a Model's own Jacobian."""
@@ -57,13 +63,14 @@ class ModelGradients(Gradients):
     def __init__(self, model: Model, params: Array):
         self.model, self.outputs, self.times = model, 1, 1
         self.held = self.fixed = params.nbytes
+        self.names = {0: "parameters"}
         self.move(params)
 
     def work(self, size: int) -> int:
         return 0
 
     def block(self, x: Any, size: int) -> Factors:
-        return Factors([self.model.jacobian(self.params, x)[:, None, :]], [])
+        return Factors({0: self.model.jacobian(self.params, x)[:, None, :]}, {})
 
     def values(self, x: Any) -> Array:
         return self.model.predict(self.params, x)[:, None]
@@ -83,27 +90,80 @@ def blocked_kernel(
     who: str, gradients: Gradients, x: Any, x2: Any | None, full: bool, memory: float
 ) -> Array:
     """K (N, N2), the mean over the outputs, or with `full` K (N, C, N2, C) of all pairs of them."""
+    everything = dict.fromkeys(gradients.names, 0)
+    return grouped_kernels(who, gradients, x, x2, full, memory, everything)[0]
+
+
+def grouped_kernels(
+    who: str,
+    gradients: Gradients,
+    x: Any,
+    x2: Any | None,
+    full: bool,
+    memory: float,
+    groups: Mapping[Any, int],
+) -> Array:
+    """The parts of the kernel that the parameters of every group make, which add up to the whole.
+
+    `groups` are numbers from 0 on for the keys of `gradients.names`; they are the first axis.
+    """
+    outputs = gradients.outputs
+    if not full and outputs > 1 and gradients.held * len(x) > memory * LARGE:
+        parts = gradients.singles()  # all outputs at once would be had in several passes
+        if (found := _summed(who, parts, x, x2, memory, groups)) is not None:
+            return found / outputs
     columns = x if x2 is None else x2
-    kept = gradients.outputs if full else 1
-    blocks = plan(who, gradients, len(x), len(columns), kept, memory)
-    found = np.zeros((len(x), kept, len(columns), kept))
-    for rows, others, part in _parts(gradients, x, x2, blocks, full):
+    kept, count = outputs if full else 1, max(groups.values()) + 1
+    blocks = plan(who, gradients, len(x), len(columns), kept, memory, count)
+    found = np.zeros((count, len(x), kept, len(columns), kept))
+    for rows, others, part in _parts(gradients, x, x2, blocks, full, groups):
         _require_finite(who, part, rows, others)
-        found[rows, :, others] = part
+        found[:, rows, :, others] = part
         if x2 is None:
-            found[others, :, rows] = part.transpose(2, 3, 0, 1)
+            found[:, others, :, rows] = part.transpose(0, 3, 4, 1, 2)
     if not full:
-        found /= gradients.outputs
-    return found if full else found[:, 0, :, 0]
+        found /= outputs
+    return found if full else found[:, :, 0, :, 0]
+
+
+def _summed(
+    who: str,
+    parts: Iterator[Gradients],
+    x: Any,
+    x2: Any | None,
+    memory: float,
+    groups: Mapping[Any, int],
+) -> Array | None:
+    """The sum of the kernels of single outputs, None if there are none."""
+    found = None
+    for one in parts:
+        part = grouped_kernels(who, one, x, x2, False, memory, groups)
+        found = part if found is None else found + part
+    return found
+
+
+def output_kernels(who: str, gradients: Gradients, x: Any, memory: float) -> Array:
+    """The kernel of every output alone, (C, N, N)."""
+    found = [blocked_kernel(who, one, x, None, False, memory) for one in gradients.singles()]
+    if found:
+        return np.stack(found)
+    full = blocked_kernel(who, gradients, x, None, True, memory)
+    return np.einsum("ncmc->cnm", full)
 
 
 def plan(
-    who: str, gradients: Gradients, rows: int, columns: int, kept: int, memory: float
+    who: str,
+    gradients: Gradients,
+    rows: int,
+    columns: int,
+    kept: int,
+    memory: float,
+    groups: int = 1,
 ) -> Blocks:
     """The blocks that `memory` bytes allow; the error says how many would be enough."""
-    result = 8 * rows * columns * kept**2
+    result = 8 * rows * columns * kept**2 * groups
     free = ROOM * memory - gradients.fixed - result
-    size = int(max(1, min(max(rows, columns), LARGEST, free // (6 * gradients.held))))
+    size = int(max(1, min(max(rows, columns), LARGEST, free // (4 * gradients.held))))
     while sum(needs := _needs(gradients, size, kept)) > free:
         if size == 1:
             enough = math.ceil((gradients.fixed + result + sum(needs)) / ROOM)
@@ -124,7 +184,12 @@ def _needs(gradients: Gradients, size: int, kept: int) -> tuple[int, int]:
 
 
 def _parts(
-    gradients: Gradients, x: Any, x2: Any | None, blocks: Blocks, full: bool
+    gradients: Gradients,
+    x: Any,
+    x2: Any | None,
+    blocks: Blocks,
+    full: bool,
+    groups: Mapping[Any, int],
 ) -> Iterator[tuple[slice, slice, Array]]:
     """Every part of the kernel with its place; of a symmetric one only what is above others."""
     columns = x if x2 is None else x2
@@ -136,12 +201,13 @@ def _parts(
             if x2 is None and other.stop <= group.stop:  # among those held
                 near, far = slice(0, other.stop - first), slice(at - first, other.stop - first)
                 # without names, which would hold these gradients while the next are computed
-                part = product(_cut(left, near), _cut(left, far), full)
-                part[far] = (part[far] + part[far].transpose(2, 3, 0, 1)) / 2  # to the last bit
+                part = product(_cut(left, near), _cut(left, far), full, groups)
+                square = part[:, far]
+                part[:, far] = (square + square.transpose(0, 3, 4, 1, 2)) / 2  # to the last bit
                 yield slice(first, other.stop), other, part
             else:
                 right = gradients.block(columns[other], blocks.size)
-                yield group, other, product(left, right, full)
+                yield group, other, product(left, right, full, groups)
                 del right
         del left
 
@@ -162,33 +228,61 @@ def _joined(gradients: Gradients, x: Any, size: int) -> Factors:
 
 
 def _arrays(found: Factors) -> list[Any]:
-    return [*found.rows, *(array for layer in found.layers for array in layer)]
+    return [*found.rows.values(), *(array for layer in found.layers.values() for array in layer)]
 
 
 def _changed(found: Factors, change: Callable[[Any], Any]) -> Factors:
-    layers = [(change(h), change(slopes)) for h, slopes in found.layers]
-    return Factors([change(row) for row in found.rows], layers)
+    layers = {key: (change(h), change(slopes)) for key, (h, slopes) in found.layers.items()}
+    return Factors({key: change(row) for key, row in found.rows.items()}, layers)
 
 
 def _cut(found: Factors, samples: slice) -> Factors:
     return _changed(found, operator.itemgetter(samples))
 
 
-def product(left: Factors, right: Factors, full: bool) -> Array:
-    """<grad f_c(x_n), grad f_d(x_m)> as (n, c, m, d), or its trace over c = d as (n, 1, m, 1)."""
-    found = np.zeros((1, 1, 1, 1))
-    for a, b in zip(left.rows, right.rows, strict=True):
-        shape = (len(a), a.shape[1] if full else 1, len(b), b.shape[1] if full else 1)
-        found = found + _gram(a, b, 2 if full else 1).reshape(shape)
-    for (h, slopes), (h2, slopes2) in zip(left.layers, right.layers, strict=True):
-        n, t, c, _ = slopes.shape
-        m, s = h2.shape[:2]
-        kept = c if full else 1
-        met = _gram(h, h2, 2).reshape(n, t, 1, m, s, 1)
-        turned = _gram(slopes, slopes2, 3 if full else 2).reshape(n, t, kept, m, s, kept)
-        turned *= met
-        found = found + turned.sum(axis=(1, 4))
+def product(left: Factors, right: Factors, full: bool, groups: Mapping[Any, int]) -> Array:
+    """<grad f_c(x_n), grad f_d(x_m)> as (group, n, c, m, d), or its trace over c = d with c = 1."""
+    first, second = _arrays(left)[0], _arrays(right)[0]
+    kept = _outputs(left) if full else 1
+    found = np.zeros((max(groups.values()) + 1, len(first), kept, len(second), kept))
+    for key, a in left.rows.items():
+        part = _gram(a, right.rows[key], 2 if full else 1)
+        found[groups[key]] += part.reshape(found.shape[1:])
+    for key, (h, slopes) in left.layers.items():
+        h2, slopes2 = right.layers[key]
+        pair = _matched if h.dtype.kind == "i" else _met
+        found[groups[key]] += pair(h, slopes, h2, slopes2, full)
     return found
+
+
+def _met(h: Any, slopes: Any, h2: Any, slopes2: Any, full: bool) -> Array:
+    """sum_ts <h_t, h'_s> <delta_t, delta'_s> as (n, c, m, d)."""
+    n, t, c, _ = slopes.shape
+    m, s = h2.shape[:2]
+    kept = c if full else 1
+    met = _gram(h, h2, 2).reshape(n, t, 1, m, s, 1)
+    turned = _gram(slopes, slopes2, 3 if full else 2).reshape(n, t, kept, m, s, kept)
+    turned *= met
+    return turned.sum(axis=(1, 4))
+
+
+def _matched(h: Any, slopes: Any, h2: Any, slopes2: Any, full: bool) -> Array:
+    """The same of unit vectors h, h': only equal numbers meet."""
+    kept = slopes.shape[2] if full else 1
+    found = np.zeros((len(h), len(h2), kept, kept))
+    lead = 2 if full else 1
+    for token in np.intersect1d(h, h2):
+        here, there = h == token, h2 == token
+        part = _gram(slopes[here], slopes2[there], lead)
+        part = part.reshape(here.sum(), kept, there.sum(), kept).transpose(0, 2, 1, 3)
+        places = np.ix_(np.nonzero(here)[0], np.nonzero(there)[0])
+        np.add.at(found, places, part)  # a sample may hold a token more than once
+    return found.transpose(0, 2, 1, 3)
+
+
+def _outputs(found: Factors) -> int:
+    rows = [row.shape[1] for row in found.rows.values()]
+    return int([*rows, *(slopes.shape[2] for _, slopes in found.layers.values())][0])
 
 
 def _gram(a: Any, b: Any, lead: int) -> Array:
@@ -211,11 +305,11 @@ def blocked_lengths(
         before = gradients.block(x[at : at + size], size)
         gradients.move(end)
         after = gradients.block(x[at : at + size], size)
-        for olds, news in zip(before.rows, after.rows, strict=True):
-            for old, new in zip(olds, news, strict=True):
+        for key, olds in before.rows.items():
+            for old, new in zip(olds, after.rows[key], strict=True):
                 a, b = old.astype(np.float64), new.astype(np.float64)
                 squares += np.sum(a**2), np.sum(b**2), np.sum((a - b) ** 2)
-        del before, after, olds, news
+        del before, after, olds
     first, second, apart = np.sqrt(squares)
     return float(first), float(second), float(apart)
 
@@ -223,7 +317,7 @@ def blocked_lengths(
 def _require_finite(who: str, part: Array, rows: slice, others: slice) -> None:
     if np.isfinite(part).all():
         return
-    n, _, m, _ = np.argwhere(~np.isfinite(part))[0]
+    _, n, _, m, _ = np.argwhere(~np.isfinite(part))[0]
     text = (
         f"the kernel of samples {rows.start + n} and {others.start + m} is not finite; the "
         "gradient of one of them overflows (precision='double' reaches further) or is undefined"

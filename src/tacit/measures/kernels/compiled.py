@@ -75,8 +75,10 @@ class CompiledFunction:
         found = jax.eval_shape(self.gradients, arrays, alone)
         parts = jax.tree.leaves(found)
         self.held = sum(math.prod(a.shape) * a.dtype.itemsize for a in parts)
-        self.times = max((h.shape[1] for h, _ in found.layers), default=1)
-        self.count = found.rows[0].shape[1] if found.rows else found.layers[0][1].shape[2]
+        self.times = max((h.shape[1] for h, _ in found.layers.values()), default=1)
+        counts = [row.shape[1] for row in found.rows.values()]
+        counts += [slopes.shape[2] for _, slopes in found.layers.values()]
+        self.count = counts[0]
 
     def block(self, arrays: list[Any], size: int) -> Any:
         """The compiled gradients of `size` samples."""

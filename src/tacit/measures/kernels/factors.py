@@ -20,10 +20,13 @@ REARRANGED = ("copy", "convert_element_type", "reshape", "squeeze", "transpose")
 class Factors(NamedTuple):
     """Of n samples with C outputs: whole gradients `rows`, each (n, C, size of the parameter), and
     `layers` of inputs h (n, T, K) and slopes delta (n, T, C, O), for weights used T times.
+
+    Every parameter has one key and is in one of the two. An h of integers (n, T) are numbers of
+    rows of the weight, as of tokens in an embedding: it stands for unit vectors.
     """
 
-    rows: list[Any]
-    layers: list[tuple[Any, Any]]
+    rows: dict[Any, Any]
+    layers: dict[Any, tuple[Any, Any]]
 
 
 class Weight(NamedTuple):
@@ -92,21 +95,22 @@ def factors(
     whole = [leaf for leaf in learned if leaf not in layers]
 
     def one(arrays: Any, x: Any) -> Factors:
-        def run(rest: list[Any], zeros: dict[int, Any]) -> Any:
-            given = dict(zip(whole, rest, strict=True))
-            values = [given.get(i, array) for i, array in enumerate(arrays)]
+        def run(rest: dict[int, Any], zeros: dict[int, Any]) -> Any:
+            values = [rest.get(i, array) for i, array in enumerate(arrays)]
             if not zeros:
                 return sample(values, x), {}
             taps = Taps(zeros)
             marked = [Weight(*v) if v[0] in zeros else v[1] for v in enumerate(values)]
             return _outputs(closed, [*marked, x], taps), taps.inputs
 
-        return _pulled(run, [arrays[leaf] for leaf in whole], layers, arrays)
+        return _pulled(run, {leaf: arrays[leaf] for leaf in whole}, layers, arrays)
 
     return jax.vmap(one, in_axes=(None, 0))
 
 
-def _pulled(run: Callable[..., Any], rest: list[Any], layers: dict[int, Use], arrays: Any) -> Any:
+def _pulled(
+    run: Callable[..., Any], rest: dict[int, Any], layers: dict[int, Use], arrays: Any
+) -> Any:
     """The Factors of one sample: one pass forward, one back for every output."""
     zeros = {i: jnp.zeros((use.times, use.outputs), arrays[i].dtype) for i, use in layers.items()}
     found, pull, inputs = jax.vjp(run, rest, zeros, has_aux=True)
@@ -115,8 +119,8 @@ def _pulled(run: Callable[..., Any], rest: list[Any], layers: dict[int, Use], ar
         rows, slopes = jax.tree.map(lambda array: array[None], pull(units[0]))
     else:
         rows, slopes = jax.vmap(pull)(units)
-    flat = [row.reshape(row.shape[0], -1) for row in rows]
-    return Factors(flat, [(inputs[i], jnp.swapaxes(slopes[i], 0, 1)) for i in layers])
+    flat = {i: row.reshape(row.shape[0], -1) for i, row in rows.items()}
+    return Factors(flat, {i: (inputs[i], jnp.swapaxes(slopes[i], 0, 1)) for i in layers})
 
 
 def _layers(

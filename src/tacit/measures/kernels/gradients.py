@@ -14,6 +14,7 @@ from tacit.lazy import jax, jnp
 from tacit.measures.kernels.blocks import LARGEST, Gradients
 from tacit.measures.kernels.compiled import CompiledFunction, compiled
 from tacit.measures.kernels.factors import Factors
+from tacit.measures.kernels.layers import readable
 from tacit.precision import double_precision
 
 PRECISIONS = ("double", "single")
@@ -44,11 +45,15 @@ class FunctionGradients(Gradients):
         factored: bool = True,
     ):
         self.who, self.function, self.asked = who, function, outputs
+        self.model = function
         leaves, tree = jax.tree.flatten(params)
         self.tree: Any = tree
         self.learned = [i for i, leaf in enumerate(leaves) if is_learned(who, leaf)]
         if not self.learned:
             raise ValueError(f"{who}: params hold no floating-point array to differentiate in")
+        paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
+        places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
+        self.names = {places.index(i): readable(paths[i]) for i in self.learned}
         self.double = _is_double([leaves[i] for i in self.learned], precision, who)
         self.factored = factored
         self.move(params)

@@ -77,9 +77,8 @@ class Projection:
         return found
 
 
-def projection_error(full: Array) -> float:
-    """The standard error of the mean kernel from that of all pairs of sums, (N, C, N, C)."""
-    each = np.einsum("ncmc->cnm", full)
+def projection_error(each: Array) -> float:
+    """The standard error of the mean kernel from those of single sums, (C, N, N)."""
     spread = each.std(axis=0, ddof=1) / math.sqrt(len(each))
     return float(np.linalg.norm(spread) / np.linalg.norm(each.mean(axis=0)))
 

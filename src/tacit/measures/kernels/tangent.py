@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +15,11 @@ from tacit.measures.kernels.blocks import (
     ModelGradients,
     blocked_kernel,
     blocked_lengths,
+    grouped_kernels,
     plan,
 )
 from tacit.measures.kernels.gradients import PRECISIONS, FunctionGradients
+from tacit.measures.kernels.inputs import Packed, several
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.measures.torch.gradients import TorchGradients
 from tacit.measures.torch.module import TorchFunction, count_outputs, torch_inputs
@@ -52,6 +54,8 @@ def arguments(
         )
     if any(array is None for array in arrays[:least]):
         raise ValueError(f"{who}: an array is missing; call {call}")
+    if several(arrays[0]) and callable(model) and not isinstance(model, TorchFunction):
+        model = Packed(who, model, arrays[0])
     return model, params, *arrays
 
 
@@ -76,6 +80,10 @@ def samples(who: str, name: str, x: ArrayLike, model: Any) -> Any:
     """One sample per row; for a JAX function integers stay integers, they may be tokens."""
     if isinstance(model, TorchFunction):
         return torch_inputs(model, name, x)
+    if isinstance(model, Packed):
+        return model.packed(name, x)
+    if several(x):
+        raise ValueError(f"{who}: {name} must be built like the first inputs, which are one array")
     array = np.asarray(x)
     if array.ndim < 1:
         raise ValueError(f"{who}: {name} must hold one sample per row, got a single number")
@@ -131,6 +139,7 @@ def gradients_of(
     )
 
 
+@overload
 def tangent_kernel(
     model: Model | Callable[[Any, Any], Any],
     parameters: Any = None,
@@ -138,9 +147,37 @@ def tangent_kernel(
     x2: ArrayLike | None = None,
     *,
     outputs: str | int | None = None,
+    layers: Literal[False] = False,
     memory: float = MEMORY,
     precision: str | None = None,
-) -> Array:
+) -> Array: ...
+
+
+@overload
+def tangent_kernel(
+    model: Model | Callable[[Any, Any], Any],
+    parameters: Any = None,
+    x: ArrayLike | None = None,
+    x2: ArrayLike | None = None,
+    *,
+    outputs: str | int | None = None,
+    layers: bool | Callable[[str], str],
+    memory: float = MEMORY,
+    precision: str | None = None,
+) -> Array | dict[str, Array]: ...
+
+
+def tangent_kernel(
+    model: Model | Callable[[Any, Any], Any],
+    parameters: Any = None,
+    x: ArrayLike | None = None,
+    x2: ArrayLike | None = None,
+    *,
+    outputs: str | int | None = None,
+    layers: bool | Callable[[str], str] = False,
+    memory: float = MEMORY,
+    precision: str | None = None,
+) -> Array | dict[str, Array]:
     """K(x, x2) = <grad_w f(w, x), grad_w f(w, x2)> at w = `parameters`, one row per sample of `x`.
 
     Parameters
@@ -153,13 +190,18 @@ def tangent_kernel(
     parameters
         The parameters.
     x
-        The samples.
+        The samples, one per row; a mapping or a tuple of arrays with a row per sample in each goes
+        to the model as it is (of torch by name or by place).
     x2
         Other samples, `x` itself by default.
     outputs
         For a function that returns C numbers per row: "mean" is (1/C) sum_c <grad f_c(x), grad
         f_c(x2)>, an index one of these c alone, and "full" all pairs of outputs, in an array
         (N, C, N2, C).
+    layers
+        True gives a kernel for every parameter array, that of its own gradients; their sum is the
+        whole. A function of the name of an array returns the name of the layer to count it to,
+        such as `lambda name: name.split(".")[0]`.
     memory
         The bytes that the kernel and all that it is made from may take (see
         `tacit.measures.kernels.blocks`).
@@ -169,8 +211,8 @@ def tangent_kernel(
 
     Returns
     -------
-    array
-        The kernel.
+    array or dict
+        The kernel, or with `layers` a kernel by the name of every layer.
 
     Examples
     --------
@@ -181,6 +223,12 @@ def tangent_kernel(
     >>> tacit.tangent_kernel(f, np.array([1.0, 2.0]), np.eye(2)).round(4)
     array([[ 4.,  0.],
            [ 0., 16.]])
+    >>> def two(w, x):
+    ...     return x @ w["first"] * w["second"]
+    >>> w = {"first": np.array([1.0, 2.0]), "second": np.array(3.0)}
+    >>> parts = tacit.tangent_kernel(two, w, np.eye(2), layers=True)
+    >>> {name: np.diag(kernel).round(4).tolist() for name, kernel in parts.items()}
+    {'first': [9.0, 9.0], 'second': [1.0, 4.0]}
     """
     who = "tangent_kernel"
     memory = positive(who, "memory", memory)
@@ -188,7 +236,27 @@ def tangent_kernel(
     rows = samples(who, "x", x, model)
     others = None if x2 is None else alike(who, rows, samples(who, "x2", x2, model))
     gradients = gradients_of(who, model, parameters, rows, outputs, precision)
-    return blocked_kernel(who, gradients, rows, others, outputs == "full", memory)
+    full = outputs == "full"
+    if layers is False:
+        return blocked_kernel(who, gradients, rows, others, full, memory)
+    named = [_layer(who, name, layers) for name in gradients.names.values()]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(named))}
+    groups = {key: numbers[name] for key, name in zip(gradients.names, named, strict=True)}
+    found = grouped_kernels(who, gradients, rows, others, full, memory, groups)
+    return dict(zip(numbers, found, strict=True))
+
+
+def _layer(who: str, name: str, layers: Any) -> str:
+    """The layer that a parameter array is counted to."""
+    if not (layers is True or callable(layers)):
+        raise ValueError(
+            f"{who}: layers must be True, False or a function of the name of a parameter array, "
+            f"got {layers!r}"
+        )
+    found = name if layers is True else layers(name)
+    if not isinstance(found, str):
+        raise ValueError(f"{who}: layers must return a name, got {found!r} for {name}")
+    return found
 
 
 def gradient_turn(

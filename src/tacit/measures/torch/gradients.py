@@ -2,176 +2,36 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import torch
 from tacit.measures.kernels.blocks import LARGEST, Gradients
-from tacit.measures.kernels.factors import Factors, Use
+from tacit.measures.kernels.factors import Factors
 from tacit.measures.torch.module import TorchFunction, as_array
 
-ALIKE = 1e-3  # the largest relative difference of a gradient and the product of its factors
+if TYPE_CHECKING:
+    from tacit.measures.torch.tracing import Pass
 
 
-class Layer(NamedTuple):
-    """A Linear or Conv2d and the names of its trained parameters, None where there is none."""
+class Costs(NamedTuple):
+    """Of one sample: bytes of its gradients and of what they are made from, uses of a layer."""
 
-    module: Any
-    weight: str | None
-    bias: str | None
-
-    @property
-    def names(self) -> set[str]:
-        return {name for name in (self.weight, self.bias) if name is not None}
-
-
-class Tap:
-    """Records the inputs and outputs of the layers while the hooks are in place."""
-
-    def __init__(self, layers: list[Layer]):
-        self.layers = layers
-        self.inputs: dict[int, list[Any]] = {}
-        self.zeros: dict[int, list[Any]] = {}
-
-    @contextlib.contextmanager
-    def placed(self) -> Iterator[None]:
-        handles = [layer.module.register_forward_hook(self._hook) for layer in self.layers]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _hook(self, module: Any, given: Any, found: Any) -> Any:
-        if not given:  # its input was given by name, which a hook does not receive
-            return found
-        zero = torch.zeros_like(found, requires_grad=True)
-        self.inputs.setdefault(id(module), []).append(given[0].detach())
-        self.zeros.setdefault(id(module), []).append(zero)
-        return found + zero
-
-    def called_once(self, layer: Layer, rows: int) -> bool:
-        calls = self.inputs.get(id(layer.module), [])
-        return len(calls) == 1 and calls[0].ndim > 1 and len(calls[0]) == rows
-
-    def input(self, layer: Layer) -> Any:
-        """h as (samples, times, inputs)."""
-        found, module = self.inputs[id(layer.module)][0], layer.module
-        if not _convolves(module):
-            return found.reshape(len(found), -1, found.shape[-1])
-        patches = torch.nn.functional.unfold(
-            found, module.kernel_size, module.dilation, module.padding, module.stride
-        )
-        return patches.transpose(1, 2)
-
-    def zero(self, layer: Layer) -> Any:
-        return self.zeros[id(layer.module)][0]
-
-
-def factored_layers(function: TorchFunction, x: Any) -> list[Layer]:
-    """The layers of the module that have factors, as tested on the inputs `x`."""
-    candidates, params = _candidates(function), function.parameters()
-    tap = Tap(candidates)
-    grown = {name: value.clone().requires_grad_() for name, value in params.items()}
-    with tap.placed():
-        outputs = function(grown, x)
-    called = [layer for layer in candidates if tap.called_once(layer, len(x))]
-    if not called:
-        return []
-    names = sorted(set().union(*(layer.names for layer in called)))
-    # one sample alone: rows mixed up with times would show
-    asked = [*(tap.zero(layer) for layer in called), *(grown[name] for name in names)]
-    found = torch.autograd.grad(outputs[-1].sum(), asked, materialize_grads=True)
-    whole = dict(zip(names, found[len(called) :], strict=True))
-    return [
-        layer
-        for layer, slope in zip(called, found[: len(called)], strict=True)
-        if _complete(layer, tap.input(layer), _slopes(layer, slope), whole)
-    ]
-
-
-def factors(
-    function: TorchFunction, layers: list[Layer], params: dict[str, Any], x: Any, asked: int | None
-) -> list[tuple[Any, Any]]:
-    """(h, delta) of every layer, (n, T, K) and (n, T, C, O), for the requested outputs."""
-    if not layers:
-        return []
-    tap = Tap(layers)
-    with tap.placed():
-        outputs = function(params, x).reshape(len(x), -1)
-    zeros = [tap.zero(layer) for layer in layers]
-    if not outputs.requires_grad:  # they depend on no layer
-        outputs = outputs + 0 * sum(zero.sum() for zero in zeros)
-    columns = range(outputs.shape[1]) if asked is None else [asked]
-    slopes = [
-        torch.autograd.grad(outputs[:, c].sum(), zeros, retain_graph=True, materialize_grads=True)
-        for c in columns
-    ]
-    found = []
-    for place, layer in enumerate(layers):
-        h = tap.input(layer)
-        parts = [_slopes(layer, slope[place]) for slope in slopes]
-        found.append((h, torch.stack(parts, dim=2)))
-    return found
-
-
-def _candidates(function: TorchFunction) -> list[Layer]:
-    """Linear and Conv2d modules with trained parameters that no other module has."""
-    owners: dict[int, list[str]] = {}
-    for name, value in function.module.named_parameters(remove_duplicate=False):
-        owners.setdefault(id(value), []).append(name)
-    trained = set(function.names)
-
-    def own(value: Any) -> str | None:
-        names = owners.get(id(value), [])
-        return names[0] if len(names) == 1 and names[0] in trained else None
-
-    found = [
-        Layer(module, own(module.weight), own(module.bias))
-        for module in function.module.modules()
-        if type(module) is torch.nn.Linear or (_convolves(module) and _plain(module))
-    ]
-    return [layer for layer in found if layer.names]
-
-
-def _complete(layer: Layer, h: Any, slope: Any, whole: dict[str, Any]) -> bool:
-    """Whether the last sample's factors are all of its gradient in the layer's parameters."""
-    made = {layer.weight: slope[-1].T @ h[-1], layer.bias: slope[-1].sum(dim=0)}
-    return all(_alike(made[name].reshape(whole[name].shape), whole[name]) for name in layer.names)
-
-
-def _slopes(layer: Layer, slope: Any) -> Any:
-    """delta as (samples, times, outputs)."""
-    if _convolves(layer.module):
-        return slope.flatten(2).transpose(1, 2)
-    return slope.reshape(len(slope), -1, slope.shape[-1])
-
-
-def _convolves(module: Any) -> bool:
-    return type(module) is torch.nn.Conv2d
-
-
-def _plain(module: Any) -> bool:
-    """Whether `unfold` gives the patches of a Conv2d."""
-    padded = isinstance(module.padding, str) or module.padding_mode != "zeros"
-    return module.groups == 1 and not padded
-
-
-def _alike(a: Any, b: Any) -> bool:
-    apart = (a.double() - b.double()).norm()
-    return bool(apart <= ALIKE * b.double().norm())
+    held: int
+    spread: int
+    times: int
 
 
 class TorchGradients(Gradients):
     """Gradients of the outputs in the trained parameters of `function`, live unless moved.
 
-    Linear and Conv2d layers come as factors, or as products of them; all others are whole, taken
-    by torch.func for all samples of a block at once, or one by one where it cannot.
+    Parameters in known operations (see tacit.measures.torch.uses) come as factors, or as products
+    of them; all others are whole, taken by torch.func for all samples of a block at once, or one by
+    one where it cannot.
     """
 
     def __init__(
@@ -182,31 +42,49 @@ class TorchGradients(Gradients):
         asked: int | None,
         factored: bool = True,
     ):
+        # these import torch, which tacit itself does not
+        from tacit.measures.torch.tracing import NOTHING, traced
+
         self.function, self.every = function, outputs
         self.model = function
         self.params = function.parameters()
-        self.layers = []
+        self.names = {name: name for name in function.names}
+        self.plan = NOTHING
         if factored:
             with function.quiet():
-                self.layers = factored_layers(function, x)
-        served = set().union(*(layer.names for layer in self.layers))
-        self.rest = [name for name in function.names if name not in served]
+                self.plan = traced(function, x)
         self.together = True
         self.sample = x[:1]
-        self.ask(asked)
+        self.costs: dict[bool, Costs] = {}
+        self.last: tuple[Any, Pass] | None = None  # the last pass, while outputs are had in turns
+        self.turns, self.spread = False, 0
+        sizes = (math.prod(value.shape) * value.element_size() for value in self.params.values())
+        self.fixed = sum(sizes)
+        self._ask(asked)
 
-    def ask(self, index: int | None) -> None:
-        """Sets the output of the gradients: number `index`, or all of them."""
-        self.asked = index
-        self.outputs = self.every if index is None else 1
-        self._measure()
+    @property
+    def rest(self) -> list[str]:
+        """The parameters that are left to torch.func."""
+        served = {*self.plan.uses, *self.plan.copies, *self.plan.idle}
+        return [name for name in self.function.names if name not in served]
+
+    def singles(self) -> Iterator[Gradients]:
+        """These gradients of one output after the other, with one forward pass for all."""
+        asked, self.turns = self.asked, True
+        try:
+            for index in range(self.every) if asked is None else [asked]:
+                self._ask(index)
+                yield self
+        finally:
+            self.turns, self.last = False, None
+            self._ask(asked)
 
     def move(self, params: Any) -> None:
         given = self.function.given
         self.params = self.function.parameters() if params is None else given(params)
 
     def work(self, size: int) -> int:
-        return size * (self.held + self.spread)
+        return size * (self.held + self.costs[self.asked is None].spread)
 
     def values(self, x: Any) -> Array:
         parts = []
@@ -218,26 +96,95 @@ class TorchGradients(Gradients):
         return found if self.asked is None else found[:, [self.asked]]
 
     def block(self, x: Any, size: int) -> Factors:
+        from tacit.measures.torch.tape import Unlike
+        from tacit.measures.torch.tracing import NOTHING
+
         with self.function.quiet():
-            return self._factors(x)
+            try:
+                return self._factors(x)
+            except Unlike:
+                self.plan, self.last = NOTHING, None
+                return self._factors(x)
+
+    def _ask(self, index: int | None) -> None:
+        """From now on the gradients are those of output number `index`, or of all of them."""
+        self.asked = index
+        self.outputs = self.every if index is None else 1
+        if (index is None) not in self.costs:
+            self.costs[index is None] = self._measured()
+        self.held, _, self.times = self.costs[index is None]
 
     def _factors(self, x: Any) -> Factors:
-        rows = [as_numbers(row) for row in self._whole(x)] if self.rest else []
-        layers = []
-        found = factors(self.function, self.layers, self.params, x, self.asked)
-        for layer, (h, slopes) in zip(self.layers, found, strict=True):
-            if layer.bias is not None:
-                rows.append(as_numbers(slopes.sum(dim=1)))
-            if layer.weight is None:
-                continue
-            if Use(h.shape[1], h.shape[2], slopes.shape[-1]).pays(self.outputs):
-                layers.append((as_numbers(h), as_numbers(slopes)))
-            else:
-                rows.append(as_numbers(_products(h, slopes)))
+        rows: dict[str, Any] = {}
+        layers: dict[str, Any] = {}
+        if len(self.rest) < len(self.names):
+            self._served(x, rows, layers)
+        if self.rest:
+            rows |= {n: as_numbers(r) for n, r in zip(self.rest, self._whole(x), strict=True)}
+        if not rows and not layers:  # no output depends on any parameter
+            rows = {name: np.zeros((len(x), self.outputs, 1)) for name in self.names}
         return Factors(rows, layers)
 
+    def _served(self, x: Any, rows: dict[str, Any], layers: dict[str, Any]) -> None:
+        """Adds the gradients in the parameters of the plan."""
+        done = self._passed(x)
+        slopes, copies = self._slopes(done)
+        for name, uses in self.plan.uses.items():
+            shape, (place, weighs), single = self.params[name].shape, uses[0], len(uses) == 1
+            if single and weighs and self.plan.steps[place].kind.pays(slopes[place], shape):
+                layers[name] = as_numbers(done.tape.input(place)), as_numbers(slopes[place])
+            else:
+                rows[name] = as_numbers(self._summed(done, uses, slopes, shape))
+        for name, parts in copies.items():
+            rows[name] = as_numbers(_stacked([part.flatten(1) for part in parts], 1))
+        made = [*slopes.values(), *done.tape.inputs.values()]
+        self.spread = sum(part.numel() * part.element_size() for part in made) // len(x)
+
+    def _summed(self, done: Pass, uses: Any, slopes: dict[int, Any], shape: Any) -> Any:
+        """The whole gradients (n, C, size) in a parameter, over all its uses."""
+        found = None
+        for place, weighs in uses:
+            if weighs:
+                kind = self.plan.steps[place].kind
+                part = kind.whole(done.tape.input(place), slopes[place], shape)
+            else:
+                part = slopes[place].sum(dim=1)
+            found = part if found is None else found + part
+        return found
+
+    def _passed(self, x: Any) -> Pass:
+        """A forward pass; of outputs in turns, that of the last block is used again."""
+        from tacit.measures.torch.tracing import forward
+
+        mark = (x.data_ptr(), tuple(x.shape))
+        if self.last is not None and self.last[0] == mark:
+            return self.last[1]
+        self.last = None  # before the next one is made
+        done = forward(self.function, self.plan, self.params, x)
+        if self.turns:
+            self.last = (mark, done)
+        return done
+
+    def _slopes(self, done: Pass) -> tuple[dict[int, Any], dict[str, list[Any]]]:
+        """delta (n, T, C, O) of every operation, and the derivatives in copies for every output."""
+        from tacit.measures.torch.tape import Unlike
+        from tacit.measures.torch.tracing import derivatives
+
+        steps: dict[int, list[Any]] = {}
+        copies: dict[str, list[Any]] = {}
+        for c in range(self.every) if self.asked is None else [self.asked]:
+            found, given, idle = derivatives(done, done.outputs[:, c].sum())
+            if any(part is not None and bool(part.any()) for part in idle.values()):
+                raise Unlike
+            for place, step in enumerate(self.plan.steps):
+                if step.layout is not None:
+                    steps.setdefault(place, []).append(done.tape.slopes(place, found[place]))
+            for name, part in given.items():
+                copies.setdefault(name, []).append(part)
+        return {place: _stacked(parts, 2) for place, parts in steps.items()}, copies
+
     def _whole(self, x: Any) -> list[Any]:
-        """The gradients in the parameters outside the layers, each (n, C, size)."""
+        """The gradients in the parameters outside the plan, each (n, C, size)."""
         inner = {name: self.params[name] for name in self.rest}
         found = None
         if self.together:
@@ -245,7 +192,7 @@ class TorchGradients(Gradients):
                 jacobian = torch.func.vmap(torch.func.jacrev(self._one), in_dims=(None, 0))
                 found = jacobian(inner, x)
             except (RuntimeError, NotImplementedError, ValueError):
-                self.together = False  # control flow on data, or an unsupported operation
+                self.together = False  # control flow on data, or an operation it does not know
         if found is None:
             found = self._one_by_one(inner, x)
         shape = (len(x), self.outputs, -1)
@@ -268,23 +215,25 @@ class TorchGradients(Gradients):
                 )
         return {name: torch.stack([r[i] for r in rows]) for i, name in enumerate(grown)}
 
-    def _measure(self) -> None:
+    def _measured(self) -> Costs:
+        """What one sample takes."""
+        turns, self.turns = self.turns, False
         one = self.block(self.sample, 1)
-        arrays = [*one.rows, *(array for layer in one.layers for array in layer)]
-        self.held = sum(array.nbytes for array in arrays)
-        self.times = max((h.shape[1] for h, _ in one.layers), default=1)
-        with self.function.quiet():
-            found = factors(self.function, self.layers, self.params, self.sample, self.asked)
-        self.spread = sum(part.numel() * part.element_size() for pair in found for part in pair)
-        sizes = (math.prod(value.shape) * value.element_size() for value in self.params.values())
-        self.fixed = sum(sizes)
+        self.turns = turns
+        arrays = [*one.rows.values(), *(a for pair in one.layers.values() for a in pair)]
+        held = sum(array.nbytes for array in arrays)
+        met = [h.shape[1] for h, _ in one.layers.values() if h.dtype.kind == "f"]
+        return Costs(held, self.spread, max(met, default=1))
+
+
+def _stacked(parts: list[Any], axis: int) -> Any:
+    """Parts along a new axis; a single one is not copied."""
+    return torch.stack(parts, dim=axis) if len(parts) > 1 else parts[0].unsqueeze(axis)
 
 
 def as_numbers(tensor: Any) -> Any:
-    """A NumPy array in the tensor's precision, at least float32."""
+    """A NumPy array in the tensor's precision, at least float32; numbers of rows as they are."""
+    if not tensor.is_floating_point():
+        return tensor[..., 0].cpu().numpy()
     wide = tensor if tensor.dtype == torch.float64 else tensor.float()
     return wide.detach().cpu().numpy()
-
-
-def _products(h: Any, slopes: Any) -> Any:
-    return torch.einsum("ntk,ntco->ncok", h, slopes).reshape(len(h), slopes.shape[2], -1)

@@ -113,7 +113,7 @@ def seen(net: Net, first: Parameters, last: Parameters, data: Data) -> dict[str,
     change = {key: last[key] - first[key] for key in first}
     along = np.asarray(slope(first, change, data.probe, base), dtype=np.float64)
     kernels = [kernel_of(net, p, data.probe, base) for p in (first, last)]
-    begun = Start(first, f0, kernels[0])
+    begun = Start(first, f0, kernels[0][None])
     row: dict[str, Any] = kernel_row(begun, kernels[1], None)
     row |= output_row(begun, f1, None) | linearized_row(begun, f1, f0 + along)
     row |= gain_row(begun, f1, kernels[1])

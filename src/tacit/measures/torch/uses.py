@@ -1,0 +1,196 @@
+"""How operations of torch use a parameter, and its gradient from what goes in and comes back.
+
+A weight in a matrix product has the gradient sum_t delta_t h_t^T of a sample, one that scales
+sum_t delta_t * h_t, a row of an embedding the sum of the delta_t of its tokens; a bias has always
+sum_t delta_t. Here h is the input of the operation and delta the derivative in its output.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn import functional
+
+from tacit.measures.kernels.factors import Use
+
+Arguments = dict[str, Any]
+
+
+class Layout(NamedTuple):
+    """Where the samples are in the output of an operation: `times` vectors each along `axis`.
+
+    Without an axis the output is one for all samples, and gets a first axis for them. Of a longer
+    axis the samples are the outer index, or with `inner` the inner one.
+    """
+
+    axis: int | None
+    times: int = 1
+    inner: bool = False
+
+    def spread(self, found: Any, samples: int) -> Any:
+        """A copy for every sample of an output that is one for all."""
+        single = found if found.shape[:1] == (1,) else found[None]
+        return single.expand(samples, *single.shape[1:]).clone()
+
+    def rows(self, tensor: Any, samples: int) -> Any:
+        """A tensor with the axes of the output as (samples, T, features)."""
+        if self.axis is None:
+            return tensor.reshape(samples, -1, tensor.shape[-1])
+        found = tensor.movedim(self.axis, 0)
+        if self.inner:
+            found = found.reshape(self.times, samples, *found.shape[1:]).transpose(0, 1)
+        return found.reshape(samples, -1, tensor.shape[-1])
+
+
+class Kind(abc.ABC):
+    """Operations with a weight and perhaps a bias; `names` are those of their arguments."""
+
+    def __init__(self, *names: str, channels: int = -1):
+        self.names, self.channels = names, channels
+
+    def read(self, args: Any, kwargs: Any) -> Arguments | None:
+        """The arguments by name, None if these are not all that it takes."""
+        given = dict(zip(self.names, args, strict=False)) | kwargs
+        known = len(args) <= len(self.names) and all(name in self.names for name in kwargs)
+        return given if known and self.plain(given) else None
+
+    def plain(self, given: Arguments) -> bool:
+        """Whether the arguments are of the usual kind."""
+        return True
+
+    @abc.abstractmethod
+    def input(self, given: Arguments) -> Any:
+        """h with the axes of samples as in the output, and its features last."""
+
+    def last(self, slopes: Any, given: Arguments) -> Any:
+        """delta with its features last."""
+        return slopes.movedim(self.channels, -1)
+
+    def pays(self, slopes: Any, shape: Any) -> bool:
+        """Whether h and delta are cheaper to multiply than whole gradients of this shape."""
+        return False
+
+    @abc.abstractmethod
+    def whole(self, h: Any, slopes: Any, shape: Any) -> Any:
+        """The gradients (n, C, size) of a weight of this shape, from h (n, T, K) and delta
+        (n, T, C, O).
+        """
+
+
+class Product(Kind):
+    """A matrix product with a weight (O, K), or (K, O) if it is `turned`."""
+
+    def __init__(self, *names: str, turned: bool = False, channels: int = -1):
+        super().__init__(*names, channels=channels)
+        self.turned = turned
+
+    def plain(self, given: Arguments) -> bool:
+        return given["weight"].ndim == 2 and given["input"].ndim > 1
+
+    def input(self, given: Arguments) -> Any:
+        return given["input"]
+
+    def pays(self, slopes: Any, shape: Any) -> bool:
+        _, t, c, o = slopes.shape
+        return Use(t, shape.numel() // o, o).pays(c)
+
+    def whole(self, h: Any, slopes: Any, shape: Any) -> Any:
+        n, t, c, o = slopes.shape
+        if self.turned and c == 1:
+            return (h.transpose(1, 2) @ slopes[:, :, 0]).reshape(n, c, -1)
+        found = slopes.reshape(n, t, c * o).transpose(1, 2) @ h
+        if self.turned:
+            found = found.reshape(n, c, o, -1).transpose(2, 3)
+        return found.reshape(n, c, -1)
+
+
+class Convolution(Product):
+    """A convolution in two dimensions: the product of a weight with patches."""
+
+    def plain(self, given: Arguments) -> bool:
+        whole = given.get("groups", 1) == 1 and not isinstance(given.get("padding", 0), str)
+        return whole and given["input"].ndim == 4
+
+    def input(self, given: Arguments) -> Any:
+        options = {name: given[name] for name in ("dilation", "padding", "stride") if name in given}
+        size = given["weight"].shape[2:]
+        return functional.unfold(given["input"], size, **options).transpose(1, 2)
+
+    def last(self, slopes: Any, given: Arguments) -> Any:
+        return slopes.flatten(2).transpose(1, 2)
+
+
+class Scale(Kind):
+    """A normalization, whose result is scaled and shifted feature by feature."""
+
+    def __init__(self, function: Any, *names: str, channels: int = -1):
+        super().__init__(*names, channels=channels)
+        self.function = function
+
+    def plain(self, given: Arguments) -> bool:
+        return not given.get("training", False)
+
+    def input(self, given: Arguments) -> Any:
+        bare = {name: value for name, value in given.items() if name not in ("weight", "bias")}
+        return self.last(self.function(**bare), given)
+
+    def last(self, slopes: Any, given: Arguments) -> Any:
+        if "normalized_shape" in given:
+            return slopes.flatten(-len(given["normalized_shape"]))
+        return super().last(slopes, given)
+
+    def whole(self, h: Any, slopes: Any, shape: Any) -> Any:
+        return torch.einsum("nto,ntco->nco", h, slopes)
+
+
+class Lookup(Kind):
+    """Rows of a table by their numbers."""
+
+    def plain(self, given: Arguments) -> bool:
+        return given.get("max_norm") is None and not given.get("scale_grad_by_freq", False)
+
+    def input(self, given: Arguments) -> Any:
+        return given["input"][..., None]
+
+    def last(self, slopes: Any, given: Arguments) -> Any:
+        none = given.get("padding_idx")
+        if none is None:
+            return slopes
+        none = none if none >= 0 else none + len(given["weight"])
+        return slopes * (given["input"] != none)[..., None]  # this row is not trained
+
+    def pays(self, slopes: Any, shape: Any) -> bool:
+        return bool(slopes.shape[1] < shape[0])
+
+    def whole(self, h: Any, slopes: Any, shape: Any) -> Any:
+        n, t, c, o = slopes.shape
+        found = slopes.new_zeros(n, c, *shape)
+        numbers = h.reshape(n, 1, t, 1).expand(n, c, t, o)
+        return found.scatter_add_(2, numbers, slopes.transpose(1, 2)).flatten(2)
+
+
+OPERATIONS: dict[Any, Kind] = {
+    functional.linear: Product("input", "weight", "bias"),
+    torch.addmm: Product("bias", "input", "weight", turned=True),
+    torch.conv2d: Convolution(
+        "input", "weight", "bias", "stride", "padding", "dilation", "groups", channels=1
+    ),
+    functional.layer_norm: Scale(
+        functional.layer_norm, "input", "normalized_shape", "weight", "bias", "eps"
+    ),
+    functional.rms_norm: Scale(functional.rms_norm, "input", "normalized_shape", "weight", "eps"),
+    functional.group_norm: Scale(
+        functional.group_norm, "input", "num_groups", "weight", "bias", "eps", channels=1
+    ),
+    functional.batch_norm: Scale(
+        functional.batch_norm, "input", "running_mean", "running_var", "weight", "bias", "training",
+        "momentum", "eps", channels=1,
+    ),
+    functional.embedding: Lookup(
+        "input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"
+    ),
+}  # fmt: skip
+for matmul in (torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__):
+    OPERATIONS[matmul] = Product("input", "weight", turned=True)
