@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import jump_points
 from tacit.papers.watch import forecast_rules, forecasts
 from tacit.papers.watch.forecast_rules import (
     RULES,
@@ -135,7 +136,9 @@ def test_league_and_development():
     for run in NEW:  # not the same but for the length, either
         assert all(run._replace(steps=0) != other._replace(steps=0) for other in DEVELOPMENT)
     assert set(RUNS.values()) == set(LEAGUE)
-    assert all(seed % 2 == 0 for seed in forecasts.study.at("full").seeds)
+    assert not {run[:6] for run in NEW} & {tuple(run[:6]) for run in jump_points.MORE}
+    seeds = {run[8] for run in jump_points.MORE} | {1}  # of all runs that rules were fitted on
+    assert not seeds & set(forecasts.study.at("full").seeds)
 
 
 # moments
