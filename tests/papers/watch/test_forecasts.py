@@ -1,14 +1,18 @@
 """The league of forecasts: its runs by other code, its moments by hand, and its check sabotaged."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import jump_points
 from tacit.papers.watch import forecast_rules, forecasts
 from tacit.papers.watch.forecast_rules import (
+    CLOCK,
     RULES,
+    SPREAD,
     Moments,
     Recorded,
     Said,
@@ -194,6 +198,14 @@ def made_up(run=None):
     columns = (t, zeros + run.learning_rate, 5 * np.exp(-1e-3 * t), zeros + 1, zeros, zeros)
     curves = dict(zip(CURVES, (*columns, train, test), strict=True))
     return Recorded(run, curves, moments(t, train, test))
+
+
+def test_the_clock_is_the_mean_of_the_runs_that_the_law_was_fitted_on():
+    points = jump_points.read(Path(__file__).parents[2] / "measures" / "jump_points.npz")
+    first = points["asked"] == 1
+    ratios = points["jump"][first] / points["now"][first]
+    assert scipy.stats.gmean(ratios) == pytest.approx(CLOCK, abs=0.005)
+    assert math.log(scipy.stats.gstd(ratios, ddof=0)) == pytest.approx(SPREAD, abs=0.005)
 
 
 def test_norm_separation():

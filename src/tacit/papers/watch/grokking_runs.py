@@ -1,6 +1,6 @@
 """The runs of the league of forecasts, and those on which the rules were made.
 
-Rules are fitted on DEVELOPMENT with seed 1, and on other runs (tests/support/jump_points.py). LEAGUE
+Rules are fitted on DEVELOPMENT with seed 1, and on the runs of tests/support/jump_points.py. LEAGUE
 is run with seed 2; a dozen of its settings are not in DEVELOPMENT.
 """
 
