@@ -146,8 +146,8 @@ def draw(dataset: xarray.Dataset) -> Figure:
                 panel.plot([truth] * 2, [said.low, said.high], color=COLOURS[name], alpha=0.35)
             panel.plot(truth, said.step, "o", color=COLOURS[name], markersize=4)
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="step of the jump")
+        panel.set_ylabel(f"forecast at {GOAL:g} times the memorization")
         panel.set_title(_title(name, found), fontsize=10)
-    axes[0].set_ylabel(f"forecast at {GOAL:g} times the memorization")
     end_label(axes[0], ends[1] / 1.4, ends[0] * 1.6, f"band: within {ERROR:.0%}", GREY, ha="right")
     return picture
 
