@@ -370,6 +370,59 @@ def test_glances_are_rare_where_they_are_dear(parameters, spacing):
     assert np.diff(taken)[-1] <= 0.1 * taken[-1] + spacing
 
 
+def test_a_torch_run_with_adamw_is_forecast_from_memorization_on():
+    """A quadratic net on addition mod 23 whose learning rate warms up; not a run of the fit."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(7)
+    a, b = (part.ravel() for part in torch.meshgrid(*[torch.arange(23)] * 2, indexing="ij"))
+    one, order = torch.eye(23), torch.randperm(23 * 23)
+    x, y = torch.hstack([one[a], one[b]])[order], ((a + b) % 23)[order]
+    train, test = slice(0, 330), slice(330, None)
+
+    class Quadratic(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Parameter(torch.randn(46, 128) / 2**0.5)
+            self.outer = torch.nn.Parameter(torch.randn(128, 23) / 128**0.5)
+
+        def forward(self, x):
+            return (x @ self.inner) ** 2 @ self.outer
+
+    net = Quadratic()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.006, weight_decay=0.5, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, total_iters=20)
+    watch = tacit.watch(net, x[:8], optimizer=optimizer, raise_errors=True)
+    said = []
+    for step in range(1, 1101):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(x[train]), y[train]).backward()
+        optimizer.step()
+        schedule.step()
+        if step % 5 == 0:
+            with torch.no_grad():
+                out = net(x)
+            right = (out.argmax(1) == y).double()
+            losses = torch.nn.functional.cross_entropy(out, y, reduction="none")
+            watch(
+                step,
+                train_accuracy=right[train].mean(),
+                test_accuracy=right[test].mean(),
+                train_loss=losses[train].mean(),
+                test_loss=losses[test].mean(),
+            )
+        if step % 25 == 0:
+            said.append((step, watch.forecast))
+    happened = watch.forecast
+    assert happened.state == "happened", happened
+    assert happened.step > 10 * next(step for step, found in said if found.ahead)
+    ahead = [(step, found) for step, found in said if found.ahead]
+    assert np.mean([f.low <= happened.step <= f.high for _, f in ahead]) >= 0.8
+    assert all(0.5 < f.step / happened.step < 2 for _, f in ahead)
+    assert all(f.state != "happened" for step, f in said if step < happened.step)
+    assert watch.dataset.glance_rate[-1] == pytest.approx(0.003)
+    assert watch.dataset.glance_rate[0] == pytest.approx(0.0003)
+
+
 # the rate of the decay
 
 

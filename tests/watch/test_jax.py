@@ -394,6 +394,19 @@ def test_looks_stay_in_the_budget(share, costs, step):
     assert budget.spent + (DOUBT + 1) * max(costs) + step >= share * budget.training
 
 
+def test_a_look_waits_for_what_follows_it():
+    clock = Clock()
+    budget = Budget(0.1, clock)
+    for kind, cost in (("look", 0.1), ("live", 1.0)):
+        with budget.charged(kind):
+            clock.now += cost
+    budget.restart()
+    for seconds, allowed in ((21.0, False), (2.0, True)):  # 2 (0.1 + 1.0) of 10% of the training
+        clock.now += seconds
+        budget.seen()
+        assert budget.allows("look") is allowed
+
+
 def test_less_important_looks_have_a_part_of_the_budget():
     clock = Clock()
     budget = Budget(0.1, clock)

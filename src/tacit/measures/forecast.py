@@ -282,7 +282,7 @@ def _rate(who: str, rate: object) -> float:
 
 
 def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
-    """The transition foreseen by a run so far: its norm and `turn` (degrees) from the start, at t.
+    """The transition predicted by a run so far: its norm and `turn` (degrees) from the start, at t.
 
     `weight_decay` of the forecast is the rate of the norm's decay. The turn is the angle
     between e^(-z) theta0 and e^(-z) theta0 + delta, so its tangent is |delta| over the decayed

@@ -7,7 +7,7 @@ matter less than the tangent kernel, have a part of the budget only.
 
 Norms with directions (glances) follow the steps alone, so that a forecast does not depend on how
 busy the machine is. They are counted, and looks get what they leave. `glance_spacing` keeps them
-rare where they are dear: in the worst case they take about half a millisecond per step.
+rare where they are dear: in the worst case they take about 0.2 ms per step.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from typing import Any
 PARTS = {"look": 1.0, "glance": 1.0, "nuclear": 0.3, "live": 1.0}
 RECENT = 3  # the next look is expected to cost as much as the most expensive of these
 DOUBT = 2.0  # and the budget must have room for this many times as much
-
-
 FREQUENT = 5  # steps between two glances, at least
-CHEAP = 100_000  # parameters: a glance at so many takes about half a millisecond
+CHEAP = 100_000  # parameters: a glance at so many takes about 0.2 ms
 
 
 def glance_spacing(parameters: int) -> int:
@@ -95,7 +93,8 @@ class Budget:
         if self.share is None:
             return True
         room = self.share * self.training
-        expected = DOUBT * max(self.recent.get(kind, [0.0]))
+        kinds = (kind, "live") if kind == "look" else (kind,)  # a look is forecast and sent
+        expected = DOUBT * sum(max(self.recent.get(one, [0.0])) for one in kinds)
         own = self.by_kind[kind] + expected <= PARTS[kind] * room
         return own and self.spent + expected <= room
 
