@@ -34,7 +34,7 @@ def band(low: float, high: float) -> str:
     return f"{low:g} to {high:g}" if high < float("inf") else f"above {low:g}"
 
 
-def regimes(dataset) -> str:
+def regimes(dataset) -> tuple[str, int]:
     """Counts of runs by the distance of their twin, and by what two rules call them."""
     runs = [run for run in held_out(dataset) if run["learns"]]
     rules = [called(runs, RULES[name]).table() for name in SHOWN]
@@ -43,25 +43,27 @@ def regimes(dataset) -> str:
         [band(*edges), *(str(count or "") for row in counts for count in row)]
         for edges, *counts in zip(itertools.pairwise(BANDS), *rules, strict=True)
     ]
-    return lines(head, *rows)
+    return lines(head, *rows), len(runs)
 
 
-def forecasts(dataset) -> str:
+def forecasts(dataset) -> tuple[str, int]:
     """A row for every rule and every time at which it is asked."""
     head = ["rule", "asked at t_mem times", "mean error", "median error", "jump in the interval"]
-    head += ["forecasts", "false alarms"]
+    head += ["its upper end over its lower", "forecasts", "false alarms"]
+    runs = recorded(dataset)
     rows = [
         [name, f"{factor:g}", *shown(found)]
-        for name, by in scores(recorded(dataset)).items()
+        for name, by in scores(runs).items()
         for factor, found in by.items()
     ]
-    return lines(head, *rows)
+    return lines(head, *rows), len(runs)
 
 
 def shown(found: Score) -> list[str]:
     shares = (found.error, found.median, found.coverage)
     counts = (len(found.pairs), found.asked), (found.alarms, found.quiet)
     texts = ["" if math.isnan(share) else f"{share:.0%}" for share in shares]
+    texts.append("" if math.isnan(found.width) else f"{found.width:.1f}")
     return [*texts, *(f"{part} of {whole}" for part, whole in counts)]
 
 
@@ -78,9 +80,8 @@ def replaced(text: str, name: str, found: str) -> str:
 def generate(name: str, folder: Path) -> None:
     experiment = library()[name]
     (dataset,) = experiment.data(Setting("full", folder))
-    runs = int(dataset.status.size)
-    caption = f"Size full, {runs} runs, {datetime.date.today().isoformat()}."
-    found = f"{TABLES[name](dataset)}\n\n{caption}"
+    table, runs = TABLES[name](dataset)
+    found = f"{table}\n\nSize full, {runs} runs, {datetime.date.today().isoformat()}."
     write_whole(PAGE, replaced(PAGE.read_text(encoding="utf-8"), name, found))
     evidence = experiment.evidence([dataset])
     print(*(f"{check.name}: {check.sentence}" for check in evidence.checks), sep="\n")

@@ -1,13 +1,18 @@
 """The league of forecasts: its runs by other code, its moments by hand, and its check sabotaged."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
+import jump_points
 from tacit.papers.watch import forecast_rules, forecasts
 from tacit.papers.watch.forecast_rules import (
+    CLOCK,
     RULES,
+    SPREAD,
     Moments,
     Recorded,
     Said,
@@ -135,7 +140,9 @@ def test_league_and_development():
     for run in NEW:  # not the same but for the length, either
         assert all(run._replace(steps=0) != other._replace(steps=0) for other in DEVELOPMENT)
     assert set(RUNS.values()) == set(LEAGUE)
-    assert all(seed % 2 == 0 for seed in forecasts.study.at("full").seeds)
+    assert not {run[:6] for run in NEW} & {tuple(run[:6]) for run in jump_points.MORE}
+    seeds = {run[8] for run in jump_points.MORE} | {1}  # of all runs that rules were fitted on
+    assert not seeds & set(forecasts.study.at("full").seeds)
 
 
 # moments
@@ -193,6 +200,14 @@ def made_up(run=None):
     return Recorded(run, curves, moments(t, train, test))
 
 
+def test_the_clock_is_the_mean_of_the_runs_that_the_law_was_fitted_on():
+    points = jump_points.read(Path(__file__).parents[2] / "measures" / "jump_points.npz")
+    first = points["asked"] == 1
+    ratios = points["jump"][first] / points["now"][first]
+    assert scipy.stats.gmean(ratios) == pytest.approx(CLOCK, abs=0.005)
+    assert math.log(scipy.stats.gstd(ratios, ddof=0)) == pytest.approx(SPREAD, abs=0.005)
+
+
 def test_norm_separation():
     """The norm falls by exp(-rate t): the formula, with the square, is late by a factor of two."""
     run = made_up()
@@ -242,6 +257,7 @@ def test_a_score_by_hand():
     assert found.errors == pytest.approx([0.5, 0.0])
     assert found.error == pytest.approx(0.25)
     assert found.coverage == pytest.approx(1 / 3)  # a refusal is a miss
+    assert found.width == pytest.approx(1.1 / 0.9)
     assert (found.refused, found.asked) == (1, 3)
     assert (found.alarms, found.quiet) == (1, 2)
     assert score(runs[:1], lambda r, now: Said(), 20.0).refused == 0  # it has grokked before

@@ -1,7 +1,7 @@
 """The runs of the league of forecasts, and those on which the rules were made.
 
-Rules are made on DEVELOPMENT with odd seeds. LEAGUE is run with even seeds; a dozen of its settings
-are not in DEVELOPMENT.
+Rules are fitted on DEVELOPMENT with seed 1, and on the runs of tests/support/jump_points.py. LEAGUE
+is run with seed 2; a dozen of its settings are not in DEVELOPMENT.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def _findings(by: dict[str, Any], runs: list[dict[str, Any]]) -> list[str]:
     ]
     sums = [r for r in runs if SETTINGS[r["setting"]].inputs == "addition"]
     return told + [
-        f"modular addition, seed {r['seed']}: new pairs {r['accuracy']:.2f}, by the twin"
+        f"{r['setting']}, seed {r['seed']}: new pairs {r['accuracy']:.2f}, by the twin"
         f" {r['twin_accuracy']:.2f}; kernel distance {r['kernel_distance']:.2f}, not centred"
         f" {r['uncentred']:.2f}"
         for r in sums
