@@ -191,5 +191,5 @@ experiment = Experiment(
     check=check,
     title="In the rich limit, about r* log d samples suffice at every depth",
     ours="d, r*, the seeds (median) and the scales: alpha^2 = 1e-60, alpha^D = 1e-6 for D > 2",
-    seconds=6,
+    seconds=4,
 )
