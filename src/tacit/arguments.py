@@ -1,4 +1,4 @@
-"""Checks at the door: each says who complains, which rule, the value seen and the way out."""
+"""Checks of arguments: each error names the caller, the rule, the value seen and the way out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
         if str(reason).startswith(who):
             raise
         raise ValueError(f"{who}: {name} must be a rectangular array, got ragged rows") from None
-    except (TypeError, RuntimeError) as reason:  # how tensors and tables say that they are none
+    except (TypeError, RuntimeError) as reason:  # how tensors and tables refuse the conversion
         said = f"{type(value).__name__} ({str(reason).splitlines()[0]:.120})"
         raise ValueError(f"{who}: {name} must be an array of numbers, got {said}") from None
     if raw.dtype.kind not in "fiub":
@@ -143,7 +143,8 @@ def decay_rate(who: str, name: str, value: object) -> float:
     rate = real(who, name, value, rule="a finite number >= 0")
     if rate < 0:
         raise ValueError(
-            f"{who}: {name} must be >= 0, got {rate:g}; a negative one blows the parameters up"
+            f"{who}: {name} must be >= 0, got {rate:g}; with a negative one the"
+            " parameters grow without bound"
         )
     return rate
 

@@ -1,4 +1,4 @@
-"""Results on disk: netCDF files that are whole or absent, and come back as they went in."""
+"""Results on disk: netCDF files that are whole or absent, and are read back unchanged."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeErro
 def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
     """Write an xarray.Dataset, or the dataset of a path, to `file`, and return its path.
 
-    The file appears whole or not at all: it is written beside its destination under another
-    name and then moved there, so that a failure leaves an older file as it was.
+    The file appears whole or not at all: it is written next to its destination under another name
+    and then moved there, so that a failure leaves an older file unchanged.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
 def whole(who: str, file: str | os.PathLike[str]) -> Iterator[FilePath]:
     """A draft to write, which becomes `file` if the block ends well; otherwise nothing is left.
 
-    What is replaced keeps its permissions, and a symbolic link goes on pointing to it.
+    A replaced file keeps its permissions, and a symbolic link still points to it.
     """
     target = FilePath(os.path.realpath(file))
     if target.is_dir() or not target.parent.is_dir():

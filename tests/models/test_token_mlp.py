@@ -538,5 +538,5 @@ test_wrong_input_is_refused_in_one_sentence = refusals(
     (lambda: run(SOURCE, PROBLEM, batch=30), "batch must be at most the 29 samples"),
     (lambda: run(SOURCE, PROBLEM, record=At(steps=[9])), "stay within the 5 steps"),
     (lambda: run(SOURCE, PROBLEM, penalty="l1"), "a number times a regularizer, .* got 'l1'"),
-    (lambda: run(SOURCE, PROBLEM, stop=Below("margin", 1)), "looks at margin, .* there are"),
+    (lambda: run(SOURCE, PROBLEM, stop=Below("margin", 1)), "uses margin, .* there are"),
 )

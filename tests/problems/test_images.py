@@ -441,7 +441,7 @@ def test_flat_images_are_the_same_numbers_and_records_are_frozen():
     ("given", "match"),
     [
         ({"name": "mnits"}, "unknown image set 'mnits'; did you mean .*mnist"),
-        ({"train": 41}, "train must be at most 40, the images there are, got 41"),
+        ({"train": 41}, "train must be at most 40, the number of images, got 41"),
         ({"test": 0}, "test must be at least 1"),
         ({"train": 5, "classes": (1, 3), "test": 5}, "test must be at most 4"),
         ({"classes": (3,)}, "two or more different"),

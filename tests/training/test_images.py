@@ -545,12 +545,12 @@ def test_bad_problems_get_one_sentence(digits):
             digits,
             {**epochs, "stop": [Epochs(2), Near([1.0, 0.0], 3.0)]},
         ),
-        "Below looks at layer_norm, which is not recorded here": (
+        "Below uses layer_norm, which is not recorded here": (
             NET,
             digits,
             {**epochs, "stop": [Epochs(2), Below("layer_norm", 0.1)]},
         ),
-        "Below looks at test_error, which is not recorded here; there are loss, log_loss": (
+        "Below uses test_error, which is not recorded here; there are loss, log_loss": (
             NET,
             digits,
             {**epochs, "stop": [Epochs(2), Below("test_error", 0.1)]},

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 Given = ParamSpec("Given")
-WIDE = 120  # columns for a file or a pipe, which have no width of their own
+WIDE = 120  # columns for a file or a pipe, which have no width
 
 
 class PlainConsole(Console):

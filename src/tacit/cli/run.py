@@ -118,7 +118,7 @@ def _interrupted(console: Console, study: Study) -> Iterator[None]:
 
 
 def _report(console: Console, dataset: Any, out: Path) -> None:
-    """Write the page and the picture beside the result, and print their paths."""
+    """Write the page and the picture next to the result, and print their paths."""
     from tacit.report.study_page import write_study_report
 
     written = write_study_report(dataset, out)
@@ -274,7 +274,7 @@ def asked(path: Path, function: str) -> bool:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    question = f"{path.name} runs the function {function!r} from a file beside it. Run it?"
+    question = f"{path.name} runs the function {function!r} from a file next to it. Run it?"
     if not typer.confirm(question, err=True):
         return False
     _remember([*known, key])

@@ -88,7 +88,7 @@ def _equal(new: Array, old: Array) -> bool:
 
 
 def columns(panel: Panel) -> dict[str, list[float]]:
-    """x0, y0, x1, ... of equal length, as a source wants them, and the `ends` of both axes.
+    """x0, y0, x1, ... of equal length, as a source requires, and the `ends` of both axes.
 
     Lines are filled up with their last point, markers with none. Lists travel inside one message;
     an array would be two more messages.

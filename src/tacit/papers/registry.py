@@ -14,7 +14,7 @@ PAPERS = ("woodworth2020", "moroshko2020", "lyu2023", "notsawo2025", "beyond", "
 
 
 class Registry:
-    """Experiments by id; those that `listed` places in a module are imported when asked for."""
+    """Experiments by id; those that `listed` places in a module are imported when first used."""
 
     def __init__(
         self, listed: Mapping[str, str] | None = None, experiments: Iterable[Experiment] = ()

@@ -39,7 +39,7 @@ def plot(
     paths
         A path, a list of paths, or a mapping from labels to paths.
     names
-        Recorded variables, a panel each; without them the loss and what matters most beside it.
+        Recorded variables, a panel each; without them the loss and the most important others.
     x
         "t", "step" or any other recorded variable; by default the time, or the step where the
         paths have different learning rates.

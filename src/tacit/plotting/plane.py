@@ -118,7 +118,7 @@ def draw_limit(axes: Axes, row: xarray.Dataset) -> None:
 
 
 def tell(axes: Axes, point: Array, text: str, colour: str, **placing: Any) -> None:
-    """Write `text` beside a point of the plane."""
+    """Write `text` next to a point of the plane."""
     end_label(axes, float(point[0]), float(point[1]), text, colour, **placing)
 
 

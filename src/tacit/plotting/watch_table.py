@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray
 
 MOST = 12  # rows of the table
-WIDE = 120  # columns for a file or a pipe, which have no width of their own
+WIDE = 120  # columns for a file or a pipe, which have no width
 COLUMNS = {  # in the order of their weight: the last ones give way on a narrow terminal
     "step": "step",
     "kernel_distance": "kernel distance",

@@ -61,7 +61,7 @@ class CircleTeacher(Record):
     def test_error(self, outputs: ArrayLike) -> float:
         """The mean square of f - g over the circle, from the outputs of f at the test grid.
 
-        0 is perfect, and 1 is what the answer zero has.
+        0 is perfect, and the zero function has 1.
         """
         rule = "one number per point of test.X"
         given = entries(WHO, "outputs", outputs, self.test.samples, rule)

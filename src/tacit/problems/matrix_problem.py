@@ -43,7 +43,7 @@ class MatrixProblem(Record, abc.ABC):
     @property
     @abc.abstractmethod
     def hidden(self) -> NDArray[np.bool_]:
-        """True for the entries of M that a test error is taken over."""
+        """True for the entries of M over which a test error is computed."""
 
     @property
     def log_factor(self) -> float:
@@ -69,7 +69,7 @@ class MatrixProblem(Record, abc.ABC):
         return float(np.sqrt(np.mean(missed**2))) if missed.size else float("nan")
 
     def regression(self) -> Regression:
-        """The same data as linear regression on vec(M), for flows that know vectors only."""
+        """The same data as linear regression on vec(M), for flows that handle vectors only."""
         truth = None if self.truth is None else self.truth.ravel()
         return Regression(self.design, self.y, truth, description=self.description, loss=self.loss)
 

@@ -127,7 +127,7 @@ def _labels(who: str, operation: Operation, pairs: Integers, p: int) -> Integers
 
 
 def _inverses(who: str, p: int) -> Integers:
-    """1/y mod p for y = 0 .. p-1, with 0 in the place of y = 0."""
+    """1/y mod p for y = 0 .. p-1, with 0 for y = 0."""
     factor = next((q for q in range(2, int(p**0.5) + 1) if p % q == 0), None)
     if factor is not None:
         raise ValueError(

@@ -25,7 +25,7 @@ def accuracy(margins: Array) -> Array:
 
 
 class Population(Record, abc.ABC):
-    """Labelled points that can be drawn without end; nothing is sampled to measure accuracy."""
+    """A distribution of labelled points; its accuracies are computed without sampling."""
 
     @abc.abstractmethod
     def accuracy(self, beta: ArrayLike) -> float:
@@ -45,8 +45,8 @@ class Population(Record, abc.ABC):
 class MajorityCube(Population):
     """x uniform on {-1, 1}^dimension, labelled by the majority of its first `relevant` signs.
 
-    The signs of `exact` coordinates are enumerated: the relevant ones and those with the largest
-    weights besides. The sum of the others is taken as Gaussian, which errs by at most `error`;
+    The signs of `exact` coordinates are enumerated: the relevant ones, and of the others those with
+    the largest weights. The sum of the others is taken as Gaussian, which errs by at most `error`;
     nothing is left to it where at most `exact` weights matter.
     """
 
@@ -106,7 +106,7 @@ class MajorityCube(Population):
         ours = votes @ weights[: self.relevant]
         sums = np.add.outer(ours, _signs(kept) @ large).ravel()
         rounding = 4 * np.finfo(float).eps * (large.sum() + np.abs(weights[: self.relevant]).sum())
-        sums[np.abs(sums) <= rounding] = 0.0  # a tie that is one but for rounding
+        sums[np.abs(sums) <= rounding] = 0.0  # a tie up to rounding
         return sums, float(np.sqrt(rest @ rest)), float((rest**3).sum())
 
 

@@ -1,7 +1,8 @@
-"""The predictor on one side of its start, as a function of the dual clock, and back.
+"""The predictor on one side of its start as a function of the dual s, and the inverse function.
 
-One parameter line, or the two of a signed pair, share the clock: b - b(0) is the sum of what they
-rise. A pair's plus line goes uphill while its minus line goes downhill, so all terms are positive.
+In this file `clock` is s, the time of the gradient lines. One line, or the two of a signed pair,
+share it: b - b(0) is the sum of their rises. A pair's plus line goes uphill while its minus line
+goes downhill, so all terms are positive.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.regularizers.gradient_lines import CLOCK, DEGREE, HEIGHT, Index, Orbits
 
-BLURRED = 1e-5  # a panel that takes less than this part of the clock is not found by the clock
+BLURRED = 1e-5  # a panel that takes a smaller part of the clock than this is not found by it
 
 
 class Place(NamedTuple):
@@ -65,16 +66,16 @@ def search(orbits: Orbits, line: Index, behind: Callable[[Index], NDArray[np.boo
 
 
 def by_clock(orbits: Orbits, line: Index, clock: Array) -> Place:
-    """Where the clock shows `clock`, which must lie inside the tables."""
+    """The place at `clock`, which must lie inside the tables."""
     panels = search(orbits, line, lambda k: orbits.knots[k, CLOCK, line] <= clock)
     place = after(orbits, line, panels, clock - orbits.knots[panels, CLOCK, line])
-    last = clock >= orbits.end(CLOCK, line)  # several last knots may show the same time
+    last = clock >= orbits.end(CLOCK, line)  # several last knots may have the same clock
     panels = np.where(last, orbits.used[line] - 1, panels)
     return Place(line, panels, np.where(last, 1.0, place.t))
 
 
 def after(orbits: Orbits, line: Index, panels: Index, rest: Array) -> Place:
-    """Where the clock has gained `rest` since the panel began."""
+    """The place at which the clock has grown by `rest` since the panel began."""
 
     def excess(place: Place) -> tuple[Array, Array]:
         moved = motion(orbits, place)
@@ -104,7 +105,7 @@ def shifted(orbits: Orbits, place: Place, step: Array) -> tuple[Place, Array]:
 
 
 def strolled(orbits: Orbits, place: Place, step: Array) -> tuple[Index, Array]:
-    """(panel, clock gained in it) after `step`, counted panel by panel."""
+    """(panel, growth of the clock in it) after `step`, counted panel by panel."""
     line, panels = place.line, place.panel
     rest = motion(orbits, place).clock + step
     while True:
@@ -181,7 +182,7 @@ class Branch:
         return Branch(self.legs[:number] + self.legs[number + 1 :])
 
     def at_clock(self, kind: Index, clock: Array) -> Point:
-        """The points where the clock shows `clock`; not finite outside the domain of b."""
+        """The points at `clock`; not finite outside the domain of b."""
         for leg in self.legs:
             leg.orbits.cover_all(leg.lines[kind], clock)
         return self.total(kind, clock)

@@ -1,9 +1,9 @@
 """Gradient lines of a reparametrization, followed in one direction from many starts.
 
-With the dual variable s as clock the parameters of a coordinate move by w'(s) = grad F(w), so the
-predictor b(s) = F(w(s)) rises at the rate |grad F|^2 (W section 4, the general approach). A line is
-followed by its arc length l, dw/dl = grad F/|grad F|, along which nothing blows up, in panels of
-Chebyshev collocation: ds = dl/|grad F|, db = |grad F| dl, dQ = s db.
+With the dual variable s as time (`clock` below) the parameters of a coordinate move by w'(s) = grad
+F(w), so the predictor b(s) = F(w(s)) rises at the rate |grad F|^2 (W section 4, the general
+approach). A line is followed by its arc length l, dw/dl = grad F/|grad F|, along which nothing
+blows up, in panels of Chebyshev collocation: ds = dl/|grad F|, db = |grad F| dl, dQ = s db.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Orbits:
         risen = self.end(HEIGHT, lines) - self.knots[0, HEIGHT, lines]
         slight = (new.gain <= 1e-15 * np.stack([self.end(CLOCK, lines), risen])).all(axis=0)
         least = arc <= 4 * np.finfo(float).eps * np.abs(point).max(axis=1) + 1e-300
-        # rounding inside the map leaves a roughness that shorter panels do not cure: live with it
+        # rounding inside the map leaves a roughness that shorter panels do not cure: accept it
         stubborn = new.roughness > 0.1 * self.refused_with[lines]
         noisy = stubborn & (new.roughness < NOISE)
         self.tail[lines[noisy]] = 5 * new.roughness[noisy]
@@ -248,7 +248,7 @@ class Orbits:
             self.beyond[line] = height if np.isinf(height) or np.isinf(clock) else np.nan
 
     def limits(self, line: int) -> tuple[float, float]:
-        """What clock and height tend to along a line that has ended; infinite if they grow on."""
+        """The limits of clock and height along a line that has ended; infinite if they grow."""
         clock, height, _, speed = self.knots[: self.used[line] + 1, :, line].T
         clock_end, height_end = float(clock[-1]), float(height[-1])
         if abs(height_end) <= 1e-25 * abs(height[0]):

@@ -18,7 +18,7 @@ ENOUGH = 400  # panels double the arc, so a line that is not there by now never 
 
 
 class Growth(NamedTuple):
-    """How a branch grows: the unit of s that it asks for (0 if none), and the leg that leads."""
+    """How a branch grows: the unit of s that it requires (0 if none), and the leg that leads."""
 
     unit: float
     leader: int

@@ -1,4 +1,4 @@
-"""The limits and the neighbours of Q: l1, weighted l2, lp and its limit l_inf."""
+"""The limits of Q and related norms: l1, weighted l2, lp and its limit l_inf."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class Linf(Regularizer):
         return self.prox(beta, weight)
 
     def terms(self, beta: Array) -> Array:
-        """Shares of the largest, which are no sum over coordinates of their own functions."""
+        """Shares of the largest entry; they are not functions of single coordinates."""
         return abs(beta) * abs(self.dual_of(beta))
 
     def dual_of(self, beta: Array) -> Array:

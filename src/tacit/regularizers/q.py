@@ -1,4 +1,4 @@
-"""Q, which gradient flow on a diagonal network of any depth minimises, and its explicit rival R."""
+"""Q, which gradient flow on a diagonal network of any depth minimises, and the explicit R."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from tacit.precision import double_precision
 from tacit.regularizers.reparametrization import Reparametrization
 
 LONGEST = 24  # operations in an expression that is still integrated or simplified
-# A road takes F and its argument symbols to (start symbols, s) -> F(w(s)) in the clock
-# w' = grad F, and says in which unit W would measure s (None if it cannot tell).
+# A route takes F and its argument symbols to (start symbols, s) -> F(w(s)) with w'(s) = grad F,
+# and to the unit in which W would measure s (None if that is not known).
 Flow = Callable[[list[Any], Any], Any]
 Unit = Callable[[list[Any]], Any] | None
-Road = Callable[[Any, list[Any]], tuple[Flow, Unit]]
+Route = Callable[[Any, list[Any]], tuple[Flow, Unit]]
 
 
 class NotSymbolic(Exception):

@@ -1,8 +1,8 @@
 """The state of the dual Newton method: X^T nu, stored so that small slacks are never lost.
 
-A state answers for beta and its slope at a given scale m = log mu, and moves by an increment of
-nu. Depth 2 keeps s = X^T nu. Depth D > 2 keeps both slacks 1 - s and 1 + s and updates them:
-recomputing them from nu would leave nothing of a slack of 1e-28.
+A state gives beta and its slope at a scale m = log mu, and moves by an increment of nu. Depth 2
+keeps s = X^T nu. Depth D > 2 keeps both slacks 1 - s and 1 + s and updates them: recomputing them
+from nu would leave nothing of a slack of 1e-28.
 """
 
 from __future__ import annotations

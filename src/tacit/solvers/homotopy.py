@@ -129,7 +129,7 @@ class Path:
 def begin(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Walk]:
     """A dual vector and its walk where b is smooth: s = 0 if it can be, or along the l2 fit."""
     dimension = X.shape[1]
-    if hasattr(regularizer, "walk"):  # a regularizer that resolves more than s does
+    if hasattr(regularizer, "walk"):  # a regularizer that resolves more digits than s
         return np.zeros(len(X)), regularizer.walk(dimension)
     walk = PlainWalk(regularizer, np.zeros(dimension))
     if not y.any() or np.all((walk.slope > 0) & np.isfinite(walk.slope)):
@@ -235,7 +235,7 @@ def margin(regularizer: Regularizer, X: Array, y: Array) -> float:
         bounds=[(None, None)] * dimension + [(None, 1.0)],
     )
     if result.status != 0:
-        return np.inf  # the solver could not tell
+        return np.inf  # the solver did not decide
     best = float(-result.fun)
     return size * best if best > 1e-9 else min(size * best, 0.0)
 

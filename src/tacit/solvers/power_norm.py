@@ -124,7 +124,7 @@ def newton(norm: Lp, X: Array, y: Array, nu: Array) -> tuple[Array, int]:
 
 
 def dual_slope_along(norm: Lp, s: Array, ds: Array, along: float) -> Callable[[float], float]:
-    """The derivative of the dual along a direction; it only costs the coordinates."""
+    """The derivative of the dual along a direction, in one pass over the coordinates."""
 
     def derivative(factor: float) -> float:
         slope = float(ds @ norm.primal_of(s + factor * ds)) - along

@@ -157,7 +157,7 @@ def refuse_endless(who: str, where: str, count: int) -> None:
 
 
 PARTS = ("problem", "model", "method")
-OPTIONAL = ("penalty", "stop", "record")  # tables that a study may have beside them
+OPTIONAL = ("penalty", "stop", "record")  # tables that a study may also have
 
 
 @dataclasses.dataclass(frozen=True)

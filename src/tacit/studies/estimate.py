@@ -28,7 +28,7 @@ from tacit.threads import one_thread
 if TYPE_CHECKING:
     from tacit.studies.study import Study
 
-OVERHEAD = 1e-3  # seconds beside the computation of a cell
+OVERHEAD = 1e-3  # seconds in addition to the computation of a cell
 SAMPLES = 10
 PATIENCE = 5.0  # seconds after which no other sample is begun
 LONG = 30.0  # seconds of a first sample, imports and compilation included, that stays the only one

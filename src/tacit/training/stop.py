@@ -185,7 +185,8 @@ class Interpolated(Stop):
     True
     """
 
-    words, checks = "a loss of {relative:g} times that of no predictor", {"relative": OPEN_SHARE}
+    words: ClassVar[str] = "a loss of {relative:g} times that of the zero predictor"
+    checks: ClassVar[dict[str, Any]] = {"relative": OPEN_SHARE}
     relative: float = 1e-20
 
     def log_level(self, who: str, model: Any, unit: float) -> float:
@@ -378,14 +379,14 @@ def understood(
 
 
 def understood_by_steps(who: str, given: Sequence[Stop]) -> None:
-    """A ValueError if a rule of the user's own says nothing that step-by-step methods look at."""
+    """A ValueError if a rule defines nothing that step-by-step methods can check."""
     for rule in given:
         level = type(rule).log_level is not Stop.log_level
         goal = not rule.budget and (level or rule.directional or rule.levels)
         if not (goal or isinstance(rule, Steps | Epochs | Time)):
             raise ValueError(
                 f"{who}: {type(rule).__name__} has no log_level, levels or gap to stop at, which "
-                "steps look for; define one of them, or use Steps, Loss, Accuracy or Below"
+                "steps check; define one of them, or use Steps, Loss, Accuracy or Below"
             )
 
 

@@ -152,7 +152,7 @@ def test_it_stops_at_the_first_record_that_is_good_enough():
     hard = [Steps(30), Below("test_error", 1e-9)]
     short = train(LinearPredictor(), PROBLEM, Subgradient(0.1), stop=hard)
     assert short.outcome.kind is Kind.BUDGET_SPENT
-    assert "above 1e-09; give more of them" in short.outcome.sentence
+    assert "above 1e-09; allow more steps" in short.outcome.sentence
 
 
 @pytest.mark.parametrize("name", ["loss", "penalty", "objective", "gradient_norm"])

@@ -16,7 +16,7 @@ TRAJECTORY = "trajectory_"
 
 
 def trajectory(grid: Grid, name: str, place: Mapping[str, int]) -> Panel:
-    """The recorded row of the chosen cell over its own clock, or over what was tried."""
+    """The recorded row of the chosen cell over its own times, or over the values tried."""
     cell = grid.dataset.isel(place)
     dim = cell[name].dims[-1]
     clock = next((c for c in TIMES if c in cell and cell[c].dims == (dim,)), None)

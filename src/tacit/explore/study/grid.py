@@ -65,7 +65,7 @@ class Grid:
 
     @property
     def quantities(self) -> list[str]:
-        """The numbers that every cell has one of, and its status."""
+        """The variables with one number per cell, and the status."""
         dims = self.dataset.status.dims
         numbers = (
             name
@@ -76,7 +76,7 @@ class Grid:
 
     @property
     def curves(self) -> list[str]:
-        """The numbers that every cell has a row of."""
+        """The variables with a row of numbers per cell."""
         return [
             str(name)
             for name, variable in self.dataset.data_vars.items()

@@ -46,7 +46,7 @@ class Diagram:
 
 
 def diagram(grid: Grid, show: str, x: str, y: str, fixed: Fixed) -> Diagram:
-    """The variable `show` over x and y; an axis that is not held is the median's."""
+    """The variable `show` over x and y; the median is taken over an axis that is not held."""
     cells = grid.dataset.sizes[x] * (grid.dataset.sizes[y] if y != NONE else 1)
     if cells > MOST_CELLS:
         raise ValueError(
@@ -98,7 +98,7 @@ def _failures(
     bad = ~np.isin(status, (*OK, MISSING))
     failed = np.asarray(bad.any(axis=-1))
     notes = np.full(shape, "", dtype=object)
-    for place in zip(*np.nonzero(failed), strict=True):  # most cells have nothing to say
+    for place in zip(*np.nonzero(failed), strict=True):  # most cells have no message
         first = int(bad[place].argmax())
         count = f" ({bad[place].sum()} of {bad.shape[-1]} seeds)" if bad.shape[-1] > 1 else ""
         notes[place] = f"{plain(status[place][first], 20)}{count}: {plain(said[place][first], 100)}"

@@ -143,7 +143,7 @@ class TokenTransformer(Record):
         return [part + place for part, place in zip(parts, parameters["position"], strict=True)]
 
     def _keys_and_values(self, parameters: dict[str, Any]) -> list[Any]:
-        """For every place its scores under the query of "=", one per head, beside its values."""
+        """For every place its scores under the query of "=", one per head, and its values."""
         stream = self._stream(parameters)
         query = (stream[2] @ parameters["query"].T).reshape(self.heads, -1)
         query = query / math.sqrt(self.width // self.heads)

@@ -39,7 +39,7 @@ NORMS = {"l2": "in l2", "l_inf": "in l_inf", "fitted": "in the weighted l2 norm"
 def data(kind: str, seed: int, samples: int, dimension: int) -> Classification:
     """Random labels of signs times a size for every sample, or of normal features of many sizes.
 
-    In units in which the best l_inf margin is one: steps of one size are as large everywhere.
+    In units in which the best l_inf margin is one, so that a step size means the same everywhere.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((samples, dimension))
@@ -52,7 +52,7 @@ def data(kind: str, seed: int, samples: int, dimension: int) -> Classification:
 
 
 def own_weights(of: Classification, rounds: int = 300) -> tuple[Array, float]:
-    """(weights, how far from a fixed point) of the l2 norm that one-sample Adam makes for itself.
+    """(weights, distance from a fixed point) of the l2 norm that belongs to one-sample Adam.
 
     At the end the gradients of the samples have fixed ratios nu_n, the dual weights of the margin,
     and v_k is a multiple of sum_n (nu_n x_nk)^2. Steps m_k/sqrt(v_k) are those of gradient descent
@@ -102,7 +102,7 @@ study = sized(
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """Where everyone ends, and where it would by other theorems."""
+    """The end of every method, and its end according to wrong theorems."""
     one = dataset.sel(optimizer=ONE)
 
     def ends(name: str, share: Any) -> Check:

@@ -31,7 +31,7 @@ GROWTH = 4.0  # logarithm of the largest growth that one use of the closed form 
 
 
 def target(shape: str, seed: int) -> Array:
-    """What whitened inputs and their labels correlate to, of spectral norm one."""
+    """The correlation of labels with whitened inputs, of spectral norm one."""
     drawn = np.random.default_rng((1, seed)).standard_normal(SHAPES[shape])
     return np.asarray(drawn / np.linalg.norm(drawn, 2))
 
@@ -42,8 +42,8 @@ def layers(
     """U and V with U^T U - V^T V = imbalance I, where the smaller layer has singular values scale.
 
     M = U V^T has as many hidden units as its smaller side; both layers have random orthonormal
-    columns up to their size. Wide layers of these sizes have hidden units of their own each, as
-    infinitely many would, so that M starts at zero.
+    columns up to their size. In wide layers the two have separate hidden units, as with infinitely
+    many, so that M starts at zero.
     """
     rng, (outputs, inputs) = np.random.default_rng((2, seed)), SHAPES[shape]
     u, v = (math.sqrt(scale**2 + max(extra, 0.0)) for extra in (imbalance, -imbalance))
@@ -67,8 +67,9 @@ def riccati(W: Array, target: Array, imbalance: float, times: Array) -> Array:
     """W W^T of the stack W = [U; V] at these times, from W at time 0.
 
     W' = 2 F W - W W^T W with F = [[imbalance/2, target], [target^T, -imbalance/2]], a Riccati
-    equation for W W^T. Its closed form maps a factor W to another one; it is used again and again
-    over spans in which nothing grows by more than e^GROWTH, as rounding would win over long ones.
+    equation for W W^T. Its closed form maps a factor W to another one; it is applied repeatedly
+    over spans in which nothing grows by more than e^GROWTH, since rounding errors dominate over
+    long ones.
     """
     outputs, inputs = target.shape
     corner = imbalance / 2
@@ -95,7 +96,7 @@ def kernel(U: Array, V: Array) -> Array:
 
 
 def foreseen_kernel(target: Array, imbalance: float) -> Array:
-    """The tangent kernel of balanced layers that have come to U V^T = target.
+    """The tangent kernel of balanced layers that have reached U V^T = target.
 
     Where there are no more outputs than inputs, (U U^T)^2 - imbalance U U^T = target target^T.
     """
@@ -118,7 +119,7 @@ def turned(
 
 
 def cell(shape: str, imbalance: float, *, scale: float, seed: int, rtol: float) -> dict[str, Any]:
-    """One run beside the closed form at its times, and how far its kernel has turned."""
+    """One run compared with the closed form at its times, and how far its kernel has turned."""
     Y, (U, V) = target(shape, seed), layers(shape, scale, imbalance, seed)
     path, rows, W = trained(U, V, Y, rtol), len(Y), np.vstack([U, V])
     t, M = path.dataset.t.values[1:], path.dataset.predictor.values[1:]
@@ -179,7 +180,7 @@ diagram = sized(
 
 
 def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
-    """The closed form along training, the kernel at its end, and who is lazy."""
+    """The closed form along training, the kernel at its end, and which nets are lazy."""
     first, last = dataset.imbalance.values[[0, -1]]
     uneven = dataset.where(dataset.imbalance != 0, drop=True)
     square, positive = dataset.sel(shape="square"), dataset.imbalance.values[-2:]
@@ -270,7 +271,7 @@ def draw(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Figure:
         a.plot(row.imbalance, row.foreseen, "--", color=colour, linewidth=1.2)
         b.plot(row.imbalance, row.error, marker, color=colour, markersize=8)
         b.plot(row.imbalance, row.error_balanced, marker, color=colour, fillstyle="none")
-    a.plot([], [], "--", color=BLACK, label="foreseen")
+    a.plot([], [], "--", color=BLACK, label="predicted")
     b.plot([], [], "o", color=BLACK, label="closed form")
     b.plot([], [], "o", color=BLACK, fillstyle="none", label="closed form of balanced layers")
     label = r"imbalance $\lambda$, $U^\top U - V^\top V = \lambda I$"

@@ -63,7 +63,7 @@ KINDS = HEADING | WITH_EPSILON
 
 
 def data(seed: int, samples: int, dimension: int) -> Classification:
-    """Random labels; the features have sizes of their own, so that norms disagree."""
+    """Random labels; the features have different sizes, so that norms disagree."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((samples, dimension)) * np.exp(0.5 * rng.standard_normal(dimension))
     return Classification(X, np.where(rng.random(samples) < 0.5, 1.0, -1.0))
@@ -129,7 +129,7 @@ ways = sized(
 
 
 def shares(dataset: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any, norm: str) -> Array:
-    """Shares over (optimizer, steps, seed) in one norm, or of everyone in its "own"."""
+    """Shares over (optimizer, steps, seed) in one norm, or of every method in its "own"."""
     values = dataset.share.transpose("optimizer", "steps", "seed", "norm")
     rows = []
     for name, kind in kinds.items():
@@ -162,7 +162,7 @@ def checks(
             "steepest descent: largest exponent of the missing share in the number of steps",
             powers.max(),
             -0.5,
-            tolerance=0.1,  # the bound has a logarithm of the steps beside the power
+            tolerance=0.1,  # the bound has a logarithm of the steps in addition to the power
             kind="at most",
         ),
         Check(
@@ -175,7 +175,7 @@ def checks(
 
 
 def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
-    """The three laws, and what they are not."""
+    """The three laws, and wrong ones as controls."""
     own, rate, rises = checks(dataset, ways, HEADING, NORMS)
 
     def least(norm: str, *names: str) -> Check:
@@ -230,7 +230,7 @@ def draw_ends(axes: Axes, dataset: xarray.Dataset, kinds: Mapping[str, Kind], no
 
 
 def draw_rates(axes: Axes, dataset: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any) -> None:
-    """What is missing in the own norm over the steps, with the slope -1/2."""
+    """The missing share in each method's own norm over the steps, with the slope -1/2."""
     steps = dataset.steps.values
     for k, (name, rows) in enumerate(
         zip(kinds, 1 - shares(dataset, kinds, norms, "own"), strict=True)

@@ -1,4 +1,4 @@
-"""Muon and its relatives on classes: every step rule of matrices has a norm of its own."""
+"""Muon and similar methods on several classes: every step rule of matrices has its own norm."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ ways = sized(
 
 
 def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
-    """The laws of vectors for matrices, and what Muon is not."""
+    """The laws of vectors for matrices, and wrong ones for Muon as controls."""
     own, rate, rises = checks(dataset, ways, KINDS, NORMS)
 
     def least(norm: str, name: str) -> Check:

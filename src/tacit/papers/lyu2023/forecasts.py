@@ -39,7 +39,7 @@ PROBLEMS: dict[str, Callable[[int], Any]] = {
     "majority, n=30 d=150": lambda seed: majority(30, 150, seed=seed),
     "majority at depth 3": lambda seed: majority(40, 300, seed=seed),
     "wide margin, gamma=6 d=1500": lambda seed: wide_margin(24, 1500, gamma=6.0, seed=seed),
-    # so wide that it forgives nearly all of the turning
+    # so wide that nearly all of the turning costs no accuracy
     "wide margin, gamma=16 d=6000": lambda seed: wide_margin(24, 6000, gamma=16.0, seed=seed),
     "regression": lambda seed: sparse_regression(30, 80, sparsity=2, noise=0.0, seed=seed),
     "table": lambda seed: multiplication_table(16, fraction=0.5, seed=seed),
@@ -52,12 +52,13 @@ ON_LABELS = math.log(2)
 
 
 def cell(case: str, alpha: float, rate: float, seed: int) -> dict[str, float]:
-    """What was foreseen of a run and what happened, in units of 1/rate.
+    """What was predicted for a run and what happened, in units of 1/rate.
 
     `measured` is where half of the test curve's change was done, NaN where there is no clear one,
-    and `foreseen` that time before training; `turned` and `turning` are the same of the predictor,
-    `half_turn` and `run` of the parameters, foreseen by half of the run. `meet` is where the
-    displacement is as long as the decayed start, `total` the log of the norm of the start.
+    and `foreseen` its prediction before training; `turned` and `turning` are the same for the
+    predictor, `half_turn` and `run` for the parameters, predicted from half of the run. `meet` is
+    where the displacement is as long as the decayed start, `total` the log of the norm of the
+    start.
     """
     problem, net = PROBLEMS[case](seed), model(case, alpha)
     turning = forecast(net, problem, rate)
@@ -90,7 +91,7 @@ def model(case: str, alpha: float) -> Any:
 
 
 def curve_of(problem: Any) -> Callable[[Array], float]:
-    """What the test curve shows of a predictor."""
+    """The value of the test curve for a predictor."""
     if isinstance(problem, MatrixProblem):
         return problem.test_error
     if isinstance(problem, Regression):
@@ -192,7 +193,7 @@ def by_family(*datasets: xarray.Dataset) -> dict[str, xarray.Dataset]:
 
 
 def checks_of(family: str, runs: xarray.Dataset) -> list[Check]:
-    """What the forecasts promise of one family: each run of it has to keep it."""
+    """The checks of one family: every run must be within what its forecast promises."""
     promised = PROMISED.get(family, ON_LABELS)
     outside = (runs.measured < runs.foreseen_low) | (runs.measured > runs.foreseen_high)
     return [
@@ -218,7 +219,7 @@ def checks_of(family: str, runs: xarray.Dataset) -> list[Check]:
 
 
 def check(dataset: xarray.Dataset, wider: xarray.Dataset, networks: xarray.Dataset) -> Evidence:
-    """Every run of every family keeps what its forecast promised."""
+    """Every run of every family is within what its forecast promises."""
     tried = by_family(dataset, wider)
     families = {name: runs.dropna("cell", subset=["measured"]) for name, runs in tried.items()}
     outside = (networks.half_turn < networks.low) | (networks.half_turn > networks.high)
@@ -247,7 +248,7 @@ def check(dataset: xarray.Dataset, wider: xarray.Dataset, networks: xarray.Datas
 def controls(
     families: dict[str, xarray.Dataset], checks: dict[str, list[Check]]
 ) -> dict[str, Check]:
-    """Other theorems on the time of the test curve, each held against the family it misses most."""
+    """Wrong theorems on the time of the test curve, each tested on the family it misses most."""
     rivals = {
         "(1/rate) log alpha": "naive",
         "(1/rate) log of the total norm": "total",
@@ -266,7 +267,7 @@ def controls(
 
 
 def plot(families: dict[str, xarray.Dataset]) -> Plot:
-    """Forecast against measurement, and log alpha in its place."""
+    """Forecast against measurement, and log alpha in place of the forecast."""
     every = np.concatenate([runs.measured.values for runs in families.values()])
     naive = np.concatenate([runs.naive.values for runs in families.values()])
     return Plot(

@@ -70,7 +70,7 @@ def cell(
     points_per_decade: int,
     rtol: float,
 ) -> dict[str, Any]:
-    """The curves of a run up to t = end/rate, what was foreseen, and when the test curve changed.
+    """The curves of a run up to t = end/rate, the forecast, and when the test curve changed.
 
     Labels are the majority of three coordinates, or of a linear classifier with the gap `gamma`.
     """
@@ -85,7 +85,7 @@ def cell(
     foreseen = forecast(net, problem, rate)
     last = end / rate
     spaced = np.geomspace(t_first, last, round(points_per_decade * math.log10(last / t_first)) + 1)
-    even = np.linspace(0, last, 4 * points_per_decade + 1)  # log-spaced records are few late
+    even = np.linspace(0, last, 4 * points_per_decade + 1)  # late records are sparse
     times = np.unique(np.concatenate([spaced[:-1], even[even > t_first]]))
     path = train(net, problem, DualFlow(rtol=rtol, weight_decay=rate), record=At(times=times))
     if not path.outcome.ok:
@@ -159,7 +159,7 @@ def at(run: xarray.Dataset, name: str, t: float) -> float:
 
 
 def two_biases(run: xarray.Dataset) -> tuple[list[Check], dict[str, Check], dict[str, Any]]:
-    """(checks, controls, premises): the kernel's classifier at half of the forecast, l1's last.
+    """(checks, controls, premises): the kernel's classifier at half of the forecast, then l1's.
 
     The controls exchange the two, or take log alpha with alpha the size of one parameter.
     """
@@ -222,7 +222,7 @@ def two_biases(run: xarray.Dataset) -> tuple[list[Check], dict[str, Check], dict
 
 
 def check_grok(dataset: xarray.Dataset) -> Evidence:
-    """Chance or little more in the kernel phase, and right at the end, at the time foreseen."""
+    """Near chance in the kernel phase and right at the end; it changes when predicted."""
     run = run_of(dataset)
     half = float(run.forecast) / 2
     checks, controls, premises = two_biases(run)
@@ -254,7 +254,7 @@ def check_grok(dataset: xarray.Dataset) -> Evidence:
 
 
 def check_misgrok(dataset: xarray.Dataset) -> Evidence:
-    """Right in the kernel phase, and much of it lost at the end, all samples right throughout."""
+    """Accurate in the kernel phase and much less so at the end; training samples stay right."""
     run = run_of(dataset)
     before = at(run, "test_accuracy", float(run.forecast) / 2)
     checks, controls, premises = two_biases(run)

@@ -1,4 +1,4 @@
-"""The training accuracies that section 5 and appendix H.1 quote, read off trained runs.
+"""The training accuracies that section 5 and appendix H.1 quote, measured on trained runs.
 
 The source turns mu into a loss by log(1/eps) = alpha^2/mu, which defines mu and measures nothing.
 What is measured here is how far training must go until its direction is as near to the l1 max
@@ -86,7 +86,7 @@ def nearest(g: Array, angles: Array) -> tuple[float, float]:
 
 
 def cell(alpha: float, *, stretch: float) -> dict[str, Any]:
-    """Where training on panel 3b is as near to l1 as squares; mu of a square times `stretch`."""
+    """Where training on panel 3b is as near to l1 as each square; `stretch` multiplies its mu."""
     b = three_points("3b")
     l1, l2 = (max_margin_of(b, norm) for norm in ("l1", "l2"))
     ends = [alpha**2 / mu for mu in SQUARES]
@@ -107,7 +107,7 @@ def cell(alpha: float, *, stretch: float) -> dict[str, Any]:
 
 
 def visit_cell(alpha: float) -> dict[str, Any]:
-    """The way of training on panel 3b to the l2 max margin and off it, up to alpha^2."""
+    """Training on panel 3b towards the l2 max margin and away from it, up to alpha^2."""
     b = three_points("3b")
     g, beta = followed(b, alpha, [alpha**2])
     to_l2 = angle(beta, max_margin_of(b, "l2"))
@@ -182,7 +182,7 @@ def check(
     descent: xarray.Dataset,
     twin: xarray.Dataset,
 ) -> Evidence:
-    """The printed digits, as trained; what the text says of l2 and l1 on the way."""
+    """The printed digits, as trained; what the text says about l2 and l1 during training."""
     alphas = dataset.alpha.values
     data = dataset.assign_coords(mu=list(SQUARES))
     digits = data.needed / np.log(10)

@@ -49,7 +49,7 @@ def excess(depth: int, log_mu: float, eps: float, dimension: int) -> float:
 def worst_tie(depth: int, log_mu: float, dimension: int, deeper: int = 0) -> tuple[float, float]:
     """(delta, eps): the largest excess over near ties and where it is found.
 
-    Q is that of depth + deeper, where `deeper` other than 0 is another theory.
+    Q is that of depth + deeper; a `deeper` other than 0 gives a wrong theory.
     """
     from scipy.optimize import minimize_scalar
 

@@ -60,7 +60,7 @@ study = sized(
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """The smallest margin on the way: positive on the panels, not on every separable set."""
+    """The smallest margin during training: positive on the panels, not on every separable set."""
     panels, drawn = dataset.sel(points=PANELS), dataset.drop_sel(points=PANELS)
     shown = Check(
         "Figure 3: lowest smallest margin over |w| during training",

@@ -1,4 +1,4 @@
-"""Theorem 2: trained for ever, the parameters point at a KKT point of the margin problem."""
+"""Theorem 2: in infinite training the parameters tend to the direction of a KKT point."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kkt_defect(problem: Classification, model: Model, u: Array, power: float = 1
     """How far u, scaled to margin 1, is from u = sum_n lambda_n grad(y_n f_n), lambda >= 0.
 
     Only samples within 1% of the smallest margin may have a multiplier (complementarity). With
-    `power` = 3 the left side is u^3: the gradient of |u|_4^4/4 in the place of |u|_2^2/2.
+    `power` = 3 the left side is u^3: the gradient of |u|_4^4/4 in place of |u|_2^2/2.
     """
     from scipy.optimize import nnls
 
@@ -76,9 +76,9 @@ def trained_to(model: Model, problem: Classification, margins: Array) -> Array:
 def long_path(
     problem: Classification, depth: int, alpha: float, linear: bool = False
 ) -> tuple[Path, Array]:
-    """A diagonal net, or its linearized twin, trained to the end of CLOCK; and its own clock.
+    """A diagonal net, or its linearized twin, trained to the end of CLOCK; and its own times.
 
-    The clock counts in units of alpha^D where that is large: what is late depends on the start.
+    The times are in units of alpha^D where that is large: what is late depends on the start.
     """
     net, clock = DiagonalNet(depth, alpha=alpha), CLOCK * max(1.0, alpha**depth)
     return trained(problem, Linearized(net) if linear else net, clock.tolist()), clock

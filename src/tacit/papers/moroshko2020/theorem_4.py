@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def cell(points: str, depth: int, clock: float, *, norm: str) -> dict[str, float]:
-    """Degrees to the max margin in `norm` at log(1/eps) = alpha^(D/2) = clock."""
+    """Degrees to the max margin in `norm` at log(1/eps) = alpha^(D/2) = `clock`."""
     if points == "3b":
         problem = three_points(points)
     else:

@@ -56,7 +56,7 @@ def panel_cell(points: str, *, mus: list[float], stretch: float) -> dict[str, An
 
 
 def stops_cell(points: str, *, mus: list[float], stretch: float) -> dict[str, Any]:
-    """What training says of condition 5 at each mu, and degrees to argmin Q at alpha^D = 1e6."""
+    """What training says about condition 5 at each mu, and degrees to argmin Q at alpha^D = 1e6."""
     problem, depth = named(points)
     exponents, found = stops(problem, mus, depth)
     goal = np.array([best(problem, depth, stretch * mu) for mu in mus])

@@ -33,7 +33,7 @@ def share_of_excess(beta: Array, least: Array, shape: Array) -> float:
     """The l1 norm in excess of `least`, relative to what eq. (7) leaves room for at SMALL.
 
     Q = log(1/alpha^2) |beta|_1 + C(beta), so Q(beta) <= Q(least) bounds the excess by
-    (C(least) - C(beta)) / log(1/alpha^2), with C from the mended expansion of q.
+    (C(least) - C(beta)) / log(1/alpha^2), with C from the corrected expansion of q.
     """
 
     def remainder(b: Array) -> float:

@@ -127,7 +127,7 @@ def at_width(family: str, k: int, problem: int, seed: int) -> dict[str, float]:
 
 
 def others(draws: int) -> dict[str, float]:
-    """The law on the way, problems that do not meet the premises, and sigma = 1."""
+    """The law during training, problems that do not meet the premises, and sigma = 1."""
     problem, model = problem_of("diagonal", 0), limit_start(D, MU2)
     run = trace(problem.design, problem.y, model, t_end=20.0, points=12)
     delta = np.array([np.diag(model.matrix(w)) for w in run.parameters])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST = 8  # curves that can be told apart
+MOST = 8  # the most curves that can be distinguished
 MARKERS = "os^Dv*Px"
 DENSE = 45  # points from which not every one is marked
 
@@ -63,7 +63,7 @@ def curves_of(data: xarray.Dataset, plan: Plan) -> list[tuple[str, Any, Layer]]:
 
 
 def colours_of(data: xarray.Dataset, dim: str, count: int) -> list[Any]:
-    """Colours that rise with the values of an axis, or as different as can be."""
+    """Colours that follow the values of an axis, or as different as possible."""
     from matplotlib import colormaps
 
     if count <= 3 or data[dim].dtype.kind not in "fiu":

@@ -72,19 +72,19 @@ class Study:
 
     @property
     def numbers(self) -> list[str]:
-        """The variables with one number a cell, those that the study itself names first."""
+        """The variables with one number per cell, those that the study itself names first."""
         measure = (self.table.get("refine") or {}).get("measure")
         without = BRACKET if self.table.get("threshold") else ()
         return self._named(0, without, [measure, *self.table.get("final", ())])
 
     @property
     def rows(self) -> list[str]:
-        """The variables with one row of numbers a cell, but for clocks."""
+        """The variables with one row of numbers per cell, except times."""
         first = [f"trajectory_{name}" for name in self.table.get("trajectory", ())]
         return self._named(1, (*CLOCKS, "tried"), first)
 
     def _named(self, more: int, without: tuple[str, ...], first: list[Any]) -> list[str]:
-        """The variables of numbers with so many more dimensions than a cell, `first` ones first."""
+        """The variables with this many more dimensions than a cell, `first` ones first."""
         every = [
             str(name)
             for name, variable in self.data.data_vars.items()
@@ -218,7 +218,7 @@ def _left_out(study: Study, plan: Plan) -> str:
 
 
 def headed(axes: Axes, title: str) -> None:
-    """The title of a panel, as it stands."""
+    """The title of a panel, not typeset."""
     if title:
         axes.set_title(typeset(title))
 

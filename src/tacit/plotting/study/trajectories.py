@@ -1,4 +1,4 @@
-"""Rows of numbers that cells keep, such as trajectories: a line for every cell, over its clock."""
+"""Rows of numbers that cells keep, such as trajectories: a line for every cell, over its times."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _coloured(
 
 
 def _lines(data: xarray.Dataset, name: str) -> list[tuple[Array, Array]]:
-    """The finite part of every row that is left, over its own clock."""
+    """The finite part of every row that is left, over its own times."""
     clock = _clock(data, name)
     rows = np.asarray(data[name].values, float)
     rows = rows.reshape(-1, rows.shape[-1])[:SEEDS]
@@ -106,7 +106,7 @@ def _over(data: xarray.Dataset, name: str) -> str:
 
 
 def _scales(axes: Any, groups: list[list[tuple[Array, Array]]]) -> None:
-    """Logarithms where the numbers span decades; a clock that begins at 0 is cut there."""
+    """Logarithms where the numbers span decades; times that begin at 0 are cut there."""
     for side in (0, 1):
         parts = [line[side] for group in groups for line in group]
         values = np.concatenate(parts) if parts else np.empty(0)

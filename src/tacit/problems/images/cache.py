@@ -1,4 +1,4 @@
-"""The cache folder: one file a set, whole or absent, checked whenever it is read."""
+"""The cache folder: one file per set, whole or absent, checked whenever it is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotI
 
 
 def folder() -> Path:
-    """The cache folder: $TACIT_CACHE, or `tacit` in the place the system has for caches."""
+    """The cache folder: $TACIT_CACHE, or `tacit` in the system's folder for caches."""
     if chosen := os.environ.get(VARIABLE):
         return Path(chosen).expanduser()
     return _system_caches() / "tacit"
@@ -49,7 +49,7 @@ def file_of(images: ImageSet) -> Path:
 
 
 def prepared(who: str) -> Path:
-    """The cache folder, made if need be and rid of what was abandoned in it."""
+    """The cache folder, created if needed and cleared of abandoned files."""
     place = folder()
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -70,8 +70,8 @@ def unwritable(who: str, reason: OSError) -> OSError:
 def write(who: str, images: ImageSet, arrays: Mapping[str, Bytes]) -> Path:
     """Store the arrays of a set under its name and return the file.
 
-    It is written beside its destination and then moved there, so that a crash, a full disk or an
-    interruption leaves an older file as it was and never half a file.
+    It is written next to its destination and then moved there, so that a crash, a full disk or an
+    interruption leaves an older file unchanged and never half a file.
     """
     target = prepared(who) / file_of(images).name
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
@@ -164,7 +164,7 @@ def _oversized(stream: Any) -> str:
 
 
 def sweep(place: Path) -> None:
-    """Remove what killed imports and downloads left behind; younger drafts may be at work."""
+    """Remove what killed imports and downloads left behind; younger drafts may be in use."""
     for left in (*place.glob(".*.npz.*.part"), *place.glob(".fetch-*")):
         try:
             if time.time() - left.stat().st_mtime > STALE:
@@ -179,7 +179,7 @@ WHO = "data"
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Status(Record):
-    """How a set is kept: its condition, size in bytes, place, and the reason if it is not well."""
+    """How a set is stored: its condition, size in bytes, place, and the fault if there is one."""
 
     name: str
     condition: Condition

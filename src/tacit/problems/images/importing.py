@@ -183,7 +183,7 @@ def _arrays(images: ImageSet, package: Package, source: Path) -> Arrays:
 
 
 def _layout(images: ImageSet, files: Mapping[str, bytes]) -> Layout:
-    """The layout whose files are all there, or a complaint about the one that comes nearest."""
+    """The layout whose files are all there, or an error about the one that comes nearest."""
 
     def missing(layout: Layout) -> list[str]:
         return [name for name in layout.names if name not in files]

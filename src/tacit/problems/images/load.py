@@ -175,7 +175,7 @@ def _rows(which: str, rows: NDArray[np.intp], count: int | None, seed: int) -> N
     count = integer(WHO, which, count, least=1)
     if count > len(rows):
         raise ValueError(
-            f"{WHO}: {which} must be at most {len(rows)}, the images there are, got {count}"
+            f"{WHO}: {which} must be at most {len(rows)}, the number of images, got {count}"
         )
     stream = np.random.default_rng([seed, ("train", "test").index(which)])
     return stream.permutation(rows)[:count]

@@ -108,7 +108,7 @@ class RatchetWalk:
             if np.abs(new_short).max() < error:
                 state, W, slope, short = trial, new_W, new_slope, new_short
                 error, damping = np.abs(short).max(), 1.0
-            elif error <= 1e-12 * terms:  # an iteration that no longer gains has done what it can
+            elif error <= 1e-12 * terms:  # an iteration that no longer improves has converged
                 return self.surveyed(log_tau, state, marks, W, slope)
             else:
                 damping /= 2

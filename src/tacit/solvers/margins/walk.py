@@ -33,7 +33,7 @@ NEARLY = 1e-11  # relative residual that must do where weights differ by many de
 
 @dataclasses.dataclass(frozen=True)
 class Standing(Iterate):
-    """An iterate with the state that resolves A^T nu beyond what nu itself can tell."""
+    """An iterate with the state that resolves A^T nu beyond the digits of nu."""
 
     state: DualState
 
@@ -89,7 +89,7 @@ class MarginWalk:
         self.upright = pair.tilt is not None  # until the tilt is added, at the first scale
 
     def at(self, m: float) -> tuple[Array, Array, int]:
-        """(b, nu, factorizations) at m, which must not lie above the last one asked for."""
+        """(b, nu, factorizations) at m, which must not lie above the last one requested."""
         if self.pair.tilt is None and self.reach - m < np.log(KERNEL):
             return self.b0, self.nu0 * np.exp(-m), 1
         m = max(m, settled_level(self.pair))

@@ -117,7 +117,7 @@ class Lattice:
         self.boxes = [Box(start, parts) for start in starts]
 
     def wants(self) -> list[Point]:
-        """Corners that have not been computed yet."""
+        """The corners that have not been computed yet."""
         corners = dict.fromkeys(point for box in self.boxes for point in box.corners())
         return [point for point in corners if point not in self.asked]
 

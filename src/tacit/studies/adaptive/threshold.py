@@ -138,7 +138,7 @@ def most_trials(rule: Threshold) -> int:
 
 
 class Line:
-    """One bisection: what was tried so far, and the bracket."""
+    """One bisection: the values tried so far, and the bracket."""
 
     def __init__(self, rule: Threshold, study: Study, index: tuple[int, ...]):
         self.rule, self.study, self.index = rule, study, index

@@ -1,4 +1,4 @@
-"""What a function calls, through the user's modules and tacit's, read off the text of the code.
+"""What a function calls, through the user's modules and tacit's, found in the source text.
 
 From the definitions of the roots every name that they use is followed to its definition, also
 through imports inside functions. A name that is not used changes nothing: neither a caption nor a
@@ -98,7 +98,7 @@ class Module:
     bindings: dict[str, Text]  # name -> what the statements that bind it say
     imports: dict[str, Reference]  # alias -> what it stands for
     stars: list[str]  # modules of `from ... import *`
-    always: Text  # what runs at import beside bindings and imports
+    always: Text  # what runs at import, except bindings and imports
     read: dict[str | None, list[Reference]] = dataclasses.field(
         default_factory=dict, compare=False
     )  # the references that `definition` has given before: many studies reach the same code
@@ -127,8 +127,8 @@ class Module:
     def unwritten(self) -> list[Reference]:
         """What a user's module may use although no definition names it.
 
-        That are modules that it imports and never names, for what they do when they are imported,
-        and the folder around it if it looks code up while it runs.
+        These are modules that it imports and never names, for their effects on import, and the
+        folder around it if it looks code up at run time.
         """
         texts = self.bindings.values()
         names = {chain[0] for text in (*texts, self.always) for chain in text.chains}

@@ -57,7 +57,7 @@ def inputs() -> dict[str, str]:
 
 
 def changed(kept: Mapping[str, str]) -> str | None:
-    """The first file whose content is another one now; one that is gone contradicts nothing."""
+    """The first file whose content has changed; a file that is gone does not count."""
     for file, digest in kept.items():
         now = content(file)
         if now and now != digest:

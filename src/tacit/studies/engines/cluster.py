@@ -174,7 +174,7 @@ def _nowhere(cache: CellCache, name: str) -> bool:
 
 
 def attend_portion(greeting: str, cells: str) -> dict[str, Any]:
-    """What a dask worker does with a portion: {"done": ends, "full": why it cannot write}."""
+    """Computes a portion on a dask worker: {"done": ends, "full": why it cannot write}."""
     ended: list[Done] = []
     with ONE:
         try:

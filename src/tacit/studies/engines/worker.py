@@ -26,7 +26,7 @@ from tacit.studies.storage.folder import CellCache, Done
 
 TARGET = 0.2  # seconds of work in one portion
 MOST = 200
-COST = 5e-4  # seconds that a cell takes beside its computation
+COST = 5e-4  # seconds that a cell takes in addition to its computation
 
 
 class ChunkSize:
@@ -107,7 +107,7 @@ def end_with_parent() -> None:
 
 def main() -> None:
     """Compute the requested cells until the input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no draft is left behind
     end_with_parent()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)

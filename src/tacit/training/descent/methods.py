@@ -15,7 +15,7 @@ from tacit.problems.regression import Regression
 from tacit.records import Checks
 from tacit.training.descent.method import Descent, Oracle, plus, zeros
 
-FINEST = 10  # a step must shrink the parameters by so many units of rounding, or decay is noise
+FINEST = 10  # the least shrinkage per step, in units of rounding; below it decay is noise
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -32,9 +32,9 @@ class GradientDescent(Descent):
     scaled
         The largest learning_rate * |w|^2; None sets no such bound.
     weight_decay
-        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
     check
-        False runs also a learning rate beyond the bound of a quadratic loss.
+        False also allows a learning rate beyond the bound of a quadratic loss.
 
     Examples
     --------
@@ -103,9 +103,9 @@ class Subgradient(GradientDescent):
     scaled
         As in GradientDescent.
     weight_decay
-        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
     check
-        False runs also a learning rate beyond the bound of a quadratic loss.
+        False also allows a learning rate beyond the bound of a quadratic loss.
 
     Examples
     --------
@@ -134,9 +134,9 @@ class SGD(Descent):
     nesterov
         Whether the step looks ahead.
     weight_decay
-        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
     check
-        False runs also a learning rate beyond the bound of a quadratic loss.
+        False also allows a learning rate beyond the bound of a quadratic loss.
     label_noise
         The standard deviation of Gaussian noise that every step adds anew to the labels it sees,
         drawn from the seed of `train`; for regression.
@@ -206,14 +206,14 @@ class Adam(Descent):
     square_decay
         b2, the share of the mean square that is kept.
     epsilon
-        Keeps the quotient finite. With 0 a parameter without any gradient so far stays, and
-        so does one whose squared gradients are below float64.
+        Keeps the quotient finite. With 0, parameters whose squared gradients have all been 0 so
+        far, or below float64, do not move.
     decoupled
         Takes the penalty out of the moments.
     weight_decay
-        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
     check
-        False runs also a learning rate beyond the bound of a quadratic loss.
+        False also allows a learning rate beyond the bound of a quadratic loss.
 
     Examples
     --------
@@ -275,9 +275,9 @@ class Proximal(Descent):
     accelerated
         Whether steps start ahead of the parameters (FISTA).
     weight_decay
-        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
     check
-        False runs also a learning rate beyond the bound of a quadratic loss.
+        False also allows a learning rate beyond the bound of a quadratic loss.
 
     Examples
     --------
@@ -318,8 +318,8 @@ class Proximal(Descent):
 class NormalizedDescent(Descent):
     """w <- w - learning_rate * grad L(w) / L(w), in the stable form of M appendix H.5.
 
-    Such a step is learning_rate / L of training time, so that its paths share the axes of the
-    flows. Only log L is ever represented.
+    A step takes learning_rate / L of training time, so that its paths share the axes of the flows.
+    Only log L is ever represented.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class NormalizedDescent(Descent):
     weight_decay
         Must be 0: this method has none.
     check
-        False runs also a learning rate beyond the bound of a quadratic loss.
+        False also allows a learning rate beyond the bound of a quadratic loss.
 
     Examples
     --------

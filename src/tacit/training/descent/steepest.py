@@ -1,4 +1,4 @@
-"""Steepest descent in a norm: sign descent and Muon are two of them."""
+"""Steepest descent in a norm; sign descent and Muon are two instances."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ class SteepestDescent(Descent):
         The length of a step in the norm.
     norm
         L1(), L2(), Linf(), Nuclear() or Spectral(); L2(weights) for a preconditioner. A norm of
-        matrices treats every matrix among the parameters alone; with a shape it reads flat
-        parameters.
+        matrices treats every matrix among the parameters separately; with a shape it applies to
+        flat parameters.
     momentum
         The share of the mean gradient that is kept; the direction is that of the mean.
     normalized
-        False multiplies the step by the dual norm of the gradient: L2() is gradient descent then.
+        False multiplies the step by the dual norm of the gradient: with L2() this is gradient
+        descent.
     weight_decay
-        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
     check
         Has no effect here: no bound of stable rates is known.
 
@@ -106,7 +107,7 @@ class SignDescent(SteepestDescent):
     normalized
         False multiplies the step by the sum of the gradient's absolute values.
     weight_decay
-        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
     check
         Has no effect here: no bound of stable rates is known.
 
@@ -134,13 +135,13 @@ class Muon(SteepestDescent):
     learning_rate
         The singular values of a step.
     norm
-        Spectral(), in which this is steepest descent; Spectral(shape) reads flat parameters.
+        Spectral(), in which this is steepest descent; Spectral(shape) applies to flat parameters.
     momentum
         The share of the mean gradient that is kept.
     normalized
         False multiplies the step by the sum of the mean gradient's singular values.
     weight_decay
-        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
     check
         Has no effect here: no bound of stable rates is known.
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PER_DECADE = 30
-REACH = 3e4  # the level is looked for up to this many alpha^D
+REACH = 3e4  # the level is searched for up to this many alpha^D
 LEVEL = 0.05
 LARGE, SMALL, TINY = (10.0, 1000.0), (0.01, 1.0), (1e-14, 1e-10)  # alpha^D of the fits
 TITLE = "Coming near ℓ₁ takes an extremely small loss, less so for deep nets and small starts"
 
 
 def cell(depth: int, start: float, level: float, rtol: float) -> dict[str, float]:
-    """The smoothed margin from which on the excess l1 norm stays below the level, or NaN.
+    """The smoothed margin beyond which the excess l1 norm stays below the level, or NaN.
 
     `start` is alpha^D. Between two recorded margins both logarithms are linear in each other.
     """

@@ -40,7 +40,7 @@ def relative(found: Array, true: Array) -> float:
 def deviations(run: TimedRun, w: Array, wrong: Array, slopes: Array) -> dict[str, float]:
     """How far training is from the laws w and dw/dt = slopes X r, and from two wrong ones.
 
-    `wrong` is another law of w; the kernel of the start for ever gives one of both.
+    `wrong` is another law of w; a kernel that never moves gives a wrong law of both.
     """
     case = run.case
     still = 2 * case.depth**2 * case.alpha ** (2 * case.depth - 2)
@@ -138,7 +138,7 @@ def laws(
 
 
 def check_sinh(dataset: xarray.Dataset) -> Evidence:
-    """Both equations on the way, and the span of the data at losses that float64 does not hold."""
+    """Both equations during training, and the span of the data at losses below float64."""
     near, far = of_kind(dataset, "near"), of_kind(dataset, "far")
     names = ("eq. (13)", "eq. (14)", "4/N in place of 4", "alpha^2")
     law, speed, controls, plot = laws(near, names, 1e-7)

@@ -51,7 +51,7 @@ def sinh_excess(run: Run, factor: float) -> Array:
 
 
 def kernel_bracket(case: Case, alphas: Array) -> tuple[Array, Array]:
-    """[2 alpha^2 gamma_2^2/x_bar sinh(...) - 1] of appendix F.1 at gtilde = alpha; and mended."""
+    """[2 alpha^2 gamma_2^2/x_bar sinh(...) - 1] of appendix F.1, gtilde = alpha; and corrected."""
     z = case.x_bar / (2 * alphas**2 * case.gamma_2**2)
     return np.sinh(z * alphas) / z - 1, np.sinh(z * alphas) / (z * alphas) - 1
 
@@ -250,7 +250,7 @@ def broken(run: xarray.Dataset) -> dict[str, float | str]:
 
 
 def scale_of_g1(run: xarray.Dataset) -> str:
-    """That appendix G.1 needs gtilde/alpha^D -> 0 and does not have gtilde/alpha^2 -> 0."""
+    """A finding: appendix G.1 needs gtilde/alpha^D -> 0, and gtilde/alpha^2 -> 0 need not hold."""
     ratio, bracket, depth = run.over_square.values, run.bracket.values, int(run.depth)
     grows = all(b > a for a, b in pairwise(ratio))
     falls = all(b < a for a, b in pairwise(bracket))

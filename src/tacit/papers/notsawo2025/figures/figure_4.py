@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.measures.grokking import grokking
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import SPARSE, Recovery, count, given, log_steps, recovery
@@ -157,34 +157,12 @@ def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
     shrunk, found = (
         [one.isel(penalty=place, seed=0) for one in (dataset, matrix)] for place in (0, 1)
     )
-    fall = Check(
-        "least fall of the l2 test error after memorization, its plateau over its final value",
-        min(float(run.plateau / run.left) for run in shrunk),
-        100.0,
-        kind="at least",
-    )
-    floor = Check(
-        "largest |end/floor - 1| of the l2 test error",
-        max(abs(float(run.left / run.floor) - 1) for run in shrunk),
-        tolerance=0.02,
-    )
-    follows = Check(
-        "largest factor between the l2 error and its final value plus the remaining fall of |a|^2",
-        max(float(run.off) for run in shrunk),
-        2.0,
-        kind="at most",
-    )
-    mirage = Check(
-        "l2 runs not classified as a mirage", sum(run.seen != "mirage" for run in shrunk)
-    )
-    grok = Check(
-        "l1 and nuclear runs not classified as a grok", sum(run.seen != "grok" for run in found)
-    )
-    end = Check(
-        "largest |t2/t2 by the slow phase - 1| of l1 and nuclear runs",
-        max(abs(float(run.t2 / run.foreseen) - 1) for run in found),
-        tolerance=0.05,
-    )
+    fall = at_least(min(float(run.plateau / run.left) for run in shrunk), 100.0)
+    floor = within(max(abs(float(run.left / run.floor) - 1) for run in shrunk), tolerance=0.02)
+    follows = at_most(max(float(run.off) for run in shrunk), 2.0)
+    mirage = within(sum(run.seen != "mirage" for run in shrunk))
+    grok = within(sum(run.seen != "grok" for run in found))
+    end = within(max(abs(float(run.t2 / run.foreseen) - 1) for run in found), tolerance=0.05)
     return Evidence(
         ran="sparse recovery (100, 5, 30) and a 6 x 6 matrix of rank 1 from 24 entries, from a"
         " large start, with an l2 penalty and with the norm that recovers",
@@ -193,7 +171,16 @@ def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
                 float(run.t1) < 0.01 * float(run.foreseen) for run in (*shrunk, *found)
             )
         },
-        checks=[fall, floor, follows, mirage, grok, end],
+        checks={
+            "least fall of the l2 test error after memorization, its plateau"
+            " over its final value": fall,
+            "largest |end/floor - 1| of the l2 test error": floor,
+            "largest factor between the l2 error and its final value plus the"
+            " remaining fall of |a|^2": follows,
+            "l2 runs not classified as a mirage": mirage,
+            "l1 and nuclear runs not classified as a grok": grok,
+            "largest |t2/t2 by the slow phase - 1| of l1 and nuclear runs": end,
+        },
         controls={
             "the norm that recovers ends at the lower bound too": floor.control(
                 min(abs(float(run.left / run.floor) - 1) for run in found)

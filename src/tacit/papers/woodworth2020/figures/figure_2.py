@@ -1,4 +1,4 @@
-"""Figure 2: q(z), what the flow minimises, beside r(z), the distance from the start."""
+"""Figure 2: q(z), which the flow minimises, and r(z), the distance from the start."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ study = sized(
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """Alike near zero, no rescalings of each other, and different far out."""
+    """q and r are alike near zero, not rescalings of each other, and different far out."""
     far = dataset.far.isel(regularizer=0).values
     q, r, deeper = (dataset.ratio.sel(regularizer=name).values for name in NAMES)
     last = far >= 1e3

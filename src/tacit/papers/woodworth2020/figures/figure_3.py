@@ -1,4 +1,4 @@
-"""Figure 3: depth hastens the way from l2 to l1."""
+"""Figure 3: depth makes the transition from l2 to l1 shorter."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def curves(
         "alpha": alphas,
         "transition": [ratio(depth, alpha, dimension) for alpha in alphas],
         "l1_limit": dimension**-0.5,
-        "weight_norm": dimension ** (1 / depth - 1),  # of |beta|^(2/D), what weight decay has
+        "weight_norm": dimension ** (1 / depth - 1),  # that of |beta|^(2/D)
     }
 
 
@@ -118,7 +118,7 @@ def fewest_samples(log10_mu: xarray.DataArray) -> Array:
 
 
 def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) -> Evidence:
-    """What section 5 says of each panel, and the exponent D - 2 of the way to l1."""
+    """What section 5 says about each panel, and the exponent D - 2 of the approach to l1."""
     at_10, end = shapes.q.isel(near=-1).values, shapes.transition.isel(scale=-1)
     to_l1 = (end / shapes.l1_limit).values
     window = (shapes.alpha.isel(depth=0) <= 0.0101) & (shapes.alpha.isel(depth=0) >= 1e-5)

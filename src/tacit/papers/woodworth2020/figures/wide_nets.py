@@ -117,7 +117,7 @@ def cell(
     """One run; `taken` are the epochs that it took, at most `epochs`.
 
     The net is trained as "printed"; "unbiased", with the outputs of its start subtracted; as its
-    "kernel" machine, unbiased with moves that vanish beside the start; or its "output" layer
+    "kernel" machine, unbiased with steps that hardly move the start; or its "output" layer
     alone. The seed draws the split or the subset of the images, the start and the batches.
 
     f = alpha^2 g(w / alpha), so the tangent kernel grows as alpha^2, and a step over alpha^2 moves

@@ -1,4 +1,4 @@
-"""Lemma 12: how far a wide factorization goes from its start."""
+"""Lemma 12: how far a wide factorization moves from its start."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ large_gamma = sized(
 
 
 def check(dataset: xarray.Dataset, large_gamma: xarray.Dataset) -> Evidence:
-    """The bound, a tighter one, and the lines of its proof as printed and mended."""
+    """The bound, a tighter one, and the lines of its proof as printed and corrected."""
     share, left = dataset.share.values, float(dataset.left.max())
     straight, length = float(dataset.second_line.max()), float(dataset.sixth_line.max())
 
@@ -73,7 +73,7 @@ def check(dataset: xarray.Dataset, large_gamma: xarray.Dataset) -> Evidence:
             at_most_one(f"eq. (80), second line, {how}", factor * straight),
             at_most_one(f"eq. (80), sixth line, {how}", root * length),
         ]
-        for factor, root, how in ((4.0, 1.0, "as printed"), (1.0, 1 / np.sqrt(8), "mended"))
+        for factor, root, how in ((4.0, 1.0, "as printed"), (1.0, 1 / np.sqrt(8), "corrected"))
     )
     return Evidence(
         ran=f"{len(share)} random lifted problems that meet the premises, W trained to"
