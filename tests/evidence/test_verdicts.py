@@ -21,6 +21,7 @@ from tacit.evidence.plot import Plot, Series
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.registry import Registry
 from tacit.papers.verify import cores, gather, run, verify
+from tacit.papers.workers import _chosen
 
 some = settings(deadline=None, derandomize=True, max_examples=300)
 
@@ -370,6 +371,23 @@ def test_the_longest_claim_starts_first():
     found = gather(book, jobs=1)
     assert order == ["T-2", "T-3", "T-1"]
     assert [verdict.id for verdict in found] == ["T-1", "T-2", "T-3"]
+
+
+def test_a_worker_goes_on_with_its_paper_and_then_helps_where_most_is_left():
+    rows = [("A-1", 5), ("B-1", 4), ("A-2", 3), ("C-1", 2), ("B-2", 1), ("C-2", 1)]
+    claims = {name: summed(name, "s", "p", None, seconds) for name, seconds in rows}
+    queue = list(claims.values())
+
+    def given(paper, *others):
+        return _chosen(queue, paper, [claims[name] for name in others]).id
+
+    assert given("") == "A-1"  # 8 s of A, 5 of B, 3 of C
+    assert given("", "A-1") == "B-1"  # A has a worker, so its 3 s count half
+    assert given("A", "B-1") == "A-2"
+    assert given("A", "B-1") == "C-1"  # nothing is left of A
+    assert given("B", "C-1") == "B-2"
+    assert given("B", "C-1") == "C-2"
+    assert queue == []
 
 
 @pytest.mark.filterwarnings("default")

@@ -1,5 +1,7 @@
 """Readable pictures: typeset mathematics, numbers beside curves, ticks apart, 200 dpi."""
 
+import re
+
 import numpy as np
 import pytest
 import xarray
@@ -80,6 +82,22 @@ def test_numbers_on_logarithmic_axes_stay_apart(low, high):
     picture = panels("A title", [report_plot(low, high)])
     picture.draw_without_rendering()
     assert collisions(picture) == []
+
+
+def test_numbers_on_logarithmic_axes_are_plain_text_with_the_value_of_their_tick():
+    picture, (wide, narrow) = sheet("", widths=(5.0, 5.0))
+    wide.loglog([1e-12, 1e3], [1, 1e5])
+    narrow.semilogx([0.15, 0.6], [1, 2])
+    narrow.set_xticks([0.15, 0.4])
+    clear_logs(picture).draw_without_rendering()
+    plain = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+    for axis in (wide.xaxis, wide.yaxis, narrow.xaxis):
+        shown = [tick for tick in axis.get_major_ticks() if tick.label1.get_text()]
+        assert len(shown) >= 2
+        for tick in shown:
+            text = tick.label1.get_text().translate(plain)
+            front, exponent = re.fullmatch(r"(?:(.+) × )?10(-?\d+)", text).groups()
+            assert float(front or 1) * 10.0 ** int(exponent) == pytest.approx(tick.get_loc())
 
 
 class EveryNumber(LogFormatter):

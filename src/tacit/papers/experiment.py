@@ -72,7 +72,7 @@ class Experiment(Record):
     ours
         Which parameters are ours because the paper does not print them.
     seconds
-        About how long the quick size takes: the longest start first.
+        About how long the quick size takes: the longest of a paper start first.
     """
 
     id: str

@@ -85,7 +85,7 @@ def gather(
 def run(
     experiments: Iterable[Experiment], setting: Setting | None = None, jobs: int | None = None
 ) -> Iterator[Verdict]:
-    """Verdicts as they finish, the longest started first; `jobs` defaults to the cores.
+    """Verdicts as they finish, the longest of a paper started first; `jobs` defaults to the cores.
 
     With an engine of its own the cells of one experiment after the other are given to it.
     """

@@ -156,5 +156,5 @@ experiment = Experiment(
     check=check,
     title="Under a small weight decay, training passes through the minimisers of Q",
     ours="the statement, the data, starts and rates",
-    seconds=5,
+    seconds=1,
 )

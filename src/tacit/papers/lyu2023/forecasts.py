@@ -325,5 +325,5 @@ experiment = Experiment(
     check=check,
     title="The time of the transition can be predicted before training",
     ours="the statement, the problems, starts and rates",
-    seconds=25,
+    seconds=3,
 )

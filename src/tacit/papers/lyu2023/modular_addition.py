@@ -208,5 +208,5 @@ experiment = Experiment(
     title="Modular addition: a net with a large start memorizes first and generalizes late",
     ours="the seed, ReLU units, the sum of one-hot codes as input, steps like 1/|theta|^2 "
     "as the norm falls, the small start; at the size quick also p, h, alpha, training share, decay",
-    seconds=12,
+    seconds=6,
 )

@@ -273,5 +273,5 @@ experiment = Experiment(
     title="The matrix is first the kernel interpolant and late in training that of least nuclear"
     " norm",
     ours="the tables i j/d^2, the observed pairs, starts and rate",
-    seconds=5,
+    seconds=2,
 )

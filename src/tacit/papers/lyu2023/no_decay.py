@@ -273,5 +273,5 @@ experiment = Experiment(
     draw=draw,
     title="Without weight decay, grokking happens only when log t is of the order of α²",
     ours="data, starts and seed",
-    seconds=4,
+    seconds=2,
 )

@@ -223,5 +223,5 @@ experiment = Experiment(
     check=check,
     title="The jump becomes narrower relative to the time at which it happens",
     ours="the data, and rate = 1/alpha, which takes both limits at once",
-    seconds=10,
+    seconds=4,
 )

@@ -243,5 +243,5 @@ experiment = Experiment(
     check=check,
     title="Before the jump the classifier approaches the kernel SVM of the start",
     ours="the data, c = 1/2 and rate = 1/alpha, which takes both limits at once",
-    seconds=20,
+    seconds=3,
 )

@@ -215,5 +215,5 @@ experiment = Experiment(
     check=check,
     title="After the jump the parameters approach a KKT point of the margin problem",
     ours="the data, c = 1/2 and rate = 1/alpha, which takes both limits at once",
-    seconds=20,
+    seconds=3,
 )

@@ -168,5 +168,5 @@ experiment = Experiment(
     check=check,
     title="The output of a Gaussian start does not vanish as the width grows",
     ours="quadratic units, the data, and the runs that test whether Theorem 1 extends",
-    seconds=4,
+    seconds=1,
 )

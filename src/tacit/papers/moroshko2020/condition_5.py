@@ -142,5 +142,5 @@ experiment = Experiment(
     check=check,
     title="Below the kink of the Q path, the accuracy needed for stability grows like α²",
     ours="the data sets",
-    seconds=4,
+    seconds=2,
 )

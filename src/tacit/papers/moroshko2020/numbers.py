@@ -326,5 +326,5 @@ experiment = Experiment(
     check=check,
     title="Training is nearest to the ℓ₂ max margin before log(1/loss) = α²",
     ours="the points",
-    seconds=3,
+    seconds=1,
 )

@@ -368,5 +368,5 @@ experiment = Experiment(
     title="Large starts follow the ratchet path, whose dual weights never decrease, and not the"
     " Q path",
     ours="the answer and the data sets",
-    seconds=8,
+    seconds=3,
 )

@@ -260,5 +260,5 @@ experiment = Experiment(
     title="At depth above 2, a δ-approximation of the ℓ₁ max margin needs μ to be only a power"
     " of δ",
     ours="the data sets, and the statement for the worst of them",
-    seconds=4,
+    seconds=2,
 )

@@ -130,5 +130,5 @@ experiment = Experiment(
     check=check,
     title="A trajectory begins among the separating directions only if the mean of the data does",
     ours="the random sets",
-    seconds=3,
+    seconds=1,
 )

@@ -153,5 +153,5 @@ experiment = Experiment(
     title="With the squared loss, a net with a large start follows its linearized model at all"
     " times",
     ours="the nets and the data sets",
-    seconds=3,
+    seconds=1,
 )

@@ -192,5 +192,5 @@ experiment = Experiment(
     check=check,
     title="Up to a fixed time, a net with a large start trains like its linearized model",
     ours="the nets, the data sets and the time T = 1",
-    seconds=5,
+    seconds=1,
 )

@@ -261,5 +261,5 @@ experiment = Experiment(
     title="In the limit of infinite training, the parameters point to a KKT point of the margin"
     " problem",
     ours="the nets and the data sets",
-    seconds=5,
+    seconds=2,
 )

@@ -208,5 +208,5 @@ experiment = Experiment(
     check=check,
     title="Where support vectors do not change, training to margin alpha^D/mu tends to argmin Q_mu",
     ours="the data sets",
-    seconds=8,
+    seconds=3,
 )

@@ -141,5 +141,5 @@ experiment = Experiment(
     title="Where support vectors do not change, training to margin alpha^(2D) tends to the l1"
     " max margin",
     ours="the data sets, and the speed alpha^(2D)",
-    seconds=8,
+    seconds=3,
 )

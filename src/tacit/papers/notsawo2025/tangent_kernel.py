@@ -261,7 +261,7 @@ direction = Experiment(
     check=check_direction,
     title="The change of θ points along the kernel solution; θ itself still points along its start",
     ours=OURS,
-    seconds=4,
+    seconds=2,
 )
 time = Experiment(
     "N-NTK-t2",

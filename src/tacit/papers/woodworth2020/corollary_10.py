@@ -284,5 +284,5 @@ experiment = Experiment(
     study=(edge, targets, blank, vanishing),
     check=check,
     title="Wide factors stay near their start, and even nearer to the tangent-kernel flow",
-    seconds=5,
+    seconds=2,
 )

@@ -178,5 +178,5 @@ experiment = Experiment(
     check=check,
     title="Measurements need not be square",
     ours="the shapes, the scales and the sizes",
-    seconds=5,
+    seconds=2,
 )

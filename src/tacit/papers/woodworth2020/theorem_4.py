@@ -173,17 +173,18 @@ study = sized(
     seeds=1,
     full={"seeds": 6},
 )
+WIDTHS = [100, 1000, 10_000, 100_000, 1_000_000]
 widths = sized(
     "W-T4-widths",
     function=at_width,
     grid={
         "family": ["diagonal", "symmetric"],
-        "k": [100, 1000, 10_000, 100_000, 1_000_000],
+        "k": [100, 10_000, 1_000_000],
         "problem": [0],
     },
     seeds=3,
-    tiny={"grid": {"k": [100, 10_000, 1_000_000]}},
-    full={"grid": {"problem": list(range(6))}, "seeds": 6},
+    standard={"grid": {"k": WIDTHS}},
+    full={"grid": {"k": WIDTHS, "problem": list(range(6))}, "seeds": 6},
 )
 further = sized("W-T4-others", function=others, arguments={"draws": 200})
 

@@ -182,5 +182,5 @@ experiment = Experiment(
     study=(study, large_gamma, shares),
     check=check,
     title="W stays within the bounds of Theorem 9",
-    seconds=4,
+    seconds=1,
 )

@@ -102,12 +102,15 @@ def trial(function: Any, X: Any, state: State) -> tuple[Any, Tangent, Any]:
     they look at both ends and the middle, so that no kink of a ReLU unit is crossed unseen.
     """
     here, residual, step = state.tangent, state.residual, state.step
-    middle = tangent(function, state.parameters + move(here, residual, step / 2), X)
-    change = move(middle, residual, step)
-    ended = state.parameters + change
-    there = tangent(function, ended, X)
+
+    def stage(at: Tangent, length: Any) -> tuple[Tangent, Any]:
+        change = move(at, residual, length)
+        return tangent(function, state.parameters + change, X), change
+
+    # a loop of two rounds: what they do is compiled once
+    there, changes = jax.lax.scan(stage, here, jnp.stack([step / 2, step]))
     trapezoid = (move(here, residual, step) + move(there, residual, step)) / 2
-    return ended, there, change - trapezoid
+    return state.parameters + changes[1], there, changes[1] - trapezoid
 
 
 def size(state: State, error: Any, scale: Any) -> Any:

@@ -125,5 +125,5 @@ experiment = Experiment(
     title=TITLE,
     ours="the three points of each set, the values of alpha and mu, and the limit of the flow,"
     " which the source leaves open",
-    seconds=4,
+    seconds=2,
 )

@@ -247,5 +247,5 @@ experiment = Experiment(
     title=TITLE,
     ours="the three points (those of Figure 3(b)). Excess l1: the l1 norm of w / (its margin"
     " min y_n <w, x_n>) over that of the l1 max margin, minus 1",
-    seconds=4,
+    seconds=2,
 )

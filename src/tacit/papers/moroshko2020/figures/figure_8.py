@@ -142,5 +142,5 @@ experiment = Experiment(
     ours="the seeds of the points and the values of alpha. The quasi-norm is"
     " (sum |w_i|^2/3)^3/2, taken of the predictor divided by its margin; stationary points are"
     " those found from many starts",
-    seconds=6,
+    seconds=2,
 )

@@ -118,11 +118,10 @@ study = sized(
     title=TITLE,
     function=cell,
     arguments=GIVEN,
-    grid={"samples": [50, 60, 70], "share": [0.0, 0.25, 0.5, 0.75, 1.0]},
+    grid={"samples": [60, 70], "share": [0.0, 0.25, 0.5, 0.75, 1.0]},
     seeds=5,
     labels=LABELS,
     draw={"x": "samples", "y": "share", "colour": "error", "log": False},
-    tiny={"grid": {"samples": [60, 70]}},
     standard={"grid": {"samples": [50, 60, 70, 80]}},
     full={
         "arguments": FINE,

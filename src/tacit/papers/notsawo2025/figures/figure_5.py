@@ -286,5 +286,5 @@ low_rank = Experiment(
     draw=draw,
     title=MATRIX_TITLE,
     ours="the seed, the level and the number of steps; at size quick also beta",
-    seconds=3,
+    seconds=1,
 )

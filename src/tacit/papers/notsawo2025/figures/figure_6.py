@@ -240,7 +240,7 @@ experiment = Experiment(
     draw=draw,
     title="The time to recover scales like 1/(step β); the remaining error depends mostly on β",
     ours="the seed, the grid within the source's ranges and when a run has converged",
-    seconds=4,
+    seconds=2,
 )
 low_rank = Experiment(
     "N-F-scaling-nuclear",

@@ -457,5 +457,5 @@ experiment = Experiment(
     title="A student that has memorized generalizes late under ℓ₁ or Sobolev penalties",
     ours="the whole experiment: sizes, sparse weights of the teacher, start, labels of variance 1,"
     " steps and values of beta",
-    seconds=8,
+    seconds=12,
 )

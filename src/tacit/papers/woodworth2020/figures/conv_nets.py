@@ -214,7 +214,13 @@ def grad_distance(net: ImageNet, start: Params, end: Params, X: Any) -> float:
 
     A net whose units are all off for these images has no tangent features left.
     """
-    one, other, apart = np.sqrt(_lengths()(net.function, dict(start), dict(end), X))
+    squares = np.zeros(3)  # of the start, of the end, of their difference
+    for x in X:  # one image after another: the features of all would not fit into memory
+        old, new = (_slopes()(net.function, dict(weights), x) for weights in (start, end))
+        for name in old:
+            first, last = np.asarray(old[name]), np.asarray(new[name])
+            squares += [np.sum(part**2, dtype=float) for part in (first, last, last - first)]
+    one, other, apart = np.sqrt(squares)
     if not 0 < one * other < np.inf:
         return float("nan")
     # 2 |a| |b| (1 - cos) = |a - b|^2 - (|a| - |b|)^2, which keeps the digits of small angles
@@ -222,26 +228,14 @@ def grad_distance(net: ImageNet, start: Params, end: Params, X: Any) -> float:
 
 
 @functools.cache
-def _lengths() -> Any:
-    """A compiled (f, start, end, X) -> squared lengths of the features, and of their difference.
-
-    One image after another: the features of all would not fit into memory.
-    """
+def _slopes() -> Any:
+    """A compiled (f, weights, image) -> the derivatives of all outputs, layer by layer."""
     import jax
-    import jax.numpy as jnp
 
-    def lengths(function: Any, start: Params, end: Params, X: Any) -> Any:
-        slopes = jax.jacrev(lambda at, x: function(at, x[None])[0])
-        both = jax.tree.map(lambda *pair: jnp.stack(pair), start, end)
+    def slopes(function: Any, weights: Params, x: Any) -> Any:
+        return jax.jacrev(lambda at: function(at, x[None])[0])(weights)
 
-        def one(x: Any) -> Any:
-            found = jax.lax.map(lambda at: slopes(at, x), both).values()  # compiled once, not twice
-            rows = (jnp.stack([old, new, new - old]) for old, new in found)
-            return sum((row**2).sum(axis=tuple(range(1, row.ndim))) for row in rows)
-
-        return jax.lax.map(one, X).sum(axis=0)
-
-    return jax.jit(lengths, static_argnums=0)
+    return jax.jit(slopes, static_argnums=0)
 
 
 def guessed(net: ImageNet, start: Params, end: Params, images: Images) -> tuple[Labels, Labels]:

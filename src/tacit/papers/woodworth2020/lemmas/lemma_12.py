@@ -124,5 +124,5 @@ experiment = Experiment(
     study=(study, large_gamma),
     check=check,
     title="W stays within the bound of Lemma 12",
-    seconds=3,
+    seconds=1,
 )
