@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.margins import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
@@ -17,9 +16,6 @@ from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
 from tacit.problems.classification import separable_points, three_points
 from tacit.solvers.margins.path import ratchet_path
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 FINE = 60  # records a decade
 
@@ -70,7 +66,7 @@ parameters = sized(
 )
 
 
-def check(dataset: xarray.Dataset, linear: xarray.Dataset, parameters: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
     """The exponent in alpha of the accuracy needed; zero for the linearized model."""
     alphas = dataset.alpha.values
     found = {
