@@ -196,9 +196,9 @@ def test_every_status_can_be_reached(status):
     ],
 )
 def test_an_inconclusive_verdict_says_why(case, reason):
-    status, told = judge(case)
+    status, explanation = judge(case)
     assert status == "inconclusive"
-    assert reason in told
+    assert reason in explanation
 
 
 def test_the_status_cannot_be_passed_in_or_changed():

@@ -32,8 +32,8 @@ app.command("data")(data)
 app.command("watch")(watch)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         from tacit import __version__
 
         typer.echo(f"tacit {__version__}")

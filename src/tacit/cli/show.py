@@ -139,7 +139,7 @@ def _narrow(verdicts: Verdicts) -> Table:
 
 
 def _note(verdict: Verdict) -> Text:
-    told = verdict.correction if "corrected" in verdict.status else verdict.reason
+    explanation = verdict.correction if "corrected" in verdict.status else verdict.reason
     return Text.assemble(
-        (verdict.id, "bold"), " ", marked(verdict.status), f": {in_letters(told or '')}"
+        (verdict.id, "bold"), " ", marked(verdict.status), f": {in_letters(explanation or '')}"
     )

@@ -130,8 +130,8 @@ def _continued(
 
             return gather(claims, setting, jobs, keep, known)
     except KeyboardInterrupt:
-        told = f"interrupted with {count} of {len(claims)} verdicts finished"
-        console.print(f"{told}; they are kept; run the same command to continue")
+        message = f"interrupted with {count} of {len(claims)} verdicts finished"
+        console.print(f"{message}; they are kept; run the same command to continue")
         raise typer.Exit(130) from None
 
 

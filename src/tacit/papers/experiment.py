@@ -178,7 +178,7 @@ class Experiment(Record):
 
 
 def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
-    """The folder for cells, or one that is gone afterwards."""
+    """The folder for cells, or a temporary one."""
     return contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory()
 
 
@@ -196,7 +196,6 @@ def _png(figure: Figure) -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     stream = io.BytesIO()
-    figure.set_dpi(120)
     FigureCanvasAgg(figure).print_png(stream)  # savefig would draw twice: for the layout, then all
     return base64.b64encode(stream.getvalue()).decode()
 

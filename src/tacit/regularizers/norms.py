@@ -150,8 +150,8 @@ class L2(Regularizer):
         if self.squared or not self.has_prox:
             return super().prox(theta, weight)
         size = self.value(theta)
-        kept = space_of(size).maximum(size - weight, 0.0) / _or_one(size)
-        return mapped(lambda leaf: as_floats(leaf * kept, leaf), theta)
+        share = space_of(size).maximum(size - weight, 0.0) / _or_one(size)
+        return mapped(lambda leaf: as_floats(leaf * share, leaf), theta)
 
     def prox_of(self, beta: Any, weight: Any) -> Any:
         return beta / (1 + self.stiffness * weight)

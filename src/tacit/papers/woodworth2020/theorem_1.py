@@ -1,4 +1,4 @@
-"""Theorem 1: where depth-2 training ends, and the law that beta obeys on the way."""
+"""Theorem 1: where depth-2 training ends, and the law that beta obeys during training."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def law_error(p: Instance, factor: float, t_end: float = 1.0) -> float:
 
 
 def cell(instance: int, *, with_ones: int, followed: int) -> dict[str, Any]:
-    """Distances of one trained endpoint to every target; some are also followed on the way."""
+    """Distances of one trained endpoint to every target; some runs are also followed in time."""
     p = instances(instance + 1, seed=1)[instance]
     end = endpoint(p.X, p.y, alpha=p.alpha, shape=p.shape)
     found = {

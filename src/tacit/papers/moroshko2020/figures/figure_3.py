@@ -181,8 +181,8 @@ def _kink(
     closer.plot(*row.q_mark.values.T, **plane.SQUARE)
     for mark in (0.01, 0.001):
         at, text = row.isel(mark=MARKS.index(mark)), f"{mark:g}"
-        plane.tell(closer, at.q_mark.values, text, PURPLE, xytext=(-8, -9), ha="right")
-        plane.tell(closer, at.limit_mark.values, text, RED, xytext=(5, 8))
+        plane.label_point(closer, at.q_mark.values, text, PURPLE, xytext=(-8, -9), ha="right")
+        plane.label_point(closer, at.limit_mark.values, text, RED, xytext=(5, 8))
     arrow = {"arrowstyle": "->", "color": BLACK}
     text = rf"kink of $Q_\mu$ at $\mu_0 = {mu:.4f}$"
     closer.annotate(text, (x, y), (x - 7.0, y + 0.9), fontsize=9, arrowprops=arrow)
