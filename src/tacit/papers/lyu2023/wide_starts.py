@@ -102,14 +102,13 @@ def check(dataset: Dataset, after: Dataset) -> Evidence:
     }
     end = after.isel(width=-1, log_alpha=-1)
     wide, zero = (end.sel(start=name) for name in ("wide", "difference"))
-    printed = at_most(falls["output"], -0.5, 0.1)
     relative = within(falls["relative"], -0.5, 0.05)
     svm = at_most(zero.off.max(), 15.0)
     stays = within((wide["size"] / wide.decayed).mean(), 1.0, 0.25)
     return Evidence(
         ran=f"Gaussian starts of two layers of quadratic units (L = 3), widths {widths[0]} to"
         f" {widths[-1]}; two nets of width {int(end.width)} trained to half of (1/rate) log alpha",
-        checks={"exponent of the start's output in the width": printed},
+        checks={"exponent of the start's output in the width": at_most(falls["output"], -0.5, 0.1)},
         corrected={
             "exponent of f / (|grad f| |theta|) in the width": relative,
             "angle to the kernel SVM before the jump with the difference trick, degrees": svm,

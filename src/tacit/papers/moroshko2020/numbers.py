@@ -206,10 +206,9 @@ def check(
         for a, g, value in (("100", "1e+08", excess[RICH[1]]), ("0.001", "0.1", excess[RICH[2]]))
     }
     needed = float(data.needed.sel(alpha=1.0, mu=0.001))
-    again = within(float(descent.needed.item()) / needed, 1.0, 0.002)
     stay = {
         "alpha = 1: log(1/loss) at argmin Q_mu, mu = 0.001, by normalized descent, over that of"
-        " the flow": again,
+        " the flow": within(float(descent.needed.item()) / needed, 1.0, 0.002),
         "alpha = 100, mu = 0.5: share of the arc from l2 to l1": removed,
         "alpha = 100: the angle to l2 at mu = 0.5 over the least angle during training": at_least(
             left_l2 / float(visits.least.sel(alpha=100.0)), 10.0

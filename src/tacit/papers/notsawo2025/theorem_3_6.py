@@ -123,13 +123,12 @@ def check(dataset: Dataset) -> Evidence:
     clean = dataset.sel(noise=0.0)
     bound = at_most(dataset.excess_printed.max(), 1.0, 1e-4)
     floor = at_least((dataset.ridge_error / dataset.floor).min(), 1.0, 1e-9)
-    mirage = within(int((dataset.kinds != "mirage").sum()))
     follows = at_most(dataset.drift.max(), tolerance=0.1)
     rate = "largest |a(t) - a_hat| over rho_2^(t-1) |a(1) - a_hat|"
     both = {
         "least squared error of the ridge point over the floor": floor,
         "largest change of log(|a - a*|/|a|) during the l2 drop": follows,
-        "l2 runs not classified as a mirage": mirage,
+        "l2 runs not classified as a mirage": within(int((dataset.kinds != "mirage").sum())),
     }
     agree, first = float(dataset.descended.max()), clean.isel(seed=0)
     return Evidence(

@@ -103,7 +103,6 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
         0.15,
     )
     with_r = within(np.polyfit(np.log(r), np.log(N.values).mean(axis=0), 1)[0], 1.0, 0.3)
-    most = at_most(constant.max(), 2.0)
     spread = at_most(sharper.max() / sharper.min(), 1.25)
     alike = within(np.abs(other - 1).max(), tolerance=0.1)
     last = dataset.isel(constant=-1).median("seed")
@@ -116,7 +115,7 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
         checks={
             "exponent of N in d, at these d": with_d,
             "exponent of N in r*": with_r,
-            "largest N over r* log d": most,
+            "largest N over r* log d": at_most(constant.max(), 2.0),
             "N over r* log(d/r*) (ours): largest over smallest": spread,
             "N from a small start at each depth over that of l1, largest deviation from 1": alike,
             "l1: median error at N = 2.5 r* log d, over that of the zero predictor": learnt,

@@ -65,7 +65,6 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
     edge = within(off_edge(ends_c, goal_c), tolerance=0.5)
     chosen = at_least(np.ptp(ends_c[:, 0]), 30)
     kink = float(goal_d.change_mu[0])
-    printed = within(kink, 0.04, 0.005)
     off = apart(d.cross.sel(alpha=largest), goal_d.q_mark)
     before, after = np.array(MARKS) > kink, np.array(MARKS) < 0.5 * kink
     above = within(off[before].max(), tolerance=0.05)
@@ -83,7 +82,7 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
             "(b), every alpha: angle to l1 at the end": reach,
             "(c): largest angle of an end to the l1 set": edge,
             "(c): degrees between the ends": chosen,
-            "(d): mu_0 where the Q path has its kink": printed,
+            "(d): mu_0 where the Q path has its kink": within(kink, 0.04, 0.005),
             f"(d), alpha = {largest:g}: largest angle to argmin Q_mu above mu_0": above,
             f"(d), alpha = {largest:g}: least angle to argmin Q_mu at mu = 0.01 and 0.001": below,
             f"(d), alpha = {largest:g}: largest angle to the ratchet": limit,

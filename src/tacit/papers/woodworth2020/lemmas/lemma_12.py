@@ -61,7 +61,6 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
     """The bound, a tighter one, and the lines of its proof as printed and corrected."""
     share, left = dataset.share.values, float(dataset.left.max())
     straight, length = float(dataset.second_line.max()), float(dataset.sixth_line.max())
-
     bound = at_most(share.max(), 1.0, 1e-9)
     lines = [
         {
