@@ -1,11 +1,14 @@
-"""JAX, its NumPy and torch, imported when first used, which keeps `import tacit` fast."""
+"""JAX, its NumPy and torch, imported when first used, which keeps `import tacit` fast.
+
+The classes of xarray and matplotlib are for annotations alone and are never imported.
+"""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["jax", "jnp", "torch"]
+__all__ = ["Axes", "DataArray", "Dataset", "Figure", "jax", "jnp", "torch"]
 
 
 class _Module:
@@ -22,5 +25,9 @@ if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
     import torch
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import DataArray, Dataset
 else:
+    Axes = DataArray = Dataset = Figure = Any
     jax, jnp, torch = _Module("jax"), _Module("jax.numpy"), _Module("torch")

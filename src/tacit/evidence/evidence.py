@@ -84,7 +84,7 @@ class Check(Record):
     def rule(self) -> tuple[Rule, float]:
         return self.kind, self.tolerance
 
-    def control(self, measured: float | None = None, *, predicted: float | None = None) -> Check:
+    def control(self, measured: Any = None, *, predicted: Any = None) -> Check:
         """The same check with the number that a wrong theorem gives: it must miss."""
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""ReLU nets on images, dense or convolutional, without biases: W-m5, the nets of W appendix B.2."""
+"""ReLU nets on images, dense or convolutional, without biases: the nets of W appendix B.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fully connected ReLU networks without biases, of any depth: W-m5, the nets of W appendix B."""
+"""Fully connected ReLU networks without biases, of any depth: the nets of W appendix B."""
 
 from __future__ import annotations
 

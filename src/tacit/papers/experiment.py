@@ -16,6 +16,7 @@ import numpy as np
 
 from tacit.evidence.evidence import Evidence, Premise
 from tacit.evidence.verdict import Verdict
+from tacit.lazy import Dataset, Figure
 from tacit.records import Record
 from tacit.sources import source_of
 from tacit.studies.code.definitions import Reference
@@ -26,9 +27,6 @@ from tacit.studies.sizes import Size, Sizes
 from tacit.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
-
     from tacit.studies.engines.complete import Progress
     from tacit.studies.engines.named import Engine
 
@@ -107,7 +105,7 @@ class Experiment(Record):
 
     def data(
         self, setting: Setting | None = None, progress: Progress | None = None
-    ) -> tuple[xarray.Dataset, ...]:
+    ) -> tuple[Dataset, ...]:
         """The dataset of every study; cells that are stored in the folder are not computed."""
         how = setting or Setting()
         with _folder(how.folder) as folder:
@@ -130,7 +128,7 @@ class Experiment(Record):
             "ours": self.ours,
         }
 
-    def evidence(self, data: Sequence[xarray.Dataset]) -> Evidence:
+    def evidence(self, data: Sequence[Dataset]) -> Evidence:
         """What the datasets show; a cell that failed makes it undecided, with its sentence."""
         failed = failures(data)
         if not failed:
@@ -146,7 +144,7 @@ class Experiment(Record):
         premises = {**found.premises, RAN: Premise(False, sentence)}
         return dataclasses.replace(found, premises=premises)
 
-    def picture(self, data: Sequence[xarray.Dataset], evidence: Evidence | None = None) -> Figure:
+    def picture(self, data: Sequence[Dataset], evidence: Evidence | None = None) -> Figure:
         """The picture of the datasets, or of their evidence; nothing is computed."""
         from tacit.plotting.plots import panels
         from tacit.plotting.style import caption_of, clear_logs, styled
@@ -184,7 +182,7 @@ def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory()
 
 
-def failures(data: Sequence[xarray.Dataset]) -> list[str]:
+def failures(data: Sequence[Dataset]) -> list[str]:
     """What the failed cells say."""
     pairs = [(d.status.values.ravel(), d.sentence.values.ravel()) for d in data]
     return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, OK)]]

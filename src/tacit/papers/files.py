@@ -7,14 +7,11 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tacit import store
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import styled
-
-if TYPE_CHECKING:
-    import xarray
 
 
 @contextmanager
@@ -53,7 +50,7 @@ WITHOUT_DATE = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 def save(
     experiment: Experiment,
-    data: Sequence[xarray.Dataset],
+    data: Sequence[Dataset],
     folder: str | Path,
     formats: Iterable[str] = ("png", "svg"),
 ) -> list[Path]:

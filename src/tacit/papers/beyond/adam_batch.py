@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least
+from tacit.lazy import Dataset, Figure
 from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
 from tacit.papers.experiment import Experiment
@@ -23,10 +24,6 @@ from tacit.training.descent.steepest import SignDescent
 from tacit.training.record import At
 from tacit.training.stop import Steps
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 ALL, ONE = "Adam, all samples", "Adam, one sample"
 SIGNUM, SHORT = "Signum 0.995, one sample", "Signum 0.9, one sample"
@@ -101,7 +98,7 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The end of every method, and its end according to wrong theorems."""
     one = dataset.sel(optimizer=ONE)
 
@@ -133,7 +130,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """The shares of all ends, a panel for each kind of features."""
     caption = caption_of(dataset.attrs)
     picture, axes = sheet(dataset.attrs["title"], caption, widths=(6.0, 6.0), height=4.2)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, within
+from tacit.lazy import Dataset, Figure
 from tacit.papers.beyond.clock import net
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
@@ -18,10 +19,6 @@ from tacit.training.descent.methods import SGD
 from tacit.training.descent.predict_run import predict_run
 from tacit.training.stop import Time
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 
 class Kind(NamedTuple):
@@ -106,15 +103,15 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Scale, interval and end below the limit that the prediction states."""
     below = dataset.sel(share=dataset.share < 1)
     beyond = dataset.sel(share=dataset.share > 1)
     drawn = below.sel(kind=DRAWN)
     scale = within(worst(below), tolerance=0.1)
-    inside = at_least(float(drawn.inside.mean("seed").min()), 0.8)
+    inside = at_least(drawn.inside.mean("seed").min(), 0.8)
     flow = below.to_flow.mean("seed")
-    end = within(float((below.to_foreseen.mean("seed") / flow).max()), tolerance=0.5)
+    end = within((below.to_foreseen.mean("seed") / flow).max(), tolerance=0.5)
     fallen, calm = (drawn[name].mean("seed") for name in ("fallen", "calm"))
     said = bool((below.trusted == 1).all() and (beyond.trusted == 0).all())
     return Evidence(
@@ -129,13 +126,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
         },
         controls={
             "the fall as if on all samples, without label noise": scale.control(
-                float(np.abs(calm / fallen - 1).min())
+                np.abs(calm / fallen - 1).min()
             ),
             "intervals of the same width around that fall": inside.control(
-                float(drawn.inside_calm.mean("seed").max())
+                drawn.inside_calm.mean("seed").max()
             ),
             "the endpoint predicted from that fall": end.control(
-                float((drawn.to_calm.mean("seed") / flow.sel(kind=DRAWN)).min())
+                (drawn.to_calm.mean("seed") / flow.sel(kind=DRAWN)).min()
             ),
         },
         findings=[
@@ -145,13 +142,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def worst(dataset: xarray.Dataset) -> float:
+def worst(dataset: Dataset) -> float:
     """The largest relative error of the predicted fall, of means over seeds."""
     fallen, foreseen = dataset.fallen.mean("seed"), dataset.foreseen.mean("seed")
     return float(np.abs(foreseen / fallen - 1).max())
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Predicted against measured falls of the scale, and the distances of the ends."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, within
+from tacit.lazy import DataArray, Dataset, Figure
 from tacit.models.factorization import Factorization
 from tacit.models.tangent import kernel_distance
 from tacit.papers.experiment import Experiment
@@ -21,10 +22,6 @@ from tacit.training.path import Path
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Interpolated
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 SHAPES = {"square": (3, 3), "funnel": (2, 5), "inverted funnel": (5, 2)}  # outputs, inputs
 GROWTH = 4.0  # logarithm of the largest growth that one use of the closed form spans
@@ -179,13 +176,13 @@ diagram = sized(
 )
 
 
-def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, diagram: Dataset) -> Evidence:
     """The closed form along training, the kernel at its end, and which nets are lazy."""
     first, last = dataset.imbalance.values[[0, -1]]
     uneven = dataset.where(dataset.imbalance != 0, drop=True)
     square, positive = dataset.sel(shape="square"), dataset.imbalance.values[-2:]
-    exact = within(float(dataset.error.max()), tolerance=1e-8)
-    ends = within(float(np.abs(dataset.distance - dataset.foreseen).max()), tolerance=1e-6)
+    exact = within(dataset.error.max(), tolerance=1e-8)
+    ends = within(np.abs(dataset.distance - dataset.foreseen).max(), tolerance=1e-6)
     power = within(slope(positive, square.distance.sel(imbalance=positive).values), -4.0, 0.5)
     shapes = {"funnel": first, "inverted funnel": last}
     rich = {
@@ -199,7 +196,7 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
     wide, narrow = (diagram.distance.sel(width=width) for width in ("wide", "narrow"))
     corner = {"scale": 0, "imbalance": diagram.sizes["imbalance"] // 2}  # small and balanced
 
-    def outside(distance: xarray.DataArray) -> float:
+    def outside(distance: DataArray) -> float:
         """The distance at a small balanced start over the largest at a large or uneven one."""
         edges = distance.isel(scale=-1).max(), distance.isel(imbalance=[0, -1]).max()
         return float(distance.isel(corner)) / max(map(float, edges))
@@ -234,9 +231,9 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
             " start of large scale or imbalance": spread,
         },
         controls={
-            "the closed form of balanced layers": exact.control(float(uneven.error_balanced.min())),
+            "the closed form of balanced layers": exact.control(uneven.error_balanced.min()),
             "the sign of the imbalance does not matter": ends.control(
-                float(np.abs(dataset.distance - mirrored).max())
+                np.abs(dataset.distance - mirrored).max()
             ),
             "the same, for the funnel": rich["funnel"].control(1.0),
             "the same, for the inverted funnel": rich["inverted funnel"].control(1.0),
@@ -251,7 +248,7 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, diagram: Dataset) -> Figure:
     """Kernel distances over the imbalance, and how far both closed forms are from training."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(

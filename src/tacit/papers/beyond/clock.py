@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.lazy import Dataset, Figure
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import CYCLE, caption_of, sheet
@@ -20,10 +21,6 @@ from tacit.training.descent.effective_scale import EffectiveScale, effective_reg
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.stop import Steps
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 KINDS = ("all samples", "one sample", "decay")
 TARGETS = {
@@ -95,12 +92,12 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The law to rounding; what is left without the tilt, and without the scale."""
-    exact = within(float(dataset.to_effective.max()), tolerance=1e-9)
+    exact = within(dataset.to_effective.max(), tolerance=1e-9)
     scale = dataset["scale"].mean("seed")
     fitted = dataset.misfit.sel(kind=list(KINDS[:2]))
-    shrinks = at_most(float((scale.values[:2, 1:] / scale.values[:2, :-1]).max()), 0.99)
+    shrinks = at_most((scale.values[:2, 1:] / scale.values[:2, :-1]).max(), 0.99)
     return Evidence(
         ran=f"{dataset.to_start.size} runs of depth 2 from alpha = 0.1 on sparse regressions with 8"
         " samples of 20 features and noise, by gradient steps on all samples, on one sample, and"
@@ -115,8 +112,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
             " to that at half of it": shrinks,
         },
         controls={
-            TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
-            TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),
+            TARGETS["to_scale"]: exact.control(dataset.to_scale.min()),
+            TARGETS["to_start"]: exact.control(dataset.to_start.min()),
             "the scale of a flow, which does not change": shrinks.control(1.0),
         },
         findings=[
@@ -130,7 +127,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """The three distances over the learning rate, a panel for each kind of run."""
     attributes = dataset.attrs
     caption = caption_of(attributes)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Dataset, Figure
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.experiment import Experiment
@@ -31,10 +32,6 @@ from tacit.training.descent.effective_scale import (
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.stop import Steps
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 ALPHA = 0.3
 
@@ -202,15 +199,15 @@ study = sized(
 )
 
 
-def orders(dataset: xarray.Dataset, name: str) -> Array:
+def orders(dataset: Dataset, name: str) -> Array:
     """The power of the learning rate that a distance follows, kind by kind."""
     rows = dataset[name].mean("seed").transpose("kind", "share").values
     return np.array([slope(dataset.share.values, row) for row in rows])
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The effective start to rounding; the order of its prediction by the flow alone."""
-    exact = within(float(dataset.to_effective.max()), tolerance=1e-9)
+    exact = within(dataset.to_effective.max(), tolerance=1e-9)
     second, first = (orders(dataset, name) for name in ("to_second", "to_start"))
     foreseen = within(furthest(second, 2), 2.0, 0.3)
     plain = within(furthest(first, 1), 1.0, 0.3)
@@ -227,8 +224,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "unchanged start: the same power": plain,
         },
         controls={
-            TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
-            TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),
+            TARGETS["to_scale"]: exact.control(dataset.to_scale.min()),
+            TARGETS["to_start"]: exact.control(dataset.to_start.min()),
             "start shifted back without the tilt": foreseen.control(
                 furthest(orders(dataset, "to_scale"), 2)
             ),
@@ -247,7 +244,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """The distances over the learning rate, a panel for each kind of run."""
     attributes, foreseen = dataset.attrs, list(TARGETS.items())[1:]
     means = dataset.mean("seed")

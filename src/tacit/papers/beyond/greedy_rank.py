@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import DataArray, Dataset, Figure
 from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
@@ -22,10 +23,6 @@ from tacit.training.exact.matrices.greedy_rank import empty, greedy_rank, visite
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Interpolated
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 JUMPS = 3  # room for the jumps of one problem
 RECORDS = 100  # of a run, from half the first jump to long after the last
@@ -135,32 +132,30 @@ diagonal = sized(
 )
 
 
-def growth(dataset: xarray.Dataset) -> xarray.DataArray:
+def growth(dataset: Dataset) -> DataArray:
     """What a jump's time gains with log(1/alpha), between the two smallest starts."""
     early, late = (dataset.isel(alpha=k) for k in (-2, -1))
     return (late.jump - early.jump) / math.log(float(early.alpha / late.alpha))
 
 
-def error(dataset: xarray.Dataset, against: str) -> float:
+def error(dataset: Dataset, against: str) -> float:
     """The median of that gain's relative distance from a predicted time, over jumps to rank 2."""
     foreseen = dataset[against].isel(alpha=0, jump_number=1)
     return float(np.median(np.abs(growth(dataset).isel(jump_number=1) / foreseen - 1)))
 
 
-def fall(dataset: xarray.Dataset, distance: str) -> float:
+def fall(dataset: Dataset, distance: str) -> float:
     return float((dataset[distance].isel(alpha=-1) / dataset[distance].isel(alpha=0)).max())
 
 
-def check(
-    dataset: xarray.Dataset, completion: xarray.Dataset, diagonal: xarray.Dataset
-) -> Evidence:
+def check(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Evidence:
     """The times, the point on the way and the end; least norms and fresh starts as controls."""
     last, seen = dataset.isel(alpha=-1), completion.isel(alpha=-1)
     time = within(error(dataset, "foreseen"), tolerance=0.03)
-    end = within(float(seen.to_greedy.max()), tolerance=1e-4)
+    end = within(seen.to_greedy.max(), tolerance=1e-4)
     falls = at_most(fall(completion, "to_greedy"), 0.1)
-    way = within(float(last.passes_by.median()), tolerance=0.01)
-    clocks = at_least(float((diagonal.to_greedy < 0.01).mean()), 0.75)
+    way = within(last.passes_by.median(), tolerance=0.01)
+    clocks = at_least((diagonal.to_greedy < 0.01).mean(), 0.75)
     gains = growth(dataset)
     return Evidence(
         ran=f"{dataset.sizes['number']} matrices of rank 2 (d = 6, 22 Gaussian measurements) and"
@@ -181,18 +176,16 @@ def check(
             "directions restart with size alpha at every point": time.control(
                 error(dataset, "anew")
             ),
-            "the least nuclear norm, nearest completion": end.control(float(seen.to_nuclear.min())),
-            "the least Frobenius norm, nearest completion": end.control(
-                float(seen.to_frobenius.min())
-            ),
+            "the least nuclear norm, nearest completion": end.control(seen.to_nuclear.min()),
+            "the least Frobenius norm, nearest completion": end.control(seen.to_frobenius.min()),
             "the distance to the least nuclear norm falls": falls.control(
                 fall(completion, "to_nuclear")
             ),
             "the fastest direction at every point": clocks.control(
-                float((diagonal.to_printed < 0.01).mean())
+                (diagonal.to_printed < 0.01).mean()
             ),
             "the path passes the best rank-1 approximation of the endpoint": way.control(
-                float(last.passes_by_truncated.median())
+                last.passes_by_truncated.median()
             ),
         },
         findings=[
@@ -205,7 +198,7 @@ def check(
     )
 
 
-def draw(dataset: xarray.Dataset, completion: xarray.Dataset, diagonal: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Figure:
     """Distances of the ends of one completion over alpha; measured over predicted times."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg import null_space
@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, within
+from tacit.lazy import Dataset, Figure
 from tacit.models.diagonal import ProductNet
 from tacit.models.factorization import Factorization
 from tacit.models.tangent import kernel_distance
@@ -27,10 +28,6 @@ from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Interpolated
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 SMALL = 0.3  # the size of the smaller layer
 
@@ -174,17 +171,17 @@ products = sized(
 )
 
 
-def check(dataset: xarray.Dataset, products: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, products: Dataset) -> Evidence:
     """What is conserved, both ends, and the kernel; balanced layers as the control."""
     uneven = dataset.where(dataset.imbalance != 0, drop=True)
     first, last = (dataset.distance.isel(imbalance=k) for k in (0, -1))
     medians = dataset.distance.median("seed").values
     flipped = uneven.to_unturned.where(uneven.flipped == 1)
     conserved = within(max(float(dataset.lost.max()), float(products.lost.max())), tolerance=1e-7)
-    end = within(float(dataset.to_potential.max()), tolerance=1e-6)
-    derived = within(float(products.to_derived.max()), tolerance=1e-6)
-    closed = within(float(products.to_q.max()), tolerance=1e-6)
-    lazy = at_least(float(first.median() / last.median()), 10.0)
+    end = within(dataset.to_potential.max(), tolerance=1e-6)
+    derived = within(products.to_derived.max(), tolerance=1e-6)
+    closed = within(products.to_q.max(), tolerance=1e-6)
+    lazy = at_least(first.median() / last.median(), 10.0)
     return Evidence(
         ran=f"{dataset.lost.size} runs of a neuron a <w, x> (3 samples of 6 features) and"
         f" {products.lost.size} of u v (4 of 8), by exact flow from unequal layers",
@@ -202,13 +199,13 @@ def check(dataset: xarray.Dataset, products: xarray.Dataset) -> Evidence:
             " at the most positive": lazy,
         },
         controls={
-            "the sizes of both layers are conserved": conserved.control(float(dataset.grown.min())),
-            "the potential of balanced layers": end.control(float(uneven.to_balanced.min())),
-            "the tilt of the start where a changes its sign": end.control(float(flipped.min())),
+            "the sizes of both layers are conserved": conserved.control(dataset.grown.min()),
+            "the potential of balanced layers": end.control(uneven.to_balanced.min()),
+            "the tilt of the start where a changes its sign": end.control(flipped.min()),
             "the derived regularizer of balanced layers": derived.control(
-                float(products.to_balanced.min())
+                products.to_balanced.min()
             ),
-            "Q without the tilt": closed.control(float(products.to_upright.min())),
+            "Q without the tilt": closed.control(products.to_upright.min()),
             "the sign of the imbalance does not matter": lazy.control(1.0),
         },
         findings=[
@@ -225,7 +222,7 @@ def check(dataset: xarray.Dataset, products: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset, products: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, products: Dataset) -> Figure:
     """Distances of the ends to three predictions, and the kernel distance, over the imbalance."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence, at_least, at_most
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
 from tacit.papers.experiment import Experiment
@@ -26,11 +27,6 @@ from tacit.training.descent.steepest import SignDescent, SteepestDescent
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Steps
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FAR = 30.0  # smallest margin of a start at the best predictor of another norm
 
@@ -128,7 +124,7 @@ ways = sized(
 )
 
 
-def shares(dataset: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any, norm: str) -> Array:
+def shares(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any, norm: str) -> Array:
     """Shares over (optimizer, steps, seed) in one norm, or of every method in its "own"."""
     values = dataset.share.transpose("optimizer", "steps", "seed", "norm")
     rows = []
@@ -138,7 +134,7 @@ def shares(dataset: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any, norm:
     return np.array(rows)
 
 
-def orders(dataset: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any) -> Array:
+def orders(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> Array:
     """The power of the steps that the mean of 1 - own share follows, for every method."""
     gaps = 1 - shares(dataset, kinds, norms, "own").mean(axis=2)
     slopes: Array = np.polyfit(np.log(dataset.steps.values), np.log(gaps).T, 1)[0]
@@ -146,7 +142,7 @@ def orders(dataset: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any) -> Ar
 
 
 def checks(
-    dataset: xarray.Dataset, ways: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any
+    dataset: Dataset, ways: Dataset, kinds: Mapping[str, Kind], norms: Any
 ) -> dict[str, Check]:
     """The own share at the end; of steepest descent its rate, and that the margin never falls."""
     steepest = {name: kinds[name] for name in ways.optimizer.values}
@@ -164,7 +160,7 @@ def checks(
     }
 
 
-def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, ways: Dataset) -> Evidence:
     """The three laws, and wrong ones as controls."""
     found = checks(dataset, ways, HEADING, NORMS)
     own, rate, rises = found.values()
@@ -202,7 +198,7 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
     )
 
 
-def draw_ends(axes: Axes, dataset: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any) -> None:
+def draw_ends(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> None:
     """The shares of every method's ends, a ring around those in its own norm."""
     for colour, norm in zip(CYCLE, norms, strict=False):
         ends = shares(dataset, kinds, norms, norm)[:, -1]
@@ -220,7 +216,7 @@ def draw_ends(axes: Axes, dataset: xarray.Dataset, kinds: Mapping[str, Kind], no
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(norms))
 
 
-def draw_rates(axes: Axes, dataset: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any) -> None:
+def draw_rates(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> None:
     """The missing share in each method's own norm over the steps, with the slope -1/2."""
     steps = dataset.steps.values
     for k, (name, rows) in enumerate(
@@ -237,7 +233,7 @@ def draw_rates(axes: Axes, dataset: xarray.Dataset, kinds: Mapping[str, Kind], n
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, ways: Dataset) -> Figure:
     """Where runs end, and how fast."""
     caption = caption_of(dataset.attrs)
     picture, (a, b) = sheet(dataset.attrs["title"], caption, widths=(6.2, 6.2), height=4.6)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Dataset, Figure
 from tacit.papers.beyond.clock import TARGETS, net
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import furthest, slope
@@ -23,10 +24,6 @@ from tacit.training.descent.effective_scale import EffectiveScale, effective_reg
 from tacit.training.descent.methods import SGD
 from tacit.training.stop import Steps
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 FIRST = 0.8  # the momentum at which all three laws begin with nearly one learning rate
 LAWS: dict[str, Callable[[float, float], float]] = {  # (inertia, momentum) -> learning rate
@@ -128,15 +125,15 @@ study = sized(
 )
 
 
-def orders(dataset: xarray.Dataset, name: str, law: str) -> Array:
+def orders(dataset: Dataset, name: str, law: str) -> Array:
     """The power of 1 - m that an error follows, for every inertia."""
     rows = dataset[name].sel(law=law).mean("seed").transpose("inertia", "momentum").values
     return np.array([slope(1 - dataset.momentum.values, row) for row in rows])
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The law of the tilt to rounding; the order of the error of three laws of momentum."""
-    exact = within(float(dataset.to_effective.max()), tolerance=1e-9)
+    exact = within(dataset.to_effective.max(), tolerance=1e-9)
     end, along = (orders(dataset, name, "ours") for name in ("end", "along"))
     papazov, rate = (orders(dataset, "along", law) for law in ("Papazov", "rate"))
     second = within(furthest(end, 2), 2.0, 0.4)
@@ -158,8 +155,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "equal rate/(1 - m)^2: that power for the path": first,
         },
         controls={
-            TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
-            TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),
+            TARGETS["to_scale"]: exact.control(dataset.to_scale.min()),
+            TARGETS["to_start"]: exact.control(dataset.to_start.min()),
             "equal rate/(1 - m)^2, which is of first order": second.control(
                 furthest(orders(dataset, "end", "Papazov"), 2)
             ),
@@ -178,11 +175,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def _last(dataset: xarray.Dataset, inertia: float, law: str) -> float:
+def _last(dataset: Dataset, inertia: float, law: str) -> float:
     return float(dataset.end.sel(law=law, inertia=inertia).isel(momentum=-1).mean())
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """How three laws fail as momentum falls, and what is missed without the tilt."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(

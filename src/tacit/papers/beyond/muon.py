@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
+from tacit.lazy import Dataset, Figure
 from tacit.papers.beyond.margins import Kind, checks, draw_ends, draw_rates, end, falls, shares
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import caption_of, sheet
@@ -15,10 +16,6 @@ from tacit.regularizers.norms import L2, Linf
 from tacit.regularizers.spectral import Nuclear, Spectral
 from tacit.studies.sizes import sized
 from tacit.training.descent.steepest import Muon, SteepestDescent
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 CLASSES, FEATURES = 4, 6
 SPECTRAL, NUCLEAR = Spectral((CLASSES, FEATURES)), Nuclear((CLASSES, FEATURES))
@@ -86,7 +83,7 @@ ways = sized(
 )
 
 
-def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, ways: Dataset) -> Evidence:
     """The laws of vectors for matrices, and wrong ones for Muon as controls."""
     found = checks(dataset, ways, KINDS, NORMS)
     own, _, rises = found.values()
@@ -114,7 +111,7 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, ways: Dataset) -> Figure:
     """Where runs end, and how fast."""
     caption = caption_of(dataset.attrs)
     picture, (a, b) = sheet(dataset.attrs["title"], caption, widths=(6.6, 6.2), height=4.6)

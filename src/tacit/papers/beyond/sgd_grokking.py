@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import DataArray, Dataset, Figure
 from tacit.measures.forecast import forecast
 from tacit.papers.beyond.clock import net
 from tacit.papers.experiment import Experiment
@@ -18,10 +19,6 @@ from tacit.training.descent.predict_run import predict_run
 from tacit.training.record import At
 from tacit.training.stop import Time
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 MOMENTS = np.linspace(0.005, 1.3, 200)  # when training is recorded, in units of the flow's time
 SHARE = 0.6  # of the learning rate at which the prediction fails for single samples
@@ -77,18 +74,16 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The mean relative error of the predicted times, for each batch size."""
-    found = within(float(errors(dataset, "foreseen").max()), tolerance=0.08)
+    found = within(errors(dataset, "foreseen").max(), tolerance=0.08)
     single = dataset.sel(batch=1)
     later = int((single.measured > single.flow).sum())
     return Evidence(
         ran=f"{dataset.measured.size} runs of depth 2 from alpha = 1 on regressions with 4 samples"
         " of 8 features and a truth of one entry, by SGD with weight decay 0.03, label noise 0.5",
         checks={"largest mean relative error of the predicted time, over batch sizes": found},
-        controls={
-            "the prediction without noise": found.control(float(errors(dataset, "flow").min()))
-        },
+        controls={"the prediction without noise": found.control(errors(dataset, "flow").min())},
         findings=[
             f"with single samples the error halves at {ratio(single, 'measured')} of the flow's"
             f" time; in {later} of {single.sizes['seed']} problems noise delays it: it shrinks"
@@ -97,17 +92,17 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def ratio(dataset: xarray.Dataset, name: str) -> str:
+def ratio(dataset: Dataset, name: str) -> str:
     share = dataset[name] / dataset.flow
     return f"{float(share.min()):.2f} to {float(share.max()):.2f}"
 
 
-def errors(dataset: xarray.Dataset, name: str) -> xarray.DataArray:
+def errors(dataset: Dataset, name: str) -> DataArray:
     """|foreseen / measured - 1|, mean over seeds."""
     return np.abs(dataset[name] / dataset.measured - 1).mean("seed")
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Test errors with the predicted times, and predicted against measured times."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(

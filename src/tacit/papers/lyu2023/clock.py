@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance, slope
@@ -19,9 +19,6 @@ from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.margins.path import ratchet_path
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def cell(
@@ -91,7 +88,7 @@ directions = sized(
 )
 
 
-def check(dataset: xarray.Dataset, directions: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, directions: Dataset) -> Evidence:
     """Distances to argmin Q of the order of the rate; angles like 1/log(1/rate)."""
     dataset, rates = dataset.sortby("rate"), np.sort(dataset.rate.values)
     rows = dataset.off.transpose("seed", "depth", "rate").values.reshape(-1, len(rates))
@@ -113,8 +110,8 @@ def check(dataset: xarray.Dataset, directions: xarray.Dataset) -> Evidence:
             "largest angle to the Q_mu path at rate e^-640 over that at e^-20": direction,
         },
         controls={
-            "a scale 10% larger": near.control(float(wrong.larger[0])),
-            "the scale of the start at all times": near.control(float(wrong.still[0])),
+            "a scale 10% larger": near.control(wrong.larger[0]),
+            "the scale of the start at all times": near.control(wrong.still[0]),
             "a scale 10% larger: the same exponent": first.control(
                 slope(rates, wrong.larger.values) - 1
             ),

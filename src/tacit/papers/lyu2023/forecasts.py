@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.measures.forecast import LATER, forecast, forecast_run
 from tacit.measures.grokking import grokking
@@ -30,9 +31,6 @@ from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Time
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
 
 PROBLEMS: dict[str, Callable[[int], Any]] = {
     "majority, n=50 d=500": lambda seed: majority(50, 500, seed=seed),
@@ -100,7 +98,7 @@ def curve_of(problem: Any) -> Callable[[Array], float]:
     return problem.population.accuracy
 
 
-def trained(net: Any, problem: Any, rate: float, t_max: float) -> xarray.Dataset:
+def trained(net: Any, problem: Any, rate: float, t_max: float) -> Dataset:
     """The run, in its parameters for tables and by the exact flow of the dual for vectors."""
     flow: Any = DualFlow(rtol=1e-6, weight_decay=rate)
     record = LogSpaced(20)
@@ -110,7 +108,7 @@ def trained(net: Any, problem: Any, rate: float, t_max: float) -> xarray.Dataset
     return train(net, problem, flow, stop=Time(t_max), record=record).dataset
 
 
-def jump(data: xarray.Dataset) -> float:
+def jump(data: Dataset) -> float:
     """When half of the late change of the test curve is done."""
     late = data.isel(time=slice(1, None))
     if "test_accuracy" in data:
@@ -119,7 +117,7 @@ def jump(data: xarray.Dataset) -> float:
     return grokking(late.t, loss / loss[0], error / error[0], 0.05, error=True).jump
 
 
-def half_turned(data: xarray.Dataset, rate: float) -> float:
+def half_turned(data: Dataset, rate: float) -> float:
     """When half of the turning of a run's predictor is done, by the rule of the forecast."""
     z = np.arange(0.5, float(data["t"][-1]) * rate, STRIDE)
     rows = np.searchsorted(data["t"].values * rate, z)
@@ -181,7 +179,7 @@ networks = sized(
 )
 
 
-def by_family(*datasets: xarray.Dataset) -> dict[str, xarray.Dataset]:
+def by_family(*datasets: Dataset) -> dict[str, Dataset]:
     """All runs along one dimension, those of one family of problems together."""
     import xarray
 
@@ -192,7 +190,7 @@ def by_family(*datasets: xarray.Dataset) -> dict[str, xarray.Dataset]:
     return {name: runs.isel(cell=names == name) for name in dict.fromkeys(names.tolist())}
 
 
-def checks_of(family: str, runs: xarray.Dataset) -> dict[str, Check]:
+def checks_of(family: str, runs: Dataset) -> dict[str, Check]:
     """The checks of one family: every run must be within what its forecast promises."""
     promised = PROMISED.get(family, ON_LABELS)
     outside = (runs.measured < runs.foreseen_low) | (runs.measured > runs.foreseen_high)
@@ -212,7 +210,7 @@ def checks_of(family: str, runs: xarray.Dataset) -> dict[str, Check]:
     }
 
 
-def check(dataset: xarray.Dataset, wider: xarray.Dataset, networks: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, wider: Dataset, networks: Dataset) -> Evidence:
     """Every run of every family is within what its forecast promises."""
     tried = by_family(dataset, wider)
     families = {name: runs.dropna("cell", subset=["measured"]) for name, runs in tried.items()}
@@ -244,7 +242,7 @@ def check(dataset: xarray.Dataset, wider: xarray.Dataset, networks: xarray.Datas
     )
 
 
-def controls(families: dict[str, xarray.Dataset]) -> dict[str, Check]:
+def controls(families: dict[str, Dataset]) -> dict[str, Check]:
     """Wrong theorems on the time of the test curve, each tested on the family it misses most."""
     rivals = {
         "(1/rate) log alpha": "naive",
@@ -266,7 +264,7 @@ def controls(families: dict[str, xarray.Dataset]) -> dict[str, Check]:
     return found
 
 
-def plot(families: dict[str, xarray.Dataset]) -> Plot:
+def plot(families: dict[str, Dataset]) -> Plot:
     """Forecast against measurement, and log alpha in place of the forecast."""
     every = np.concatenate([runs.measured.values for runs in families.values()])
     naive = np.concatenate([runs.naive.values for runs in families.values()])
@@ -282,7 +280,7 @@ def plot(families: dict[str, xarray.Dataset]) -> Plot:
     )
 
 
-def findings(families: dict[str, xarray.Dataset], networks: xarray.Dataset) -> list[str]:
+def findings(families: dict[str, Dataset], networks: Dataset) -> list[str]:
     """The time and the error of every run, and why a wide margin falls later."""
     told = [
         f"{name}: time of half of the test curve's change, and error of the forecast: "

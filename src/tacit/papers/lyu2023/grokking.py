@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence, at_least, within
+from tacit.lazy import Dataset, Figure
 from tacit.measures.forecast import forecast
 from tacit.measures.grokking import grokking
 from tacit.models.diagonal import DiagonalNet
@@ -23,10 +24,6 @@ from tacit.studies.sizes import Sizes, sized
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.record import At
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 CURVES = {
     "t": "training time",
@@ -146,19 +143,19 @@ misgrok = study_of(
 )
 
 
-def run_of(dataset: xarray.Dataset) -> xarray.Dataset:
+def run_of(dataset: Dataset) -> Dataset:
     """The first run of a study, its curves under their plain names."""
     run = dataset.isel(norm=0, rate=0, seed=0)
     curves = {f"{TRAJECTORY}{name}": name for name in CURVES}
     return run.rename(curves).dropna("time", subset=["t"]).assign(decay=run.rate)
 
 
-def at(run: xarray.Dataset, name: str, t: float) -> float:
+def at(run: Dataset, name: str, t: float) -> float:
     """A curve at time t, linear in log t between records."""
     return float(np.interp(np.log(t), np.log(run.t.values), run[name].values))
 
 
-def two_biases(run: xarray.Dataset) -> tuple[dict[str, Check], dict[str, Check], dict[str, Any]]:
+def two_biases(run: Dataset) -> tuple[dict[str, Check], dict[str, Check], dict[str, Any]]:
     """(checks, controls, premises): the kernel's classifier at half of the forecast, then l1's.
 
     The controls exchange the two, or take log alpha with alpha the size of one parameter.
@@ -202,7 +199,7 @@ def two_biases(run: xarray.Dataset) -> tuple[dict[str, Check], dict[str, Check],
     return checks, controls, premises
 
 
-def check_grok(dataset: xarray.Dataset) -> Evidence:
+def check_grok(dataset: Dataset) -> Evidence:
     """Near chance in the kernel phase and right at the end; it changes when predicted."""
     run = run_of(dataset)
     half = float(run.forecast) / 2
@@ -229,7 +226,7 @@ def check_grok(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def check_misgrok(dataset: xarray.Dataset) -> Evidence:
+def check_misgrok(dataset: Dataset) -> Evidence:
     """Accurate in the kernel phase and much less so at the end; training samples stay right."""
     run = run_of(dataset)
     before = at(run, "test_accuracy", float(run.forecast) / 2)
@@ -259,7 +256,7 @@ def check_misgrok(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Accuracy, norm, turn, margins and kernel distance over one time axis."""
     return draw_transition(run_of(dataset), caption_of(dataset.attrs))
 

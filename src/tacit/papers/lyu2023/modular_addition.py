@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_least, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, BLUE, CYCLE, RED, caption_of
 from tacit.plotting.transition import LEGEND, mark, rows
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 HEIGHTS = (2.3, 1.1, 1.1, 1.1)  # accuracy, norm, turn, kernel distance
 CURVES = (
@@ -90,7 +85,7 @@ study = sized(
 )
 
 
-def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
+def runs_of(dataset: Dataset) -> list[Dataset]:
     """One run for every start, the largest first: its curves, and (1/rate) log alpha.
 
     The latter is the time in which pure decay takes the start from alpha to 1; NaN up to alpha = 1.
@@ -107,7 +102,7 @@ def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
     return found
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Only from the large start is training solved long before the test."""
     large, *_, small = runs_of(dataset)
     waits = [math.log10(float(run.late_jump / run.late_t1)) for run in (large, small)]
@@ -147,7 +142,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Accuracy, norm, turn and kernel distance of every start over one time axis."""
     runs = runs_of(dataset)
     colours = [RED, BLUE] if len(runs) == 2 else [CYCLE[k % len(CYCLE)] for k in range(len(runs))]
@@ -163,7 +158,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     return picture
 
 
-def _draw_run(axes: list[Axes], run: xarray.Dataset, colour: str) -> None:
+def _draw_run(axes: list[Axes], run: Dataset, colour: str) -> None:
     accuracy, norm, turn, kernel = axes
     name = rf"$\alpha = {float(run.alpha):g}$"
     accuracy.plot(
@@ -175,7 +170,7 @@ def _draw_run(axes: list[Axes], run: xarray.Dataset, colour: str) -> None:
     kernel.plot(run.t, run.kernel_distance, color=colour)
 
 
-def _furnish(axes: list[Axes], runs: list[xarray.Dataset]) -> None:
+def _furnish(axes: list[Axes], runs: list[Dataset]) -> None:
     accuracy, norm, turn, kernel = axes
     accuracy.set(ylabel="accuracy\n(test without mirrors)", ylim=(-0.03, 1.05), xscale="log")
     lines = [rf"$\alpha = {float(run.alpha):g}$: {_sentence(run).split(': ')[1]}" for run in runs]
@@ -188,7 +183,7 @@ def _furnish(axes: list[Axes], runs: list[xarray.Dataset]) -> None:
     accuracy.legend(**LEGEND)
 
 
-def _sentence(run: xarray.Dataset) -> str:
+def _sentence(run: Dataset) -> str:
     """When training and test were solved."""
     t1, t2, jump = (float(run[f"late_{name}"]) for name in ("t1", "t2", "jump"))
     rise = "" if math.isnan(jump) else f", half of its late rise done by {jump:.0f}"

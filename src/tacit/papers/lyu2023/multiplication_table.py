@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.forecast import forecast
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.factorization import DifferenceFactorization
@@ -26,9 +27,6 @@ from tacit.training.path import Path
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Time
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
 
 EARLY, LATE, LAST = 0.5, 2.0, 3.0  # 1 - c, and 1 + c for two c, in units of the forecast
 
@@ -162,7 +160,7 @@ other = sized(
 )
 
 
-def check(dataset: xarray.Dataset, other: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, other: Dataset) -> Evidence:
     """Kernel interpolant before and least nuclear norm after the transition, with their rates."""
     runs = dataset.transpose("seed", "alpha")
     alphas, end = runs.alpha.values, runs.isel(alpha=-1)
@@ -245,7 +243,7 @@ def check(dataset: xarray.Dataset, other: xarray.Dataset) -> Evidence:
     )
 
 
-def _premises(runs: xarray.Dataset) -> dict[str, Any]:
+def _premises(runs: Dataset) -> dict[str, Any]:
     certified, known, same = (
         float(runs[name].max()) for name in ("certificate", "off_truth", "off_frobenius")
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -21,11 +21,6 @@ from tacit.regularizers.norms import L1, L2
 from tacit.solvers.margins.path import max_margin_path, ratchet_path
 from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 BEGIN = 1.0  # smoothed margin of the first record; that of the start is log(1/log 2) = 0.37
 LAG = 30.0
@@ -144,7 +139,7 @@ limit = sized(
 )
 
 
-def transitions(dataset: xarray.Dataset, limit: xarray.Dataset) -> xarray.Dataset:
+def transitions(dataset: Dataset, limit: Dataset) -> Dataset:
     """The runs of one seed, with measured and predicted log t of half of the test curve."""
     import xarray
 
@@ -163,7 +158,7 @@ def transitions(dataset: xarray.Dataset, limit: xarray.Dataset) -> xarray.Datase
     return xarray.merge([runs.assign(found), ends[["mu", "limit_accuracy"]]], compat="override")
 
 
-def off_limit(run: xarray.Dataset, limit: xarray.Dataset, name: str) -> float:
+def off_limit(run: Dataset, limit: Dataset, name: str) -> float:
     """How far the test accuracy of a run is from that of a limit at equal mu, after 1e-2."""
     mus = float(run.alpha) ** 2 / run.trajectory_smoothed_margin.values
     late = (mus < 1e-2) & (mus > float(limit.mu.min()))
@@ -171,7 +166,7 @@ def off_limit(run: xarray.Dataset, limit: xarray.Dataset, name: str) -> float:
     return float(np.abs(there - run.trajectory_test_accuracy.values[late]).max())
 
 
-def check(dataset: xarray.Dataset, limit: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, limit: Dataset) -> Evidence:
     """log t of the transition grows like alpha^2, and is as predicted for large starts."""
     found = transitions(dataset, limit)
     alphas, times = found.alpha.values, found.measured_log_t.values
@@ -214,7 +209,7 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset, limit: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, limit: Dataset) -> Figure:
     """Accuracy, norm, turn, margins and kernel distance against the logarithm of the time."""
     found = transitions(dataset, limit)
     picture, axes = rows(dataset.title, caption_of(dataset.attrs))
@@ -241,7 +236,7 @@ def draw(dataset: xarray.Dataset, limit: xarray.Dataset) -> Figure:
     return picture
 
 
-def _finish(axes: list[Axes], dataset: xarray.Dataset) -> None:
+def _finish(axes: list[Axes], dataset: Dataset) -> None:
     """The legends, and an axis of log t, whose own steps are factors of ten."""
     from matplotlib.ticker import FuncFormatter
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
@@ -27,15 +27,12 @@ from tacit.training.record import At
 from tacit.training.stop import Time
 from tacit.training.train import train
 
-if TYPE_CHECKING:
-    import xarray
-
 APART = 30.0  # degrees between the kernel and the rich limit
 
 
 def exact(
     problem: Problem, log_alpha: float, rate: float, z: Array, depth: int = 2, rtol: float = 1e-7
-) -> xarray.Dataset:
+) -> Dataset:
     """The dual flow of a diagonal net at the times z/rate, at any scale of the start."""
     net, flow = DiagonalNet(depth, log_alpha=log_alpha), DualFlow(rtol=rtol, weight_decay=rate)
     return moments(train(net, problem, flow, record=At(times=np.asarray(z) / rate)), rate, z)
@@ -43,7 +40,7 @@ def exact(
 
 def in_parameters(
     problem: Problem, log_alpha: float, rate: float, z: Array, depth: int = 2, rtol: float = 1e-9
-) -> xarray.Dataset:
+) -> Dataset:
     """The same trained in its parameters, with no use of any closed form."""
     times = np.asarray(z) / rate
     net, flow = DiagonalNet(depth, log_alpha=log_alpha), ParameterFlow(rtol=rtol, weight_decay=rate)
@@ -51,7 +48,7 @@ def in_parameters(
     return moments(path, rate, z)
 
 
-def moments(path: Path, rate: float, z: Array) -> xarray.Dataset:
+def moments(path: Path, rate: float, z: Array) -> Dataset:
     """The records of a path at the times z/rate; `growth` is |theta| e^z / |theta0|."""
     if not path.outcome.ok:
         raise NumericalError("training under decay", path.outcome)

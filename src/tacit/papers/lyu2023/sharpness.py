@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.curves import crossing
 from tacit.measures.directions import angle
 from tacit.measures.forecast import forecast
@@ -22,9 +23,6 @@ from tacit.problems.classification import Classification
 from tacit.regularizers.lp import Lp
 from tacit.solvers.stationary import stationary_points
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def cell(
@@ -119,17 +117,17 @@ apart = sized(
 )
 
 
-def rows(dataset: xarray.Dataset, values: Any) -> list[Array]:
+def rows(dataset: Dataset, values: Any) -> list[Array]:
     """One row of values over log alpha for every data set."""
     return list(values.transpose("problem", "log_alpha").values)
 
 
-def powers(dataset: xarray.Dataset, values: Any) -> Array:
+def powers(dataset: Dataset, values: Any) -> Array:
     """The exponents in log alpha, one for every data set."""
     return np.array([slope(dataset.log_alpha.values, row) for row in rows(dataset, values)])
 
 
-def check(dataset: xarray.Dataset, deeper: xarray.Dataset, apart: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, deeper: Dataset, apart: Dataset) -> Evidence:
     """Place, width, drift from the forecast and norm of the jump, at depths 2 and 3."""
     both = {2: dataset, 3: deeper}
     first, last = (float(dataset.log_alpha[k]) for k in (0, -1))
@@ -191,7 +189,7 @@ def check(dataset: xarray.Dataset, deeper: xarray.Dataset, apart: xarray.Dataset
     )
 
 
-def _findings(dataset: xarray.Dataset, narrowing: dict[int, Array]) -> list[str]:
+def _findings(dataset: Dataset, narrowing: dict[int, Array]) -> list[str]:
     exponents = [f"{e:.2f} (L = {L})" for L, row in narrowing.items() for e in row[:2]]
     late = rows(dataset, dataset.half - dataset.log_alpha)[:2]
     starts = ", ".join(f"{a:g}" for a in dataset.log_alpha.values)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.forecast import forecast
 from tacit.measures.grokking import grokking
 from tacit.models.factorization import DifferenceFactorization
@@ -27,11 +28,6 @@ from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import At
 from tacit.training.stop import Time
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 HEIGHTS = (2.4, 1.2, 1.2, 0.9, 0.9, 0.9)
 CURVES = {
@@ -137,7 +133,7 @@ def cell(
 
 def trained(
     model: Any, problem: Completion, rate: float, last: float, records: int, rtol: float
-) -> xarray.Dataset:
+) -> Dataset:
     """The recorded path, half of its records log-spaced and half evenly spaced."""
     half = records // 2
     first = 1e-2 / model.alpha**2  # the kernel's eigenvalues are of order alpha^2
@@ -195,13 +191,13 @@ study = sized(
 )
 
 
-def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
+def runs_of(dataset: Dataset) -> list[Dataset]:
     """One run for every decay, the largest first, its curves under their plain names."""
     named = dataset.isel(seed=0).rename({f"{TRAJECTORY}{name}": name for name in CURVES})
     return [named.sel(decay=decay) for decay in sorted(dataset.decay.values, reverse=True)]
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The kernel interpolant first, the least nuclear norm last, at the predicted time."""
     runs = runs_of(dataset)
     quarter = [np.abs(run.t - run.forecast / 4).values.argmin() for run in runs]
@@ -219,7 +215,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     waits = at_least(min(np.log10(float(run.t2 / run.t1)) for run in runs), 3.0)
     time = within(
         max((float(np.log(run.forecast / run.jump)) for run in runs), key=abs),
-        tolerance=float(np.log(1.25)),
+        tolerance=np.log(1.25),
     )
     certified = max(float(run.certificate) for run in runs)
     determined = max(float(run.least_error) for run in runs)
@@ -250,7 +246,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "the kernel interpolant's nuclear norm at the end": least.control(
                 min(float(run.kernel_nuclear) - 1 for run in runs)
             ),
-            "the kernel interpolant's test error": solved.control(float(last[-1].kernel_error)),
+            "the kernel interpolant's test error": solved.control(last[-1].kernel_error),
             "the final error does not depend on the decay": bias.control(predicted=0.0),
             "(1/lambda) log alpha as the time of the fall": time.control(
                 max((float(np.log(run.theory / run.jump)) for run in runs), key=abs)
@@ -265,7 +261,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Errors, distances, nuclear norm, parameter norm, turn and kernel distance over one time."""
     runs = runs_of(dataset)
     colours = [RED, BLUE] if len(runs) == 2 else [CYCLE[k % len(CYCLE)] for k in range(len(runs))]
@@ -281,7 +277,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     return picture
 
 
-def _draw_run(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
+def _draw_run(axes: Sequence[Axes], run: Dataset, colour: str) -> None:
     error, distance, nuclear, norm, turn, kernel = axes
     name = typeset(f"lambda = {float(run.decay):.1e}")
     error.plot(run.t, run.test_error, color=colour, linewidth=3, label=f"test, {name}")
@@ -294,7 +290,7 @@ def _draw_run(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
     kernel.plot(run.t, run.kernel_distance, color=colour)
 
 
-def _foreseen(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
+def _foreseen(axes: Sequence[Axes], run: Dataset, colour: str) -> None:
     """The two predictions before training: the forecast and (1/lambda) log alpha."""
     low, high = float(run.forecast_low), float(run.forecast_high)
     for one in axes:
@@ -303,7 +299,7 @@ def _foreseen(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
         one.axvline(float(run.theory), color=GREY, linestyle=":", linewidth=1.2, zorder=2)
 
 
-def _furnish(axes: Sequence[Axes], runs: list[xarray.Dataset]) -> None:
+def _furnish(axes: Sequence[Axes], runs: list[Dataset]) -> None:
     error, distance, nuclear, norm, turn, kernel = axes
     error.set(ylabel="root mean\nsquare error", xscale="log", yscale="log")
     times = np.concatenate([run.t.values[run.t.values > 0] for run in runs])
@@ -326,7 +322,7 @@ def _furnish(axes: Sequence[Axes], runs: list[xarray.Dataset]) -> None:
     error.set_title("\n".join(map(_summary, runs)))
 
 
-def _summary(run: xarray.Dataset) -> str:
+def _summary(run: Dataset) -> str:
     """When the error of a run fell, and when that was predicted."""
     decay, jump, forecast = (f"{float(run[name]):.1e}" for name in ("decay", "jump", "forecast"))
     return typeset(f"lambda = {decay}: half of the fall at t = {jump}, predicted {forecast}")

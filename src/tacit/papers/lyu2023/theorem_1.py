@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.assumptions import assumptions
 from tacit.measures.directions import angle
 from tacit.measures.kernels.machines import kernel_svm
@@ -31,9 +32,6 @@ from tacit.problems.regression import sparse_regression
 from tacit.regularizers.norms import L2
 from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def random_kernel_svm(problem: Classification, seed: int = 0) -> Array:
@@ -137,7 +135,7 @@ flows = sized(
 )
 
 
-def bent(dataset: xarray.Dataset, power: int = 1) -> Array:
+def bent(dataset: Dataset, power: int = 1) -> Array:
     """By how much the line of 1/tan(angle)^power over log(1/loss) bends, relative to its slope."""
     last = dataset.isel(log_alpha=slice(-3, None)).transpose("problem", "depth", "log_alpha", ...)
     heights = np.tan(np.radians(last.to_kernel.values)) ** -power
@@ -145,7 +143,7 @@ def bent(dataset: xarray.Dataset, power: int = 1) -> Array:
     return np.abs(slopes[..., 1] / slopes[..., 0] - 1)
 
 
-def turning(dataset: xarray.Dataset, c: float, moment: int = -1) -> Array:
+def turning(dataset: Dataset, c: float, moment: int = -1) -> Array:
     """The deviation of the exponent of turn/g in alpha from -L c: turn is |delta| / |theta|.
 
     Beyond log alpha = 160 the turn of the parameters is below float64.
@@ -157,9 +155,7 @@ def turning(dataset: xarray.Dataset, c: float, moment: int = -1) -> Array:
     return exponents + seen.depth.values * c
 
 
-def check(
-    dataset: xarray.Dataset, regression: xarray.Dataset, nets: xarray.Dataset, flows: xarray.Dataset
-) -> Evidence:
+def check(dataset: Dataset, regression: Dataset, nets: Dataset, flows: Dataset) -> Evidence:
     """Angle, its law, turn and norm of diagonal nets; regression; nets of quadratic units."""
     c = 0.5
     end = dataset.sel(log_alpha=640.0)

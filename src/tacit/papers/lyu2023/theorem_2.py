@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
@@ -27,9 +28,6 @@ from tacit.papers.lyu2023.runs import (
 )
 from tacit.problems.classification import Classification
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def kkt_residual(problem: Classification, net: Model, theta: Array) -> float:
@@ -125,24 +123,24 @@ networks = sized(
 )
 
 
-def exponents(dataset: xarray.Dataset, name: str) -> list[float]:
+def exponents(dataset: Dataset, name: str) -> list[float]:
     """The exponent in log alpha between the two largest alphas; others may still fall faster."""
     last = dataset.isel(log_alpha=slice(-2, None)).transpose("problem", "log_alpha")
     return [slope(last.log_alpha.values, row) for row in last[name].values]
 
 
-def ratio(runs: xarray.Dataset, moment: int) -> Array:
+def ratio(runs: Dataset, moment: int) -> Array:
     """The residual at the largest alpha over that at the smallest, worst over the data sets."""
     worst = runs.residual.isel(moment=moment).max("seed" if "seed" in runs.dims else "problem")
     return np.asarray(worst.isel(log_alpha=-1) / worst.isel(log_alpha=0))
 
 
-def numbers(values: xarray.DataArray) -> str:
+def numbers(values: DataArray) -> str:
     """Numbers in a sentence."""
     return ", ".join(f"{value:.3g}" for value in values.values)
 
 
-def check(dataset: xarray.Dataset, runs: xarray.Dataset, nets: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, runs: Dataset, nets: Dataset) -> Evidence:
     """Angle and KKT residual fall like 1/log alpha after the jump, and not before."""
     end = dataset.sel(log_alpha=640.0)
     near = at_most(end.to_rich.max(), 0.5)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arguments import one_of
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.measures.kernels.machines import kernel_svm
 from tacit.models.model import Model
@@ -19,9 +19,6 @@ from tacit.papers.instances import slope
 from tacit.papers.lyu2023.runs import points, trained
 from tacit.papers.moroshko2020.nets import QuadraticUnits
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 DEGREE = 3  # of f in its parameters
 
@@ -97,7 +94,7 @@ after = sized(
 )
 
 
-def check(dataset: xarray.Dataset, after: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, after: Dataset) -> Evidence:
     """The output stays of order one; what vanishes is its size against |grad f| |theta|."""
     widths, runs = dataset.width.values, dataset.isel(seed=0)
     falls = {
@@ -105,14 +102,13 @@ def check(dataset: xarray.Dataset, after: xarray.Dataset) -> Evidence:
     }
     end = after.isel(width=-1, log_alpha=-1)
     wide, zero = (end.sel(start=name) for name in ("wide", "difference"))
-    printed = at_most(falls["output"], -0.5, 0.1)
     relative = within(falls["relative"], -0.5, 0.05)
     svm = at_most(zero.off.max(), 15.0)
     stays = within((wide["size"] / wide.decayed).mean(), 1.0, 0.25)
     return Evidence(
         ran=f"Gaussian starts of two layers of quadratic units (L = 3), widths {widths[0]} to"
         f" {widths[-1]}; two nets of width {int(end.width)} trained to half of (1/rate) log alpha",
-        checks={"exponent of the start's output in the width": printed},
+        checks={"exponent of the start's output in the width": at_most(falls["output"], -0.5, 0.1)},
         corrected={
             "exponent of f / (|grad f| |theta|) in the width": relative,
             "angle to the kernel SVM before the jump with the difference trick, degrees": svm,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.problems.classification import separable_points
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 EVERY = 20  # steps between records
 
@@ -94,7 +92,7 @@ unequal = sized(
 )
 
 
-def check(dataset: xarray.Dataset, unequal: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, unequal: Dataset) -> Evidence:
     """The layers stay equal to rounding, and the predictor is that of the shared model (5)."""
     equal = within(dataset.apart.values.max(), tolerance=1e-12)
     shared = within(dataset.off_shared.values.max(), tolerance=1e-10)
@@ -113,7 +111,7 @@ def check(dataset: xarray.Dataset, unequal: xarray.Dataset) -> Evidence:
         },
         premises={"training lowers the loss from 1 (largest final loss)": (loss < 0.5, loss)},
         controls={
-            "one layer 10 % larger at the start": equal.control(float(unequal.apart.max())),
+            "one layer 10 % larger at the start": equal.control(unequal.apart.max()),
             "the shared vector trained at the same rate, not at rate / D (least)": shared.control(
                 dataset.off_same_rate.values.min()
             ),

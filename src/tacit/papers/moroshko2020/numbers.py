@@ -8,13 +8,14 @@ margin as the square of that mu, argmin Q_mu, is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.curves import crossing
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
@@ -29,9 +30,6 @@ from tacit.training.descent.steepest import NormalizedDescent
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Scale, Steps
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
 
 #: (alpha, mu) -> (digits of precision as printed, half a unit of its last digit)
 PRINTED = {
@@ -176,11 +174,11 @@ twin = sized("M-num-twin", function=twin_cell, grid={"alpha": [100.0]})
 
 
 def check(
-    dataset: xarray.Dataset,
-    visits: xarray.Dataset,
-    rich: xarray.Dataset,
-    descent: xarray.Dataset,
-    twin: xarray.Dataset,
+    dataset: Dataset,
+    visits: Dataset,
+    rich: Dataset,
+    descent: Dataset,
+    twin: Dataset,
 ) -> Evidence:
     """The printed digits, as trained; what the text says about l2 and l1 during training."""
     alphas = dataset.alpha.values
@@ -208,10 +206,9 @@ def check(
         for a, g, value in (("100", "1e+08", excess[RICH[1]]), ("0.001", "0.1", excess[RICH[2]]))
     }
     needed = float(data.needed.sel(alpha=1.0, mu=0.001))
-    again = within(float(descent.needed.item()) / needed, 1.0, 0.002)
     stay = {
         "alpha = 1: log(1/loss) at argmin Q_mu, mu = 0.001, by normalized descent, over that of"
-        " the flow": again,
+        " the flow": within(float(descent.needed.item()) / needed, 1.0, 0.002),
         "alpha = 100, mu = 0.5: share of the arc from l2 to l1": removed,
         "alpha = 100: the angle to l2 at mu = 0.5 over the least angle during training": at_least(
             left_l2 / float(visits.least.sel(alpha=100.0)), 10.0
@@ -260,7 +257,7 @@ def check(
         },
         controls={
             "a loss that does not depend on the start: alpha = 10 in place of 100": nearest.control(
-                float(digits.sel(alpha=10.0, mu=0.5))
+                digits.sel(alpha=10.0, mu=0.5)
             ),
             "argmin Q_mu of depth 3 in place of that of depth 2 (mu = 0.5)": nearest.control(
                 float(hundred.needed_deeper[0]) / np.log(10)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -19,9 +20,6 @@ from tacit.problems.classification import separable_points
 from tacit.regularizers.q import Q
 from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 MUS = np.geomspace(10, 1e-3, 33)
 HUGE = 1e12  # alpha^D: alpha = 1e6 at depth 2, 1e4 at depth 3
@@ -165,12 +163,12 @@ flows = sized(
 )
 
 
-def misjudged(cases: xarray.Dataset, leaves: xarray.DataArray) -> int:
+def misjudged(cases: Dataset, leaves: DataArray) -> int:
     """On how many data sets a rule is wrong about the flow leaving the Q path."""
     return int((leaves.astype(bool) != (cases.to_q > CLOSE)).sum())
 
 
-def check(dataset: xarray.Dataset, flows: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, flows: Dataset) -> Evidence:
     """The flow from huge alpha against ratchet and Q path, on sets whose Q path has an event."""
     every = dataset.drop_sel(points=[*PANELS, REJOINING])
     event = (dataset.falls + dataset.changes > 0).drop_sel(points=REJOINING)
@@ -238,10 +236,8 @@ def check(dataset: xarray.Dataset, flows: xarray.Dataset) -> Evidence:
             "the Q path in place of the ratchet: the same exponent": first_rate.control(
                 slope(panel.alpha.values, panel.to_q.values)
             ),
-            "the weights of the Q path": growth.control(float(panel.q_growth)),
-            "the l1 max margin of panel 4a": stationary.control(
-                float(dataset.l1_defect.sel(points="4a"))
-            ),
+            "the weights of the Q path": growth.control(panel.q_growth),
+            "the l1 max margin of panel 4a": stationary.control(dataset.l1_defect.sel(points="4a")),
         },
         findings=[
             counted(every),
@@ -254,12 +250,12 @@ def check(dataset: xarray.Dataset, flows: xarray.Dataset) -> Evidence:
     )
 
 
-def rows_of(changes: xarray.DataArray) -> Array:
+def rows_of(changes: DataArray) -> Array:
     """The rows of a table of changes that are filled."""
     return np.asarray(changes.values[np.isfinite(changes.values[:, 0])])
 
 
-def counted(every: xarray.Dataset) -> str:
+def counted(every: Dataset) -> str:
     """How many of the random data sets the flow follows, with and without changes."""
     changing, falls = every.changes.values.astype(bool), every.falls.values.astype(bool)
     hidden = every.isel(points=np.flatnonzero(falls & ~changing))
@@ -275,7 +271,7 @@ def counted(every: xarray.Dataset) -> str:
     )
 
 
-def steady(row: xarray.Dataset) -> str:
+def steady(row: Dataset) -> str:
     """A Q path that is left although no sample leaves its support."""
     enters = rows_of(row.q_changes)[:, 2] == 1
     dual = row.q_dual.dropna("sample").values
@@ -287,7 +283,7 @@ def steady(row: xarray.Dataset) -> str:
     )
 
 
-def story(row: xarray.Dataset) -> str:
+def story(row: Dataset) -> str:
     """What happens on panel 3d, in numbers."""
     changes, own = rows_of(row.q_changes), rows_of(row.ratchet_changes)
     (entry_mu, entry, _), gone = changes[0], changes[changes[:, 2] == 0][0]
@@ -302,7 +298,7 @@ def story(row: xarray.Dataset) -> str:
     )
 
 
-def rejoined(row: xarray.Dataset) -> str:
+def rejoined(row: Dataset) -> str:
     """A path that was left and found again."""
     gap = row.gap.values
     apart = MUS[gap > CLOSE]
@@ -314,7 +310,7 @@ def rejoined(row: xarray.Dataset) -> str:
     )
 
 
-def ends_of(left: xarray.Dataset) -> str:
+def ends_of(left: Dataset) -> str:
     """The limit mu -> 0 of the ratchets that left the Q path, by depth."""
     two, three = (left.excess.values[left.depth.values == depth] for depth in (2, 3))
     return (
@@ -327,7 +323,7 @@ def ends_of(left: xarray.Dataset) -> str:
     )
 
 
-def plots(row: xarray.Dataset, approach: xarray.Dataset) -> list[Plot]:
+def plots(row: Dataset, approach: Dataset) -> list[Plot]:
     """Flow against ratchet and Q path as alpha grows, and the dual weights of both paths."""
     series = []
     for n in range(3):

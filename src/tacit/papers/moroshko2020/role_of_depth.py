@@ -9,12 +9,13 @@ maximum over x is W((d-1)/e), W the Lambert function. One point with d - 1 near 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, predictors
@@ -22,9 +23,6 @@ from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 MUS = np.geomspace(1e-6, 1e-12, 4)
 TINY = -3000.0  # log mu where the constants are read: the law is reached like 1/log(1/mu)
@@ -152,12 +150,12 @@ trained = sized(
 
 
 def check(
-    dataset: xarray.Dataset,
-    deep: xarray.Dataset,
-    wrong: xarray.Dataset,
-    random: xarray.Dataset,
-    panel: xarray.Dataset,
-    trained: xarray.Dataset,
+    dataset: Dataset,
+    deep: Dataset,
+    wrong: Dataset,
+    random: Dataset,
+    panel: Dataset,
+    trained: Dataset,
 ) -> Evidence:
     """The constant of depth 2 on the worst data, and the exponents of greater depths."""
     worst = dataset.delta.isel(depth=0)
@@ -177,6 +175,7 @@ def check(
         )
         for (D, d), far in deltas.items()
     }
+    first, *_ = greater.values()
     on_panel = {D: panel.delta.sel(depth=D).values for D in (2, 3)}
     z = off_support(three_points("3b"))
     deciding = {
@@ -219,9 +218,9 @@ def check(
             "depth 3 at the same mu, d = 30": two[30].control(
                 wrong.delta.item() * -TINY / constant(30)
             ),
-            "the exponent of one data set, panel 3b, in place of the worst at D = 3": next(
-                iter(greater.values())
-            ).control(slope(MUS, on_panel[3])),
+            "the exponent of one data set, panel 3b, in place of the worst at D = 3": (
+                first.control(slope(MUS, on_panel[3]))
+            ),
         },
         findings=[
             f"panel 3b, D = 2: delta falls like mu^{slope(MUS, on_panel[2]):.4f} (1 - z ="

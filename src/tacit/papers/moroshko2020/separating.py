@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_least
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import follow, rising_margins
 from tacit.problems.classification import separable_points, three_points
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 PANELS = ["3b", "3c", "3d"]
 
@@ -59,7 +57,7 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The smallest margin during training: positive on the panels, not on every separable set."""
     panels, drawn = dataset.sel(points=PANELS), dataset.drop_sel(points=PANELS)
     shown = at_least(panels.least.values.min())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
 from tacit.models.model import Model
@@ -19,9 +18,6 @@ from tacit.papers.moroshko2020.stopping import trained
 from tacit.papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 RECORDS = 120
 
@@ -87,7 +83,7 @@ exp = sized(
 )
 
 
-def check(dataset: xarray.Dataset, wrong: xarray.Dataset, exp: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, wrong: Dataset, exp: Dataset) -> Evidence:
     """The supremum over all times falls with alpha, at the rate of the kernel's order."""
     alphas, rows = dataset.alpha.values, dataset.distance.transpose("net", "seed", "alpha")
     last = float((rows[..., -1] / rows[..., 0]).max())
@@ -119,7 +115,7 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset, exp: xarray.Dataset) -
             "k = 1 for an even kernel (D = 2)": rate.control(
                 slope(alphas, rows.sel(net=KINDS[0])[0].values) + NETS[KINDS[0]][0]
             ),
-            "the linearized model of a start 5 % larger": shrinks.control(float(off[-1] / off[0])),
+            "the linearized model of a start 5 % larger": shrinks.control(off[-1] / off[0]),
         },
         findings=[
             "fitted exponents minus -k D: "

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.model import Model
 from tacit.models.unbiased import Difference
@@ -22,9 +21,6 @@ from tacit.papers.moroshko2020.nets import (
 )
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 HORIZON = 1.0
 TIMES = np.concatenate([[0.0], np.geomspace(1e-6, HORIZON, 80)])
@@ -114,7 +110,7 @@ wrong = sized(
 )
 
 
-def deviation(net: str, row: xarray.Dataset, order: int | None = None) -> float:
+def deviation(net: str, row: Dataset, order: int | None = None) -> float:
     """The exponent in alpha of distance/|w|^(k + 1), less -k D, with |w| the size of the twin.
 
     The tangent kernel deviates by the power k of |w|/alpha^D; |w| itself grows like log(alpha).
@@ -125,7 +121,7 @@ def deviation(net: str, row: xarray.Dataset, order: int | None = None) -> float:
     return slope(row.alpha.values, values) + k * degree
 
 
-def check(*datasets: xarray.Dataset) -> Evidence:
+def check(*datasets: Dataset) -> Evidence:
     """The largest distance falls with alpha, at the rate that the order of the kernel gives."""
     *right, wrong = datasets
     rows = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
@@ -23,9 +24,6 @@ from tacit.regularizers.lp import Lp
 from tacit.solvers.stationary import stationary_points
 from tacit.studies.sizes import sized
 from tacit.training.path import Path
-
-if TYPE_CHECKING:
-    import xarray
 
 CLOCK = np.geomspace(1e3, 1e8, 6)
 
@@ -169,16 +167,16 @@ nets = sized(
 
 
 def check(
-    dataset: xarray.Dataset,
-    linearized: xarray.Dataset,
-    ends: xarray.Dataset,
-    nets: xarray.Dataset,
+    dataset: Dataset,
+    linearized: Dataset,
+    ends: Dataset,
+    nets: Dataset,
 ) -> Evidence:
     """The rate at which the KKT defect falls, the end points at depth 3, and other nets."""
     # what is off the support fades: u_2/u_1 ~ g^((z-1)/2) at D = 2, g^(-1/D) at D > 2
     predicted = {2: -(1 - off_support(three_points("3b"))) / 2, 3: -1 / 3}
 
-    def rate(row: xarray.DataArray) -> float:
+    def rate(row: DataArray) -> float:
         return slope(CLOCK[3:], row.values[3:]) - predicted[int(row.depth)]
 
     alphas = dataset.alpha.values
@@ -210,7 +208,7 @@ def check(
         },
         premises={"panel 4b ends at two points from two starts": (differ > 10, differ)},
         controls={
-            "the l2 max margin of panel 4b": point.control(float(ends.l2_away.sel(run=PANELS[1]))),
+            "the l2 max margin of panel 4b": point.control(ends.l2_away.sel(run=PANELS[1])),
             "the linearized net on panel 3b, D = 2: the same exponent": first_rate.control(
                 rate(linearized.defect.isel(depth=0, alpha=0))
             ),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import degrees
 from tacit.problems.classification import separable_points, three_points
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def cell(points: str, depth: int, clock: float, *, norm: str) -> dict[str, float]:
@@ -60,7 +56,7 @@ def off_line(clock: Array, far: Array, power: float = 1.0) -> float:
     return float(abs(cot[2] / foretold - 1))
 
 
-def check(dataset: xarray.Dataset, wrong: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, wrong: Dataset) -> Evidence:
     """The law of the angle on every data set, its exponent on panel 3b, and the last angle."""
     depths, clock = dataset.depth.values, dataset.clock.values
     every = dataset.angle.values.reshape(-1, len(clock))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -17,9 +18,6 @@ from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 ALPHAS = {2: (10.0, 30.0, 100.0), 3: (5.0, 10.0, 20.0), 5: (2.0, 3.0, 5.0)}
 MUS = [1.0, 0.1, 0.01, 0.001]
@@ -90,12 +88,12 @@ random = sized(
 )
 
 
-def stable(random: xarray.Dataset) -> xarray.DataArray:
+def stable(random: Dataset) -> DataArray:
     """Whether condition 5 holds, for each set and mu."""
     return random.exponent < random.depth / 2
 
 
-def check(dataset: xarray.Dataset, panels: xarray.Dataset, random: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, panels: Dataset, random: Dataset) -> Evidence:
     """The rate on panel 3b, the angle at one alpha, and random sets where condition 5 holds."""
     rows = {
         (int(D), float(mu)): dataset.sel(depth=D, mu=mu)
@@ -151,7 +149,7 @@ def check(dataset: xarray.Dataset, panels: xarray.Dataset, random: xarray.Datase
             "Q of depth 3 (median over mu)": near.control(np.median(b.angle_deeper)),
             "mu 10% larger (median over mu)": near.control(np.median(b.angle_larger)),
             "panel 3d, where the condition fails (mu = 0.01)": near.control(
-                float(panels.angle.sel(points="3d")[2])
+                panels.angle.sel(points="3d")[2]
             ),
             "the random sets where the condition fails (median angle)": spread.control(
                 float(np.median(failed)) if len(failed) else np.nan

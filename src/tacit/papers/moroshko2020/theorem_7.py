@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -15,10 +16,6 @@ from tacit.papers.moroshko2020.lemmas.runs import of_kind
 from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, predictors, stops
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-
 
 TWO, THREE = [100.0, 200.0, 400.0], [40.0, 80.0, 160.0]
 #: what differs from panel 3b at depth 2 to smoothed margin alpha^4 by the dual flow; and the alphas
@@ -61,7 +58,7 @@ study = sized(
 condition = sized("M-T7-condition", function=condition_cell, grid={"mu": [1e-4]})
 
 
-def check(dataset: xarray.Dataset, condition: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, condition: Dataset) -> Evidence:
     """The rate on panel 3b at two depths, and that the weaker condition 9 suffices at depth 2."""
     data = {name: of_kind(dataset, f"{name} ") for name in RUNS}
     exponents = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.lojasiewicz.constant import lojasiewicz_quadratic
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import given
@@ -29,9 +30,6 @@ from tacit.papers.notsawo2025.single_steps import (
     trials,
 )
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 UNIT = quadratic((1.0,))
 BETAS = np.linspace(0, 0.9, 91)
@@ -144,7 +142,7 @@ study = sized(
 by_hand = sized("N-PL-examples", function=examples, dims={"opposed": ["beta"]})
 
 
-def check(dataset: xarray.Dataset, by_hand: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
     """Every printed line, and the corrected one beside it, at its largest violation."""
     worst = {str(name): v.max().item() for name, v in dataset.items() if v.dtype.kind == "f"}
     one = {str(name): v.item() for name, v in by_hand.items() if v.ndim == 0}

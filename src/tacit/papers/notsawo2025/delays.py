@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.recoveries import reached, recovery
-
-if TYPE_CHECKING:
-    import xarray
 
 LAST = 50  # iterates over which errors are means: they keep hopping over zero
 SETTLE = 300.0  # step times steps that a run has to come to rest after its slow phase
@@ -97,9 +95,9 @@ def spread(ratios: Array) -> float:
 
 def evidence(
     words: Words,
-    clean: list[xarray.Dataset],
-    noisy: xarray.Dataset,
-    steps: xarray.Dataset,
+    clean: list[Dataset],
+    noisy: Dataset,
+    steps: Dataset,
     tolerance: float,
     **told: Any,
 ) -> Evidence:
@@ -207,9 +205,7 @@ def evidence(
     )
 
 
-def plots(
-    words: Words, clean: xarray.Dataset, noisy: xarray.Dataset, steps: xarray.Dataset
-) -> list[Plot]:
+def plots(words: Words, clean: Dataset, noisy: Dataset, steps: Dataset) -> list[Plot]:
     """The delay over step beta, what is left over the step, and what noise leaves."""
     pace, scaled, tau, gap = (in_beta(clean[n])[0] for n in ("pace", "scaled", "tau", "gap"))
     weakest = noisy.isel(beta=-1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.recoveries import (
@@ -23,9 +24,6 @@ from tacit.papers.notsawo2025.recoveries import (
     recovery,
 )
 from tacit.studies.sizes import Sizes, sized
-
-if TYPE_CHECKING:
-    import xarray
 
 BETAS = [1e-4, 1e-5, 1e-6]  # too weak to disturb the memorization
 NOISES = [1e-8, 0.1]  # N's signal-to-noise ratio is 1e8; 10 is a lot of noise
@@ -83,9 +81,7 @@ def fastest(case: Recovery, step: float) -> float:
     return math.log(loss / SOLVED) / (-2 * math.log(shrinks))
 
 
-def evidence(
-    dataset: xarray.Dataset, far: xarray.Dataset, ran: str, a: str, timed: str, time: Check
-) -> Evidence:
+def evidence(dataset: Dataset, far: Dataset, ran: str, a: str, timed: str, time: Check) -> Evidence:
     """What both theorems say of t1, of the distance to the point and of the gradients.
 
     `a` is how the statement writes the predictor; `time` is the check
@@ -117,15 +113,13 @@ def evidence(
             f"largest |G|/(beta |H|) after {asked['late']} steps": pull,
         },
         controls={
-            "the rate of the largest singular value": time.control(float(fastest.max())),
-            f"the truth in place of {a}_hat": near.control(float(weakest.to_truth.min())),
-            f"the printed {a}_hat from a start of 1 per entry": near.control(
-                float(far.to_printed.min())
-            ),
+            "the rate of the largest singular value": time.control(fastest.max()),
+            f"the truth in place of {a}_hat": near.control(weakest.to_truth.min()),
+            f"the printed {a}_hat from a start of 1 per entry": near.control(far.to_printed.min()),
             f"the truth in place of {a}_hat, over beta": order.control(
                 max(_exponents(dataset.to_truth))
             ),
-            "the loss dominates to the end": fit.control(float(dataset.after.max())),
+            "the loss dominates to the end": fit.control(dataset.after.max()),
         },
         findings=[
             f"t1 (loss {SOLVED:g}) is {t1[0]} to {t1[-1]} steps for every beta; no iterate comes"
@@ -211,14 +205,14 @@ def studies(
     )
 
 
-def check_vectors(dataset: xarray.Dataset, far: xarray.Dataset) -> Evidence:
+def check_vectors(dataset: Dataset, far: Dataset) -> Evidence:
     """t1, the distance to a_hat and the norms of both gradients."""
     off = float(np.abs(dataset.t1 - dataset.t1_foreseen).max())
     ran, timed = "sparse recoveries (100, 5, 30)", "largest |t1 - prediction| in steps"
     return evidence(dataset, far, ran, "a", timed, within(off, tolerance=1))
 
 
-def check_matrices(dataset: xarray.Dataset, far: xarray.Dataset) -> Evidence:
+def check_matrices(dataset: Dataset, far: Dataset) -> Evidence:
     """t1, the distance to A_hat and the norms of both gradients."""
     ran = "completions and Gaussian sensings, 10 x 10 of rank 2 from 70 numbers"
     off = float(np.abs(dataset.t1 / dataset.t1_foreseen - 1).max())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
+from tacit.lazy import Dataset
 from tacit.measures.curves import crossing
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.matrices import gaussian_sensing, low_rank_completion
@@ -35,8 +36,6 @@ from tacit.training.stop import Steps
 from tacit.training.train import train
 
 if TYPE_CHECKING:
-    import xarray
-
     from tacit.models.model import Model
 
 START, SOLVED = 1e-6, 1e-4  # N: start per entry; loss at t1 and, of a vector, |a - a*|^2 at t2
@@ -120,7 +119,7 @@ class Recovery(abc.ABC):
 
     def run(
         self, step: float, beta: float, record: Iterable[float], start: float = START
-    ) -> xarray.Dataset:
+    ) -> Dataset:
         """The dataset of descent with the penalty, at step 0 and the steps in `record`."""
         steps = sorted({round(k) for k in record})
         path = train(
@@ -135,7 +134,7 @@ class Recovery(abc.ABC):
             raise NumericalError(f"descent with step {step:g} and beta {beta:g}", path.outcome)
         return path.dataset
 
-    def points(self, run: xarray.Dataset) -> Array:
+    def points(self, run: Dataset) -> Array:
         """The iterates of a run, one flat row each."""
         return np.asarray(run.predictor.values.reshape(len(run.step), -1))
 
@@ -261,7 +260,7 @@ def reached(steps: Array, values: Array, level: float) -> float:
     return crossing(steps, np.log(np.maximum(values, 1e-300)), math.log(level))
 
 
-def given(dataset: xarray.Dataset) -> dict[str, Any]:
+def given(dataset: Dataset) -> dict[str, Any]:
     """The arguments that all cells of a study share."""
     return dict(json.loads(dataset.attrs["description"])["arguments"])
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
 from tacit.plotting.typeset import typeset
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SCALES = np.logspace(-3, 3, 241)  # lambda
 ENDS = (1e-9, 1e9)
@@ -150,7 +146,7 @@ def relative(measured: Any, expected: Any) -> Any:
     return abs(measured / expected - 1)
 
 
-def falls_and_rises(dataset: xarray.Dataset) -> NDArray[np.bool_]:
+def falls_and_rises(dataset: Dataset) -> NDArray[np.bool_]:
     """Whether each norm falls up to its least value, rises after it and is huge at both ends."""
     norms = dataset.squared_norm.values.reshape(-1, dataset.sizes["place"])
     ends = dataset.squared_norm_at_ends.values.reshape(-1, 2).min(axis=1)
@@ -162,7 +158,7 @@ def falls_and_rises(dataset: xarray.Dataset) -> NDArray[np.bool_]:
     return np.array(turns) & (ends > 1e6 * norms.min(axis=1))
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Outputs, place and value of the minimum, and what w(lambda) is the value of."""
     of = dataset.a, dataset.b, dataset.degree
     a, b, L = of
@@ -195,13 +191,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
         counterexample=f"A = B = 1 (one unit): the norm is sqrt(2) = {np.sqrt(2):.4f}, w(1) = 2",
         controls={
             "B/lambda for every phi, as for relu": same.control(
-                float(dataset.wrong_change.max("place").min())
+                dataset.wrong_change.max("place").min()
             ),
             "lambda_0 without the factor L, L = 2 and 3": place.control(
-                float(without_factor.where(steep).min())
+                without_factor.where(steep).min()
             ),
             "a minimum with a b^L for a^L b, L = 2 and 3": bottom.control(
-                float(swapped.where(steep).min())
+                swapped.where(steep).min()
             ),
             "w as the norm": plain,
         },
@@ -216,7 +212,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """The squared norm over lambda with its least value, and the change of the outputs."""
     caption = (
         f"{caption_of(dataset.attrs)} The net is B phi(A x) with phi of degree L. The source's "
@@ -251,7 +247,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     return picture
 
 
-def _draw_net(left: Axes, right: Axes, one: xarray.Dataset, colour: str, line: str) -> None:
+def _draw_net(left: Axes, right: Axes, one: Dataset, colour: str, line: str) -> None:
     at, value = minimum(float(one.a), float(one.b), float(one.degree))
     name = rf"$L$ = {float(one.degree):g}"
     text = rf"{name}, $\lambda_0$ = {at:.3g}"

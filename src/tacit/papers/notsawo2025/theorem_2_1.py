@@ -6,22 +6,20 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.lojasiewicz.constant import lojasiewicz
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.recoveries import reached
 from tacit.precision import double_precision
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 SHARP = ["line, l1", "circle, weighted l1"]  # with a kink at the least interpolator
 SMOOTH = ["line, l2 squared", "product, l1"]
@@ -202,7 +200,7 @@ balls = sized(
 )
 
 
-def check(dataset: xarray.Dataset, steps: xarray.Dataset, balls: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
     """Both orders, the law of the delay, exponential memorization and its distance."""
     pace, smaller = 0.1 * dataset.beta, 1e-2 * steps.step
     sharp, smooth = dataset.sel(example=SHARP), dataset.sel(example=SMOOTH)
@@ -272,13 +270,13 @@ def check(dataset: xarray.Dataset, steps: xarray.Dataset, balls: xarray.Dataset)
             "h up to O(step beta)": h_error.control(worst("h", lambda s, b: s * b, log=True)),
             "h up to O(beta^2)": h_right.control(worst("h", lambda s, b: b**2, log=True)),
             "no logarithm for smooth penalties": f_error.control(
-                float((smooth.f / (0.1 * dataset.beta**2)).max())
+                (smooth.f / (0.1 * dataset.beta**2)).max()
             ),
             "a delay that scales like the time to memorize": delay.control(
                 min(law("memorized"), key=abs)
             ),
             "chi at the start in place of the least chi on the ball": near.control(
-                float((balls.way / balls.with_first_chi).max())
+                (balls.way / balls.with_first_chi).max()
             ),
         },
         findings=[

@@ -6,21 +6,19 @@ The norm of the iterates is that of the truth in the end, too, up to what is lef
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.delays import Words, cell, evidence, in_beta
 from tacit.papers.notsawo2025.recoveries import LOW_RANK, SPARSE
 from tacit.solvers.slow_flow import slow_flow
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 VECTOR = SPARSE | {"level": 0.01, "relative": False}  # |a - a*|^2 = 1e-4 at t2
 WEAK = [1e-3, 1e-4, 1e-5]
@@ -60,9 +58,7 @@ def narrow(epsilon: float) -> tuple[float, float]:
     return slow_flow(X, hat).time, float(np.abs(hat - [-1.0, 0.0]).max())
 
 
-def check_vectors(
-    dataset: xarray.Dataset, noise: xarray.Dataset, steps: xarray.Dataset
-) -> Evidence:
+def check_vectors(dataset: Dataset, noise: Dataset, steps: Dataset) -> Evidence:
     """The delay on several problems, and what is left over beta, over the step and with noise."""
     tau, gap = narrow(0.01)
     return evidence(
@@ -151,10 +147,10 @@ def corner(a: float, b: float, c: float, until: float) -> float:
 
 
 def check_matrices(
-    dataset: xarray.Dataset,
-    printed: xarray.Dataset,
-    noise: xarray.Dataset,
-    steps: xarray.Dataset,
+    dataset: Dataset,
+    printed: Dataset,
+    noise: Dataset,
+    steps: Dataset,
 ) -> Evidence:
     """The delay on several problems, and what is left over beta, over the step and with noise."""
     tight = corner(1.001, 1.0, 1.0, 1 / 1.001)
@@ -202,10 +198,10 @@ def growth(gap: Any, pace: Any) -> float:
 
 
 def check_norms(
-    vectors: xarray.Dataset,
-    by_step: xarray.Dataset,
-    matrices: xarray.Dataset,
-    matrix_by_step: xarray.Dataset,
+    vectors: Dataset,
+    by_step: Dataset,
+    matrices: Dataset,
+    matrix_by_step: Dataset,
 ) -> Evidence:
     """h(a) - h(a*) over the step, and its two parts: h(a) - h(a_beta) and h(a_beta) - h(a*)."""
     varied = {"l1": by_step.isel(seed=0), "nuclear": matrix_by_step.isel(seed=0)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.grokking import grokking
 from tacit.models.linear import LinearPredictor
 from tacit.papers.experiment import Experiment
@@ -21,9 +22,6 @@ from tacit.studies.sizes import sized
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.stop import Steps
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
 
 STEP, BETA = 0.1, 1e-5  # N
 STEPS = np.append(0, np.unique(np.round(np.logspace(0, 8, 161))))  # N's code: 1e8 steps
@@ -120,18 +118,17 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The rate to the ridge point, the floor under its error, and what the late drop follows."""
     clean = dataset.sel(noise=0.0)
     bound = at_most(dataset.excess_printed.max(), 1.0, 1e-4)
     floor = at_least((dataset.ridge_error / dataset.floor).min(), 1.0, 1e-9)
-    mirage = within(int((dataset.kinds != "mirage").sum()))
     follows = at_most(dataset.drift.max(), tolerance=0.1)
     rate = "largest |a(t) - a_hat| over rho_2^(t-1) |a(1) - a_hat|"
     both = {
         "least squared error of the ridge point over the floor": floor,
         "largest change of log(|a - a*|/|a|) during the l2 drop": follows,
-        "l2 runs not classified as a mirage": mirage,
+        "l2 runs not classified as a mirage": within(int((dataset.kinds != "mirage").sum())),
     }
     agree, first = float(dataset.descended.max()), clean.isel(seed=0)
     return Evidence(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import Instance, distance, instances, slope
@@ -18,9 +19,6 @@ from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.interpolation_path import interpolate_path
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 LARGE, SMALL = 20.0, 1e-6  # the scales that are trained
 
@@ -104,18 +102,18 @@ formulas = sized(
 )
 
 
-def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, formulas: Dataset) -> Evidence:
     """Remainders of both equations, trained ends, and the printed expansion of q."""
     z, printed, mended = (formulas[name].values for name in ("z", "printed", "mended"))
     bounded, misfit = formulas.bounded.values, float(dataset.residual.max())
     rates = float((dataset.scaled[:, -1] / dataset.scaled[:, 0]).max())
     order = within(slope(formulas.alpha.values, formulas.kernel.values), -6.0, 0.05)
-    trained_l2 = within(float(dataset.far_weighted.max()), tolerance=1e-4)
-    trained_l1 = at_most(float(dataset.rich.max()), 1.0, 1e-6)
+    trained_l2 = within(dataset.far_weighted.max(), tolerance=1e-4)
+    trained_l1 = at_most(dataset.rich.max(), 1.0, 1e-6)
     shared = {
         "exponent of the remainder of (6)": order,
         "spread of the remainder of (7) times log(1/alpha²), log alpha -5 to -1e6": within(
-            float(np.ptp(bounded) / bounded.max()), tolerance=1e-3
+            np.ptp(bounded) / bounded.max(), tolerance=1e-3
         ),
         "trained at alpha = 20: distance to the weighted l2 solution": trained_l2,
         "trained at alpha = 1e-6: excess l1 norm over what (7) allows": trained_l1,
@@ -142,9 +140,9 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
             "exponent -4 in (6)": order.control(predicted=-4.0),
-            "unweighted l2 at alpha = 20": trained_l2.control(float(dataset.far_plain.median())),
+            "unweighted l2 at alpha = 20": trained_l2.control(dataset.far_plain.median()),
             "the weighted l2 solution in place of training": trained_l1.control(
-                float(dataset.wrong_rich.median())
+                dataset.wrong_rich.median()
             ),
         },
         findings=[

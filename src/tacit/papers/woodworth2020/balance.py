@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.diagonal import ProductNet
 from tacit.papers.endpoints import Trace, trace
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import Instance, instances
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def trained(p: Instance, imbalance: float, seed: int) -> tuple[Array, Array, Trace]:
@@ -83,11 +81,11 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Magnitudes and signs on the way, against starts with |v| 30% larger; eq. (12)."""
     first, flipped = dataset.isel(instance=0), int(dataset.flips_tilted.sum())
-    equal = within(float(dataset.apart.max()), tolerance=1e-8)
-    signs = within(float(dataset.flips.sum()), tolerance=0.0)
+    equal = within(dataset.apart.max(), tolerance=1e-8)
+    signs = within(dataset.flips.sum(), tolerance=0.0)
     return Evidence(
         ran=f"{dataset.sizes['instance']} problems trained in u and v from equal magnitudes with"
         " random signs, and again with |v| 30% larger",
@@ -97,12 +95,12 @@ def check(dataset: xarray.Dataset) -> Evidence:
         },
         proof={
             "eq. (12) as printed against the flow, relative": within(
-                float(first.off_printed), tolerance=1e-5
+                first.off_printed, tolerance=1e-5
             )
         },
         corrected={
             "the corrected eq. (12) against the flow, relative": within(
-                float(first.off_mended), tolerance=1e-5
+                first.off_mended, tolerance=1e-5
             )
         },
         correction="d|u|/dt = +sign(u) u' = -2 sum_n (f(x_n) - y_n) sign(u) v x_n: the minus sign"
@@ -115,10 +113,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
             )
         ),
         controls={
-            "|v| 30% larger at the start": equal.control(
-                float(dataset.apart_tilted.max("time").min())
-            ),
-            "sign flips from |v| 30% larger": signs.control(float(flipped)),
+            "|v| 30% larger at the start": equal.control(dataset.apart_tilted.max("time").min()),
+            "sign flips from |v| 30% larger": signs.control(flipped),
         },
         findings=[
             f"from unequal magnitudes {flipped} signs flipped in {dataset.sizes['instance']} runs"

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.lifted import Lifted, followed, measurements, reach, wishart_root
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 # powers of (alpha, k) in |W - W(0)| and |W - W_TK|, where the targets dominate and where y(0) does
 LAW = np.array([[[-1.0, -0.5], [-3.0, -1.5]], [[1.0, 0.0], [1.0, -0.5]]])
@@ -156,7 +154,7 @@ vanishing = sized(
 )
 
 
-def powers(found: xarray.Dataset) -> Array:
+def powers(found: Dataset) -> Array:
     """[[p, q], [p', q']]: sup|W - W(0)| ~ alpha^p k^q and sup|W - W_TK| ~ alpha^p' k^q'."""
     width = found.width.broadcast_like(found.alpha)
     columns = np.log(np.stack([found.alpha.values.ravel(), width.values.ravel()], axis=-1))
@@ -165,9 +163,7 @@ def powers(found: xarray.Dataset) -> Array:
     return np.linalg.lstsq(rows, np.log(values), rcond=None)[0][:2].T
 
 
-def check(
-    edge: xarray.Dataset, targets: xarray.Dataset, blank: xarray.Dataset, vanishing: xarray.Dataset
-) -> Evidence:
+def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -> Evidence:
     """The powers of (69) and (70), and the constants of the proof as printed and corrected."""
     law = np.array([powers(targets), powers(blank)])
     rates = {
@@ -234,7 +230,7 @@ def check(
         },
         controls={
             "(98) with 1/(alpha k), as the text after the corollary has it": moved.control(
-                float(edge.share_of_1_over_k.sel(how="mended").max())
+                edge.share_of_1_over_k.sel(how="mended").max()
             ),
             "|W - W_TK| like its printed middle term 1/(alpha sqrt k)": (
                 rates["targets dominate", "|W - W_TK|", "alpha"].control(predicted=-1.0)
@@ -270,7 +266,7 @@ def check(
     )
 
 
-def _edges(row: xarray.Dataset) -> str:
+def _edges(row: Dataset) -> str:
     low, high = Wide(1.0, 0.0, float(row["size"]), float(row.spread)).edges
     return f"lambda = {low:g}, Lambda = {high:g}"
 

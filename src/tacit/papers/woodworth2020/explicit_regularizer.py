@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import DataArray, Dataset
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import Instance, distance, instances, slope
 from tacit.regularizers.q import Q, R
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 ALPHA = 0.5  # at which R is compared as printed
 
@@ -137,15 +135,15 @@ formulas = sized(
 )
 
 
-def relative(one: xarray.DataArray, other: xarray.DataArray) -> float:
+def relative(one: DataArray, other: DataArray) -> float:
     return float(np.abs(one / other - 1).max())
 
 
-def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, formulas: Dataset) -> Evidence:
     """R against three other routes to it, against Q, and against training."""
     f, alphas = formulas, formulas.alpha.values
     R_is, R_printed = float(f.searched_R), float(f.printed_R)
-    solved = within(float(dataset.to_R.max()), tolerance=1e-5)
+    solved = within(dataset.to_R.max(), tolerance=1e-5)
     value = within(relative(f.r, f.searched), tolerance=1e-7)
     polynomial = within(slope(alphas, f.gap_R.values), 1.0, 0.05)
     logarithmic = within(slope(f.log_alpha.values, f.far_gap_Q.values), -1.0, 0.05)
@@ -158,7 +156,7 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
         "exponent of |Q/log(1/alpha²)/|b|_1 - 1| in log(1/alpha)": logarithmic,
         "distance of eq. (8), solved in the parameters, to argmin R": solved,
         "training at depth 4, same mu: distance to the solution of eq. (8)": within(
-            float(dataset.deeper_training.max()), tolerance=1e-5
+            dataset.deeper_training.max(), tolerance=1e-5
         ),
     }
     return Evidence(
@@ -166,14 +164,14 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
         " R; eq. (8) solved in the parameters and training on the same problems",
         checks={
             **shared,
-            "real roots of p_z (printed: unique)": within(float(f.roots.max()), 1.0),
+            "real roots of p_z (printed: unique)": within(f.roots.max(), 1.0),
             "R as printed, sum r(b_i/alpha²), at alpha = 0.5": within(
                 R_printed / R_is - 1, tolerance=1e-7
             ),
         },
         corrected={
             **shared,
-            "real roots of p_z": at_most(float(f.roots.max()), 2.0),
+            "real roots of p_z": at_most(f.roots.max(), 2.0),
             "alpha² sum r(b_i/alpha²), at alpha = 0.5": within(
                 ALPHA**2 * R_printed / R_is - 1, tolerance=1e-7
             ),
@@ -188,8 +186,8 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
             "shortest move at alpha = 0.5": R_is,
         },
         controls={
-            "argmin Q in place of argmin R": solved.control(float(dataset.to_Q.median())),
-            "training in place of argmin R": solved.control(float(dataset.to_training.median())),
+            "argmin Q in place of argmin R": solved.control(dataset.to_Q.median()),
+            "training in place of argmin R": solved.control(dataset.to_training.median()),
             "q(z) in place of r(z)": value.control(relative(f.q, f.searched)),
             "exponent 2 for R, that of mu = alpha²": polynomial.control(predicted=2.0),
             "Q approaches l1 as fast as R": polynomial.control(slope(alphas, f.gap_Q.values)),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.endpoints import trained
 from tacit.papers.experiment import Experiment
@@ -18,9 +19,6 @@ from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def sinh(w: Any) -> Any:
@@ -84,12 +82,12 @@ known = sized(
 )
 
 
-def check(dataset: xarray.Dataset, known: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, known: Dataset) -> Evidence:
     """Training compared with the derived regularizer, and that regularizer compared with Q."""
     worst, plain = dataset.far.max("instance"), dataset.far_l2.median("instance")
     names, misfit = dataset.function.values, float(dataset.residual.max())
-    end = within(float(worst.max()), tolerance=1e-6)
-    reproduced = within(float(known.off.max()), tolerance=1e-8)
+    end = within(worst.max(), tolerance=1e-6)
+    reproduced = within(known.off.max(), tolerance=1e-8)
     return Evidence(
         ran=f"{len(names)} maps ({', '.join(names)}) trained in the parameters on"
         f" {dataset.sizes['instance']} problem(s), each against the regularizer derived from the"
@@ -101,8 +99,8 @@ def check(dataset: xarray.Dataset, known: xarray.Dataset) -> Evidence:
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
-            "plain l2 (nearest map)": end.control(float(plain.min())),
-            "the other depth": reproduced.control(float(known.off_other.min())),
+            "plain l2 (nearest map)": end.control(plain.min()),
+            "the other depth": reproduced.control(known.off_other.min()),
         },
         findings=[
             f"{name}: distance {far:.1e}" for name, far in zip(names, worst.values, strict=True)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.endpoints import trace
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import instances
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 MODELS = {"depth 2": 2, "depth 3": 3, "depth 5": 5, "u v": 2}  # and their homogeneity
 ODD = "w + w^3"  # not homogeneous; its output is scaled by alpha^3
@@ -89,10 +87,10 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The same outputs at t/alpha^2, for homogeneous models and not for another one."""
     even, odd = dataset.sel(name=list(MODELS)), dataset.sel(name=ODD)
-    same = within(float(even.off.max()), tolerance=1e-6)
+    same = within(even.off.max(), tolerance=1e-6)
     moved = float(np.abs(even.along.isel(time=-1) - even.along.isel(time=0)).min())
     shown = dataset.sel(name="depth 3", alpha=2.0)
     return Evidence(
@@ -104,9 +102,9 @@ def check(dataset: xarray.Dataset) -> Evidence:
         },
         premises={"the outputs change during training": (moved > 0.1, moved)},
         controls={
-            "at the same time t": same.control(float(even.off_same_time.min())),
-            "alpha f in place of alpha^D f": same.control(float(even.off_first_power.min())),
-            f"{ODD}, which is not homogeneous": same.control(float(odd.off.min())),
+            "at the same time t": same.control(even.off_same_time.min()),
+            "alpha f in place of alpha^D f": same.control(even.off_first_power.min()),
+            f"{ODD}, which is not homogeneous": same.control(odd.off.min()),
         },
         findings=[
             "both follow the same path, u(t) = alpha w(t/alpha²), and end at the same point, at "

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -17,9 +16,6 @@ from tacit.papers.woodworth2020.theorem_4 import commutator, end, far, schatten
 from tacit.problems.matrix_problem import Sensing
 from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def start(rows: int, columns: int, root: Array) -> Factorization:
@@ -111,15 +107,15 @@ completion = sized(
 )
 
 
-def check(dataset: xarray.Dataset, widths: xarray.Dataset, completion: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, widths: Dataset, completion: Dataset) -> Evidence:
     """Theorem 4 and both ends of the completion of Figure 5."""
     k, rms = widths.k.values, np.sqrt((widths.far**2).mean(["shape", "seed"])).values
     rich, kernel = completion.isel(scale=0), completion.isel(scale=-1)
     commuting = float(dataset.commutator.max())
-    limit = within(float(dataset.far.max()), tolerance=1e-6)
+    limit = within(dataset.far.max(), tolerance=1e-6)
     rate = within(slope(k, rms), -0.5, 0.1)
-    found = within(float(rich.error.median()), tolerance=0.05)
-    stays = within(float(kernel.kernel.max()), tolerance=0.01)
+    found = within(rich.error.median(), tolerance=0.05)
+    stays = within(kernel.kernel.max(), tolerance=0.01)
     return Evidence(
         ran=f"{dataset.far.size} runs from 2 mu^2 I and {widths.far.size} from i.i.d. factors, with"
         f" measurements of the shapes {', '.join(dataset['shape'].values)}; completion of"
@@ -134,15 +130,13 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, completion: xarray.Da
         premises={"the lifted measurements commute": (commuting < 1e-12, commuting)},
         controls={
             "mu^2 = alpha^2 k, without the 1/2 (median)": limit.control(
-                float(dataset.far_double.median())
+                dataset.far_double.median()
             ),
-            "nuclear norm (median)": limit.control(float(dataset.far_nuclear.median())),
-            "Frobenius norm (median)": limit.control(float(dataset.far_frobenius.median())),
+            "nuclear norm (median)": limit.control(dataset.far_nuclear.median()),
+            "Frobenius norm (median)": limit.control(dataset.far_frobenius.median()),
             "exponent -1 in k": rate.control(predicted=-1.0),
-            "the large start recovers the truth too": found.control(float(kernel.error.median())),
-            "the small start ends near the kernel solution too": stays.control(
-                float(rich.kernel.min())
-            ),
+            "the large start recovers the truth too": found.control(kernel.error.median()),
+            "the small start ends near the kernel solution too": stays.control(rich.kernel.min()),
         },
         plots=[
             Plot(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import DataArray, Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures.recovery import LEVEL, planted, population_error
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 # log10 of alpha^D at every depth; at depth 2 it must be far smaller, as Theorem 2 says
 SCALES = {2: -60.0, 3: -6.0, 4: -6.0, 10: -6.0}
@@ -83,7 +81,7 @@ depths = sized(
 )
 
 
-def needed_samples(dataset: xarray.Dataset, name: str) -> xarray.DataArray:
+def needed_samples(dataset: Dataset, name: str) -> DataArray:
     """The N at which a median error falls to the level, linear in its logarithm; NaN if none."""
     import xarray
 
@@ -98,7 +96,7 @@ def needed_samples(dataset: xarray.Dataset, name: str) -> xarray.DataArray:
     return xarray.apply_ufunc(crossed, *both, input_core_dims=[["constant"]] * 2, vectorize=True)
 
 
-def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, depths: Dataset) -> Evidence:
     """N grows like r* log d at every depth; with as many samples l2 has learned nothing."""
     N = needed_samples(dataset, "l1_error").transpose("dimension", "sparsity")
     d, r = N.dimension, N.sparsity
@@ -110,11 +108,10 @@ def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
         0.15,
     )
     with_r = within(np.polyfit(np.log(r), np.log(N.values).mean(axis=0), 1)[0], 1.0, 0.3)
-    most = at_most(constant.max(), 2.0)
     spread = at_most(sharper.max() / sharper.min(), 1.25)
-    alike = within(float(np.abs(other - 1).max()), tolerance=0.1)
+    alike = within(np.abs(other - 1).max(), tolerance=0.1)
     last = dataset.isel(constant=-1).median("seed")
-    learnt = at_most(float(last.l1_error.max()), LEVEL)
+    learnt = at_most(last.l1_error.max(), LEVEL)
     finite = bool(np.isfinite(constant).all() and np.isfinite(other).all())
     return Evidence(
         ran=f"predictors of least l1 and l2 norm from N = 0.75 to 2.5 r* log d samples, d ="
@@ -123,7 +120,7 @@ def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
         checks={
             "exponent of N in d, at these d": with_d,
             "exponent of N in r*": with_r,
-            "largest N over r* log d": most,
+            "largest N over r* log d": at_most(constant.max(), 2.0),
             "N over r* log(d/r*) (ours): largest over smallest": spread,
             "N from a small start at each depth over that of l1, largest deviation from 1": alike,
             "l1: median error at N = 2.5 r* log d, over that of the zero predictor": learnt,
@@ -135,9 +132,9 @@ def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
             "N like r*^2": with_r.control(predicted=2.0),
             "N like log d, independent of r*": with_r.control(predicted=0.0),
             "r* sqrt(d) in place of r* log(d/r*)": spread.control(
-                float((N / (r * d**0.5)).max() / (N / (r * d**0.5)).min())
+                (N / (r * d**0.5)).max() / (N / (r * d**0.5)).min()
             ),
-            "l2 from the same samples": learnt.control(float(last.l2_error.min())),
+            "l2 from the same samples": learnt.control(last.l2_error.min()),
         },
         findings=[
             f"the median error falls to {LEVEL:g} at N = {constant.min():.2f} to"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import endpoint
@@ -18,9 +19,6 @@ from tacit.papers.instances import distance, instances, slope
 from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 Function = Callable[[Any, Any], Any]
 
@@ -100,14 +98,14 @@ scales = sized("W-K-scales", function=homogeneity, grid={"scale": [0.03, 0.4, 7.
 factors = sized("W-K-constants", function=constants, arguments={"alpha": 2.0})
 
 
-def check(dataset: xarray.Dataset, scales: xarray.Dataset, factors: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
     """Scaling and constants of the kernel, the bias term, and training at large alpha."""
     misfit, last = float(dataset.residual.max()), dataset.isel(place=-1)
     rows = {D: dataset.sel(depth=D) for D in (2, 3)}
     rates = {D: slope(row.alpha.values, row.far.values) for D, row in rows.items()}
-    scaling = within(float(scales.off.max()), tolerance=1e-10)
-    eight = within(float(factors.eight), tolerance=1e-12)
-    near = within(float(last.far.max()), tolerance=1e-3)
+    scaling = within(scales.off.max(), tolerance=1e-10)
+    eight = within(factors.eight, tolerance=1e-12)
+    near = within(last.far.max(), tolerance=1e-3)
     printed = float(factors.bias_printed)
     return Evidence(
         ran="tangent kernels of diagonal nets (D = 2, 3, 5) and, by automatic differentiation, of a"
@@ -126,7 +124,7 @@ def check(dataset: xarray.Dataset, scales: xarray.Dataset, factors: xarray.Datas
         },
         corrected={
             "affine model at its start, bias term alpha^D f(w_0,x)": within(
-                float(factors.bias_meant), tolerance=1e-10
+                factors.bias_meant, tolerance=1e-10
             )
         },
         correction="the bias term of f_K is f(w(0),x) = alpha^D f(w_0,x): the printed"
@@ -138,9 +136,9 @@ def check(dataset: xarray.Dataset, scales: xarray.Dataset, factors: xarray.Datas
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
-            "exponent 2D in place of 2D-2": scaling.control(float(scales.off_2D.min())),
-            "4 alpha² <x,x'>": eight.control(float(factors.four)),
-            "plain l2 for a start with unequal entries": near.control(float(last.far_l2.min())),
+            "exponent 2D in place of 2D-2": scaling.control(scales.off_2D.min()),
+            "4 alpha² <x,x'>": eight.control(factors.four),
+            "plain l2 for a start with unequal entries": near.control(last.far_l2.min()),
         },
         plots=[
             Plot(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import endpoint, trace
 from tacit.papers.experiment import Experiment
@@ -16,9 +17,6 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 TARGETS = (
     "argmin Q",
@@ -76,7 +74,7 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Endpoints against argmin Q and four wrong regularizers; eq. (17) with three factors."""
     far = dict(zip(TARGETS, dataset.far.values.T, strict=True))
     along = dict(zip(FACTORS, dataset.law.values.T, strict=True))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.lemmas.lemma_5 import log_alpha_1
@@ -17,9 +18,6 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +198,7 @@ study = sized(
 ties = sized("W-T2-ties", function=tied, grid={"place": [0, 1, 2, 3]})
 
 
-def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, ties: Dataset) -> Evidence:
     """Both bounds, computed and trained; two uses of Lemma 5 in the proof and their correction."""
     f = dataset
     above_44, above_46 = (f[name].values.astype(bool) for name in ("above_44", "above_46"))
@@ -220,8 +218,8 @@ def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
         checks={
             "l1: largest part of the allowed eps that is used": l1,
             "l2: largest part of the allowed eps that is used": l2,
-            "the same for l1, trained": at_most(float(f.ended_l1.max()), 1.0),
-            "the same for l2, trained": at_most(float(f.ended_l2.max()), 1.0),
+            "the same for l1, trained": at_most(f.ended_l1.max(), 1.0),
+            "the same for l2, trained": at_most(f.ended_l2.max(), 1.0),
         },
         proof={
             "eq. (44): share of the problems whose alpha is too large for Lemma 5 at"
@@ -255,9 +253,7 @@ def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
                 f"l1 bound {name}": l1.control(share)
                 for name, share in zip(WRONG, f.wrong_l1.max("instance").values, strict=True)
             },
-            "l2 bound without |b*|_2, y a thousand times as large": l2.control(
-                float(f.wrong_l2.max())
-            ),
+            "l2 bound without |b*|_2, y a thousand times as large": l2.control(f.wrong_l2.max()),
         },
         findings=[
             f"slack of the l1 bound: {np.median(small):.2g} of eps is used at the median,"

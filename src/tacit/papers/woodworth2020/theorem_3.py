@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import endpoint, trace
 from tacit.papers.experiment import Experiment
@@ -16,9 +17,6 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 DEPTHS = (3, 4, 5, 8)
 FACTORS = (1.0, 2.0)  # times D(D-2) in eq. (56)
@@ -95,7 +93,7 @@ limits = sized(
 )
 
 
-def check(dataset: xarray.Dataset, limits: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, limits: Dataset) -> Evidence:
     """Endpoints against argmin Q^D, the rates of both limits, and eq. (56) with two factors."""
     misfit, (printed_law, mended_law) = float(dataset.residual.max()), dataset.law.max("instance")
     rates = {
@@ -132,8 +130,8 @@ def check(dataset: xarray.Dataset, limits: xarray.Dataset) -> Evidence:
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
-            "depth D + 1 at the same mu (median)": end.control(float(dataset.far_deeper.median())),
-            "mu = alpha² at every depth (median)": end.control(float(dataset.far_square.median())),
+            "depth D + 1 at the same mu (median)": end.control(dataset.far_deeper.median()),
+            "mu = alpha² at every depth (median)": end.control(dataset.far_square.median()),
             "exponent 1/2 towards l1": rates[3, "l1"].control(predicted=0.5),
             "exponent -1 towards l2": rates[3, "l2"].control(predicted=-1.0),
         },

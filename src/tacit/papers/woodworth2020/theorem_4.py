@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.factorization import Factorization
 from tacit.papers.endpoints import trace
 from tacit.papers.experiment import Experiment
@@ -23,9 +22,6 @@ from tacit.studies.sizes import sized
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.record import LogSpaced
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
 
 D = 5
 MU2 = 0.1  # mu^2 = alpha^2 k / 2 of the runs in k
@@ -189,13 +185,13 @@ widths = sized(
 further = sized("W-T4-others", function=others, arguments={"draws": 200})
 
 
-def check(dataset: xarray.Dataset, widths: xarray.Dataset, further: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, widths: Dataset, further: Dataset) -> Evidence:
     """The limit, the rate in k, eq. (67), and which measurements must commute."""
     k, rms = widths.k.values, np.sqrt((widths.far**2).mean(["family", "problem", "seed"])).values
     unseen = widths.off_diagonal.sel(family="diagonal", problem=0).mean("seed")
     rate_unseen = slope(k[k >= 10_000], unseen.values[k >= 10_000])
     o = {name: float(value) for name, value in further.data_vars.items() if value.dtype.kind == "f"}
-    limit = within(float(dataset.far.sel(family=["diagonal", "symmetric"]).max()), tolerance=1e-6)
+    limit = within(dataset.far.sel(family=["diagonal", "symmetric"]).max(), tolerance=1e-6)
     rate = within(slope(k, rms), -0.5, 0.1)
     near = within(rms[-1], tolerance=0.02)
     law = within(o["law"], tolerance=1e-6)
@@ -219,7 +215,7 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, further: xarray.Datas
         corrected={
             **both,
             "A diag(x_n) B^T that do not commute (ours): largest distance": within(
-                float(dataset.far.sel(family="turned").max()), tolerance=1e-6
+                dataset.far.sel(family="turned").max(), tolerance=1e-6
             ),
         },
         correction="the lifted measurements must commute: X_n X_m^T and X_n^T X_m symmetric, "
@@ -243,10 +239,10 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, further: xarray.Datas
         },
         controls={
             "mu^2 = alpha^2 k, without the 1/2 (median)": limit.control(
-                float(dataset.far_double.median())
+                dataset.far_double.median()
             ),
-            "nuclear norm (median)": limit.control(float(dataset.far_nuclear.median())),
-            "Frobenius norm (median)": limit.control(float(dataset.far_frobenius.median())),
+            "nuclear norm (median)": limit.control(dataset.far_nuclear.median()),
+            "Frobenius norm (median)": limit.control(dataset.far_frobenius.median()),
             "Gaussian measurements, which do not commute": limit.control(o["far_gauss"]),
             "exponent -1 in k": rate.control(predicted=-1.0),
             "exponent -1/4 in k": rate.control(predicted=-0.25),

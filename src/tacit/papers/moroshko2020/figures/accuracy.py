@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tacit.lazy import Axes, Dataset
 from tacit.measures.curves import crossing
 from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess
 from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.plotting.style import CYCLE
 from tacit.studies.sizes import Sizes, sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 POINTS = "3b"
 LINES = ("-", "--", ":", "-.")  # one for every scale
@@ -77,7 +74,7 @@ def study_of(
     )
 
 
-def draw_along(axes: Axes, dataset: xarray.Dataset, name: str, **legend: Any) -> None:
+def draw_along(axes: Axes, dataset: Dataset, name: str, **legend: Any) -> None:
     """A variable against the smoothed margin: a colour for every depth, a dash for every scale."""
     for colour, depth in zip(CYCLE, dataset.depth.values, strict=False):
         axes.plot([], [], color=colour, label=f"$D = {depth}$")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import Axes, Dataset
 from tacit.papers.moroshko2020.figures.trajectories import (
     follow,
     l1_ends,
@@ -19,9 +20,6 @@ from tacit.plotting import plane
 from tacit.studies.sizes import Sizes, sized
 
 if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-
     from tacit.problems.classification import Classification
 
 SEEDS = {"uniform": 8, "spiked": 0}  # of the points in ten dimensions
@@ -193,7 +191,7 @@ def studies(
     return flows, marked
 
 
-def lines_on(dataset: xarray.Dataset, name: str) -> dict[float, Array]:
+def lines_on(dataset: Dataset, name: str) -> dict[float, Array]:
     """Both excess norms along the trajectory of every alpha on one set."""
     curves = dataset.sel(curve_set=name)
     lines = np.stack([curves.trajectory_excess, curves.trajectory_excess_l2], axis=-1)
@@ -201,7 +199,7 @@ def lines_on(dataset: xarray.Dataset, name: str) -> dict[float, Array]:
 
 
 def draw_excess(
-    axes: Axes, lines: Mapping[float, Array], row: xarray.Dataset, colours: Mapping[float, Any]
+    axes: Axes, lines: Mapping[float, Array], row: Dataset, colours: Mapping[float, Any]
 ) -> None:
     """One set of data in the plane of excess norms; dots where the trajectories end."""
     plane.draw_curves(axes, lines, colours)

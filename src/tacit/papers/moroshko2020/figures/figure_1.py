@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import stationary
@@ -16,11 +17,6 @@ from tacit.problems.classification import three_points
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TITLE = "The order of limits decides between the kernel and the rich regime"
 MUS = [0.25, 1.0, 4.0]
@@ -78,12 +74,12 @@ ways = sized(
 )
 
 
-def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, ways: Dataset) -> Evidence:
     """Three orders of the limits, trained, and the lines that are drawn."""
     first, last = ways.sel(way="alpha first"), ways.sel(way="loss first")
     both = ways.isel(way=slice(2, None))
-    kernel = within(float(first.to_l2), tolerance=0.1)
-    rich = within(float(last.to_deep), tolerance=0.5)
+    kernel = within(first.to_l2, tolerance=0.1)
+    rich = within(last.to_deep, tolerance=0.5)
     middle = within(both.to_q.values.max(), tolerance=0.001)
     inner, mu = dataset.trajectory_accuracy.values[:, 1:-1], dataset.mu.values[:, None]
     scale = dataset.trajectory_scale.values[:, 1:-1]
@@ -100,9 +96,9 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
             "drawn lines: largest relative deviation of alpha^D / log(1/eps) from mu": line,
         },
         controls={
-            "alpha first ends at the l_{2/3} max margin": kernel.control(float(first.to_deep)),
-            "loss first ends at the l2 max margin": rich.control(float(last.to_l2)),
-            "loss first ends at the l1 max margin": rich.control(float(last.to_l1)),
+            "alpha first ends at the l_{2/3} max margin": kernel.control(first.to_deep),
+            "loss first ends at the l2 max margin": rich.control(last.to_l2),
+            "loss first ends at the l1 max margin": rich.control(last.to_l1),
             "both together end at the l2 max margin (least)": middle.control(
                 both.to_l2.values.min()
             ),
@@ -110,7 +106,7 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, ways: Dataset) -> Figure:
     """The plane of scale and accuracy with both limits, and the lines that meet in its corner."""
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
     picture, (axes,) = sheet(title, caption, widths=(7.6,), height=5.6)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Dataset, Figure
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.plotting.network import Network, draw_network
 from tacit.plotting.style import caption_of, sheet
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 FIRST, SECOND, LAST = 4.2, 6.2, 9.2  # where the hidden layers stand: 1, 2 and D - 1
 SHOWN = {"1": 4.6, "d": 2.6}  # name and height above the middle of the inputs that are shown
@@ -117,16 +114,15 @@ evaluated = sized(
 )
 
 
-def check(dataset: xarray.Dataset, evaluated: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, evaluated: Dataset) -> Evidence:
     """The drawn net, read as a graph, computes what the trained model does."""
     same = within(evaluated.error.values.max(), tolerance=1e-12)
-    units = within(_hidden(dataset), 2.0)
     return Evidence(
         ran="the drawn graph evaluated from its inputs to its output at depths 3, 4, 5 and 8 with"
         " two inputs and random weights, dots as D - 3 layers",
         checks={
             "largest relative deviation of the drawn net from DiagonalNet": same,
-            "hidden units in a layer, over inputs": units,
+            "hidden units in a layer, over inputs": within(_hidden(dataset), 2.0),
         },
         controls={
             "dots as another number of layers (least)": same.control(
@@ -139,14 +135,14 @@ def check(dataset: xarray.Dataset, evaluated: xarray.Dataset) -> Evidence:
     )
 
 
-def _hidden(dataset: xarray.Dataset) -> float:
+def _hidden(dataset: Dataset) -> float:
     """Units that stand in the first hidden layer over those that stand at the inputs."""
     across, kind = dataset.unit_x.values, dataset.unit_kind.values
     hidden = (across == FIRST) & (kind != "dots")
     return float(hidden.sum() / (kind == "input").sum())
 
 
-def draw(dataset: xarray.Dataset, evaluated: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, evaluated: Dataset) -> Figure:
     """The network of units and connections."""
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
     picture, (axes,) = sheet(title, caption, widths=(8.4,), height=5.2)

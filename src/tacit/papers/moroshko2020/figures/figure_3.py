@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
 from tacit.plotting.sphere import draw_on_sphere, draw_sphere, viewer
 from tacit.plotting.style import BLACK, PURPLE, RED, caption_of, sheet
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 B, C, D = "3b", "3c", "3d"
 MARKS = [0.5, 0.2, 0.1, 0.04, 0.01, 0.001]
@@ -48,7 +44,7 @@ NAMES: dict[str, dict[str, Any]] = {  # where the values of mu are written
 VIEW = (30.0, 22.0)  # the viewer stands above this azimuth and pitch
 
 
-def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
     """What the text says about each panel, in degrees."""
     b, c, d = (dataset.sel(curve_set=name) for name in (B, C, D))
     goal_b, goal_c, goal_d = (landmarks.sel(curve_set=name) for name in (B, C, D))
@@ -69,7 +65,6 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     edge = within(off_edge(ends_c, goal_c), tolerance=0.5)
     chosen = at_least(np.ptp(ends_c[:, 0]), 30)
     kink = float(goal_d.change_mu[0])
-    printed = within(kink, 0.04, 0.005)
     off = apart(d.cross.sel(alpha=largest), goal_d.q_mark)
     before, after = np.array(MARKS) > kink, np.array(MARKS) < 0.5 * kink
     above = within(off[before].max(), tolerance=0.05)
@@ -87,14 +82,14 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
             "(b), every alpha: angle to l1 at the end": reach,
             "(c): largest angle of an end to the l1 set": edge,
             "(c): degrees between the ends": chosen,
-            "(d): mu_0 where the Q path has its kink": printed,
+            "(d): mu_0 where the Q path has its kink": within(kink, 0.04, 0.005),
             f"(d), alpha = {largest:g}: largest angle to argmin Q_mu above mu_0": above,
             f"(d), alpha = {largest:g}: least angle to argmin Q_mu at mu = 0.01 and 0.001": below,
             f"(d), alpha = {largest:g}: largest angle to the ratchet": limit,
         },
         controls={
             "the start in place of the l2 max margin": start.control(
-                float(apart(goal_b.start, goal_b.l2))
+                apart(goal_b.start, goal_b.l2)
             ),
             "(b) from alpha = 0.001, which goes straight: least angle to l2": visit.control(
                 to_l2[SMALL]
@@ -118,7 +113,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     )
 
 
-def off_edge(ends: Array, row: xarray.Dataset) -> float:
+def off_edge(ends: Array, row: Dataset) -> float:
     """The largest angle of directions to the arc of l1 max margins, by a fine division of it."""
     azimuth, pitch = row.l1.values.T
     order, fine = np.argsort(azimuth), np.linspace(azimuth.min(), azimuth.max(), 2001)
@@ -126,13 +121,13 @@ def off_edge(ends: Array, row: xarray.Dataset) -> float:
     return float(apart(ends[:, None], arc).min(axis=1).max())
 
 
-def lines_on(dataset: xarray.Dataset, name: str) -> dict[float, Array]:
+def lines_on(dataset: Dataset, name: str) -> dict[float, Array]:
     """Azimuth and pitch along the trajectory of every alpha on one set."""
     lines = line_of(dataset.sel(curve_set=name))
     return dict(zip(dataset.alpha.values.tolist(), lines, strict=True))
 
 
-def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The sphere for the points of (b), and the azimuth-pitch plane for each set."""
     caption = caption_of(dataset.attrs)
     title = dataset.attrs["title"]
@@ -152,7 +147,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
 
 
 def _on_the_sphere(
-    axes: Axes, lines: Mapping[float, Array], row: xarray.Dataset, colours: Mapping[float, Any]
+    axes: Axes, lines: Mapping[float, Array], row: Dataset, colours: Mapping[float, Any]
 ) -> None:
     """Panel (a): the same trajectories on the sphere, and the legend of the whole figure."""
     view = viewer(*VIEW)
@@ -171,7 +166,7 @@ def _on_the_sphere(
 
 
 def _kink(
-    axes: Axes, lines: Mapping[float, Array], row: xarray.Dataset, colours: Mapping[float, Any]
+    axes: Axes, lines: Mapping[float, Array], row: Dataset, colours: Mapping[float, Any]
 ) -> None:
     """The limit of the flow, and a closer look at where the support vectors change."""
     closer = axes.inset_axes((0.46, 0.52, 0.54, 0.46))

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence, at_least, within
+from tacit.lazy import Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.figure_3 import lines_on
 from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
 from tacit.plotting.style import caption_of, sheet
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 A, B = "4a", "4b"
 MARKS = [1.0, 0.2, 0.03, 0.001]
@@ -42,7 +39,7 @@ NAMES: dict[str, dict[str, Any]] = {  # where the values of mu are written
 }
 
 
-def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
     """Both sets: to l2, near the Q path, then to a stationary point that is not l1; in degrees."""
     checks: dict[str, Check] = {}
     controls: dict[str, Check] = {}
@@ -71,7 +68,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
             f"{panel}: endpoints at l1": end.control(apart(ends[~caught], l1).min()),
             f"{panel}: the Q path in place of the ratchet": limit.control(off.max()),
             f"{panel}: the endpoint of the flow in place of that of the Q path": to_l1.control(
-                float(apart(ends[-1], l1))
+                apart(ends[-1], l1)
             ),
         }
         if name == B:
@@ -93,7 +90,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The azimuth-pitch plane for each set, with one legend at the right."""
     picture, panels = sheet(dataset.title, caption_of(dataset.attrs), (7.2, 7.2), height=5.6)
     colours = plane.shades(dataset.alpha.values.tolist())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
@@ -15,11 +14,6 @@ from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess
 from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.plotting.style import CYCLE, GREY, caption_of, sheet
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 PER_DECADE = 30
 REACH = 3e4  # the level is searched for up to this many alpha^D
@@ -92,7 +86,7 @@ def line(start: Array, needed: Array, between: tuple[float, float]) -> tuple[flo
     return float(slope), float(intercept)
 
 
-def lines(dataset: xarray.Dataset, between: tuple[float, float]) -> dict[int, tuple[float, float]]:
+def lines(dataset: Dataset, between: tuple[float, float]) -> dict[int, tuple[float, float]]:
     """The fitted line of every depth."""
     start = dataset.start.values
     return {
@@ -101,7 +95,7 @@ def lines(dataset: xarray.Dataset, between: tuple[float, float]) -> dict[int, tu
     }
 
 
-def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, along: Dataset, small: Dataset) -> Evidence:
     """Slopes above and below alpha^D = 1, intercepts and the order of the curves of (a)."""
     large, below = lines(dataset, LARGE), lines(dataset, SMALL)
     tiny = lines(small, TINY)
@@ -162,16 +156,12 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
                 falling.control(tiny[2][1] - large[2][1])
             ),
             "(a) at the first loss, where all are alike": deeper.control(
-                float(
-                    along.trajectory_excess_l1.sel(depth=3, scale=1.0)[0]
-                    / along.trajectory_excess_l1.sel(depth=2, scale=1.0)[0]
-                )
+                along.trajectory_excess_l1.sel(depth=3, scale=1.0)[0]
+                / along.trajectory_excess_l1.sel(depth=2, scale=1.0)[0]
             ),
             "(a) at the first loss: alpha^D = 0.1 over 1, D = 2": smaller.control(
-                float(
-                    along.trajectory_excess_l1.sel(depth=2, scale=0.1)[0]
-                    / along.trajectory_excess_l1.sel(depth=2, scale=1.0)[0]
-                )
+                along.trajectory_excess_l1.sel(depth=2, scale=0.1)[0]
+                / along.trajectory_excess_l1.sel(depth=2, scale=1.0)[0]
             ),
         },
         findings=[
@@ -181,7 +171,7 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
     )
 
 
-def draw(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, along: Dataset, small: Dataset) -> Figure:
     """The fall of the excess l1 norm, and the accuracy that 5 % of it needs."""
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
     picture, (a, b, c) = sheet(title, caption, widths=(5.0, 5.8, 5.0), height=5.0)
@@ -202,7 +192,7 @@ def draw(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset) 
     return picture
 
 
-def _needed(axes: Axes, dataset: xarray.Dataset) -> None:
+def _needed(axes: Axes, dataset: Dataset) -> None:
     """Panel (b): the measured points, the fitted lines and their numbers."""
     x, large, below = dataset.start.values, lines(dataset, LARGE), lines(dataset, SMALL)
     for colour, depth in zip(CYCLE, dataset.depth.values, strict=False):
@@ -222,7 +212,7 @@ def _needed(axes: Axes, dataset: xarray.Dataset) -> None:
     axes.set_title(r"(b) $\tilde\gamma \propto \alpha^D$ above 1, slower below")
 
 
-def _constants(axes: Axes, dataset: xarray.Dataset, small: xarray.Dataset) -> None:
+def _constants(axes: Axes, dataset: Dataset, small: Dataset) -> None:
     """Panel (c): the accuracy needed over alpha^D, which has two levels."""
     for colour, depth in zip(CYCLE, dataset.depth.values, strict=False):
         for data in (dataset, small):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.figure_3 import B, C, D, lines_on
 from tacit.papers.moroshko2020.figures.trajectories import apart, studies
@@ -15,11 +16,6 @@ from tacit.plotting import plane
 from tacit.plotting.placing import FAR, Note, write_beside
 from tacit.plotting.style import BLACK, caption_of, sheet
 from tacit.plotting.transition import LEGEND
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 POWERS = list(range(-6, 15))
 TITLE = "When training passes the ℓ₂ max margin, log(1/loss) is about α²"
@@ -48,7 +44,7 @@ TITLES = {
 BOX = {"boxstyle": "round,pad=0.15", "facecolor": "white"}
 
 
-def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
     """Where log(1/loss) is alpha^2, large starts are at l2, and not where it is 1000 times that."""
     away = {
         (name, alpha, shift): float(
@@ -95,7 +91,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The azimuth-pitch plane for each set, with numbers along the trajectories."""
     caption = f"{caption_of(dataset.attrs)} The letters of the panels are those of Figure 3."
     title = dataset.attrs["title"]
@@ -121,7 +117,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
 
 
 def _numbers(
-    axes: Axes, shown: xarray.Dataset, name: str, row: xarray.Dataset, colours: Mapping[float, Any]
+    axes: Axes, shown: Dataset, name: str, row: Dataset, colours: Mapping[float, Any]
 ) -> None:
     """Dots at the powers of ten, and numbers beside them wherever there is room for one.
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.excess import draw_excess, lines_on, studies
 from tacit.plotting import plane
 from tacit.plotting.style import BLACK, caption_of, sheet
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 SET = "3c"
 TITLE = "Of many ℓ₁ margins, large starts choose the least ℓ₂ norm and small starts the largest"
@@ -31,7 +26,7 @@ study, landmarks = studies(
 )
 
 
-def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
     """The l2 norms of the ends against the least and the largest over all l1 max margins."""
     ends, row = dataset.sel(curve_set=SET).sortby("alpha"), landmarks.sel(curve_set=SET)
     small, large = float(ends.excess_l2[0]), float(ends.excess_l2[-1])
@@ -39,7 +34,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     first, last = row.l1.values[[0, -1], 1]
     largest, least = max(first, last), float(least_on_edge(row))
     between = float(ends.excess_l2.sel(alpha=1.0))
-    l1 = within(float(np.abs(ends.excess).max()), tolerance=2e-3)
+    l1 = within(np.abs(ends.excess).max(), tolerance=2e-3)
     low = within(large, least, 2e-3)
     high = within(small, largest, 2e-3)
     return Evidence(
@@ -54,7 +49,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
             "l1 max margins differ in their l2 norm": (largest - least > 0.1, largest - least)
         },
         controls={
-            "the l2 max margin itself: its excess l1 norm": l1.control(float(row.l2[0])),
+            "the l2 max margin itself: its excess l1 norm": l1.control(row.l2[0]),
             "the other end of the edge for small starts": high.control(min(first, last)),
             "the endpoint from alpha = 1 in place of that of large starts": low.control(between),
             "the endpoint from alpha = 1 in place of that of small starts": high.control(between),
@@ -70,7 +65,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     )
 
 
-def least_on_edge(row: xarray.Dataset) -> float:
+def least_on_edge(row: Dataset) -> float:
     """The least excess l2 norm over the edge: squares of norms along it are a parabola."""
     share = np.linspace(0, 1, row.sizes["spread"])
     a, b, c = np.polyfit(share, (row.l1.values[:, 1] + 1) ** 2, 2)
@@ -78,7 +73,7 @@ def least_on_edge(row: xarray.Dataset) -> float:
     return float(np.sqrt(a * place**2 + b * place + c) - 1)
 
 
-def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The plane of excess norms, in which every l1 max margin is on the left edge."""
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
     picture, (axes,) = sheet(title, caption, widths=(9.2,), height=5.6)

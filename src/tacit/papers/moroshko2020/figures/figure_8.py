@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.excess import SEEDS, draw_excess, lines_on, studies
 from tacit.plotting import plane
 from tacit.plotting.style import caption_of, sheet
 from tacit.plotting.transition import LEGEND
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TITLE = "In ten dimensions the start decides among local ℓ₂/₃ margins, unless the data are sparse"
 study, landmarks = studies(
@@ -40,7 +34,7 @@ def nearest(ends: Array, minima: Array) -> tuple[Array, Array]:
     return away.min(axis=1), away.argmin(axis=1)
 
 
-def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
     """Where the ends are among the stationary points, on random and on sparse data."""
     data = dataset.sortby("alpha")
     ends = {name: data.predictor.sel(curve_set=name).values for name in SEEDS}
@@ -52,7 +46,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     best = within(
         max(float(angle(end, minima["spiked"][0])) for end in ends["spiked"]), tolerance=1.0
     )
-    same = within(float(angle(l1["spiked"], minima["spiked"][0])), tolerance=1e-4)
+    same = within(angle(l1["spiked"], minima["spiked"][0]), tolerance=1e-4)
     spread = [float(angle(l1["uniform"], end)) for end in ends["uniform"]]
     close = at_most(spread[-1] / spread[0], 0.5)
     l2_away = landmarks.sel(curve_set="spiked")
@@ -83,10 +77,10 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
                 len(set(at["spiked"][1].tolist()))
             ),
             "the second best local minimum on sparse data": best.control(
-                float(angle(minima["spiked"][1], minima["spiked"][0]))
+                angle(minima["spiked"][1], minima["spiked"][0])
             ),
             "random data: angle between the l1 and the l_{2/3} max margin": same.control(
-                float(angle(l1["uniform"], minima["uniform"][0]))
+                angle(l1["uniform"], minima["uniform"][0])
             ),
         },
         findings=[
@@ -100,7 +94,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The plane of excess norms for random data, for sparse data, and a closer look at these."""
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
     picture, (a, b, c) = sheet(title, caption, widths=(5.5, 5.5, 5.5), height=5.0)
@@ -119,7 +113,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
     return picture
 
 
-def _view(axes: Axes, curves: Array, row: xarray.Dataset, title: str, near: int) -> None:
+def _view(axes: Axes, curves: Array, row: Dataset, title: str, near: int) -> None:
     """Limits around the trajectories and the `near` next local minima, and how many those hold."""
     places = row.stationary.dropna("place").values
     shown = places[np.argsort(places.sum(axis=1))][:near]

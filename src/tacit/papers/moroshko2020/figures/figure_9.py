@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most
+from tacit.lazy import Dataset, Figure
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.accuracy import draw_along, study_of
 from tacit.plotting.style import caption_of, sheet
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 TITLE = "Deeper nets and smaller starts leave the kernel regime at a larger loss"
 LEFT = 0.01  # kernel distance at which the kernel regime is left
 study = study_of("M-F9", TITLE, "departure", (-3.0, 4.0), points=106, finer=321)
 
 
-def exits(dataset: xarray.Dataset) -> Array:
+def exits(dataset: Dataset) -> Array:
     """log(1/loss) where each kernel distance is LEFT, by depth and scale."""
     rows = dataset.transpose("depth", "scale", "time")
     clock, distance = rows.trajectory_smoothed_margin, rows.trajectory_kernel_distance
@@ -33,7 +28,7 @@ def exits(dataset: xarray.Dataset) -> Array:
     return np.exp(found)
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The loss at which the kernel regime is left, over depths and scales."""
     found = exits(dataset)
     deeper = at_most((found[1:] / found[:-1]).max(), 0.9)
@@ -76,7 +71,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """The cosine distance of the tangent kernel from the start's, against the smoothed margin."""
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
     picture, (axes,) = sheet(title, caption, widths=(7.6,), height=4.8)

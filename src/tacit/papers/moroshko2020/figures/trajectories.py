@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import Dataset
 from tacit.measures.directions import azimuth_pitch
 from tacit.studies.sizes import Sizes, sized
 
 if TYPE_CHECKING:
-    import xarray
-
     from tacit.problems.classification import Classification
 
 BEGIN = 1e-3  # a trajectory is drawn from this part of the scale at which its direction first moves
@@ -23,7 +22,7 @@ SPREAD = 33  # points along the set of l1 predictors
 
 def follow(
     problem: Classification, depth: int, alpha: float, margins: Array, rtol: float, flow: Any = None
-) -> xarray.Dataset:
+) -> Dataset:
     """The path of gradient flow at exactly these smoothed margins, which must rise.
 
     `flow` is the class of the method, that of the dual if none is given.
@@ -219,7 +218,7 @@ def apart(one: Any, other: Any) -> Array:
     return np.asarray(np.degrees(2 * np.arcsin(np.minimum(half, 1.0))))
 
 
-def line_of(curves: xarray.Dataset) -> Array:
+def line_of(curves: Dataset) -> Array:
     """Azimuth and pitch along trajectories, in the last axis."""
     return np.stack([curves.trajectory_azimuth, curves.trajectory_pitch], axis=-1)
 

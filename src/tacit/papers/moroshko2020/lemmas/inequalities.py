@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
     Case,
@@ -26,9 +27,6 @@ from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 DEPTHS, POWERS = (2, 3, 5), (3, 4, 5, 8, 20)
 
@@ -139,17 +137,17 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Every inequality at its worst record, each with a plausible wrong one."""
     runs = of_kind(dataset, "far", "panel", "crowded")
     drift = runs.drift.values.max()
-    ratio = at_most(float(runs.above.max()), 1.0, 1e-8)
+    ratio = at_most(runs.above.max(), 1.0, 1e-8)
     above_margin = at_least(runs.least_above.values.min(), tolerance=1e-8)
     norm = at_most(runs.length.values.max(), 1.0, 1e-8)
-    weak = at_least(float(runs.pull.min()), 1.0, 1e-8)
+    weak = at_least(runs.pull.min(), 1.0, 1e-8)
     right, deeper = dataset.sel(run="h_D+0"), dataset.sel(run="h_D+1")
-    slope = at_least(float(right.slope), 1.0, 1e-8)
-    zero = within(float(right.zero), tolerance=1e-7)
+    slope = at_least(right.slope, 1.0, 1e-8)
+    zero = within(right.zero, tolerance=1e-7)
     shown = [runs.sel(run=name) for name in ("far 0", "far 1", "panel")]
     return Evidence(
         ran=f"{runs.sizes['run']} data sets with labels of both signs and panels of M, depths"
@@ -179,8 +177,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "the shortest point in place of gamma_2 in eq. (19)": weak.control(
                 runs.pull_shortest.values.min()
             ),
-            "h of depth D + 1 in eq. (8)": slope.control(float(deeper.slope)),
-            "h of depth D + 1 in eq. (9)": zero.control(float(deeper.zero)),
+            "h of depth D + 1 in eq. (8)": slope.control(deeper.slope),
+            "h of depth D + 1 in eq. (9)": zero.control(deeper.zero),
         },
         findings=[
             "eq. (19) is attained in the kernel regime:"
@@ -205,7 +203,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def lost_factor(run: xarray.Dataset) -> str:
+def lost_factor(run: Dataset) -> str:
     mean = float(run.integrand)
     verdict = "more" if mean > 1 else "not more"
     return (
@@ -230,7 +228,7 @@ def not_monotone() -> str:
     )
 
 
-def when_early(found: xarray.Dataset) -> str:
+def when_early(found: Dataset) -> str:
     margins = found.off_support.dropna("point").values
     return (
         "appendix E, before eq. (43): replacing x_n w_l2 by theta requires t >= N/(2 D²"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
     Case,
@@ -22,9 +23,6 @@ from tacit.papers.moroshko2020.lemmas.runs import (
 )
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 DEPTHS = (2, 3, 5)
 
@@ -83,7 +81,7 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The bound at every record of every run."""
     near, far = of_kind(dataset, "near"), of_kind(dataset, "far")
     equal = dataset.sel(run=SPECIAL[: len(DEPTHS)])
@@ -103,7 +101,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "exp(-2 D² alpha^(2D-2) gamma_2² t), as for the squared loss, one point": short.control(
                 equal.most_as_squared.values.min()
             ),
-            "x_max in place of gamma_2, on panel 3b": short.control(float(kernel.most_x_max)),
+            "x_max in place of gamma_2, on panel 3b": short.control(kernel.most_x_max),
         },
         findings=[
             "attained when all points are equal, in the kernel regime: one point at alpha = 100"

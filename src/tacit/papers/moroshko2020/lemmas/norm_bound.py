@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
     Case,
@@ -23,9 +24,6 @@ from tacit.papers.moroshko2020.lemmas.runs import (
     trials,
 )
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 DEPTHS = {"near": (3, 4, 5, 8), "far": (3, 4)}
 SPECIAL = ["one point", "small start"]
@@ -90,7 +88,7 @@ at_depth_2 = sized(
 )
 
 
-def check_depth_2(dataset: xarray.Dataset) -> Evidence:
+def check_depth_2(dataset: Dataset) -> Evidence:
     """The bound at every record of every run."""
     near, far = of_kind(dataset, "near", "one point"), of_kind(dataset, "far")
     third, sharp = dataset.sel(run="near 2"), dataset.sel(run="one point")
@@ -107,8 +105,8 @@ def check_depth_2(dataset: xarray.Dataset) -> Evidence:
             "the same to loss e^-1000000": beyond,
         },
         controls={
-            BY_KERNEL: worst.control(float(dataset.most_linear.sel(run="small start"))),
-            "|w|_2 in place of |w|_inf, on one point": worst.control(float(sharp.most_l2)),
+            BY_KERNEL: worst.control(dataset.most_linear.sel(run="small start")),
+            "|w|_2 in place of |w|_inf, on one point": worst.control(sharp.most_l2),
         },
         findings=[
             "the bound is attained by one point in the kernel regime (alpha = 100, to loss e^-25:"
@@ -177,7 +175,7 @@ beyond_depth_2 = sized(
 )
 
 
-def check_beyond(dataset: xarray.Dataset) -> Evidence:
+def check_beyond(dataset: Dataset) -> Evidence:
     """The bound at all records as printed, and where its argument is below 1."""
     runs = of_kind(dataset, "near", "far", "one point")
     sharp, recorded = runs.sel(run="one point"), runs.margin.notnull()
@@ -209,9 +207,9 @@ def check_beyond(dataset: xarray.Dataset) -> Evidence:
             "some of training is inside the range of the bound": (share > 0.2, share),
         },
         controls={
-            BY_KERNEL: mended.control(float(dataset.least_linear.sel(run="small start"))),
+            BY_KERNEL: mended.control(dataset.least_linear.sel(run="small start")),
             "|w|_2 in place of |w|_inf, on one point": mended.control(
-                float((sharp.bound / sharp.length - 1).where(sharp.argument < 1).min())
+                (sharp.bound / sharp.length - 1).where(sharp.argument < 1).min()
             ),
         },
         findings=[
@@ -227,7 +225,7 @@ def check_beyond(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def broken(run: xarray.Dataset) -> dict[str, float | str]:
+def broken(run: Dataset) -> dict[str, float | str]:
     """The first record where the bound as printed is violated."""
     bad = np.flatnonzero((run.bound < run.largest).values)
     at = run.isel(record=int(bad[0]) if len(bad) else 0)
@@ -240,7 +238,7 @@ def broken(run: xarray.Dataset) -> dict[str, float | str]:
     }
 
 
-def scale_of_g1(run: xarray.Dataset) -> str:
+def scale_of_g1(run: Dataset) -> str:
     """A finding: appendix G.1 needs gtilde/alpha^D -> 0, and gtilde/alpha^2 -> 0 need not hold."""
     ratio, bracket, depth = run.over_square.values, run.bracket.values, int(run.depth)
     grows = all(b > a for a, b in pairwise(ratio))

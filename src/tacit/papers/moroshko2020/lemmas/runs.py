@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import count, islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.solvers.separation import separation
@@ -18,9 +18,6 @@ from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import LogSpaced
 from tacit.training.stop import LogLoss
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
 
 EARLIEST = 1e-3  # the first smoothed margin recorded: below it the errors of the steps show
 POINT = np.array([[1.0, -2.0, 0.5]])
@@ -93,7 +90,7 @@ def numbered(kind: str, count: int) -> list[str]:
     return [f"{kind} {k}" for k in range(count)]
 
 
-def of_kind(dataset: xarray.Dataset, *kinds: str) -> xarray.Dataset:
+def of_kind(dataset: Dataset, *kinds: str) -> Dataset:
     """The runs of these kinds, "near" or the like, in a dataset with the axis `run`."""
     chosen = [name.startswith(kinds) for name in dataset.run.values]
     return dataset.isel(run=np.flatnonzero(chosen))

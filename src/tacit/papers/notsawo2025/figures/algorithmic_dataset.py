@@ -7,12 +7,13 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -32,11 +33,6 @@ from tacit.papers.notsawo2025.figures.runs import (
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
 from tacit.plotting.typeset import typeset
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST = 0.9  # the validation accuracy of a delay: when the last pairs follow is a matter of chance
 MARKERS = "os^Dv*"
@@ -169,7 +165,7 @@ RIVALS: dict[str, Law] = {
 }
 
 
-def parts(dataset: xarray.Dataset) -> tuple[list[Row], Any, list[Any]]:
+def parts(dataset: Dataset) -> tuple[list[Row], Any, list[Any]]:
     """The rows of runs with a penalty, the run without one, and those of AdamW."""
     found: dict[tuple[str, int, float], Row] = {}
     everything = runs_of(dataset)
@@ -194,13 +190,13 @@ def ordered(found: Sequence[Row], time: Callable[[Any], float] = generalized) ->
     return np.array(ratios)
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Kinds of the runs, the order of t2, and delays predicted from the run of the largest beta."""
     found, none, beside = parts(dataset)
     runs = [run for row in found for run in row.runs.values()]
     wide = [row for row in found if len(row.runs) > 1]
     groks = at_most(sum(judged(run).kind != "grok" for run in runs))
-    order = at_least(float(ordered(found).min()), 1.1)
+    order = at_least(ordered(found).min(), 1.1)
     law = within(max(float(row.errors(log_law).max()) for row in wide), tolerance=0.15)
     shortest = min(float(row.delays.min()) for row in found)
     spans = [row.paces[0] / row.paces[-1] for row in wide]
@@ -225,9 +221,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         },
         controls={
             "no penalty": groks.control(float(judged(none).kind != "grok")),
-            "memorization is delayed as well": order.control(
-                float(ordered(found, memorized).min())
-            ),
+            "memorization is delayed as well": order.control(ordered(found, memorized).min()),
             **{
                 name: law.control(min(float(row.errors(rival).max()) for row in wide))
                 for name, rival in RIVALS.items()
@@ -237,7 +231,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def findings(found: Sequence[Row], none: xarray.Dataset, beside: Sequence[Any]) -> list[str]:
+def findings(found: Sequence[Row], none: Dataset, beside: Sequence[Any]) -> list[str]:
     """The rows, why the law is what it is, and what AdamW does."""
     ((most, _),) = Counter(row.penalty for row in found).most_common(1)  # has several steps
     shared = [row for row in found if (row.penalty, row.seed) == (most, 0)]
@@ -282,7 +276,7 @@ def described(row: Row) -> str:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Left the delays with the laws predicted from the largest beta; right in Adam's clock."""
     rows = [row for row in parts(dataset)[0] if row.seed == 0]
     picture, (times, clock) = sheet(dataset.title, caption_of(dataset.attrs), (6.4, 5.2), 5.2)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import one_of
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import (
     SOLVED,
@@ -21,11 +22,6 @@ from tacit.papers.notsawo2025.recoveries import (
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, sheet
 from tacit.problems.matrices import coherent_completion
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FOUND = 1e-6  # relative error of an interpolator that is the truth
 TIMED = 70  # samples at which the delay is computed
@@ -158,7 +154,7 @@ runs = sized(
 )
 
 
-def portions(dataset: xarray.Dataset) -> Any:
+def portions(dataset: Dataset) -> Any:
     """The part of the matrices that is found, over what is left of the axes."""
     return (dataset.error < FOUND).mean("seed")
 
@@ -168,16 +164,16 @@ def late(delay: Any) -> Any:
     return delay.quantile(0.5, "seed", method="higher")
 
 
-def check(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, controls: Dataset, runs: Dataset) -> Evidence:
     """More is found, and sooner, with entries of large coherence; the slow phase tells when."""
     both = dataset.sel(samples=[60, 70])
     part, others = portions(both).mean("samples"), portions(controls).mean("samples")
     times = late(dataset.delay.sel(samples=TIMED))
     other_times = late(controls.delay.sel(samples=TIMED))
-    gain = at_least(float(part.sel(share=0.5) - part.sel(share=0.0)), 0.3)
-    sooner = at_most(float(times.sel(share=0.75) / times.sel(share=0.25)), 0.7)
+    gain = at_least(part.sel(share=0.5) - part.sel(share=0.0), 0.3)
+    sooner = at_most(times.sel(share=0.75) / times.sel(share=0.25), 0.7)
     found = runs.isel(seed=0).where(np.isfinite(runs.isel(seed=0).t2), drop=True)
-    exact = within(float(np.abs(found.t2 / found.t2_foreseen - 1).max()), tolerance=0.05)
+    exact = within(np.abs(found.t2 / found.t2_foreseen - 1).max(), tolerance=0.05)
     harmed = (both.error.sel(share=0.5) < FOUND) & (both.error.sel(share=1.0) >= FOUND)
     starved = both.fewest.sel(share=1.0).where(harmed).min()
     return Evidence(
@@ -193,13 +189,11 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Datase
         },
         controls={
             "the least coherent entries first": gain.control(
-                float(others.sel(way=WAYS[1]) - part.sel(share=0.0))
+                others.sel(way=WAYS[1]) - part.sel(share=0.0)
             ),
-            "another random choice": gain.control(
-                float(others.sel(way=WAYS[2]) - part.sel(share=0.0))
-            ),
+            "another random choice": gain.control(others.sel(way=WAYS[2]) - part.sel(share=0.0)),
             "the least coherent entries first, sooner": sooner.control(
-                float(other_times.sel(way=WAYS[1]) / times.sel(share=0.25))
+                other_times.sel(way=WAYS[1]) / times.sel(share=0.25)
             ),
             "the slow phase of another choice of entries": exact.control(
                 abs(float(found.t2[-1] / found.t2_foreseen[0]) - 1)
@@ -223,7 +217,7 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Datase
     )
 
 
-def draw(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, controls: Dataset, runs: Dataset) -> Figure:
     """The error over N and tau, the delay over tau, and the runs for some tau."""
     asked = given(runs)
     caption = (
@@ -242,7 +236,7 @@ def draw(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Dataset
     return picture
 
 
-def _draw_errors(axes: Axes, dataset: xarray.Dataset) -> None:
+def _draw_errors(axes: Axes, dataset: Dataset) -> None:
     """The mean error as a colour, the number of matrices that are found as a text."""
     mean, found = dataset.error.mean("seed"), (dataset.error < FOUND).sum("seed")
     image = axes.imshow(mean.T, origin="lower", cmap="cividis_r", aspect="auto", vmin=0)
@@ -263,7 +257,7 @@ def _draw_errors(axes: Axes, dataset: xarray.Dataset) -> None:
     axes.figure.colorbar(image, ax=axes, label=r"relative error $\|A - A^*\|_F / \|A^*\|_F$")
 
 
-def _draw_delays(axes: Axes, dataset: xarray.Dataset) -> None:
+def _draw_delays(axes: Axes, dataset: Dataset) -> None:
     """Every matrix a point, those that are never found on a line on top; and the median."""
     timed = dataset.delay.sel(samples=TIMED)
     delay = timed.values
@@ -286,7 +280,7 @@ def _draw_delays(axes: Axes, dataset: xarray.Dataset) -> None:
     axes.legend(loc="center right")
 
 
-def _draw_runs(axes: Axes, runs: xarray.Dataset) -> None:
+def _draw_runs(axes: Axes, runs: Dataset) -> None:
     """The errors of the runs with t1, t2 and the t2 foreseen, each in the colour of its run."""
     asked = given(runs)
     for k, share in enumerate(runs.share.values):
@@ -320,7 +314,7 @@ def _draw_runs(axes: Axes, runs: xarray.Dataset) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0.05, 0.0))
 
 
-def _told(share: float, run: xarray.Dataset, rank: int) -> str:
+def _told(share: float, run: Dataset, rank: int) -> str:
     """What becomes of a run, in its legend."""
     if math.isfinite(float(run.t2)):
         return rf"$\tau$ = {share:g}: $t_2$ = {count(run.t2)}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.papers.experiment import Experiment
@@ -26,11 +27,6 @@ from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Loss, Steps
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 BUDGET = 1_000_000  # N: steps
 STEP, START, FLAT_START = 0.1, 1e-2, 1e-6  # learning rate; start per layer, and at depth 1
@@ -179,9 +175,7 @@ def steepest(medians: Any) -> float:
     return float(max((b / a).max() for a, b in itertools.pairwise(rows)))
 
 
-def check(
-    dataset: xarray.Dataset, noise: xarray.Dataset, runs: xarray.Dataset, unsigned: xarray.Dataset
-) -> Evidence:
+def check(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) -> Evidence:
     """What the minimisers of every depth recover, and that descent goes to them."""
     middle = dataset[["error", "large_error", "sparse_error"]].median("seed")
     medians, large, sparse = middle.error, middle.large_error, middle.sparse_error.isel(depth=0)
@@ -256,9 +250,7 @@ def check(
     )
 
 
-def draw(
-    dataset: xarray.Dataset, noise: xarray.Dataset, runs: xarray.Dataset, unsigned: xarray.Dataset
-) -> Figure:
+def draw(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) -> Figure:
     """The error over N for every depth, and the runs with their times, measured and foreseen."""
     caption = (
         f"{caption_of(dataset.attrs)} Predicted: the end by the exact minimiser of the implicit"
@@ -288,7 +280,7 @@ def draw(
     return picture
 
 
-def _draw_errors(axes: Axes, dataset: xarray.Dataset, runs: xarray.Dataset) -> None:
+def _draw_errors(axes: Axes, dataset: Dataset, runs: Dataset) -> None:
     """Medians of the exact minimisers as lines; runs as marks tied to the minimisers they seek."""
     middle = dataset.median("seed")
     for k, (depth, colour) in enumerate(zip(dataset.depth.values, CYCLE, strict=False)):
@@ -311,7 +303,7 @@ def _draw_errors(axes: Axes, dataset: xarray.Dataset, runs: xarray.Dataset) -> N
     axes.legend(ncols=2, handlelength=1.5, columnspacing=0.8, **place)
 
 
-def _draw_end(axes: Axes, run: xarray.Dataset, colour: str, marker: str) -> None:
+def _draw_end(axes: Axes, run: Dataset, colour: str, marker: str) -> None:
     """Where one run ended, hollow if its steps were spent first, and where it was to end."""
     place, end, rest = (float(run[name]) for name in ("samples", "end_error", "end_foreseen"))
     axes.plot([place, place], [end, rest], color=BLACK, linewidth=0.9, zorder=3)
@@ -322,7 +314,7 @@ def _draw_end(axes: Axes, run: xarray.Dataset, colour: str, marker: str) -> None
     axes.plot(place, end, marker, markersize=8, zorder=4, **style)
 
 
-def _draw_run(losses: Axes, tests: Axes, run: xarray.Dataset, colour: str) -> None:
+def _draw_run(losses: Axes, tests: Axes, run: Dataset, colour: str) -> None:
     """A run with t1, t2 and both predictions in its colour."""
     later = run.isel(time=np.flatnonzero(run.trajectory_step.values > 0))
     late = f"$t_2$ = {count(run.t2)}" if math.isfinite(run.t2) else "$t_2$ never"

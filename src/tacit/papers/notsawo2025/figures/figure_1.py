@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.figures.runs import (
     DIMS,
@@ -25,11 +26,6 @@ from tacit.papers.notsawo2025.recoveries import count
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
 from tacit.plotting.transition import LEGEND, mark, rows
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 PRINTED = {"t1": 540, "t2": 9150}  # read by the source off its figure, at p = 97
 LATE = PRINTED["t2"] / PRINTED["t1"]  # 17
@@ -73,9 +69,9 @@ study = sized(
 )
 
 
-def parts(dataset: xarray.Dataset) -> dict[str, list[xarray.Dataset]]:
+def parts(dataset: Dataset) -> dict[str, list[Dataset]]:
     """The runs as printed, without penalty, with a tenth of it, of the other net, from half."""
-    found: dict[str, list[xarray.Dataset]] = {
+    found: dict[str, list[Dataset]] = {
         name: [] for name in ("printed", "bare", "weak", "ordered", "half")
     }
     everything = runs_of(dataset)
@@ -87,7 +83,7 @@ def parts(dataset: xarray.Dataset) -> dict[str, list[xarray.Dataset]]:
     return found
 
 
-def landmarks(run: xarray.Dataset, level: float = LEVEL) -> dict[str, float]:
+def landmarks(run: Dataset, level: float = LEVEL) -> dict[str, float]:
     """t1, t2 (NaN where they are not reached) and both validation accuracies between them."""
     t1, t2 = memorized(run), generalized(run, level)
     found = {"t1": t1, "t2": t2, "plateau": math.nan, "novel_plateau": math.nan}
@@ -108,7 +104,7 @@ def farthest(found: Sequence[dict[str, float]]) -> float:
     return max(off(f["t2"] / f["t1"], LATE) for f in found)
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """t1, t2 and the plateau against the printed ratio and the share of the twins."""
     of = parts(dataset)
     printed, (bare,), (ordered,) = of["printed"], of["bare"], of["ordered"]
@@ -146,9 +142,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "no penalty": late.control(farthest([landmarks(bare)])),
             "a tenth of the penalty": tenth,
             "no penalty classified as a grok": grok.control(judged(bare).kind != "grok"),
-            "a net that is not symmetric": twins.control(
-                float(ordered.test_accuracy[-1] - ordered.twins)
-            ),
+            "a net that is not symmetric": twins.control(ordered.test_accuracy[-1] - ordered.twins),
             "all pairs in place of those without a mirror": novel.control(found[0]["plateau"]),
         },
         findings=[
@@ -172,7 +166,7 @@ def printed_times(found: Sequence[dict[str, float]]) -> dict[str, Check]:
     }
 
 
-def choices(run: xarray.Dataset, half: xarray.Dataset) -> str:
+def choices(run: Dataset, half: Dataset) -> str:
     """What the choices that the source does not print do to t2: level and start."""
     strict, small, small_strict = landmarks(run, 1.0), landmarks(half), landmarks(half, 1.0)
     return (
@@ -187,7 +181,7 @@ def listed(found: Sequence[dict[str, float]]) -> str:
     return "; ".join(f"t1 = {f['t1']:.0f}, t2 = {f['t2']:.0f}" for f in found)
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Accuracies, losses and norms over the number of steps, with t1, t2 and the twin share."""
     of = parts(dataset)
     picture, axes = rows(dataset.title, caption_of(dataset.attrs), HEIGHTS)
@@ -210,7 +204,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     return picture
 
 
-def _draw_run(axes: list[Axes], run: xarray.Dataset, first: bool) -> None:
+def _draw_run(axes: list[Axes], run: Dataset, first: bool) -> None:
     """The curves of one seed; those after the first are thin and have no names."""
     accuracy, losses, norms = axes
     width, faint = (1.0, 1.0) if first else (0.4, 0.6)
@@ -230,7 +224,7 @@ def _draw_run(axes: list[Axes], run: xarray.Dataset, first: bool) -> None:
     curve(norms, "norm_nuclear", "nuclear", BLACK, "-", 1.6)
 
 
-def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
+def _marks(axes: list[Axes], run: Dataset) -> None:
     """t1 and t2, those the source prints if the size is its own, and the share of the twins."""
     found = landmarks(run)
     for name, colour in (("t1", BLUE), ("t2", RED)):
@@ -245,7 +239,7 @@ def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
     axes[0].axhline(share, color=BLACK, lw=1, ls=(0, (5, 3)), zorder=1, label=label)
 
 
-def _line(run: xarray.Dataset) -> str:
+def _line(run: Dataset) -> str:
     """What was measured, in a line for every seed."""
     found = landmarks(run)
     if math.isnan(found["t2"]):

@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.figures.runs import Runs, arguments
 from tacit.papers.notsawo2025.recoveries import SPARSE, recovery
@@ -18,10 +19,6 @@ from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, 
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from tacit.models.function import FunctionModel
 
 REST = 1e-6  # fall of the training loss in the second half of the steps
@@ -220,7 +217,7 @@ path = sized(
 )
 
 
-def ordinary(dataset: xarray.Dataset) -> xarray.Dataset:
+def ordinary(dataset: Dataset) -> Dataset:
     """The nets as they are; the others are controls."""
     usual = (dataset.labels == "right") & (dataset.start == "Gaussian")
     usual &= (dataset.samples == dataset.samples[0]) & (dataset.noise == 0)
@@ -232,7 +229,7 @@ def rise(test: Array) -> float:
     return float(min(test[0], test[-1]) / test.min())
 
 
-def shape(dataset: xarray.Dataset) -> dict[str, Check]:
+def shape(dataset: Dataset) -> dict[str, Check]:
     """The L and the U of the nets."""
     test, train = dataset.test.values, dataset.train.values
     lows = test.argmin(axis=1)
@@ -259,19 +256,19 @@ def shape(dataset: xarray.Dataset) -> dict[str, Check]:
     }
 
 
-def recovered(sparse: xarray.Dataset, norm: str) -> xarray.Dataset:
+def recovered(sparse: Dataset, norm: str) -> Dataset:
     """The sparse problems at one kind of held norm."""
     kept = (sparse.norm == norm) & (sparse.nonzero == sparse.nonzero[0])
     return sparse.isel(run=np.flatnonzero(kept.values))
 
 
-def last_of(path: xarray.Dataset, name: str) -> Array:
+def last_of(path: Dataset, name: str) -> Array:
     """The last value of every path; some are shorter than others."""
     values = path[f"trajectory_{name}"].values
     return np.array([row[np.isfinite(row)][-1] for row in values.reshape(-1, values.shape[-1])])
 
 
-def sparse_checks(sparse: xarray.Dataset, path: xarray.Dataset) -> dict[str, Check]:
+def sparse_checks(sparse: Dataset, path: Dataset) -> dict[str, Check]:
     """What holding either norm does in sparse recovery."""
     l2, l1 = recovered(sparse, "l2"), recovered(sparse, "l1")
     half_and_twice = l1.error[:, [MIDDLE - 4, MIDDLE + 4]]
@@ -298,7 +295,7 @@ def sparse_checks(sparse: xarray.Dataset, path: xarray.Dataset) -> dict[str, Che
     }
 
 
-def check(dataset: xarray.Dataset, sparse: xarray.Dataset, path: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, sparse: Dataset, path: Dataset) -> Evidence:
     """The L and the U of nets; what they do not survive; sparse recovery at both held norms."""
     usual = ordinary(dataset)
     (mixed,) = dataset.test.values[dataset.labels.values == "shuffled"]
@@ -345,9 +342,7 @@ def check(dataset: xarray.Dataset, sparse: xarray.Dataset, path: xarray.Dataset)
     )
 
 
-def findings(
-    dataset: xarray.Dataset, usual: xarray.Dataset, l2: xarray.Dataset, l1: xarray.Dataset
-) -> list[str]:
+def findings(dataset: Dataset, usual: Dataset, l2: Dataset, l1: Dataset) -> list[str]:
     """Where the picture changes, and what the shell does contain."""
     norms = usual.least_norm.values * SHARES[usual.test.values.argmin(axis=1)]
     (quiet,) = dataset.test.values[dataset.start.values == "symmetric"]
@@ -379,7 +374,7 @@ def findings(
     return lines
 
 
-def draw(dataset: xarray.Dataset, sparse: xarray.Dataset, path: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, sparse: Dataset, path: Dataset) -> Figure:
     """Losses of the net over the held norm, and errors of sparse recovery over both norms."""
     caption = (
         f"{caption_of(dataset.attrs)} Left: median and single teachers relu(<p,x>) -"
@@ -398,7 +393,7 @@ def draw(dataset: xarray.Dataset, sparse: xarray.Dataset, path: xarray.Dataset) 
     return picture
 
 
-def _draw_net(axes: Axes, nets: xarray.Dataset, mixed: Array) -> None:
+def _draw_net(axes: Axes, nets: Dataset, mixed: Array) -> None:
     for name, colour in (("train", BLUE), ("test", RED)):
         axes.plot(SHARES, nets[name].T, color=colour, linewidth=0.6, alpha=0.5)
     axes.plot(SHARES, nets.test.median("run"), color=RED, linewidth=3, label="test loss: U")
@@ -416,7 +411,7 @@ def _draw_net(axes: Axes, nets: xarray.Dataset, mixed: Array) -> None:
     axes.legend(loc="upper right", fontsize=8)
 
 
-def _draw_sparse(axes: Axes, sparse: xarray.Dataset, path: xarray.Dataset) -> None:
+def _draw_sparse(axes: Axes, sparse: Dataset, path: Dataset) -> None:
     l2, l1 = (recovered(sparse, norm).isel(run=0) for norm in ("l2", "l1"))
     one = path.isel(seed=0, beta=0)
     axes.plot(SHARES, l2.error, color=ORANGE, linewidth=3, label=r"$\|a\|_2$ held")

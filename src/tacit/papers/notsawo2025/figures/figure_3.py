@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.figures.runs import (
     DIMS,
@@ -32,11 +33,6 @@ from tacit.papers.notsawo2025.recoveries import count
 from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
 from tacit.plotting.typeset import typeset
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 RISE = 1.05  # l2 norm over that at t2 that counts as a rise; chance moves it by less than 0.01
 DRAWN = ("l1", "l2^2", "nuclear")
@@ -114,7 +110,7 @@ study = sized(
 )
 
 
-def parts(dataset: xarray.Dataset) -> tuple[Runs, Any]:
+def parts(dataset: Dataset) -> tuple[Runs, Any]:
     """The runs of every penalty, and the run without one."""
     found: Runs = {}
     *penalized, none = runs_of(dataset)
@@ -129,20 +125,20 @@ def apart(found: Runs, time: Callable[[Any], float] = generalized) -> Array:
     return np.array([later(weak, strong, time) for strong, weak in pairs])
 
 
-def dip(run: xarray.Dataset) -> float:
+def dip(run: Dataset) -> float:
     """The least l2 norm since t2 over that at t2."""
     norm = since(run, "l2")
     return float(norm.min() / norm[0]) if len(norm) else math.nan
 
 
-def soon(run: xarray.Dataset) -> float:
+def soon(run: Dataset) -> float:
     """The l2 norm at 1.2 t2 over that at t2."""
     norm = since(run, "l2")
     after = norm[run.step.values[len(run.step) - len(norm) :] >= 1.2 * generalized(run)]
     return float(after[0] / norm[0]) if len(after) else math.nan
 
 
-def spread(run: xarray.Dataset, place: int) -> float:
+def spread(run: Dataset, place: int) -> float:
     """(l1 norm / l2 norm)^2, the number of entries if all that are not zero were of one size."""
     l1, l2 = since(run, "l1"), since(run, "l2")
     return float((l1[place] / l2[place]) ** 2) if len(l1) else math.nan
@@ -153,14 +149,14 @@ def missing(runs: Sequence[Any]) -> int:
     return sum(judged(run).kind != "grok" for run in runs)
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Kinds of the runs, the order of their t2, and the norms at the end over those at t2."""
     found, none = parts(dataset)
     everything, sparse = list(itertools.chain(*found.values())), found["l1"]
     ends = {name: [change(run, "l2") for run in row] for name, row in found.items()}
     beyond = min(float(run.step[-1]) / generalized(run) for run in everything)
     groks = at_most(missing(everything))
-    order = at_least(float(apart(found).min()), 1.2)
+    order = at_least(apart(found).min(), 1.2)
     rising = at_least(min(ends["l1"]), RISE)
     own = at_most(max(change(run, OWN[name]) for name, row in found.items() for run in row), 0.95)
     stays = at_least(min(float(run.test_accuracy[-1]) for run in sparse), LEVEL)
@@ -185,7 +181,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         },
         controls={
             "no penalty": groks.control(missing([none])),
-            "memorization is delayed as well": order.control(float(apart(found, memorized).min())),
+            "memorization is delayed as well": order.control(apart(found, memorized).min()),
             **{
                 f"the l2 norm under {'the ' * (name == 'nuclear')}{NAMES[name]}": rising.control(
                     max(ends[name])
@@ -197,13 +193,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "the l2 norm under l1 in place of the l1 norm": own.control(
                 max(change(run, "l2") for run in sparse)
             ),
-            "no penalty, at the end": stays.control(float(none.test_accuracy[-1])),
+            "no penalty, at the end": stays.control(none.test_accuracy[-1]),
         },
         findings=findings(found, none),
     )
 
 
-def findings(found: Runs, none: xarray.Dataset) -> list[str]:
+def findings(found: Runs, none: Dataset) -> list[str]:
     """Every run in a line, and where the l2 norms are."""
     sparse, decayed = found["l1"], found["l2^2"][0]
     last = float(decayed.norm_l2[-1])
@@ -222,7 +218,7 @@ def findings(found: Runs, none: xarray.Dataset) -> list[str]:
     ]
 
 
-def described(run: xarray.Dataset) -> str:
+def described(run: Dataset) -> str:
     """One run in a line: the times and what the norms do after t2."""
     after = ", ".join(f"{norm} x {change(run, norm):.3f}" for norm in ("l1", "l2", "nuclear"))
     return (
@@ -232,7 +228,7 @@ def described(run: xarray.Dataset) -> str:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Above accuracies for every strength; below the norms with the largest, with t1 and t2."""
     found, none = parts(dataset)
     caption = caption_of(dataset.attrs)
@@ -245,7 +241,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     return picture
 
 
-def _accuracies(panel: Axes, row: Sequence[Any], none: xarray.Dataset) -> None:
+def _accuracies(panel: Axes, row: Sequence[Any], none: Dataset) -> None:
     for run, colour in zip(row, SHADES, strict=False):
         t2 = generalized(run)
         label = typeset(f"beta = {float(run.beta):g}, t2 = {count(t2)}")
@@ -268,7 +264,7 @@ def _accuracies(panel: Axes, row: Sequence[Any], none: xarray.Dataset) -> None:
     )
 
 
-def _norms(panel: Axes, run: xarray.Dataset) -> None:
+def _norms(panel: Axes, run: Dataset) -> None:
     """The norms of one run over those at t2 (or at the end, without one), t1 and t2 marked."""
     t1, t2, last = memorized(run), generalized(run), float(run.step[-1])
     at = int(np.searchsorted(run.step.values, t2)) if math.isfinite(t2) else -1

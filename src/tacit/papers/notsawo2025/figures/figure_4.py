@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.grokking import grokking
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import SPARSE, Recovery, count, given, log_steps, recovery
@@ -15,11 +16,6 @@ from tacit.plotting.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, she
 from tacit.plotting.transition import LEGEND, mark
 from tacit.solvers.least_squares import descent_points, error_floor
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CURVES = ("step", "loss", "test_error", "norm_l2")
 
@@ -152,7 +148,7 @@ matrix = sized(
 )
 
 
-def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, matrix: Dataset) -> Evidence:
     """The error falls late by orders, with the l2 norm, and ends on the floor; l1 passes it."""
     shrunk, found = (
         [one.isel(penalty=place, seed=0) for one in (dataset, matrix)] for place in (0, 1)
@@ -204,7 +200,7 @@ def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, matrix: Dataset) -> Figure:
     """For both penalties: the error as it looks, then its logarithm over log and linear time."""
     runs = [
         dataset.isel(penalty=place, seed=0).rename({f"trajectory_{name}": name for name in CURVES})
@@ -235,7 +231,7 @@ def draw(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Figure:
     return picture
 
 
-def _draw_run(axes: Axes, run: xarray.Dataset, level: float) -> None:
+def _draw_run(axes: Axes, run: Dataset, level: float) -> None:
     axes.plot(run.step, run.loss, "--", color=BLUE, label=r"training loss $g$")
     axes.plot(
         run.step, run.test_error, color=RED, linewidth=3, label=r"test error $\|a - a^*\|_2^2$"
@@ -250,7 +246,7 @@ def _draw_run(axes: Axes, run: xarray.Dataset, level: float) -> None:
     axes.axhline(level, color=GREY, linewidth=0.9, label="solved below this level")
 
 
-def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
+def _marks(axes: list[Axes], run: Dataset) -> None:
     """t1 and t2 of the detector, and the end that theory foresees."""
     lines = (
         ("t1", "$t_1$: training solved", BLUE, "-"),
@@ -262,7 +258,7 @@ def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
             mark(axes, float(run[name]), text, colour, line)
 
 
-def _furnish(axes: list[Axes], run: xarray.Dataset) -> None:
+def _furnish(axes: list[Axes], run: Dataset) -> None:
     plain, log, linear = axes
     name, last = str(run.penalty.values), float(run.step[-1])
     late = f"= {count(run.t2)}" if np.isfinite(run.t2) else "not reached"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import (
     LOW_RANK,
@@ -21,11 +22,6 @@ from tacit.papers.notsawo2025.recoveries import (
 from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of
 from tacit.plotting.transition import LEGEND, mark, rows
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CURVES = ("gradient_norm", "penalty_gradient_norm", "loss", "test_error", "norm", "norm_l2")
 TIMES = {
@@ -125,13 +121,13 @@ nuclear = _study(
 )
 
 
-def one_run(dataset: xarray.Dataset) -> xarray.Dataset:
+def one_run(dataset: Dataset) -> Dataset:
     """The only run, its curves by their plain names."""
     run = dataset.isel(beta=0, seed=0)
     return run.rename({f"trajectory_{name}": name for name in ("step", *CURVES)})
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Who dominates before t1 and between t1 and t2, where the norm and the error end."""
     run = one_run(dataset)
     steps, t1, t2 = run.step.values, float(run.t1), float(run.t2)
@@ -180,7 +176,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def summary(run: xarray.Dataset) -> str:
+def summary(run: Dataset) -> str:
     """t1 and t2, measured and foreseen."""
     told = {name: count(run[name]) if np.isfinite(run[name]) else "never" for name in TIMES}
     return (
@@ -190,7 +186,7 @@ def summary(run: xarray.Dataset) -> str:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Gradient norms, errors and norms over the number of steps, with t1 and t2."""
     asked = given(dataset)
     level, symbols = asked["level"], SYMBOLS[asked["kind"]]
@@ -213,7 +209,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     return picture
 
 
-def _draw_gradients(axes: Axes, run: xarray.Dataset) -> None:
+def _draw_gradients(axes: Axes, run: Dataset) -> None:
     axes.plot(run.step, run.gradient_norm, color=BLUE, label=r"$\|G\|$, gradient of the loss")
     penalty = r"$\beta\,\|H\|$, of the penalty"
     axes.plot(run.step, run.penalty_gradient_norm, "--", color=RED, label=penalty)
@@ -225,14 +221,14 @@ def _draw_gradients(axes: Axes, run: xarray.Dataset) -> None:
     axes.set(ylabel="gradient norm", yscale="log")
 
 
-def _draw_errors(axes: Axes, run: xarray.Dataset, symbols: Any, level: float) -> None:
+def _draw_errors(axes: Axes, run: Dataset, symbols: Any, level: float) -> None:
     axes.plot(run.step, run.loss, "--", color=BLUE, label=r"training loss $g$")
     axes.plot(run.step, run.test_error, color=RED, linewidth=3, label=f"test error ${symbols[3]}$")
     axes.axhline(level, color=GREY, linewidth=0.9, label=f"level {level:g}")
     axes.set(ylabel="loss and error", yscale="log")
 
 
-def _draw_norms(axes: Axes, run: xarray.Dataset, symbols: Any) -> None:
+def _draw_norms(axes: Axes, run: Dataset, symbols: Any) -> None:
     a, h, l2, *_ = symbols
     for values, text, colour, line in (
         (run["norm"] / run.truth_norm, h, GREEN, "-"),
@@ -246,7 +242,7 @@ def _draw_norms(axes: Axes, run: xarray.Dataset, symbols: Any) -> None:
     )
 
 
-def _marks(axes: list[Axes], run: xarray.Dataset, symbols: Any) -> None:
+def _marks(axes: list[Axes], run: Dataset, symbols: Any) -> None:
     """t1 and t2: measured dash-dotted in colour, foreseen dotted and dashed."""
     lines = (
         ("t1", "$t_1$ = ", BLUE, "-."),

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.delays import cell
 from tacit.papers.notsawo2025.recoveries import LOW_RANK, SPARSE, given
 from tacit.plotting.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MARKERS = "os^Dv*"
 ROUNDING = 1e-10  # of the truth: an error that is smaller is no noise
@@ -66,7 +62,7 @@ nuclear = sized(
 )
 
 
-def exponents(run: xarray.Dataset) -> dict[str, float]:
+def exponents(run: Dataset) -> dict[str, float]:
     """Fitted exponents: of t2 - t1 in step beta, of the errors in beta and in the step alone.
 
     Only errors from three times that of noise to half the truth's norm count: noise keeps small
@@ -101,7 +97,7 @@ def _slope(x: Array, y: Array) -> float:
     return float(np.polyfit(x[kept], y[kept], 1)[0])
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The exponents of the delay in step beta, and of the error in beta and in the step."""
     run = dataset.isel(seed=0)
     fitted = exponents(run)
@@ -146,7 +142,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """t2 - t1 over step beta, and the error left over step beta and over beta."""
     run = dataset.isel(seed=0)
     caption = (
@@ -164,7 +160,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     return picture
 
 
-def _draw_times(axes: Axes, run: xarray.Dataset, symbols: Any, fitted: dict[str, float]) -> None:
+def _draw_times(axes: Axes, run: Dataset, symbols: Any, fitted: dict[str, float]) -> None:
     delay, tau = (run.t2 - run.t1).values, float(run.tau.max())
     _points(axes, run, run.pace.values, delay)
     reach = run.pace.values[np.isfinite(delay)]
@@ -183,9 +179,7 @@ def _draw_times(axes: Axes, run: xarray.Dataset, symbols: Any, fitted: dict[str,
     axes.legend(loc="lower left")
 
 
-def _draw_errors(
-    axes: list[Axes], run: xarray.Dataset, symbols: Any, fitted: dict[str, float]
-) -> None:
+def _draw_errors(axes: list[Axes], run: Dataset, symbols: Any, fitted: dict[str, float]) -> None:
     over_pace, over_beta = axes
     penalty, left, _ = symbols
     errors = run.to_truth.values
@@ -212,7 +206,7 @@ def _draw_errors(
     over_beta.legend(loc="upper left")
 
 
-def _points(axes: Axes, run: xarray.Dataset, x: Array, y: Array, line: str = "none") -> None:
+def _points(axes: Axes, run: Dataset, x: Array, y: Array, line: str = "none") -> None:
     """One marker and colour for every step size."""
     for k, step in enumerate(run.step.values):
         axes.plot(

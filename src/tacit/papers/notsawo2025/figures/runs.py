@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import Dataset
 from tacit.measures.grokking import Grokking, grokking
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.penalty import PerTensor
 from tacit.regularizers.spectral import Nuclear
 from tacit.studies.compute import TRAJECTORY
-
-if TYPE_CHECKING:
-    import xarray
 
 Runs = Sequence[Mapping[str, Any]]
 
@@ -32,7 +30,7 @@ def dims_of(curves: Sequence[str]) -> dict[str, list[str]]:
     return {f"{TRAJECTORY}{name}": ["time"] for name in curves}
 
 
-def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
+def runs_of(dataset: Dataset) -> list[Dataset]:
     """Every run by itself, with plain names of its curves and without what fills them up."""
     plain = {
         name: str(name).removeprefix(TRAJECTORY)
@@ -109,12 +107,12 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**one, "split": seed, "twins": problem.twins.sum() / problem.test.sum(), **curves}
 
 
-def memorized(run: xarray.Dataset) -> float:
+def memorized(run: Dataset) -> float:
     """t1: the first recorded step at which every training pair is right; NaN if none."""
     return first(run.step.values, run.train_accuracy.values, 1.0)
 
 
-def generalized(run: xarray.Dataset, level: float = LEVEL) -> float:
+def generalized(run: Dataset, level: float = LEVEL) -> float:
     """t2: the first recorded step at which the validation accuracy is at the level; NaN if none."""
     return first(run.step.values, run.test_accuracy.values, level)
 
@@ -124,24 +122,22 @@ def first(steps: Array, curve: Array, level: float) -> float:
     return float(steps[there[0]]) if len(there) else math.nan
 
 
-def later(
-    run: xarray.Dataset, than: xarray.Dataset, time: Callable[[Any], float] = generalized
-) -> float:
+def later(run: Dataset, than: Dataset, time: Callable[[Any], float] = generalized) -> float:
     """t2 (or another time) over that of another run; NaN if one of them does not reach it."""
     return time(run) / time(than)
 
 
-def judged(run: xarray.Dataset) -> Grokking:
+def judged(run: Dataset) -> Grokking:
     """What `tacit.grokking` says of the accuracies."""
     return grokking(run.step.values, run.train_accuracy.values, run.test_accuracy.values, LEVEL)
 
 
-def since(run: xarray.Dataset, name: str) -> Array:
+def since(run: Dataset, name: str) -> Array:
     """The norm `name` from t2 on; empty if t2 is not reached."""
     return np.asarray(run[f"norm_{name}"].values[run.step.values >= generalized(run)])
 
 
-def change(run: xarray.Dataset, name: str) -> float:
+def change(run: Dataset, name: str) -> float:
     """The last value of the norm over that at t2."""
     norm = since(run, name)
     return float(norm[-1] / norm[0]) if len(norm) else math.nan

@@ -12,6 +12,7 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.figures.runs import Runs, arguments, dims_of, runs_of
@@ -20,10 +21,6 @@ from tacit.studies.compute import TRAJECTORY
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from tacit.models.function import FunctionModel
     from tacit.problems.teacher import TeacherStudent
     from tacit.regularizers.penalty import Term
@@ -237,7 +234,7 @@ def exponent(row: Sequence[Any]) -> float:
     return slope(values(row, "learning_rate") * values(row, "beta"), values(row, "t2"))
 
 
-def check(dataset: xarray.Dataset, controls: xarray.Dataset, descent: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
     """Which students grok, what is left, how t2 grows, and its exponent under descent."""
     runs, others, steps = (runs_of(one) for one in (dataset, controls, descent))
     small = alike(others, runs[0])
@@ -370,7 +367,7 @@ def times(runs: Sequence[Any]) -> str:
     return ", ".join(f"{float(run.t2):.0f}" for run in runs)
 
 
-def draw(dataset: xarray.Dataset, controls: xarray.Dataset, descent: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, controls: Dataset, descent: Dataset) -> Figure:
     """Errors over the steps with t1 and t2, above; t2 over step times beta, below."""
     runs, others, steps = (among(runs_of(one), split=0) for one in (dataset, controls, descent))
     free, euclid, dense, untold, misled = (group[0] for group in groups(alike(others, runs[0])))

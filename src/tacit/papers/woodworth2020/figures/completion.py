@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.curves import crossing
 from tacit.models.factorization import Factorization
 from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, caption_of, sheet
@@ -20,11 +21,6 @@ from tacit.training.path import Path
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Interpolated
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MEASURES = ("excess", "move")
 
@@ -125,7 +121,7 @@ def turn(alphas: Array, row: Array, measure: str) -> tuple[float, float, float, 
     return 10**low, 10**half, high - low, floor
 
 
-def turns(dataset: xarray.Dataset, limit: xarray.Dataset) -> xarray.Dataset:
+def turns(dataset: Dataset, limit: Dataset) -> Dataset:
     """Medians over the seeds, and where every row of them turns; `limit_` is infinite width."""
     import xarray
 
@@ -149,7 +145,7 @@ def turns(dataset: xarray.Dataset, limit: xarray.Dataset) -> xarray.Dataset:
     ).assign_coords(measure=xarray.DataArray(list(MEASURES), dims="measure"))
 
 
-def gaps(found: xarray.Dataset) -> Array:
+def gaps(found: Dataset) -> Array:
     """The largest distance, where alpha^2 k <= 1, to the excess at infinite width, by k."""
     places, far = np.log(found.limit_alpha.values), []
     for k in found.k.values:
@@ -161,7 +157,7 @@ def gaps(found: xarray.Dataset) -> Array:
     return np.array(far)
 
 
-def draw(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, limit: Dataset, small: Dataset) -> Figure:
     """Both maps, the profile of every width over alpha^2 k, and the ends of small starts."""
     found, attributes = turns(dataset, limit), dataset.attrs
     picture, (a, b, c, d) = sheet(
@@ -184,7 +180,7 @@ def draw(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset) 
     return picture
 
 
-def _profiles(axes: Axes, found: xarray.Dataset) -> None:
+def _profiles(axes: Axes, found: Dataset) -> None:
     """The excess over alpha^2 k, one curve per width."""
     from matplotlib import colormaps
 
@@ -203,7 +199,7 @@ def _profiles(axes: Axes, found: xarray.Dataset) -> None:
     axes.legend(loc="upper left")
 
 
-def _ends(axes: Axes, small: xarray.Dataset) -> None:
+def _ends(axes: Axes, small: Dataset) -> None:
     """How far the ends of small starts are from what may be the rich limit."""
     styles = (
         ("to_nuclear", "least nuclear norm", RED, "s"),
@@ -229,7 +225,7 @@ def _edges(middles: Array) -> Array:
     return np.exp([2 * logs[0] - inner[0], *inner, 2 * logs[-1] - inner[-1]])
 
 
-def _map(picture: Figure, axes: Axes, dataset: xarray.Dataset, measure: str, title: str) -> None:
+def _map(picture: Figure, axes: Axes, dataset: Dataset, measure: str, title: str) -> None:
     """One map; colours run from the rich regime (dark) to the kernel regime (light)."""
     values, k = dataset[measure].values, dataset.k.values
     colours = "viridis" if measure == "excess" else "viridis_r"

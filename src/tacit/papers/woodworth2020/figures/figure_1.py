@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_least, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures import recovery
 from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SAMPLES, DIMENSION, NOISE = 100, 1000, 0.1
 PLANTED = {"dimension": DIMENSION, "sparsity": 5, "noise": NOISE}
@@ -96,7 +90,7 @@ least = recovery.l1_study(
 )
 
 
-def curves(training: xarray.Dataset, ends: xarray.Dataset) -> xarray.Dataset:
+def curves(training: Dataset, ends: Dataset) -> Dataset:
     """Population error and excess norms along alpha, for the one problem of (a) and (b)."""
     rows, end = training.isel(seed=0), ends.isel(seed=0)
     return rows.assign(
@@ -104,7 +98,7 @@ def curves(training: xarray.Dataset, ends: xarray.Dataset) -> xarray.Dataset:
     ).sortby("alpha", ascending=False)
 
 
-def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
+def gains(scales: Dataset) -> tuple[float, float, float]:
     """(fewest N with a scale, decades of alpha gained by a third more samples, by a power law).
 
     The power law in N is the one that the three largest N show.
@@ -119,9 +113,7 @@ def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
     return float(N[0]), y[more] - y[0], power * np.log10(N[more] / N[0])
 
 
-def check(
-    training: xarray.Dataset, ends: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset
-) -> Evidence:
+def check(training: Dataset, ends: Dataset, scales: Dataset, least: Dataset) -> Evidence:
     """What section 4 says about the error, both norms and the largest alpha."""
     rows, end = curves(training, ends), ends.isel(seed=0)
     error = rows.test_error.values
@@ -167,9 +159,7 @@ def check(
     )
 
 
-def draw(
-    training: xarray.Dataset, ends: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset
-) -> Figure:
+def draw(training: Dataset, ends: Dataset, scales: Dataset, least: Dataset) -> Figure:
     """Error, excess norms and the largest scale that generalises, in three panels."""
     rows, caption = curves(training, ends), caption_of(training.attrs)
     picture, (a, b, c) = sheet(training.attrs["title"], caption, widths=(4.4, 4.4, 4.4), height=4.3)
@@ -186,7 +176,7 @@ def draw(
     return picture
 
 
-def _largest_alpha(axes: Axes, scales: xarray.Dataset, l1_needs: float) -> None:
+def _largest_alpha(axes: Axes, scales: Dataset, l1_needs: float) -> None:
     """Panel (c): every seed as a dot, the median as a line, the l1 threshold as a dashed line."""
     in_decades = (scales.log_mu / 2 / np.log(10)).sortby("sample_size")
     for dots in in_decades.where(np.isfinite(in_decades)).transpose("seed", ...):

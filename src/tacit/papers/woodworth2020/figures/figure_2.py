@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.evidence.evidence import Evidence, at_least, within
+from tacit.lazy import Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.plotting.style import BLUE, GREY, RED, caption_of, end_label, sheet
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 NAMES = ("q", "r", "q of depth 4")
 
@@ -48,7 +45,7 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """q and r are alike near zero, not rescalings of each other, and different far out."""
     far = dataset.far.isel(regularizer=0).values
     q, r, deeper = (dataset.ratio.sel(regularizer=name).values for name in NAMES)
@@ -88,7 +85,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Both functions, and their ratio to |z|."""
     title = dataset.attrs["title"]
     picture, (near, far) = sheet(title, caption_of(dataset.attrs), widths=(4.9, 4.9), height=4.2)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Axes, DataArray, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures import recovery
 from tacit.plotting.style import CYCLE, GREY, caption_of, end_label, sheet
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 DEPTHS = [2, 3, 4, 10]
 
@@ -110,14 +106,14 @@ least = recovery.l1_study(
 MODERATE = -6.0  # log10 of an alpha^D that we call a reasonable initialization
 
 
-def fewest_samples(log10_mu: xarray.DataArray) -> Array:
+def fewest_samples(log10_mu: DataArray) -> Array:
     """For every depth the fewest samples from which a moderate start recovers; NaN if none."""
     enough = (log10_mu >= MODERATE).transpose("depth", "sample_size").values
     sizes = log10_mu.sample_size.values.astype(float)
     return np.array([sizes[row][0] if row.any() else np.nan for row in enough])
 
 
-def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) -> Evidence:
+def check(shapes: Dataset, scales: Dataset, least: Dataset) -> Evidence:
     """What section 5 says about each panel, and the exponent D - 2 of the approach to l1."""
     at_10, end = shapes.q.isel(near=-1).values, shapes.transition.isel(scale=-1)
     to_l1 = (end / shapes.l1_limit).values
@@ -130,7 +126,7 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
     first = int(np.argmax(log10_mu.notnull().all("depth").values))
     fewest, l1_needs = fewest_samples(log10_mu), recovery.needed(least.l1_error)
     sooner = at_most((at_10[1:] / at_10[:-1]).max(), 1.0)
-    kernel = within(float(np.abs(shapes.transition.isel(scale=0) - 1).max()), tolerance=1e-3)
+    kernel = within(np.abs(shapes.transition.isel(scale=0) - 1).max(), tolerance=1e-3)
     rich = within(np.abs(to_l1[1:] - 1).max(), tolerance=0.01)
     powers = {
         f"(b) D = {D}: exponent in alpha of the distance to 1/sqrt(d) (ours: D - 2)": within(
@@ -138,8 +134,8 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
         )
         for D in (3, 4)
     }
-    larger = at_least(float(gains.min()), 0.0)
-    striking = at_least(float(gains.isel(depth=0, sample_size=first)), 3.0)
+    larger = at_least(gains.min(), 0.0)
+    striking = at_least(gains.isel(depth=0, sample_size=first), 3.0)
     optimal = at_most(fewest[1:].max() / l1_needs, 1.2)
     first_power = next(iter(powers.values()))
     return Evidence(
@@ -160,17 +156,15 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
         controls={
             "(b) D = 2 at the same alpha": rich.control(abs(to_l1[0] - 1)),
             "(b) |beta|^(2/D), which a small weight norm would select, at D = 3": rich.control(
-                float(np.abs(shapes.weight_norm / shapes.l1_limit - 1).sel(depth=3))
+                np.abs(shapes.weight_norm / shapes.l1_limit - 1).sel(depth=3)
             ),
             "(b) D = 2, where the approach takes exponentially small scales": first_power.control(
                 rates[2]
             ),
             "(c) the next depth after D = 3, in place of the step from 2": striking.control(
-                float(gains.isel(depth=1, sample_size=first))
+                gains.isel(depth=1, sample_size=first)
             ),
-            "(c) the same at the largest N": striking.control(
-                float(gains.isel(depth=0, sample_size=-1))
-            ),
+            "(c) the same at the largest N": striking.control(gains.isel(depth=0, sample_size=-1)),
             "(c) D = 2 from the same scale": optimal.control(
                 np.nan_to_num(fewest[0], nan=np.inf) / l1_needs
             ),
@@ -188,7 +182,7 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
     )
 
 
-def draw(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) -> Figure:
+def draw(shapes: Dataset, scales: Dataset, least: Dataset) -> Figure:
     """q_D, the transition of the ratio and the largest scale that recovers the truth."""
     title, caption = shapes.attrs["title"], caption_of(shapes.attrs)
     picture, (a, b, c) = sheet(title, caption, widths=(4.4, 4.4, 4.4), height=4.4)
@@ -211,7 +205,7 @@ def draw(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) 
     return picture
 
 
-def _ratio_guides(axes: Axes, shapes: xarray.Dataset) -> None:
+def _ratio_guides(axes: Axes, shapes: Dataset) -> None:
     """Panel (b): the two limits as dashed lines with their names."""
     axes.set_title(r"(b) from $\ell_2$ (above) to $\ell_1$ (below)")
     axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Dataset, Figure
 from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance
@@ -14,10 +15,6 @@ from tacit.plotting.network import DIMS, LABELS, Network, draw_network
 from tacit.plotting.style import caption_of, sheet
 from tacit.problems.matrix_problem import Sensing
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 INPUTS = {"1": 6.0, "2": 3.0, "d": -1.0}  # name and height of the inputs that are shown
 HIDDEN = {"1": 1.1, "2": 0.35, "k": -1.1}  # name and offset of the hidden units of one input
@@ -77,7 +74,7 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The drawn network is the factorization on diagonal measurements."""
     picture, model, shared = (dataset[n].values for n in ("picture", "model", "shared"))
     same = within(distance(picture, model), tolerance=1e-12)
@@ -94,7 +91,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """The network of units and connections in `dataset`."""
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
     picture, (axes,) = sheet(title, caption, widths=(7.2,), height=5.6)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures.completion import MEASURES, cell, draw, gaps, rich, turns
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 GIVEN = {"dimension": 10, "rank": 1, "samples": 60, "rtol": 1e-4, "loss": 1e-10}
 LABELS = {
@@ -85,7 +83,7 @@ small = sized(
 )
 
 
-def check(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, limit: Dataset, small: Dataset) -> Evidence:
     """Where the transition lies, whether it sharpens, and what the rich limit is."""
     found = turns(dataset, limit)
     excess, k = found.sel(measure="excess"), dataset.k.values
@@ -173,25 +171,25 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset)
             f"k = {k[0]} has the profile of infinite width": profile.control(gaps(found)[0]),
             "the same width of the transition for every k": blunter.control(1.0),
             "unobserved entries change equally little at every width": floor.control(predicted=0.0),
-            "the least nuclear norm is the rich limit": low.control(float(small.to_nuclear.max())),
+            "the least nuclear norm is the rich limit": low.control(small.to_nuclear.max()),
             "the observed entries alone are the rich limit (least Frobenius norm)": low.control(
-                float(small.to_frobenius.min())
+                small.to_frobenius.min()
             ),
         },
         findings=findings(found, small),
     )
 
 
-def away(small: xarray.Dataset) -> Any:
+def away(small: Dataset) -> Any:
     """Which matrices have a least nuclear norm that the flow does not end at."""
     return small.to_nuclear.values > 0.01
 
 
-def dataset_seeds(small: xarray.Dataset) -> list[int]:
+def dataset_seeds(small: Dataset) -> list[int]:
     return [int(seed) for seed in small.seed.values[away(small)]]
 
 
-def findings(found: xarray.Dataset, small: xarray.Dataset) -> list[str]:
+def findings(found: Dataset, small: Dataset) -> list[str]:
     """What the runs say beyond the checks."""
     pairs = zip(found.k.values, found.width.sel(measure="excess").values, strict=True)
     widths = ", ".join(f"{width:.2f} (k = {k})" for k, width in pairs)

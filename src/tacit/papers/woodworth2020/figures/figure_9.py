@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.evidence.evidence import Evidence, within
+from tacit.lazy import Dataset, Figure
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance
 from tacit.plotting.network import DIMS, LABELS, Network, draw_network
 from tacit.plotting.style import caption_of, sheet
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
 
 NETWORKS = ("standard", "unbiased")
 SHOWN = {"1": 4.4, "2": 2.2, "d": -1.0}  # name and height of the inputs that are shown
@@ -98,7 +95,7 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """Each drawn network is the model that is trained."""
     names = {"standard": "sum u v x", "unbiased": "sum (w+^2 - w-^2) x"}
     wrong = {"standard": "one weight for both layers", "unbiased": "no minus sign for w-"}
@@ -135,7 +132,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset) -> Figure:
     """Both networks side by side."""
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
     picture, panels = sheet(title, caption, widths=(4.8, 4.8), height=4.6)

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import Axes, DataArray, Dataset
 from tacit.plotting.style import BLUE
 from tacit.studies.sizes import Sizes, sized
 
 if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-
     from tacit.solvers.solution import Solution
 
 CHUNK = 10  # a path is followed this many grid points at a time, until the error is small
@@ -145,14 +143,14 @@ def l1_study(name: str, **given: Any) -> Sizes:
     return sized(name, title=title, function=least_norms, labels=LABELS, draw=look, **given)
 
 
-def medians(scales: xarray.Dataset) -> xarray.DataArray:
+def medians(scales: Dataset) -> DataArray:
     """The median log alpha^D over the seeds; NaN where no scale satisfies half of them."""
     with np.errstate(invalid="ignore"):  # the mean of two middle values of -inf
         median = scales.log_mu.median("seed")
     return median.where(np.isfinite(median))
 
 
-def needed(errors: xarray.DataArray, level: float = LEVEL) -> float:
+def needed(errors: DataArray, level: float = LEVEL) -> float:
     """The fewest samples with which half of the seeds have an error of at most the level."""
     passed = np.flatnonzero(errors.median("seed").values <= level)
     return float(errors.sample_size.values[passed[0]]) if len(passed) else np.nan

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.lifted import Lifted, Trajectory, followed, random_case
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def slowest(t: Array, residual: Array) -> float:
@@ -69,7 +67,7 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The printed rates and twice as large ones; eqs. (71) and (74)."""
     spare, twin = dataset.spare.values, dataset.twin_spare.values
     four, eight = dataset.eq_71.max("instance").values
@@ -81,7 +79,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         for found, whose in ((spare, "training"), (twin, "tangent-kernel flow"))
     }
     _, _, sharp, _ = rates.values()
-    near = at_most(float(dataset.eq_74.max()), 1.0)
+    near = at_most(dataset.eq_74.max(), 1.0)
     step = "deviation in the first step of training"
     return Evidence(
         ran=f"{len(spare)} random lifted problems, U and V trained and the tangent-kernel flow "
@@ -97,10 +95,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "and with 8 for 4 by": eight,
         },
         controls={
-            "4 mu lambda without the terms in gamma and R": sharp.control(
-                float(dataset.undrifted.min())
-            ),
-            "(74) without gamma": near.control(float(dataset.eq_74_without_gamma.max())),
+            "4 mu lambda without the terms in gamma and R": sharp.control(dataset.undrifted.min()),
+            "(74) without gamma": near.control(dataset.eq_74_without_gamma.max()),
         },
         findings=[
             "the printed rate is half the true one: with 4 mu lambda it is sharp: at gamma = 0 "

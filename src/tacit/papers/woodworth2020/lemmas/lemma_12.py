@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.lifted import (
     WRONG_BOUNDS,
@@ -18,9 +19,6 @@ from tacit.papers.woodworth2020.lifted import (
     wrong_start_bounds,
 )
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def cell(instance: int) -> dict[str, Any]:
@@ -59,11 +57,10 @@ large_gamma = sized(
 )
 
 
-def check(dataset: xarray.Dataset, large_gamma: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
     """The bound, a tighter one, and the lines of its proof as printed and corrected."""
     share, left = dataset.share.values, float(dataset.left.max())
     straight, length = float(dataset.second_line.max()), float(dataset.sixth_line.max())
-
     bound = at_most(share.max(), 1.0, 1e-9)
     lines = [
         {
@@ -99,7 +96,7 @@ def check(dataset: xarray.Dataset, large_gamma: xarray.Dataset) -> Evidence:
                     WRONG_BOUNDS, dataset.share_wrong.max("instance").values, strict=True
                 )
             },
-            "gamma = 0.99 mu": bound.control(float(large_gamma.share.max())),
+            "gamma = 0.99 mu": bound.control(large_gamma.share.max()),
         },
         findings=[
             f"slack: training uses {share.max():.3f} of the bound at worst and "

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.measures.curves import upper_limit
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.lifted import wishart_root
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def cell(rows: int, ratio: int, draws: int) -> dict[str, float]:
@@ -55,7 +51,7 @@ large = sized(
 )
 
 
-def check(dataset: xarray.Dataset, large: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, large: Dataset) -> Evidence:
     """The 0.999 upper limits of the probabilities over 2 exp(-d/2)."""
     draws, ten = int(dataset.drawn.max()), dataset.sel(rows=10)
     wide = ten.sel(ratio=100)
@@ -71,9 +67,9 @@ def check(dataset: xarray.Dataset, large: xarray.Dataset) -> Evidence:
         },
         controls={
             "2 sqrt(kd), where the spectrum ends for k >> d, at d = 10": rare.control(
-                float(ten.share_2.min())
+                ten.share_2.min()
             ),
-            "8 sqrt(k), without d, at d = 40": rare.control(float(large.share_without_d.max())),
+            "8 sqrt(k), without d, at d = 40": rare.control(large.share_without_d.max()),
         },
         findings=[
             f"far from sharp: at d = 10, k = 1000 the deviation is {float(wide['median']):.2f}"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.regularizers.q import Q
 from tacit.studies.sizes import Sizes, sized
-
-if TYPE_CHECKING:
-    import xarray
 
 WRONG = (  # plausible wrong lemmas
     "exp(-1/(2 eps |b|_1)), without d",
@@ -80,7 +78,7 @@ def study_of(id: str, cell: Callable[..., Any]) -> Sizes:
 
 
 def evidence_of(
-    dataset: xarray.Dataset, beyond: tuple[str, str], wrong: Sequence[str], finding: str, label: str
+    dataset: Dataset, beyond: tuple[str, str], wrong: Sequence[str], finding: str, label: str
 ) -> Evidence:
     """The share of eps that is used at the bound, beyond it, and at the wrong bounds.
 
@@ -112,7 +110,7 @@ def cell(count: int) -> dict[str, Any]:
     return shares(vectors(count, seed=5) + single, ratios)
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The share of eps that is used at the bound, below it, and at the wrong bounds."""
     return evidence_of(
         dataset,

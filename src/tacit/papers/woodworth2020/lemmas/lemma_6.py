@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.regularizers.q import Q
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 WRONG = {
     "d^(-1/4 - 1/2eps), the 2 eps of Lemma 5 (median)": "edge_of_lemma_5",
@@ -76,23 +74,21 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The ratio at the edge, at a smaller alpha and above; eq. (31)."""
     f, count = dataset, dataset.sizes["point"]
-    bound = at_least(float(f.at_edge.min()), 1.0)
+    bound = at_least(f.at_edge.min(), 1.0)
     worst = f.isel(point=int(f.printed.values.argmax()))
     return Evidence(
         ran=f"{count} random (eps, d), alpha at the edge and above; eq. (31) at {count} points",
         checks={
             "smallest ratio / (1+eps)": bound,
-            "the same at alpha = d^(-1/4 - 1/4eps) (ours)": at_least(float(f.further.min()), 1.0),
-            "the same above the edge": at_least(float(f.above.min()), 1.0),
-            "smallest growth of the ratio with alpha": at_least(
-                float(f.growth.min()), tolerance=1e-12
-            ),
+            "the same at alpha = d^(-1/4 - 1/4eps) (ours)": at_least(f.further.min(), 1.0),
+            "the same above the edge": at_least(f.above.min(), 1.0),
+            "smallest growth of the ratio with alpha": at_least(f.growth.min(), tolerance=1e-12),
         },
-        proof={"eq. (31), worst deviation": within(float(f.printed.max()), tolerance=1e-10)},
-        corrected={"eq. (31) with 1/4": within(float(f.mended.max()), tolerance=1e-10)},
+        proof={"eq. (31), worst deviation": within(f.printed.max(), tolerance=1e-10)},
+        corrected={"eq. (31) with 1/4": within(f.mended.max(), tolerance=1e-10)},
         correction="in eq. (31) the last square root holds c²α⁴ + 1/4, not c²α⁴ + 1/2; the lemma "
         "itself holds",
         counterexample={
@@ -100,7 +96,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "left side of (31) times c alpha^2": float(worst.exact),
             "right side as printed": float(worst.exact + worst.printed),
         },
-        controls={name: bound.control(float(f[key].median())) for name, key in WRONG.items()},
+        controls={name: bound.control(f[key].median()) for name, key in WRONG.items()},
         findings=[
             f"slack at the edge: ratio/(1+eps) is {float(f.at_edge.median()):.3f} at the median; "
             "with 1/4eps for 1/8eps the lemma still holds: (34) then requires 3 (1+eps) "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.lemmas.lemma_5 import (
     evidence_of,
@@ -16,9 +17,6 @@ from tacit.papers.woodworth2020.lemmas.lemma_5 import (
     vectors,
 )
 from tacit.regularizers.q import Q
-
-if TYPE_CHECKING:
-    import xarray
 
 WRONG = ("exponent -1/8 of eps", "sqrt(|b|_2) whatever eps", "|b|_2^(1/4) for its square root")
 
@@ -42,7 +40,7 @@ def cell(count: int) -> dict[str, Any]:
     return shares(vectors(count, seed=7) + single, ratios)
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The share of eps that is used at the bound, above it, and at the wrong bounds."""
     return evidence_of(
         dataset,

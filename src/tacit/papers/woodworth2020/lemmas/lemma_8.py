@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
+from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import trace
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.theorem_3 import DEPTHS, problem_at_depth
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def box(depth: int, alpha: float) -> float:
@@ -45,7 +41,7 @@ study = sized(
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset) -> Evidence:
     """The printed bound, and half of it: the factor 2 of the gradient is missing in eq. (50)."""
     worst = float(dataset.share.max())
     bound = at_most(worst, 1.0)
