@@ -430,7 +430,7 @@ def test_claims_are_chosen_by_id_or_source(names, ids):
         ("A-", "unknown claim id 'A-'"),
         ("", "unknown claim id ''"),
         ([], "no claim id given"),
-        ([3], "must be a string such as 'W-T1', got 3"),
+        ([3], "must be a string such as 'W-L13', got 3"),
     ],
 )
 def test_unknown_names_are_refused_with_the_nearest(names, sentence):

@@ -18,9 +18,12 @@ from tacit.records import Kind
 from tacit.regularizers.norms import L1, L2
 from tacit.training.cross_entropy import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
 from tacit.training.descent.compiled import Batches
-from tacit.training.descent.methods import SGD, Adam, GradientDescent, NormalizedDescent, Proximal
+from tacit.training.descent.methods import SGD, Adam, GradientDescent
+from tacit.training.descent.proximal import Proximal
+from tacit.training.descent.steepest import NormalizedDescent
+from tacit.training.goals import Accuracy, Below
 from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Accuracy, Below, Steps
+from tacit.training.stop import Steps
 from tacit.training.tokens import TokenTask
 from tacit.training.train import train
 

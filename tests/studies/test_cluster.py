@@ -39,13 +39,13 @@ def cluster(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def a_cluster(folder):
-    """(address, the two worker processes, the scheduler's)"""
+def a_cluster(folder, count=2):
+    """(address, the worker processes, the scheduler's)"""
     file = folder / "scheduler.json"
     address = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     scheduler = started("dask_scheduler", *address, "--scheduler-file", str(file))
     alone = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-    workers = [started("dask_worker", "--scheduler-file", str(file), *alone) for _ in range(2)]
+    workers = [started("dask_worker", "--scheduler-file", str(file), *alone) for _ in range(count)]
     try:
         deadline = time.monotonic() + 60
         while not file.exists() or not file.read_text():
@@ -104,7 +104,7 @@ def test_wrong_code_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
 def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
     grid = {"a": {"linspace": [0, 149, 150]}}
     study = Study(name="slow", function="study_cells:slow", grid=grid)
-    with a_cluster(tmp_path) as (address, _, scheduler):
+    with a_cluster(tmp_path, count=1) as (address, _, scheduler):
         # in a process of its own: the client of a dead scheduler leaves an open socket behind
         words = [sys.executable, "-c", KILLING, str(tmp_path / "out"), address, str(scheduler.pid)]
         child = subprocess.run(words, env={**os.environ, "PYTHONPATH": PATH}, capture_output=True,

@@ -55,7 +55,7 @@ def listing(
       tacit list W                only source W; M, L and N likewise
       tacit list studies          studies that only `tacit run` accepts
       tacit list N nuclear        entries that match both words
-      tacit list W-T1             the entry with this id, in full
+      tacit list W-L13            the entry with this id, in full
       tacit list | grep margin    in a pipe or a file, lines are not cut
     """
     known = list(_entries())

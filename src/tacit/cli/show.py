@@ -31,7 +31,7 @@ def show(
     \b
     [bold]Examples[/bold]
       tacit show tacit-report
-      tacit show tacit-figures/W-F2.nc
+      tacit show tacit-figures/W-L13.nc
 
     A file that is damaged or was not written by tacit is rejected.
     """

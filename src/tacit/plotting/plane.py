@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.plotting.style import BLACK, GREEN, GREY, ORANGE, PURPLE, RED, SKY, end_label, sheet
+from tacit.plotting.style import BLACK, GREEN, GREY, ORANGE, PURPLE, RED, SKY, end_label
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Style = dict[str, Any]
 Q_PATH: Style = {"color": BLACK, "linewidth": 1.5, "linestyle": "--", "zorder": 4}
@@ -42,18 +41,6 @@ TRIANGLE = _mark("^", SKY, 9, 8)
 LOCAL = _mark("^", "white", 7, 6)
 START = _mark("X", BLACK, 8, 7)
 END = _mark("o", GREY, 6, 9)
-
-
-def sheet_of_rows(
-    title: str, caption: str, widths: Sequence[float], height: float, rows: int = 2
-) -> tuple[Figure, list[Axes]]:
-    """A sheet whose columns are split into `rows` panels each; the panels row by row."""
-    picture, columns = sheet(title, caption, widths, height)
-    for column in columns:
-        column.remove()
-    grid = picture.add_gridspec(rows, len(widths), width_ratios=list(widths))
-    places = [(row, column) for row in range(rows) for column in range(len(widths))]
-    return picture, [picture.add_subplot(grid[position]) for position in places]
 
 
 def shades(alphas: Sequence[float]) -> dict[float, Any]:

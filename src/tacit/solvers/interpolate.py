@@ -11,7 +11,8 @@ from tacit.arguments import Array, regression_data
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import SpectralFunction, shape_of

@@ -122,7 +122,7 @@ class RatchetWalk:
         return Position(log_tau, state, marks, W, slope, rates(self.Z, slope, marks), lead)
 
     def first(self, here: Position, there: Position, late: Index) -> tuple[Position, int]:
-        """The position between two where the first of the `late` samples crosses, and which."""
+        """The position between two where the first `late` sample crosses, and its number."""
         sample = -1
         for n in late:
             if here.clearance[n] <= 0:

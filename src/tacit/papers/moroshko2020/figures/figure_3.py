@@ -13,7 +13,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
 from tacit.plotting.sphere import draw_on_sphere, draw_sphere, viewer
-from tacit.plotting.style import BLACK, PURPLE, RED, caption_of
+from tacit.plotting.style import BLACK, PURPLE, RED, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray
@@ -136,7 +136,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
     """The sphere for the points of (b), and the azimuth-pitch plane for each set."""
     caption = caption_of(dataset.attrs)
     title = dataset.attrs["title"]
-    picture, panels = plane.sheet_of_rows(title, caption, widths=(6.2, 6.2), height=10.4)
+    picture, panels = sheet(title, caption, (6.2, 6.2), 10.4, rows=(1, 1))
     colours = plane.shades(dataset.alpha.values.tolist())
     falling = dataset.sortby("alpha", ascending=False)
     _on_the_sphere(panels[0], lines_on(dataset, B), landmarks.sel(curve_set=B), colours)
