@@ -245,11 +245,11 @@ def test_where_no_line_has_a_threshold_the_trials_show_why():
 
 
 def test_rows_are_lines_over_their_clock():
-    def course(a):
+    def trajectory(a):
         t = np.arange(3 + int(a), dtype=float)
         return {"trajectory_t": (("time",), t), "trajectory_loss": (("time",), a * 2.0**-t)}
 
-    data = made(course, study_cells.plain, grid={"a": [1.0, 2.0]})
+    data = made(trajectory, study_cells.plain, grid={"a": [1.0, 2.0]})
     short, long = draw_study(data).axes[0].lines
     assert (len(short.get_xdata()), len(long.get_xdata())) == (4, 5)
     assert long.get_ydata() == pytest.approx(2.0 * 2.0 ** -np.arange(5))

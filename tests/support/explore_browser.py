@@ -163,7 +163,7 @@ PAINTED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame
 FOCUS = """(() => { let at = document.activeElement;
   while (at && at.shadowRoot && at.shadowRoot.activeElement) at = at.shadowRoot.activeElement;
   return at; })()"""
-# idle is told when all that was asked for is on the canvas
+# idle is reported when all that was requested is on the canvas
 DRAWN = """(() => {
   if (document.readyState !== "complete" || !document.querySelector("main h1")) return false;
   if (!document.querySelector("[data-root-id]")) return true;
