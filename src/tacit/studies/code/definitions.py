@@ -41,8 +41,8 @@ class Text:
         self.stars: list[str] = []
         for node in nodes:
             self._visit(node)
-        program = "\n".join(self.program).encode()
-        self.digest = hashlib.blake2b(program, digest_size=8).hexdigest()
+        said = "\n".join(self.program).encode()
+        self.digest = hashlib.blake2b(said, digest_size=8).hexdigest()
         self.program.clear()
 
     @property
@@ -320,7 +320,7 @@ def _resolved(file: str) -> Path:
 def _is_library(name: str) -> bool:
     """True for the standard library and for what pip installed, except tacit."""
     found = [file] if (file := _located(name)) else _folders_of(name)
-    inside = any(place.is_relative_to(p) for place in found for p in library_places())
+    inside = any(folder.is_relative_to(p) for folder in found for p in library_folders())
     return name != "tacit" and (not found or inside)
 
 
@@ -328,17 +328,19 @@ def _folders_of(name: str) -> list[Path]:
     """The folders of a package without __init__.py, which has no file of its own."""
     with suppress(ImportError, AttributeError, ValueError):
         spec = importlib.util.find_spec(name)
-        return [Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()]
+        return [
+            Path(folder).resolve() for folder in (spec and spec.submodule_search_locations) or ()
+        ]
     return []
 
 
 @functools.cache
-def library_places() -> tuple[Path, ...]:
+def library_folders() -> tuple[Path, ...]:
     """Folders of the standard library and of installed packages."""
     paths = sysconfig.get_paths()
     found = [paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")]
     found += [*site.getsitepackages(), site.getusersitepackages()]
-    return tuple(dict.fromkeys(Path(place).resolve() for place in found))
+    return tuple(dict.fromkeys(Path(folder).resolve() for folder in found))
 
 
 def _is_text(statement: ast.stmt) -> bool:
