@@ -41,8 +41,8 @@ class Text:
         self.stars: list[str] = []
         for node in nodes:
             self._visit(node)
-        said = "\n".join(self.program).encode()
-        self.digest = hashlib.blake2b(said, digest_size=8).hexdigest()
+        program = "\n".join(self.program).encode()
+        self.digest = hashlib.blake2b(program, digest_size=8).hexdigest()
         self.program.clear()
 
     @property
