@@ -1,11 +1,13 @@
 """Runs every benchmark in turn; with `--write` the output becomes RESULTS.md beside this file.
 
-Those against PyTorch run where torch is installed.
+Those against PyTorch run where torch is installed. The line below the name of a benchmark says when
+it ran, with which version of tacit and under which load; the head has the last libraries.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib.metadata
 import importlib.util
 import os
@@ -13,6 +15,7 @@ import platform
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -37,11 +40,12 @@ WITH_TORCH = (
     "sparse_recovery",
     "modular_addition",
     "tangent_kernel",
+    "real_nets",
     "relu_nets",
     "mnist",
     "watch",
 )
-LIBRARIES = ("tacit", "numpy", "scipy", "jax", "cvxpy", "clarabel", "torch")
+LIBRARIES = ("numpy", "scipy", "jax", "cvxpy", "clarabel", "torch")
 
 
 def processor() -> str:
@@ -67,16 +71,24 @@ def versions() -> str:
     return ", ".join(found)
 
 
+def source_version() -> str:
+    """The version of the sources beside this folder, whatever is installed."""
+    with (HERE.parent / "pyproject.toml").open("rb") as file:
+        return str(tomllib.load(file)["project"]["version"])
+
+
 def run(name: str, flags: list[str]) -> str:
-    """The section of one benchmark: its description, its command and its output."""
-    start = time.perf_counter()
+    """The section of one benchmark: its command, when and under which load it ran, its output."""
+    start, load = time.perf_counter(), os.getloadavg()[0]
     print(f"... {name}", file=sys.stderr, flush=True)
     done = subprocess.run([sys.executable, str(HERE / f"{name}.py"), *flags], capture_output=True,
                           text=True, check=False)  # fmt: skip
     output = done.stdout.strip() if done.returncode == 0 else f"FAILED\n\n{done.stderr.strip()}"
     took = time.perf_counter() - start
     command = " ".join(["python", f"benchmarks/{name}.py", *flags])
-    return f"## {name}\n`{command}` ({took:.0f} s)\n\n{output}\n"
+    busy = " (loaded machine)" if load > 1 else ""
+    when = f"{datetime.date.today()}, tacit {source_version()}, load {load:.1f}{busy}"
+    return f"## {name}\n`{command}` ({took:.0f} s; {when})\n\n{output}\n"
 
 
 def kept() -> dict[str, str]:

@@ -20,6 +20,7 @@ from tacit.measures.torch.gradients import TorchGradients  # noqa: E402
 from tacit.measures.torch.module import TorchFunction, torch_inputs  # noqa: E402
 from tacit.measures.torch.quiet import plain_attention  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 FEW = settings(deadline=None, derandomize=True, max_examples=15)
 
 
@@ -117,7 +118,7 @@ def embedded(table):
     return Net(lambda m, x: read(m.table(x)), table=table)
 
 
-# name: (module, inputs, parameters that are left to torch.func)
+# name: (module, inputs, parameters whose gradients torch.func computes)
 CASES = {
     "linear": (lambda: nn.Linear(5, 3), normal(6, 5), []),
     "linear of sequences": (
@@ -178,6 +179,11 @@ CASES = {
         lambda: Net(lambda m, x: read(torch.relu_(m.b(torch.relu_(m.a(x))))),
                     a=nn.Conv2d(2, 3, 3, 2, 1), b=nn.Conv2d(3, 2, (2, 1), bias=False, dilation=2)),
         normal(5, 2, 7, 6), [],
+    ),
+    "convolution in groups": (
+        lambda: Net(lambda m, x: read(m.b(torch.tanh(m.a(x)))), a=nn.Conv2d(4, 6, 3, groups=2),
+                    b=nn.Conv2d(6, 6, 2, padding="same", groups=6, dilation=(1, 2))),
+        normal(5, 4, 6, 5), [],
     ),
     "frozen": (
         lambda: frozen(Net(lambda m, x: read(m.norm(m.a(x))), norm=nn.LayerNorm(4),
@@ -247,7 +253,7 @@ def test_every_parameter_has_the_kernel_of_its_jacobian(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_left_to_torch_func(name):
+def test_which_gradients_torch_func_computes(name):
     build, draw, left = CASES[name]
     gradients, x = gradients_of(build(), draw())
     assert gradients.rest == left

@@ -212,15 +212,11 @@ def test_operations_in_place_leave_the_probe_inputs_alone():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_which_parameters_are_left_to_torch_func(name):
-    """Groups and odd padding of convolutions, and what depends on a branch."""
+def test_which_gradients_torch_func_computes(name):
+    """Only one that depends on a branch."""
     build, draw = CASES[name]
     backend = TorchBackend(build(), draw(), Look())
-    left = {
-        "convolutions": ["2.weight", "2.bias", "3.weight", "3.bias"],
-        "branching": ["scale"],
-    }
-    assert backend.gradients.rest == left.get(name, [])
+    assert backend.gradients.rest == (["scale"] if name == "branching" else [])
     assert backend.gradients.together == (name != "branching")
 
 

@@ -22,7 +22,7 @@ from tacit.models.model import Model
 from tacit.records import Kind, NumericalError, Outcome
 
 LARGEST = 128  # samples in one block: more make nothing faster
-LARGE = 0.25  # share of the memory beyond which gradients are rather had output by output
+LARGE = 0.25  # share of the memory above which gradients are computed output by output
 ROOM = 0.85  # the share of the memory that is planned with; Python and JAX take some, too
 COLUMNS = 2**15  # columns multiplied at once; the sum over them is taken in float64
 
@@ -53,7 +53,7 @@ class Gradients(abc.ABC):
         """Goes to other parameters of the same structure: gradients are taken there from now."""
 
     def singles(self) -> Iterator[Gradients]:
-        """Gradients of one output after the other, or nothing where that would cost more."""
+        """Gradients of one output after the other; empty if that would cost more."""
         return iter(())
 
 
@@ -109,7 +109,7 @@ def grouped_kernels(
     """
     outputs = gradients.outputs
     if not full and outputs > 1 and gradients.held * len(x) > memory * LARGE:
-        parts = gradients.singles()  # all outputs at once would be had in several passes
+        parts = gradients.singles()  # all outputs at once would need several passes
         if (found := _summed(who, parts, x, x2, memory, groups)) is not None:
             return found / outputs
     columns = x if x2 is None else x2

@@ -29,9 +29,9 @@ class Costs(NamedTuple):
 class TorchGradients(Gradients):
     """Gradients of the outputs in the trained parameters of `function`, live unless moved.
 
-    Parameters in known operations (see tacit.measures.torch.uses) come as factors, or as products
-    of them; all others are whole, taken by torch.func for all samples of a block at once, or one by
-    one where it cannot.
+    Gradients in parameters of known operations (see tacit.measures.torch.uses) are factors, or
+    products of them; torch.func computes all others for all samples of a block at once, and
+    autograd does so sample by sample where torch.func cannot.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class TorchGradients(Gradients):
         asked: int | None,
         factored: bool = True,
     ):
-        # these import torch, which tacit itself does not
+        # these import torch, which tacit must not import
         from tacit.measures.torch.tracing import NOTHING, traced
 
         self.function, self.every = function, outputs
@@ -56,7 +56,7 @@ class TorchGradients(Gradients):
         self.together = True
         self.sample = x[:1]
         self.costs: dict[bool, Costs] = {}
-        self.last: tuple[Any, Pass] | None = None  # the last pass, while outputs are had in turns
+        self.last: tuple[Any, Pass] | None = None  # the last pass, while outputs follow one another
         self.turns, self.spread = False, 0
         sizes = (math.prod(value.shape) * value.element_size() for value in self.params.values())
         self.fixed = sum(sizes)
@@ -64,12 +64,12 @@ class TorchGradients(Gradients):
 
     @property
     def rest(self) -> list[str]:
-        """The parameters that are left to torch.func."""
+        """The parameters whose gradients torch.func computes."""
         served = {*self.plan.uses, *self.plan.copies, *self.plan.idle}
         return [name for name in self.function.names if name not in served]
 
     def singles(self) -> Iterator[Gradients]:
-        """These gradients of one output after the other, with one forward pass for all."""
+        """The gradients of one output after the other, with one forward pass for all."""
         asked, self.turns = self.asked, True
         try:
             for index in range(self.every) if asked is None else [asked]:
@@ -107,7 +107,7 @@ class TorchGradients(Gradients):
                 return self._factors(x)
 
     def _ask(self, index: int | None) -> None:
-        """From now on the gradients are those of output number `index`, or of all of them."""
+        """Sets the output of the gradients: number `index`, or all of them."""
         self.asked = index
         self.outputs = self.every if index is None else 1
         if (index is None) not in self.costs:
@@ -131,8 +131,9 @@ class TorchGradients(Gradients):
         slopes, copies = self._slopes(done)
         for name, uses in self.plan.uses.items():
             shape, (place, weighs), single = self.params[name].shape, uses[0], len(uses) == 1
-            if single and weighs and self.plan.steps[place].kind.pays(slopes[place], shape):
-                layers[name] = as_numbers(done.tape.input(place)), as_numbers(slopes[place])
+            h = done.tape.input(place) if weighs else None
+            if single and weighs and self.plan.steps[place].kind.pays(h, slopes[place], shape):
+                layers[name] = as_numbers(h), as_numbers(slopes[place])
             else:
                 rows[name] = as_numbers(self._summed(done, uses, slopes, shape))
         for name, parts in copies.items():
@@ -153,7 +154,7 @@ class TorchGradients(Gradients):
         return found
 
     def _passed(self, x: Any) -> Pass:
-        """A forward pass; of outputs in turns, that of the last block is used again."""
+        """A forward pass; for one output after the other, that of the last block is used again."""
         from tacit.measures.torch.tracing import forward
 
         mark = (x.data_ptr(), tuple(x.shape))

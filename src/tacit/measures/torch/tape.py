@@ -1,4 +1,4 @@
-"""One forward pass of a torch module that notes every operation with one of its parameters."""
+"""One forward pass of a torch module that records every operation with one of its parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.measures.torch.uses import OPERATIONS, Kind, Layout
 
 
 class Unlike(Exception):
-    """The module does other operations on these inputs than on those that it was tried on."""
+    """The operations of the module on these inputs differ from those on the test inputs."""
 
 
 class Step(NamedTuple):
@@ -25,14 +25,14 @@ class Step(NamedTuple):
     layout: Layout | None = None  # None: it is not differentiated in
 
     def plain(self) -> Step:
-        """The operation without a look at it."""
+        """The operation, ignored."""
         return self._replace(layout=None)
 
 
 class Tape(TorchFunctionMode):
-    """Notes the operations with `params`; where `steps` say so, outputs can be differentiated in.
+    """Records the operations with `params`, and points to differentiate in where `steps` say so.
 
-    Without steps it only notes the operations and the shapes of their outputs.
+    Without steps it only records the operations and the shapes of their outputs.
     """
 
     def __init__(self, params: Mapping[str, Any], samples: int, steps: list[Step] | None = None):
@@ -61,7 +61,7 @@ class Tape(TorchFunctionMode):
         return self._noted(Step(kind, weight, bias), given, found) if weight or bias else found
 
     def _attended(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Attention by one call: its matrix products are inside, where no mode sees them."""
+        """Attention in one call: a mode does not receive the matrix products inside."""
         linear = functional.linear
 
         def noted(*args: Any, **kwargs: Any) -> Any:
@@ -94,10 +94,10 @@ class Tape(TorchFunctionMode):
             self.points.append(get_gradient_edge(found))
             return found
         self.points.append(found.requires_grad_())
-        return found.clone()  # what follows may work in place
+        return found.clone()  # the next operation may work in place
 
     def finished(self) -> None:
-        """Complains unless all operations were done."""
+        """Raises Unlike if operations are missing."""
         if self.follows and len(self.seen) != len(self.steps):
             raise Unlike
 

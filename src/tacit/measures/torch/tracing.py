@@ -1,7 +1,7 @@
-"""Which operations of a torch module use its parameters, tried on two samples and checked there.
+"""Which operations of a torch module use its parameters, found and checked on two samples.
 
-The gradient of a sample that the operations give must be the whole one by autograd, and must not
-depend on the other sample; parameters for which it is otherwise are left to torch.func.
+The gradient of a sample from these operations must equal that of autograd and must not depend on
+the other sample. torch.func computes the gradients in parameters that fail this check.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from tacit.measures.torch.module import TorchFunction
 from tacit.measures.torch.tape import Step, Tape, Unlike
 from tacit.measures.torch.uses import Layout
 
-ALIKE = 1e-3  # a gradient and what the operations give differ by less than this share of it
-ROUNDING = 30  # times the precision of the numbers, of what is summed up
+ALIKE = 1e-3  # the largest relative difference of a gradient and that from the operations
+ROUNDING = 30  # times the machine precision, relative to the size of the summands
 COARSE = 1e-4  # precisions that are too low to judge by rounding
-SEPARATE = 1e-6  # share of a derivative that the other sample may have in it
-MOVED = 0.02  # share of the parameters by which they are moved first: zeros hide what they multiply
+SEPARATE = 1e-6  # largest share of a derivative that may come from the other sample
+MOVED = 0.02  # relative change of the parameters before the test: zeros hide what they multiply
 MOST = 3  # axes of one between that of samples and those of a parameter that has copies
 
 
 class Plan(NamedTuple):
-    """How the gradients of a module are had in one pass: by operations, and by copies.
+    """How one pass gives the gradients of a module: by operations, and by copies of parameters.
 
     `copies` are parameters that work entry by entry (positions, scales, class tokens): every sample
     gets its own, with so many axes of one in between, or in the place of a first axis of one (-1).
-    On `idle` parameters no output depends; those `left` are not had in this way.
+    No output depends on `idle` parameters; the plan gives no gradients in those of `left`.
     """
 
     steps: list[Step]
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
         return found
 
     def without(self, names: set[str]) -> Plan:
-        """The plan for the other parameters: operations with these alone are not looked at."""
+        """The plan for the other parameters: operations with these alone are ignored."""
         left = self.left | names
         steps = [s if {s.weight, s.bias} - left - {None} else s.plain() for s in self.steps]
         return self._replace(steps=steps, left=left)
@@ -106,7 +106,7 @@ def _or_zeros(found: Any, value: Any) -> Any:
 
 
 def traced(function: TorchFunction, x: Any) -> Plan:
-    """The plan for as many parameters of the module as possible, seen on the inputs `x`."""
+    """The plan for as many parameters of the module as possible, as tested on the inputs `x`."""
     trial = Trial(function, x)
     try:
         plan = trial.plan()
@@ -154,7 +154,7 @@ class Trial:
             plan = Plan(tried, {}, [], frozenset())
             try:
                 done = forward(self.function, plan, self.params, self.two)
-            except Exception:  # an output that is one for all samples was needed as it was
+            except Exception:  # a copy per sample of a common output does not fit
                 continue
             if _alike(done.outputs, self.outputs):
                 return self._checked(plan, done, names)
@@ -174,7 +174,7 @@ class Trial:
                     apart = made[i].reshape(true.shape) - true
                     if not _small(apart, true, made) or not _small(made[1 - i], true, made):
                         return None
-        except Exception:  # no broadcasting of this kind
+        except Exception:  # a copy per sample does not broadcast in this way
             return None
         return more._replace(left=more.left - set(names))
 
@@ -226,7 +226,7 @@ class Trial:
             size += float(found.norm())
             if not float(found[1 - i].norm()) <= SEPARATE * float(found.norm()):
                 return False
-        return size > 0 or layout.times == 1  # of zeros the order cannot be told
+        return size > 0 or layout.times == 1  # zeros do not show the order
 
     def _complete(self, name: str, used: Any, tape: Tape, slopes: Any) -> bool:
         """Whether the operations with a parameter give its whole gradients."""
@@ -275,7 +275,7 @@ def _small(apart: Any, true: Any, summed: Any) -> bool:
 
 
 def _moved(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters near by, none of them zero: what is multiplied by zeros cannot be seen."""
+    """Parameters near the given ones, none of them zero: zeros hide what they multiply."""
     random, found = torch.Generator().manual_seed(0), {}
     for name, value in params.items():
         noise = torch.randn(value.shape, generator=random).to(value)

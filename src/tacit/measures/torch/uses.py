@@ -68,7 +68,7 @@ class Kind(abc.ABC):
         """delta with its features last."""
         return slopes.movedim(self.channels, -1)
 
-    def pays(self, slopes: Any, shape: Any) -> bool:
+    def pays(self, h: Any, slopes: Any, shape: Any) -> bool:
         """Whether h and delta are cheaper to multiply than whole gradients of this shape."""
         return False
 
@@ -92,9 +92,10 @@ class Product(Kind):
     def input(self, given: Arguments) -> Any:
         return given["input"]
 
-    def pays(self, slopes: Any, shape: Any) -> bool:
+    def pays(self, h: Any, slopes: Any, shape: Any) -> bool:
         _, t, c, o = slopes.shape
-        return Use(t, shape.numel() // o, o).pays(c)
+        single = h.shape[-1] * o == shape.numel()  # not a product in each of several groups
+        return single and Use(t, h.shape[-1], o).pays(c)
 
     def whole(self, h: Any, slopes: Any, shape: Any) -> Any:
         n, t, c, o = slopes.shape
@@ -110,16 +111,29 @@ class Convolution(Product):
     """A convolution in two dimensions: the product of a weight with patches."""
 
     def plain(self, given: Arguments) -> bool:
-        whole = given.get("groups", 1) == 1 and not isinstance(given.get("padding", 0), str)
-        return whole and given["input"].ndim == 4
+        return bool(given["input"].ndim == 4)
 
     def input(self, given: Arguments) -> Any:
         options = {name: given[name] for name in ("dilation", "padding", "stride") if name in given}
-        size = given["weight"].shape[2:]
-        return functional.unfold(given["input"], size, **options).transpose(1, 2)
+        size, images = given["weight"].shape[2:], given["input"]
+        if isinstance(options.get("padding"), str):
+            same = options.pop("padding") == "same"
+            spread = functional._pair(options.get("dilation", 1))
+            total = [d * (k - 1) * same for d, k in zip(spread, size, strict=True)]
+            sides = [side for t in reversed(total) for side in (t // 2, t - t // 2)]
+            images = functional.pad(images, sides)
+        return functional.unfold(images, size, **options).transpose(1, 2)
 
     def last(self, slopes: Any, given: Arguments) -> Any:
         return slopes.flatten(2).transpose(1, 2)
+
+    def whole(self, h: Any, slopes: Any, shape: Any) -> Any:
+        n, t, c = slopes.shape[:3]
+        groups = h.shape[-1] // shape[1:].numel()
+        if groups == 1:
+            return super().whole(h, slopes, shape)
+        inner, outer = h.reshape(n, t, groups, -1), slopes.reshape(n, t, c, groups, -1)
+        return torch.einsum("ntgk,ntcgo->ncgok", inner, outer).reshape(n, c, -1)
 
 
 class Scale(Kind):
@@ -161,7 +175,7 @@ class Lookup(Kind):
         none = none if none >= 0 else none + len(given["weight"])
         return slopes * (given["input"] != none)[..., None]  # this row is not trained
 
-    def pays(self, slopes: Any, shape: Any) -> bool:
+    def pays(self, h: Any, slopes: Any, shape: Any) -> bool:
         return bool(slopes.shape[1] < shape[0])
 
     def whole(self, h: Any, slopes: Any, shape: Any) -> Any:
