@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -235,12 +235,12 @@ def in_processes(name: str, quick: bool, repeats: int) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    from clock import arguments, ratio, seconds, table
+def report(names: Iterable[str], quick: bool) -> None:
+    """Prints a row per route of these nets, and the ratios to the better recipe of PyTorch."""
+    from clock import ratio, seconds, table
 
-    quick = arguments(__doc__ or "").quick
     rows, judged = [], []
-    for name in NETS:
+    for name in names:
         try:
             found = in_processes(name, quick, 1 if quick else 2)
         except RuntimeError as reason:
@@ -264,6 +264,12 @@ def main() -> None:
             ratio("GPT-2: seconds of the set-up", mine["setup"], "<= 5", judged=not quick)
         if name == "ResNet-18":
             ratio("ResNet-18: seconds of a look", mine["seconds"], "<= 3", judged=not quick)
+
+
+def main() -> None:
+    from clock import arguments
+
+    report(NETS, arguments(__doc__ or "").quick)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from tacit.measures.kernels.linearize import linearize
 from tacit.measures.kernels.machines import KernelMachine, kernel_interpolant, kernel_svm
 from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 from tacit.measures.kernels.regression import KernelRegression, kernel_regression
-from tacit.measures.kernels.tangent import gradient_turn, kernel_predictor, tangent_kernel
+from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
+from tacit.measures.kernels.turn import gradient_turn
 from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
 from tacit.measures.margins import Stability, margin_shares, margins, stability, support_vectors
 from tacit.models.diagonal import DiagonalNet, ProductNet

@@ -26,7 +26,8 @@ from tacit.measures.kernels.blocks import (
 from tacit.measures.kernels.factors import Factors
 from tacit.measures.kernels.gradients import FunctionGradients
 from tacit.measures.kernels.regression import kernel_regression
-from tacit.measures.kernels.tangent import gradient_turn, tangent_kernel
+from tacit.measures.kernels.tangent import tangent_kernel
+from tacit.measures.kernels.turn import gradient_turn
 from tacit.models.tangent import gradient_distance, kernel_distance
 from tacit.precision import double_precision
 from tacit.records import NumericalError

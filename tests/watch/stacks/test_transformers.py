@@ -122,6 +122,7 @@ def test_model_outputs_and_masks_go_in_as_they_are():
     K = np.einsum("ncp,mcp->nm", J, J) / J.shape[1]
     np.testing.assert_allclose(watch.start.kernel, K, rtol=1e-4)
     assert watch.start.outputs.shape == (5, PLACES * VOCABULARY)
+    assert not watch.backend.gradients.rest  # torch.func computes no gradient
     default = tacit.watch(net, batch, budget=None)
     np.testing.assert_allclose(default.start.kernel, watch.start.kernel, rtol=1e-6)
 

@@ -18,13 +18,13 @@ import numpy as np
 
 from tacit.arguments import Array, finite_array
 from tacit.measures.kernels.factors import Factors
+from tacit.measures.kernels.products import product
 from tacit.models.model import Model
 from tacit.records import Kind, NumericalError, Outcome
 
 LARGEST = 128  # samples in one block: more make nothing faster
 LARGE = 0.25  # share of the memory above which gradients are computed output by output
 ROOM = 0.85  # the share of the memory that is planned with; Python and JAX take some, too
-COLUMNS = 2**15  # columns multiplied at once; the sum over them is taken in float64
 
 
 class Gradients(abc.ABC):
@@ -238,80 +238,6 @@ def _changed(found: Factors, change: Callable[[Any], Any]) -> Factors:
 
 def _cut(found: Factors, samples: slice) -> Factors:
     return _changed(found, operator.itemgetter(samples))
-
-
-def product(left: Factors, right: Factors, full: bool, groups: Mapping[Any, int]) -> Array:
-    """<grad f_c(x_n), grad f_d(x_m)> as (group, n, c, m, d), or its trace over c = d with c = 1."""
-    first, second = _arrays(left)[0], _arrays(right)[0]
-    kept = _outputs(left) if full else 1
-    found = np.zeros((max(groups.values()) + 1, len(first), kept, len(second), kept))
-    for key, a in left.rows.items():
-        part = _gram(a, right.rows[key], 2 if full else 1)
-        found[groups[key]] += part.reshape(found.shape[1:])
-    for key, (h, slopes) in left.layers.items():
-        h2, slopes2 = right.layers[key]
-        pair = _matched if h.dtype.kind == "i" else _met
-        found[groups[key]] += pair(h, slopes, h2, slopes2, full)
-    return found
-
-
-def _met(h: Any, slopes: Any, h2: Any, slopes2: Any, full: bool) -> Array:
-    """sum_ts <h_t, h'_s> <delta_t, delta'_s> as (n, c, m, d)."""
-    n, t, c, _ = slopes.shape
-    m, s = h2.shape[:2]
-    kept = c if full else 1
-    met = _gram(h, h2, 2).reshape(n, t, 1, m, s, 1)
-    turned = _gram(slopes, slopes2, 3 if full else 2).reshape(n, t, kept, m, s, kept)
-    turned *= met
-    return turned.sum(axis=(1, 4))
-
-
-def _matched(h: Any, slopes: Any, h2: Any, slopes2: Any, full: bool) -> Array:
-    """The same of unit vectors h, h': only equal numbers meet."""
-    kept = slopes.shape[2] if full else 1
-    found = np.zeros((len(h), len(h2), kept, kept))
-    lead = 2 if full else 1
-    for token in np.intersect1d(h, h2):
-        here, there = h == token, h2 == token
-        part = _gram(slopes[here], slopes2[there], lead)
-        part = part.reshape(here.sum(), kept, there.sum(), kept).transpose(0, 2, 1, 3)
-        places = np.ix_(np.nonzero(here)[0], np.nonzero(there)[0])
-        np.add.at(found, places, part)  # a sample may hold a token more than once
-    return found.transpose(0, 2, 1, 3)
-
-
-def _outputs(found: Factors) -> int:
-    rows = [row.shape[1] for row in found.rows.values()]
-    return int([*rows, *(slopes.shape[2] for _, slopes in found.layers.values())][0])
-
-
-def _gram(a: Any, b: Any, lead: int) -> Array:
-    """a b^T in float64, with the first `lead` axes as rows and all others as columns."""
-    left = a.reshape(math.prod(a.shape[:lead]), -1)
-    right = b.reshape(math.prod(b.shape[:lead]), -1)
-    found = np.zeros((len(left), len(right)))
-    for at in range(0, left.shape[1], COLUMNS):
-        found += left[:, at : at + COLUMNS] @ right[:, at : at + COLUMNS].T
-    return found
-
-
-def blocked_lengths(
-    gradients: Gradients, start: Any, end: Any, x: Any, size: int
-) -> tuple[float, float, float]:
-    """(|F0|, |F1|, |F0 - F1|) of the whole gradients at `start` and at `end`, over all samples."""
-    squares = np.zeros(3)
-    for at in range(0, len(x), size):
-        gradients.move(start)
-        before = gradients.block(x[at : at + size], size)
-        gradients.move(end)
-        after = gradients.block(x[at : at + size], size)
-        for key, olds in before.rows.items():
-            for old, new in zip(olds, after.rows[key], strict=True):
-                a, b = old.astype(np.float64), new.astype(np.float64)
-                squares += np.sum(a**2), np.sum(b**2), np.sum((a - b) ** 2)
-        del before, after, olds
-    first, second, apart = np.sqrt(squares)
-    return float(first), float(second), float(apart)
 
 
 def _require_finite(who: str, part: Array, rows: slice, others: slice) -> None:

@@ -14,9 +14,7 @@ from tacit.measures.kernels.blocks import (
     Gradients,
     ModelGradients,
     blocked_kernel,
-    blocked_lengths,
     grouped_kernels,
-    plan,
 )
 from tacit.measures.kernels.gradients import PRECISIONS, FunctionGradients
 from tacit.measures.kernels.inputs import Packed, several
@@ -24,7 +22,6 @@ from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.measures.torch.gradients import TorchGradients
 from tacit.measures.torch.module import TorchFunction, count_outputs, torch_inputs
 from tacit.models.model import Model, Separable
-from tacit.records import Kind, NumericalError, Outcome
 
 MEMORY = 2**30  # bytes, unless told otherwise
 OUTPUTS = ("full", "mean")
@@ -257,69 +254,6 @@ def _layer(who: str, name: str, layers: Any) -> str:
     if not isinstance(found, str):
         raise ValueError(f"{who}: layers must return a name, got {found!r} for {name}")
     return found
-
-
-def gradient_turn(
-    model: Model | Callable[[Any, Any], Any],
-    start: Any,
-    end: Any,
-    x: ArrayLike,
-    *,
-    outputs: str | int | None = None,
-    memory: float = MEMORY,
-    precision: str | None = None,
-) -> float:
-    """`gradient_distance` of grad f(start, x) and grad f(end, x), without holding all of either.
-
-    Samples, outputs and parameters all count.
-
-    Parameters
-    ----------
-    model
-        As in `tangent_kernel`.
-    start
-        The parameters at the start. Of a torch module, a mapping of names to arrays, such as a
-        copy of its state_dict.
-    end
-        The parameters at the end, in the same form.
-    x
-        The samples.
-    outputs
-        As in `tangent_kernel`.
-    memory
-        The bytes that the kernel and all that it is made from may take.
-    precision
-        As in `tangent_kernel`.
-
-    Returns
-    -------
-    float
-        The distance.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import tacit
-    >>> def f(w, x):
-    ...     return x @ w**2
-    >>> round(tacit.gradient_turn(f, np.array([1.0, 1.0]), np.array([1.0, 0.0]), np.eye(2)), 4)
-    0.2929
-    """
-    who = "gradient_turn"
-    memory = positive(who, "memory", memory)
-    model, start, x = arguments(who, precision, model, start, x)
-    rows = samples(who, "x", x, model)
-    gradients = gradients_of(who, model, start, rows, outputs, precision, factored=False)
-    spare = memory - 8 * gradients.held  # four copies of one sample in float64
-    size = plan(who, gradients, len(rows), 1, 1, spare).size
-    first, second, apart = blocked_lengths(gradients, start, end, rows, size)
-    if not np.isfinite(first + second) or first * second == 0:
-        kind = "zero" if first * second == 0 else "not finite"
-        text = f"the gradients are {kind}, so their direction is undefined; take other parameters"
-        raise NumericalError(who, Outcome(Kind.DIVERGED, text))
-    # 2 |a| |b| (1 - cos) = |a - b|^2 - (|a| - |b|)^2, which keeps the digits of small angles
-    found = (apart**2 - (first - second) ** 2) / (2 * first * second)
-    return float(min(max(found, 0.0), 2.0))
 
 
 def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:

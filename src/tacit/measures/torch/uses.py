@@ -118,7 +118,7 @@ class Convolution(Product):
         size, images = given["weight"].shape[2:], given["input"]
         if isinstance(options.get("padding"), str):
             same = options.pop("padding") == "same"
-            spread = functional._pair(options.get("dilation", 1))
+            spread = torch.broadcast_to(torch.as_tensor(options.get("dilation", 1)), (2,)).tolist()
             total = [d * (k - 1) * same for d, k in zip(spread, size, strict=True)]
             sides = [side for t in reversed(total) for side in (t // 2, t - t // 2)]
             images = functional.pad(images, sides)
