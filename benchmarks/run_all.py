@@ -111,7 +111,8 @@ def main() -> None:
     torch = WITH_TORCH if importlib.util.find_spec("torch") else ()
     sections = {name: run(name, flags) for name in chosen.names or (*SCRIPTS, *torch)}
     found = stored_sections() | sections
-    head = f"# Measured\n{processor()}\n\n{versions()}\n"
+    old = "Sections without a date are older, and the version of tacit was not recorded with them."
+    head = f"# Measured\n{processor()}\n\n{versions()}\n\n{old}\n"
     print("\n".join(sections.values()))
     if chosen.write:
         text = "\n".join([head, *(found[name] for name in known if name in found)])
