@@ -2,10 +2,10 @@
 A grok and a mirage
 ===================
 
-Thirty measurements of a vector in which five of a hundred entries are not zero. The l1 penalty
-finds it late, at a time that is known in advance, here for three strengths. With the squared l2
-penalty and a large start the error also falls late, but only to a floor: the truth has a part
-outside the span of the measurements.
+A vector with five nonzero entries out of a hundred is measured thirty times. Training with an l1
+penalty finds it late, at a time that can be computed in advance, here for three strengths. With the
+squared l2 penalty and a large start the error also falls late, but only to a floor: the truth has a
+part outside the span of the measurements.
 """
 
 import sys
@@ -36,7 +36,7 @@ with styled():
         left.plot(t, error, color=colour, label=rf"$\beta = 10^{{{np.log10(beta):.0f}}}$")
         left.axvline(tau / (step * beta), color=colour, linestyle=":", linewidth=1.5)
     t_2, loss_2, error_2 = curves(1e-4 * tacit.L2(), 10.0, 10**6)
-    left.plot([], [], ":", color=GREY, label="foretold")
+    left.plot([], [], ":", color=GREY, label="predicted")
     right.plot(t_2, error_2, color=RED, label="new data")
     right.plot(t_2, loss_2, "--", color=BLUE, label="training loss")
     right.axhline(floor, color=BLACK, linewidth=1, label="floor")

@@ -2,8 +2,9 @@
 Biased starts
 =============
 
-Two weights, one sample, so the solutions are a line. With w+ != w- the flow starts away from zero
-and ends where the derived regularizer says (crosses): the Bregman projection of the start.
+There are two weights and one sample, so the solutions are a line. With w+ != w- the flow starts
+away from zero and ends where the derived regularizer predicts (crosses): at the Bregman projection
+of the start.
 """
 
 import sys

@@ -3,8 +3,8 @@ How accurate must training be?
 ==============================
 
 Train a depth-2 net on your own separable data until its direction is within ten, five and two
-degrees of the l1 max margin, and read off the loss. From large starts its zeros grow with alpha^2;
-from small ones some weights of the l1 solution grow late.
+degrees of the l1 max margin, and look at the loss. From large starts the number of its leading
+zeros grows like alpha^2; from small starts some weights of the l1 solution grow late.
 """
 
 import sys
@@ -22,7 +22,7 @@ alphas = np.logspace(-1, 2, 7)
 
 
 def zeros(alpha, nearness):
-    """How many zeros the loss begins with when the flow first points that near to l1."""
+    """The number of leading zeros of the loss when the flow is first this near to l1."""
     net, stop = tacit.DiagonalNet(depth=2, alpha=alpha), tacit.Near(sparse, min(nearness))
     path = tacit.train(net, problem, tacit.DualFlow(rtol=1e-6), stop=stop)
     path = path.dataset.isel(time=slice(1, None))
@@ -32,7 +32,7 @@ def zeros(alpha, nearness):
 
 
 with styled():
-    picture, (axes,) = sheet("A start neither large nor small comes to l1 soonest")
+    picture, (axes,) = sheet("Starts of moderate size come near l1 soonest")
     needed = np.array([zeros(alpha, (10, 5, 2)) for alpha in alphas])
     for colour, degrees, row in zip(CYCLE, (10, 5, 2), needed.T, strict=False):
         axes.plot(alphas, row, "o-", color=colour, label=f"within {degrees} degrees")

@@ -3,7 +3,8 @@ First the kernel, then the path
 ===============================
 
 The direction of the predictor in gradient flow on three separable points in R^3. From a large start
-it goes to the l2 max margin, then along the Q max margins to l1; from a small one it does not.
+it goes to the l2 max margin, then along the Q max margins to l1; from a small start it goes to l1
+more directly.
 """
 
 import sys
@@ -19,7 +20,7 @@ margins = tacit.max_margin_path(X, y, depth=2, mus=np.logspace(4, -8, 121))
 ends = {"l2": tacit.max_margin(X, y, tacit.L2()), "l1": tacit.max_margin(X, y, tacit.L1())}
 
 with styled():
-    title = "Large starts pass the kernel, small ones skip it"
+    title = "Only large starts pass through the kernel regime"
     picture, (axes,) = sheet(title, widths=(6.4,), height=4.4)
     for alpha, colour in ((100, BLUE), (0.1, SKY)):
         net, flow = tacit.DiagonalNet(depth=2, alpha=alpha), tacit.DualFlow(rtol=1e-6)

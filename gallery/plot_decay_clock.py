@@ -1,8 +1,8 @@
 """
-The decay is a clock
-====================
+Decay passes through all scales
+===============================
 
-Regression under weight decay, trained in its parameters from one large start. At the time t its
+A regression is trained in its parameters under weight decay, from one large start. At time t its
 predictor is the one that training without decay would select from the scale alpha e^(-rate t).
 """
 
@@ -23,7 +23,7 @@ trained = path.predictor.values[np.searchsorted(path.t, z / rate * (1 - 1e-9))]
 selected = tacit.interpolate_path(problem.X, problem.y, log_alphas=net.log_alpha - z).beta
 
 with styled():
-    picture, (axes,) = sheet("One run walks the whole path from l2 to l1")
+    picture, (axes,) = sheet("One run follows the whole path from l2 to l1")
     axes.plot(z, trained[:, 3:], color=GREY, linewidth=0.6)
     axes.plot(z, trained[:, :3], color=BLUE)
     axes.plot(z[::3], selected[::3, :3], "o", color=BLACK, markersize=4)

@@ -25,7 +25,7 @@ def excess(regularizer):
 
 
 with styled():
-    picture, (axes,) = sheet("Nearest to the start is not where the flow goes")
+    picture, (axes,) = sheet("The flow does not end nearest to its start")
     implicit = [excess(tacit.Q(depth=2, alpha=alpha)) for alpha in alphas]
     explicit = [excess(tacit.R(alpha=alpha)) for alpha in alphas]
     axes.plot(alphas, implicit, color=BLUE, label="Q: gradient flow")

@@ -31,7 +31,7 @@ with styled():
     for colour, i in zip([*CYCLE, BLACK], np.flatnonzero(found.points.any(axis=0)), strict=False):
         axes.plot(times, found.at(times)[:, i], color=colour, linewidth=5, alpha=0.3)
         axes.plot(path.t / unit, path.predictor[:, i], color=colour, label=rf"$\beta_{i + 1}$")
-    axes.plot([], [], color=BLACK, linewidth=5, alpha=0.3, label="foreseen")
+    axes.plot([], [], color=BLACK, linewidth=5, alpha=0.3, label="predicted")
     axes.set(
         xscale="log",
         xlim=(times[0], end),

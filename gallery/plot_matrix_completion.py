@@ -4,7 +4,7 @@ Width is a scale, too
 
 Sixty entries of a 10 x 10 matrix of rank one are seen, and U V^T with random Gaussian factors is
 trained on them. Small starts end at the matrix of rank one, which here has the least nuclear norm
-too (not for every choice of the entries). Large ones do not, and wide factors count as large at a
+too (not for every choice of the entries). Large starts do not, and wide factors are large at a
 smaller alpha: what matters is alpha^2 times the width k.
 """
 

@@ -27,7 +27,7 @@ dual, parameters = (
 )
 
 with styled():
-    picture, (axes,) = sheet("One flow, two routes: the weights wake up one by one", widths=(7.0,))
+    picture, (axes,) = sheet("One flow, two routes: the weights grow one by one", widths=(7.0,))
     axes.plot(dual.t, dual.predictor[:, 4:], color=GREY, linewidth=0.7)
     for colour, i in zip(CYCLE, range(4), strict=False):
         label = rf"$\beta_{i + 1}$, truth {truth[i]:g}"

@@ -2,9 +2,9 @@
 Grokking, predicted
 ===================
 
-Sixty corners of a cube, labelled by the majority of three of their 300 signs. Under weight decay
-and from a large start, training first fits the samples, and much later finds the majority. The
-predictors that smaller and smaller starts would select predict when.
+Sixty corners of a cube are labelled by the majority of three of their 300 signs. Under weight decay
+and from a large start, training first fits the samples and much later finds the majority. The time
+follows from the predictors that smaller and smaller starts would select.
 """
 
 import sys
@@ -14,7 +14,7 @@ from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 
 problem = tacit.majority(samples=60, dimension=300, seed=3)
 net, rate = tacit.DiagonalNet(depth=2, alpha=20.0), 1e-4
-foreseen = tacit.forecast(net, problem, rate)  # before training
+forecast = tacit.forecast(net, problem, rate)  # before training
 flow = tacit.DualFlow(rtol=1e-6, weight_decay=rate)
 path = tacit.train(net, problem, flow).dataset
 path = path.isel(time=slice(1, None))  # at t = 0 nothing is predicted
@@ -26,8 +26,8 @@ with styled():
         level = problem.population.accuracy(tacit.max_margin(problem.X, problem.y, norm).beta)
         name = rf"$\ell_{type(norm).__name__[1]}$ max margin, new samples"
         axes.axhline(level, color=BLACK, linestyle=line, linewidth=1, zorder=5, label=name)
-    axes.axvspan(foreseen.low, foreseen.high, color=PALE, zorder=0)
-    axes.axvline(foreseen.transition, color=GREEN, linewidth=1.5, label="forecast before training")
+    axes.axvspan(forecast.low, forecast.high, color=PALE, zorder=0)
+    axes.axvline(forecast.transition, color=GREEN, linewidth=1.5, label="forecast before training")
     axes.plot(path.t, path.train_accuracy, color=BLUE, label="training samples")
     axes.plot(path.t, path.test_accuracy, color=RED, label="new samples")
     axes.set(xscale="log", xlabel="training time", ylabel="accuracy", ylim=(0.5, 1.03))

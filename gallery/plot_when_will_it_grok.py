@@ -2,8 +2,8 @@
 When will it grok?
 ==================
 
-Your own net, in your own JAX loop, learns addition mod 17 under weight decay: the training pairs at
-once, new ones much later. `tacit.watch` predicts the time early in training, without test data.
+Your own net, in your own JAX loop, learns addition mod 17 under weight decay: the training pairs
+early, new ones much later. `tacit.watch` predicts the time early in training, without test data.
 """
 
 import sys
@@ -14,12 +14,12 @@ import numpy as np
 import tacit
 from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 
-problem, decay, early, foreseen = tacit.modular_addition(17, fraction=0.6), 5e-3, 2000, None
+problem, decay, early, forecast = tacit.modular_addition(17, fraction=0.6), 5e-3, 2000, None
 x, y, train = np.eye(17)[problem.pairs], np.eye(17)[problem.labels], problem.train
 weights = {"embed": np.random.default_rng(0).normal(size=(17, 128)), "read": np.zeros((128, 17))}
 
 
-def net(w, x):  # (a, b) and (b, a) look alike to it; of `novel` pairs neither is in training
+def net(w, x):  # it cannot distinguish (a, b) and (b, a); of `novel` pairs neither is in training
     return (x[:, 0] @ w["embed"] * (x[:, 1] @ w["embed"])) @ w["read"]
 
 
@@ -34,13 +34,13 @@ for step in range(50, 18_001, 50):
     weights = steps(weights)
     right = np.asarray(net(weights, x)).argmax(axis=1) == problem.labels
     watch(step, weights, train_acc=right[train].mean(), test_acc=right[problem.novel].mean())
-    foreseen = watch.forecast if step <= early else foreseen
+    forecast = watch.forecast if step <= early else forecast
 
 with styled():
-    picture, (axes,) = sheet("Asked early, the watch tells when", widths=(7.0,), height=3.4)
-    axes.axvspan(foreseen.low, foreseen.high, color=PALE, zorder=0, label="interval")
-    axes.axvline(foreseen.step, color=GREEN, label="forecast")
-    axes.axvline(early, color=BLACK, linestyle=":", label="asked here")
+    picture, (axes,) = sheet("Grokking, predicted early in training", widths=(7.0,), height=3.4)
+    axes.axvspan(forecast.low, forecast.high, color=PALE, zorder=0, label="interval")
+    axes.axvline(forecast.step, color=GREEN, label="forecast")
+    axes.axvline(early, color=BLACK, linestyle=":", label="time of the forecast")
     axes.plot(watch.dataset.call_step, watch.dataset.train_acc, color=BLUE, label="training pairs")
     axes.plot(watch.dataset.call_step, watch.dataset.test_acc, color=RED, label="new pairs")
     axes.set(xlabel="step of gradient descent", ylabel="accuracy", xlim=(0, 18_000))

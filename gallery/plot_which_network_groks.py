@@ -2,10 +2,10 @@
 Which network groks?
 ====================
 
-Addition mod 31 from 60% of the pairs: all three networks know the training pairs long before the
-others. A twin has its mirror (b, a) in training. The MLP multiplies both embeddings, so it knows
-twins as soon as their mirrors. A transformer learns the mirror first and the sum later; a net with
-squares learns both at once.
+In addition mod 31 from 60% of the pairs, all three networks learn the training pairs long before
+the others. A twin is a pair (a, b) whose mirror (b, a) is in training. The MLP multiplies both
+embeddings, so it learns twins together with their mirrors. A transformer learns the mirror first
+and the sum later; a net with squares learns both at the same time.
 """
 
 import sys

@@ -13,7 +13,7 @@ __version__ = "0.2.0"
 
 
 def _homes() -> dict[str, str]:
-    """The module of every public name, read off the `from ... import ...` lines of the stub."""
+    """The module of every public name, taken from the `from ... import ...` lines of the stub."""
     stub = _ast.parse((_File(__file__).parent / "__init__.pyi").read_text(encoding="utf-8"))
     lines = (line for line in stub.body if isinstance(line, _ast.ImportFrom))
     return {name.name: str(line.module) for line in lines for name in line.names}

@@ -1,4 +1,4 @@
-"""The call that makes an object again, as its `repr`, and equality of what was made alike."""
+"""The call that recreates an object, as its `repr`, and equality of objects made alike."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def call(thing: Any) -> str:
 
 
 def _made_by(thing: Any) -> tuple[Callable[..., Any], dict[str, Any]] | None:
-    """The public function that made `thing` and its arguments, if the object tells them."""
+    """The public function that made `thing` and its arguments, if the object records them."""
     import tacit
 
     recipe = getattr(thing, "recipe", None)
@@ -44,7 +44,7 @@ def _made_by(thing: Any) -> tuple[Callable[..., Any], dict[str, Any]] | None:
 
 
 def _arguments(thing: Any) -> dict[str, Any]:
-    """The arguments of the constructor, read off the attributes that hold them."""
+    """The arguments of the constructor, from the attributes that hold them."""
     stored_as = getattr(thing, "stored_as", {})
     names = inspect.signature(type(thing)).parameters
     found = {name: getattr(thing, stored_as.get(name, name), None) for name in names}
@@ -87,7 +87,7 @@ def equal_fields(one: Any, other: object) -> bool:
 
 
 def hash_fields(thing: Any) -> int:
-    """The `__hash__` that goes with it: of the class and of the plain fields; arrays are left out.
+    """The matching `__hash__`: of the class and the plain fields; arrays are left out.
 
     Fields that are not a number, nan, would have a hash of their own.
     """

@@ -1,6 +1,6 @@
-"""HDF5 files that anyone may have made: looked at before anything in them is read.
+"""HDF5 files from anyone, inspected before anything in them is read.
 
-HDF5 holds no code, but it can point to other files, ask for plug-ins, or declare more than fits
+HDF5 holds no code, but it can point to other files, require plug-ins, or declare more than fits
 into memory. All of that is refused, and so is a file that tacit did not write.
 """
 
@@ -23,7 +23,7 @@ GROWTH = 64  # times its own size that a file may declare: results are written u
 MOST_VARIABLES = 3000
 FILTERS = (1, 2, 3)  # deflate, shuffle and fletcher32 are part of HDF5; others are plug-ins
 BLOCK = 16  # texts read at once: the same long text may be pointed to very often
-REFERENCE = 16  # bytes that a file has for each text of any length, beside the text itself
+REFERENCE = 16  # bytes that a file has for each text of any length, in addition to the text
 TYPE = re.compile(r"[<>=|]?U\d{1,8}|[<>=][mM]8\[\w+\]|\|b1")  # that a result may give a variable
 
 
@@ -63,8 +63,8 @@ def inspect(file: Path, most: int | None = None) -> None:
 def refuse_endless_heaps(content: bytes) -> None:
     """Raise Refusal if HDF5 would not return from one of the heaps that hold texts.
 
-    HDF5 goes from text to text by their sizes, and turns in a circle where one leads it nowhere or
-    back. Every place that it could take for a heap is looked at; none may lie within another.
+    HDF5 goes from text to text by their sizes, and loops forever if one of them leads nowhere or
+    back. Every place that it could take for a heap is inspected; none may lie within another.
     """
     end = 0
     for found in re.finditer(re.escape(HEAP), content):

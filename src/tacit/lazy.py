@@ -1,4 +1,4 @@
-"""JAX, its NumPy and torch, imported where first used: `import tacit` is quick without them."""
+"""JAX, its NumPy and torch, imported when first used, which keeps `import tacit` fast."""
 
 from __future__ import annotations
 

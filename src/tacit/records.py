@@ -58,7 +58,7 @@ class Outcome:
 
 
 class NumericalError(RuntimeError):
-    """A single call that failed numerically; a sweep records `outcome` and goes on instead.
+    """A single call that failed numerically; a sweep records `outcome` and continues instead.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def html_table(title: str, rows: list[tuple[str, str]]) -> str:
 class Record:
     """Base of frozen dataclasses: `repr` is a call, `str` an aligned table, notebooks get HTML.
 
-    What was made by the same arguments is equal; with arrays among the fields, `eq=False` in the
-    dataclass leaves that to this class.
+    Records made with the same arguments are equal; if fields hold arrays, `eq=False` in the
+    dataclass leaves equality to this class.
 
     `stored_as` names the fields of arguments that are stored under another name, `called` the
     class that a user calls where that is not this one.

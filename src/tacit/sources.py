@@ -63,7 +63,7 @@ SOURCES = (
     ),
 )
 LETTERS = {source.letter: source for source in SOURCES}
-OTHERS = {  # how headings go on where ids begin with no letter of a source
+OTHERS = {  # the headings of ids that do not begin with the letter of a source
     "beyond": "the sources",
     "watch": "of a training run",
 }

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import little_papers
 from little_papers import blas_threads, summed
 from tacit.evidence import saved
-from tacit.evidence.evidence import Check, Evidence, Premise, judge
+from tacit.evidence.evidence import Check, Evidence, Premise, at_least, at_most, judge, within
 from tacit.evidence.plot import Plot, Series
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.registry import Registry
@@ -196,9 +196,9 @@ def test_every_status_can_be_reached(status):
     ],
 )
 def test_an_inconclusive_verdict_says_why(case, reason):
-    status, told = judge(case)
+    status, explanation = judge(case)
     assert status == "inconclusive"
-    assert reason in told
+    assert reason in explanation
 
 
 def test_the_status_cannot_be_passed_in_or_changed():
@@ -227,6 +227,17 @@ def test_a_control_may_change_the_prediction_but_not_the_rule():
     stricter = Check("slope", -1.01, predicted=-1, tolerance=1e-9)
     with pytest.raises(ValueError, match="no check has its rule"):
         Evidence(ran="", checks=[slope], controls={"judged more strictly": stricter})
+
+
+def test_a_check_is_named_by_the_evidence_that_holds_it():
+    checks = {"near": within(1.5, 1, 0.5), "low": at_most(1, 2), "high": at_least(3, 2, 1)}
+    found = Evidence(ran="", checks=checks, controls={"wrong": checks["low"].control(4)})
+    named = [Check("near", 1.5, 1, 0.5), Check("low", 1, 2, kind="at most")]
+    assert found.checks == (*named, Check("high", 3, 2, 1, "at least"))
+    assert dataclasses.replace(found, findings=["more"]).checks == found.checks
+    assert judge(found)[0] == "holds"
+    with pytest.raises(ValueError, match=r"^Check: tolerance must be finite"):
+        within(1.0, tolerance=-1)
 
 
 def test_evidence_refuses_half_a_correction_and_equal_names():
@@ -419,7 +430,7 @@ def test_claims_are_chosen_by_id_or_source(names, ids):
         ("A-", "unknown claim id 'A-'"),
         ("", "unknown claim id ''"),
         ([], "no claim id given"),
-        ([3], "must be a string such as 'W-T1', got 3"),
+        ([3], "must be a string such as 'W-L13', got 3"),
     ],
 )
 def test_unknown_names_are_refused_with_the_nearest(names, sentence):

@@ -227,7 +227,7 @@ def test_the_data_recipe():
 HEAD = """
 import numpy as np
 from tacit import DiagonalNet, L1, L2, ParameterFlow, interpolate, sparse_regression, train
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import caption_of, sheet
 from tacit.studies.sizes import sized

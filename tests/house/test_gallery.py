@@ -57,9 +57,9 @@ def lazy(left):
     assert abs(large[-1] - small[-1]) < 0.03
 
 
-def foreseen(left):
-    """The jump is in the interval, which was told long before, when new pairs were unknown."""
-    watch, told = left["watch"], left["foreseen"]
+def predicted(left):
+    """The jump is in the interval, which was predicted long before new pairs were learned."""
+    watch, told = left["watch"], left["forecast"]
     happened = watch.verdict
     assert happened.kind == "grok", happened
     assert left["early"] < told.low < happened.jump < told.high, (told, happened)
@@ -81,14 +81,14 @@ def spoiled(left):
     """The same globals with the message of the picture turned round."""
     if "moved" in left:
         left["moved"].get_legend().get_texts()[0].set_text("start × 10: rich")
-    if "foreseen" in left:
-        left["foreseen"] = dataclasses.replace(left["foreseen"], high=left["foreseen"].low)
+    if "forecast" in left:
+        left["forecast"] = dataclasses.replace(left["forecast"], high=left["forecast"].low)
     return left | {"panels": left.get("panels", [])[::-1]}
 
 
 SAYS = {  # what docs/theory.md says about these pictures
     "plot_is_my_network_lazy": lazy,
-    "plot_when_will_it_grok": foreseen,
+    "plot_when_will_it_grok": predicted,
     "plot_what_does_alpha_do": scaled,
 }
 

@@ -18,17 +18,14 @@ from tacit.records import Kind
 from tacit.training import images as image_loss
 from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
 from tacit.training.descent.method import Descent
-from tacit.training.descent.methods import (
-    SGD,
-    Adam,
-    GradientDescent,
-    NormalizedDescent,
-    Proximal,
-)
+from tacit.training.descent.methods import SGD, Adam, GradientDescent
+from tacit.training.descent.proximal import Proximal
+from tacit.training.descent.steepest import NormalizedDescent
+from tacit.training.goals import Accuracy, Below, Near
 from tacit.training.images import Features, ImageLoss, ImageTask, block_starts, outputs
 from tacit.training.path import load_path
 from tacit.training.record import At
-from tacit.training.stop import Accuracy, Below, Epochs, Loss, Near, Steps
+from tacit.training.stop import Epochs, Loss, Steps
 from tacit.training.task import Meter, Moment
 from tacit.training.train import train
 
@@ -545,12 +542,12 @@ def test_bad_problems_get_one_sentence(digits):
             digits,
             {**epochs, "stop": [Epochs(2), Near([1.0, 0.0], 3.0)]},
         ),
-        "Below looks at layer_norm, which is not recorded here": (
+        "Below uses layer_norm, which is not recorded here": (
             NET,
             digits,
             {**epochs, "stop": [Epochs(2), Below("layer_norm", 0.1)]},
         ),
-        "Below looks at test_error, which is not recorded here; there are loss, log_loss": (
+        "Below uses test_error, which is not recorded here; there are loss, log_loss": (
             NET,
             digits,
             {**epochs, "stop": [Epochs(2), Below("test_error", 0.1)]},

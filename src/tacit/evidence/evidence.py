@@ -38,7 +38,7 @@ def _number(check: str, name: str, value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         rule = f"{name} must be one real number"
-        raise ValueError(f"Check {check!r}: {rule}, got {type(value).__name__} {value!r}") from None
+        raise ValueError(f"{check}: {rule}, got {type(value).__name__} {value!r}") from None
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,12 +56,12 @@ class Check(Record):
     kind: Rule = "error"
 
     def __post_init__(self) -> None:
+        own = f"Check {self.name!r}" if self.name else "Check"
         for name in ("measured", "predicted", "tolerance"):
-            object.__setattr__(self, name, _number(self.name, name, getattr(self, name)))
+            object.__setattr__(self, name, _number(own, name, getattr(self, name)))
         if not 0 <= self.tolerance < math.inf:
-            rule = "tolerance must be finite and >= 0"
-            raise ValueError(f"Check {self.name!r}: {rule}, got {self.tolerance}")
-        one_of(f"Check {self.name!r}", "kind", self.kind, ("error", "at most", "at least"))
+            raise ValueError(f"{own}: tolerance must be finite and >= 0, got {self.tolerance}")
+        one_of(own, "kind", self.kind, ("error", "at most", "at least"))
 
     @property
     def excess(self) -> float:
@@ -103,6 +103,21 @@ class Check(Record):
         sign = "+" if self.kind == "at most" else "−"
         slack = f" {sign} {self.tolerance:.4g}" if self.tolerance else ""
         return f"{self.measured:.6g} {relation} {self.predicted:.6g}{slack}"
+
+
+def within(measured: Any, predicted: Any = 0.0, tolerance: float = 0.0) -> Check:
+    """The check |measured - predicted| <= tolerance, named by the evidence that holds it."""
+    return Check("", measured, predicted, tolerance)
+
+
+def at_most(measured: Any, limit: Any = 0.0, tolerance: float = 0.0) -> Check:
+    """The check measured <= limit + tolerance, named by the evidence that holds it."""
+    return Check("", measured, limit, tolerance, "at most")
+
+
+def at_least(measured: Any, limit: Any = 0.0, tolerance: float = 0.0) -> Check:
+    """The check measured >= limit - tolerance, named by the evidence that holds it."""
+    return Check("", measured, limit, tolerance, "at least")
 
 
 def _derived(control: float, measured: float) -> bool:
@@ -154,14 +169,15 @@ class Evidence(Record):
     beside it. `corrected` replaces the checks that miss: those of the proof if there are any, else
     all of `checks`; `correction` is the corrected sentence. If only the proof is corrected, the
     statement itself must pass. `controls` maps a wrong theorem to the number it gives, compared
-    with the first deciding check, or to `check.control(number)`. Premises may be written as
+    with the first deciding check, or to `check.control(number)`. Checks are given by their names,
+    as in `{"distance to the truth": at_most(gap, 0.1)}`, and premises may be written as
     `(holds, value)`.
     """
 
     ran: str
-    checks: Sequence[Check] = ()
-    proof: Sequence[Check] = ()
-    corrected: Sequence[Check] = ()
+    checks: Any = ()  # given by name; then a tuple of named checks, like the next two
+    proof: Any = ()
+    corrected: Any = ()
     premises: Mapping[str, Any] = field(default_factory=dict)
     controls: Mapping[str, Any] = field(default_factory=dict)
     counterexample: str | Mapping[str, Any] | None = None
@@ -170,8 +186,9 @@ class Evidence(Record):
     plots: Sequence[Plot] = ()
 
     def __post_init__(self) -> None:
-        for name in ("checks", "proof", "corrected", "plots"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in ("checks", "proof", "corrected"):
+            object.__setattr__(self, name, _named(getattr(self, name)))
+        object.__setattr__(self, "plots", tuple(self.plots))
         object.__setattr__(self, "findings", tuple(str(line) for line in self.findings))
         object.__setattr__(self, "counterexample", plain(self.counterexample))
         object.__setattr__(self, "premises", {k: _premise(v) for k, v in self.premises.items()})
@@ -213,7 +230,7 @@ class Evidence(Record):
 
     @property
     def guarded(self) -> bool:
-        """True if a control, computed or trained, was held to the rule of a deciding check."""
+        """True if a control, computed or trained, was compared by the rule of a deciding check."""
         rules, made = {check.rule for check in self.deciding}, set(self.arithmetic)
         return any(c.rule in rules for name, c in self.controls.items() if name not in made)
 
@@ -245,6 +262,12 @@ class Evidence(Record):
                 raise ValueError(f"Evidence: check names must differ, got {', '.join(names)}")
 
 
+def _named(given: Mapping[str, Check] | Sequence[Check]) -> tuple[Check, ...]:
+    if isinstance(given, Mapping):
+        return tuple(replace(check, name=name) for name, check in given.items())
+    return tuple(given)
+
+
 def _premise(given: Any) -> Premise:
     if isinstance(given, Premise):
         return given
@@ -252,7 +275,7 @@ def _premise(given: Any) -> Premise:
 
 
 def judge(evidence: Evidence) -> tuple[Status, str]:
-    """The status of a claim and the sentence that justifies it; nothing else decides a status."""
+    """The status of a claim and the sentence that justifies it; every status is decided here."""
     doubt = _doubt(evidence)
     if doubt:
         return "inconclusive", doubt

@@ -1,4 +1,4 @@
-"""A plot as plain data: claims fill it in, the report draws it."""
+"""A plot as plain data, which claims make and the report draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The views there are, in the order of the menu."""
+"""All views, in the order of the menu."""
 
 from __future__ import annotations
 

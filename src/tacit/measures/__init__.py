@@ -1,1 +1,1 @@
-"""Numbers read off arrays: pure functions, no training."""
+"""Measurements: pure functions of arrays that do no training."""

@@ -17,13 +17,13 @@ from tacit.measures.kernels.features import unit_twin
 from tacit.models.model import Model
 from tacit.records import Record
 
-CELLS = 128  # of a line
+CELLS = 128  # cells of a line
 WIDE = 8  # cells of the wide differences; the narrow ones take neighbours
-NARROW = 16  # a suspect place is looked at again this many times closer
-LOOKS = 2  # how often
+NARROW = 16  # a suspect place is examined again on a grid this many times finer
+LOOKS = 2  # how many times
 SUSPECTS = 6  # how many places
-NOISE = 1e-13  # of the terms of f, below which a difference is rounding
-CLEAR = 2.9  # an order that needs no closer look
+NOISE = 1e-13  # relative to the terms of f; smaller differences are rounding
+CLEAR = 2.9  # an order that needs no finer grid
 SMOOTH = 0.6  # a jump of f'' reads 0.8 to 1, depending on where it falls in its cell
 
 
@@ -35,14 +35,14 @@ class Line(NamedTuple):
 
 
 def roughness(who: str, lines: list[Line]) -> float:
-    """3 minus the order at which third differences of f vanish with their step, at the worst place.
+    """3 minus the order in the step at which third differences of f vanish, at the worst place.
 
-    0 is smooth; 1 is a jump of the second derivative (squared ReLU), 2 one of the first (ReLU).
+    0 means smooth, 1 a jump of the second derivative (squared ReLU), 2 one of the first (ReLU).
     """
     suspects = []
     for line in lines:
         if not all(np.isfinite(line.values(float(s))).all() for s in np.linspace(0.0, 1.0, 9)):
-            continue  # f is not defined along it
+            continue  # f is not defined along this line
         orders, places = orders_along(line, 0.0, 1.0)
         suspects += [(order, line, n, places[n]) for n, order in enumerate(orders)]
     if not suspects:
@@ -84,17 +84,17 @@ def third(values: Array, step: int) -> Array:
 
 
 def order_of(fine: float, coarse: float, floor: float) -> float:
-    """log_8(coarse / fine), 3 where nothing but rounding is left."""
+    """log_8(coarse / fine), or 3 where only rounding is left."""
     return 3.0 if fine <= floor else math.log(coarse / fine, WIDE) if coarse > 0 else 0.0
 
 
 WHO = "assumptions"
-HOMOGENEOUS = 1e-9  # defects up to here are rounding
-ZERO = 1e-10  # outputs up to here are zero, relative to |grad f| |theta|
-AGREES = 1e-6  # the measured degree is the declared one
-SAMPLES = 16  # rows of X that are looked at
+HOMOGENEOUS = 1e-9  # defects up to this size are rounding
+ZERO = 1e-10  # outputs up to this size, relative to |grad f| |theta|, count as zero
+AGREES = 1e-6  # degrees closer than this are equal
+SAMPLES = 16  # the most rows of X that are used
 POINTS = 4  # random parameters of each kind
-FACTORS = np.array([0.13, 0.37, 0.71, 1.6, 3.1, 7.3])  # no powers of one number, by intent
+FACTORS = np.array([0.13, 0.37, 0.71, 1.6, 3.1, 7.3])  # deliberately not powers of one number
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -217,7 +217,7 @@ def require_theorem(
 
 
 def _begin(model: Model, dimension: int) -> tuple[Model, Array]:
-    """The model with its start, or its twin at alpha = 1 where the start is beyond float64."""
+    """The model with its start, or from alpha = 1 where the start is beyond float64."""
     try:
         return model, model.start(dimension)
     except ValueError:
@@ -237,7 +237,7 @@ def _measured(model: Model, start: Array, X: Array, rng: np.random.Generator) ->
 
 
 def _points(start: Array, rng: np.random.Generator) -> tuple[list[Array], list[Array]]:
-    """Parameters with the signs of the start, where its domain is, and Gaussian ones."""
+    """Random parameters in the domain of the start, with its signs, and Gaussian ones."""
     size = float(np.sqrt(np.mean((start / (np.abs(start).max() or 1.0)) ** 2)))
     size *= float(np.abs(start).max()) or 1.0
     size = size or 1.0
@@ -267,7 +267,7 @@ def _homogeneity(model: Model, points: list[Array], X: Array) -> tuple[float, fl
 
 
 def _norm(columns: Array) -> Array:
-    """The Euclidean norm down the first axis, also of entries whose squares are lost."""
+    """The Euclidean norm along the first axis, also where squares of entries underflow."""
     size = np.abs(columns).max(axis=0)
     size = np.where(size > 0, size, 1.0)
     return size * np.sqrt(np.sum((columns / size) ** 2, axis=0))

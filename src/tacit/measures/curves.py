@@ -14,7 +14,7 @@ from tacit.arguments import Array
 def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     """The first x at which the curve passes `level`, up or down; NaN where it never does.
 
-    The curve is linear in x between its points; give logarithms where it is to be linear in them.
+    The curve is linear in x between its points; pass logarithms to interpolate in those.
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     above = y >= level
@@ -27,14 +27,14 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
 
 
 def upper_limit(hits: int, draws: int, confidence: float = 0.999) -> float:
-    """The probability that `hits` of `draws` exclude with this confidence, and all above it."""
+    """The upper confidence limit of a probability after `hits` in `draws`."""
     from scipy.special import betaincinv
 
     return 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, confidence))
 
 
-SQUARE_DECAY = 0.999  # of Adam by default
-# v <- b2 v once nothing is left to add: sqrt(v) falls by a factor e in so many steps
+SQUARE_DECAY = 0.999  # the default of Adam
+# v <- b2 v once gradients vanish: sqrt(v) falls by a factor e in this many steps
 MEMORY = -2 / math.log(SQUARE_DECAY)  # 1999
 
 
@@ -42,23 +42,24 @@ def adam_delay(pace: ArrayLike, c: float) -> Array:
     """t2 - t1 in steps at pace = step beta: MEMORY log(1 + c / (MEMORY pace)).
 
     When training is solved sqrt(v) is some G and falls as G e^(-s / MEMORY). Parameters move by
-    (MEMORY step beta h / G)(e^(s / MEMORY) - 1) in s steps; c is their way times G / h.
+    (MEMORY step beta h / G)(e^(s / MEMORY) - 1) in s steps; c is the distance they must move times
+    G / h.
     """
     return MEMORY * np.log1p(c / (MEMORY * np.asarray(pace)))
 
 
 def adam_clock(delays: ArrayLike) -> Array:
-    """MEMORY (e^(s / MEMORY) - 1) of s steps after t1: in this time a delay is c / (step beta)."""
+    """MEMORY (e^(s / MEMORY) - 1) for delays of s steps; in this unit they are c / (step beta)."""
     return MEMORY * np.expm1(np.asarray(delays) / MEMORY)
 
 
 WINDOW = 0.1  # decades to either side
-MOST_RECORDS = 50  # on either side: enough for any noise, and keeps long linear grids cheap
+MOST_RECORDS = 50  # to either side: enough for any noise, and cheap on long linear grids
 
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A smoothed score (minus the error, so that up is better) with its clock and its noise."""
+    """A smoothed score (minus the error, so that higher is better) with its times and its noise."""
 
     t: Array
     origin: float
@@ -85,10 +86,7 @@ class Curve:
         return start + share * (stop - start)
 
     def rising(self, since: float) -> tuple[Array, Array]:
-        """Decades of time from `since` on, and the share of the rise that is done by then.
-
-        Of the nearest curve that never falls.
-        """
+        """Decades of time from `since` on, and the share of the isotonic rise by then."""
         from scipy.optimize import isotonic_regression
 
         first = int(np.searchsorted(self.t, since, side="right"))
@@ -110,7 +108,7 @@ class Curve:
         )
 
     def solved(self, level: float, tolerance: float) -> float:
-        """When the score rises above `level` to stay; inf if never, t[0] if it starts there."""
+        """When the score rises above `level` for good; inf if never, t[0] if it starts there."""
         margin = np.minimum(standard_errors(self.noise, self.half), tolerance)
         below = np.flatnonzero(self.score < level - margin - 1e-12 * abs(level))
         start = int(below[-1]) + 1 if len(below) else 0
@@ -127,12 +125,12 @@ def standard_errors(noise: float, half: NDArray[np.int64]) -> Array:
 
 
 def smoothed(t: Array, score: Array) -> Curve:
-    """The smoothed curve; times before zero are counted from the first."""
+    """The smoothed curve; negative times are counted from the first."""
     origin = min(float(t[0]), 0.0)
     half = _half_windows(t - origin)
     smooth = _running_median(score, half)
     whole, index = np.isfinite(smooth), np.arange(len(t))
-    # 90% of normal residuals lie within 1.645 standard deviations; rare spikes have no say
+    # 90% of normal residuals lie within 1.645 standard deviations; rare spikes do not count
     noise = float(np.quantile(np.abs(score - smooth)[whole], 0.9)) / 1.645
     for i in np.flatnonzero(~whole):
         slope = _slope(score[max(min(i - half[i], len(t) - 5), 0) :], noise)
@@ -158,7 +156,7 @@ def _slope(values: Array, noise: float) -> float:
 def _half_windows(elapsed: Array) -> NDArray[np.int64]:
     """Records to either side of each: those within WINDOW decades before it, two at least."""
     index = np.arange(len(elapsed))
-    # a whisker more than WINDOW, so that rounding does not decide on log-spaced grids
+    # slightly more than WINDOW, so that rounding does not decide on log-spaced grids
     reach = np.searchsorted(elapsed, elapsed * 10 ** (-WINDOW * (1 + 1e-9)))
     return np.minimum(np.clip(index - reach, 2, MOST_RECORDS), index)
 
@@ -177,10 +175,10 @@ def _running_median(values: Array, half: NDArray[np.int64]) -> Array:
 
 
 def _end(values: Array, smooth: Array, half: NDArray[np.int64], noise: float) -> Array:
-    """No lag beyond the noise at the end, where windows are cut off.
+    """The smoothed end, where windows are cut off, with no lag beyond the noise.
 
-    There a sharp turn is smoothed away; the median of a shrinking window has more noise and no
-    lag. The first is moved towards the second by what exceeds the noise of the second.
+    There a wide window smooths a sharp turn away; a shrinking window has more noise and no lag. The
+    first median is moved towards the second by what exceeds the noise of the second.
     """
     count = len(values)
     left = np.minimum(half, count - 1 - np.arange(count))
@@ -193,5 +191,5 @@ def _end(values: Array, smooth: Array, half: NDArray[np.int64], noise: float) ->
 
 
 def _last(value: float, before: float, earlier: float) -> float:
-    """The last record, borne out by those before it: it may rise on by twice their last rise."""
+    """The last record, limited by those before it: it may rise by at most twice their last rise."""
     return float(np.median([value, before, before + 2 * (before - earlier)]))

@@ -61,7 +61,7 @@ def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
 
 
 def _directed(who: str, name: str, vectors: ArrayLike) -> Array:
-    """Vectors over their largest entries, which may be huge or tiny; a zero has no direction."""
+    """Vectors divided by their largest entries, which may be huge or tiny; none may be zero."""
     array = np.asarray(vectors, dtype=np.float64)
     largest = np.abs(array).max(axis=-1, keepdims=True)
     if not (np.isfinite(array).all() and (largest > 0).all()):

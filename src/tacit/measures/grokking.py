@@ -1,8 +1,9 @@
-"""When a test curve follows, deserts or only seems to follow its training curve.
+"""Whether and when a test curve follows its training curve late, and how.
 
-Curves are smoothed by a running median, a tenth of a decade of time to either side, and are solved
-from their first crossing of the level after the last smoothed record that is below it by more than
-the noise, at most the tolerance. The rules of the kinds are in `tacit.measures.late_change`.
+Curves are smoothed by a running median over a tenth of a decade of time to either side. A curve is
+solved from its first crossing of the level after the last smoothed record that is below it by more
+than the noise, or by more than the tolerance if that is smaller. The rules of the kinds are in
+`tacit.measures.late_change`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Grokking(Record):
     reason
         Why, in a sentence.
     t1
-        When training is solved: inf if the record does not see it, and its first time for what
-        starts solved.
+        When training is solved: inf if it never is in the record, the first time if it starts
+        solved.
     t2
         The same for the test, which is solved within the tolerance of its ceiling.
     delay

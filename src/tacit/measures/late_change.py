@@ -1,22 +1,22 @@
 """The kind of late change that a test curve shows, by rules on its smoothed scores.
 
-A score is minus an error: up is better. A change is *late* if it comes after `LATE` times t1, when
-training is solved, and *clear* if it exceeds two tolerances (what may be missing at the level), a
-tenth of the way from the worst late score to the best there is, and `NOISES` times the noise. The
-kinds, in this order:
+A score is minus an error, so that higher is better. A change is *late* if it comes after `LATE`
+times t1, when training is solved, and *clear* if it exceeds two tolerances (what may be missing at
+the level), a tenth of the way from the worst late score to the best possible one, and `NOISES`
+times the noise. The kinds, in this order:
 
 - *none*: training is not solved, or the record ends before anything could be late.
 - *misgrok*: after training was solved the test curve was clearly better than it is at the end. It
   has lost more than it has regained since, and more than it had risen before unless it was solved.
 - *double descent*: it rose clearly, fell clearly, and a clear late rise regains what was lost; the
-  rise is at most twice the fall (of a larger one the fall is a detail).
+  rise is at most twice the fall (next to a larger rise the fall is a detail).
 - *none*: it has not clearly risen from `LATE` times t1 to the end.
 - *slow*: the middle half of that rise takes more than `SLOW` decades of time, without a jump: no
   third of the rise is made within a tenth of that.
-- *in progress*: the level is not reached, and the rise goes on: the last stretch, as long as the
-  fastest third of the rise took, still brings a tenth of it.
-- *grok*: all other rises. What has levelled off below the level has its *ceiling* there, and
-  counts as solved within the tolerance of it.
+- *in progress*: the level is not reached, and the rise continues: the last stretch, as long as the
+fastest third of the rise took, still contributes a tenth of it.
+- *grok*: all other rises. A curve that has levelled off below the level has its *ceiling* there,
+and counts as solved within the tolerance of the ceiling.
 - *mirage*: a rise of the last three kinds that memorization explains: it ends on the error floor,
   or the error stays proportional to the parameter norm meanwhile (N theorem 3.6).
 """
@@ -33,14 +33,14 @@ from tacit.measures.curves import Curve
 
 KINDS = ("none", "mirage", "misgrok", "grok", "slow", "in progress", "double descent")
 LATE = 1.5  # a test curve that follows training within half of its time is not delayed
-# of what is left of noise after smoothing, the highest of hundreds of records is two above the
-# mean and the last may be two below it
+# in units of the noise after smoothing, the highest of hundreds of records is two above the mean
+# and the last may be two below it
 NOISES = 4.0
-# decades: of an exponential approach, which has one time scale, the middle half takes 0.68; of
-# t^(-1/2), which has none, 0.95
+# decades: the middle half takes 0.68 in an exponential approach, which has one time scale, and 0.95
+# in one like t^(-1/2), which has none
 SLOW = 0.8
-THIRD = 1 / 3  # of a rise: a jump may come in two steps
-TENTH = 0.1  # of a whole: less is a detail
+THIRD = 1 / 3  # the share of a rise that makes a jump, since a jump may come in two steps
+TENTH = 0.1  # smaller shares of a whole are details
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ def late_change(
 ) -> Change:
     """What a test curve does after t1; it is solved within `tolerance` of the score `best`.
 
-    `touched` is whether the training curve has ever been at its level.
+    `touched` says whether the training curve was ever at its level.
     """
     if math.isinf(t1):
         how = "is lost again by the end of the record" if touched else "is never reached"
@@ -85,7 +85,7 @@ def late_change(
 
 
 def _fall(test: Curve, late: float, level: float, clear: float) -> Change | None:
-    """A misgrok."""
+    """A misgrok, or None."""
     first = int(np.searchsorted(test.t, late))
     start, final = test.at(late), float(test.score[-1])
     top = first + int(np.argmax(test.score[first:]))
@@ -102,7 +102,7 @@ def _fall(test: Curve, late: float, level: float, clear: float) -> Change | None
 
 
 def _second_rise(test: Curve, late: float, clear: float) -> Change | None:
-    """A double descent (of the error)."""
+    """A double descent (of the error), or None."""
     score, final = test.score, float(test.score[-1])
     highest, lowest = np.maximum.accumulate(score), np.minimum.accumulate(score)
     lost, regained = highest - score, final - score
@@ -150,13 +150,13 @@ def _takes(clock: Array, done: Array, begin: float, end: float) -> float:
 
 
 def _fastest(clock: Array, done: Array, share: float) -> float:
-    """The least decades in which this share of a rise is made."""
-    begins = np.linspace(0.0, 0.98 - share, 50)  # what comes last is not told from a plateau
+    """The fewest decades in which this share of a rise happens."""
+    begins = np.linspace(0.0, 0.98 - share, 50)  # the last part resembles a plateau
     return min(_takes(clock, done, begin, begin + share) for begin in begins)
 
 
 def _quiet(t1: float, t2: float, start: float, level: float) -> str:
-    """Why a test curve without a clear late change is called none."""
+    """The reason for the kind "none" of a curve without a clear late change."""
     if start >= level or t2 <= t1:
         return "the test curve is solved with training or before it, and stays so or comes back"
     if math.isfinite(t2):
@@ -169,7 +169,8 @@ def _passage(curve: Curve, since: float, low: float, high: float) -> tuple[float
     first = int(np.searchsorted(curve.t, since, side="right"))
     tenth, half, most = (low + share * (high - low) for share in (0.1, 0.5, 0.9))
     score = curve.score
-    # the half is passed where the curve is below it last; the others are those nearest to it
+    # half is passed where the curve was last below it; the other two are the passages nearest to
+    # that
     below = np.flatnonzero(score[first:] < half)
     middle = first + int(below[-1]) + 1 if len(below) else first
     before = np.flatnonzero(score[first:middle] < tenth)
@@ -197,7 +198,7 @@ def doubted(change: Change, test: Curve, floor: float | None, norm: Array | None
 
 
 def _follows(test: Curve, norm: Array, change: Change) -> bool:
-    """Whether error / norm moves by less than a fifth of what the error does, in logarithms."""
+    """Whether log(error / norm) changes by less than a fifth of the change of log(error)."""
     begins, _, ends = change.passage
     first = max(int(np.searchsorted(test.t, begins, side="right")) - 1, 0)
     last = min(int(np.searchsorted(test.t, ends)), len(test.t) - 1)

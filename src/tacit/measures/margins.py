@@ -1,4 +1,4 @@
-"""Margins of a linear predictor and their shares of the best; who holds them (M condition 5)."""
+"""Margins of a linear predictor, their shares of the best, and support vectors (M condition 5)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> Array:
 def margin_shares(
     path: Any, problem: Classification, norms: Sequence[Regularizer | MatrixNorm] | None = None
 ) -> xarray.DataArray:
-    """The margin along a run over the best margin, in every norm: which one does it maximise?
+    """The margin along a run as a share of the best margin, in every norm: which one is maximised?
 
     The margin of a predictor in a norm is min_n y_n <x_n, beta> / norm(beta); no predictor has a
     larger one than max_margin(problem, norm). A share is 1 there, and negative where a sample is
@@ -139,8 +139,8 @@ def margin_shares(
 class Stability(Record):
     """Whether the samples that end off the margin stay off it, and since when.
 
-    The condition asks this of each alpha, with `since` growing slower than alpha^D; one
-    trajectory can only say what `since` is for its own alpha.
+    The condition requires this for every alpha, with `since` growing slower than alpha^D; one
+    trajectory gives `since` only for its own alpha.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class Stability(Record):
     watched
         The samples that end off the margin.
     sample
-        The last of them to comply, or None.
+        The last of them to reach that ratio, or None.
 
     Examples
     --------
@@ -180,10 +180,9 @@ def stability(
     path
         The path of a training.
     limit
-        The margins y_n <x_n, w_hat> of the direction that the path is held against, in any
-        unit.
+        The margins y_n <x_n, w_hat> of the direction with which the path is compared, in any unit.
     rho
-        The ratio > 1 to ask of the watched samples; by default half-way between 1 and the
+        The ratio > 1 that the watched samples must keep; by default half-way between 1 and the
         smallest of their limits, as in M appendix E.
     rtol
         Samples above the smallest limit by more than this are watched.
@@ -224,7 +223,7 @@ def stability(
 def _ratios(margins: Array, watched: Any) -> Array:
     """Margins of the watched samples over the smallest; zero where that is not positive.
 
-    The zero predictor of a start has no ratios, and no say.
+    The zero predictor of a start has no ratios and does not count.
     """
     least = margins.min(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -242,7 +241,7 @@ def _since(ratios: Array, clock: Array, rho: float, watched: Any) -> Stability:
     at = int(last[slowest])
     if at == len(clock) - 1:
         return Stability(False, math.inf, rho, samples, samples[slowest])
-    # between two records the ratio is taken as linear in the clock
+    # between two records the ratio is taken as linear in the smoothed margin
     low, high = ratios[at, slowest], ratios[at + 1, slowest]
     share = float((rho - low) / (high - low)) if high > low else 1.0
     since = float(clock[at] + share * (clock[at + 1] - clock[at]))

@@ -38,17 +38,17 @@ from tacit.threads import one_blas_thread
 Problem = Regression | Classification | MatrixProblem
 Measure = Callable[[Array], float]
 
-PART = 0.25  # of the fastest turning: what is slower does not belong to the transition
-STRIDE = 0.5  # between two scales, in log alpha
-BEFORE = 1.0  # of log alpha, before |s| = 0.3, where Q begins to differ from a square
-HORIZON = 10.0  # of log alpha: how far the minimisers are followed at most
-LEAST = 1.0  # degrees: a predictor that turns by less in all stays where it is
-PASSED = (0.1, 0.5, 0.9)  # of a change: its begin, its middle and its end
+PART = 0.25  # share of the fastest turning; slower turning does not belong to the transition
+STRIDE = 0.5  # distance of two scales, in log alpha
+BEFORE = 1.0  # in log alpha, before |s| = 0.3, where Q begins to differ from a square
+HORIZON = 10.0  # in log alpha: how far the minimisers are followed at most
+LEAST = 1.0  # degrees: a predictor that turns by less in total does not turn
+PASSED = (0.1, 0.5, 0.9)  # shares of a change at its beginning, middle and end
 
 
 @dataclasses.dataclass(frozen=True)
 class Minimisers:
-    """What is known of the minimisers at decreasing `log_alphas`.
+    """The minimisers at decreasing `log_alphas`.
 
     `log_sizes` are logarithms of the squared norm of the smallest parameters that give each
     predictor, `turned` the degrees between neighbours, and `values` those of the measure.
@@ -70,10 +70,10 @@ class Minimisers:
 
 
 def window(z: Array, turned: Array) -> tuple[float, float, float]:
-    """Begin, half and end of the time in which a predictor turns at PART of its fastest or more.
+    """Begin, half and end of the time in which a predictor turns at PART of its top speed or more.
 
-    `turned` is by how much between neighbours of the times z, in units of 1/rate. At half the
-    predictor has turned as much since the begin as it will until the end.
+    `turned` holds the turns between neighbouring times z, which are in units of 1/rate. At half the
+    predictor has turned as much since the beginning as it will until the end.
     """
     fine, speed = _fine((z[1:] + z[:-1]) / 2, turned / np.diff(z))
     level = PART * speed.max()
@@ -86,19 +86,20 @@ def window(z: Array, turned: Array) -> tuple[float, float, float]:
 
 
 def _crossing(x: Array, y: Array, level: float, k: int) -> float:
-    """Where y passes `level` between the places k and k + 1, or the end of x beside them."""
+    """Where y passes `level` between the indices k and k + 1, or the nearest end of x."""
     if k < 0 or k + 1 == len(x):
         return float(x[0] if k < 0 else x[-1])
     return float(x[k] + (level - y[k]) / (y[k + 1] - y[k]) * (x[k + 1] - x[k]))
 
 
 def minimisers(model: Any, problem: Problem, measure: Measure | None = None) -> Minimisers | None:
-    """Those of a model whose regularizer is known, until they come to rest; None for others.
+    """The minimisers for a model with a known regularizer until they stop turning; else None.
 
-    Known are signed diagonal nets with equal starts, and U U^T - V V^T from the identity: Q of
-    the singular values, exact where the measurements commute and close where they do not. None
-    also where the predictor hardly turns, or where the minimisers cannot be followed. With a
-    `measure` they are followed to the HORIZON, for a number may change long after the direction.
+    The regularizer is known for signed diagonal nets with equal starts, and for U U^T - V V^T from
+    the identity: Q of the singular values, exact where the measurements commute and close where
+    they do not. The result is also None where the predictor hardly turns, or where the minimisers
+    cannot be followed. With a `measure` they are followed to the HORIZON, since a number may change
+    long after the direction.
     """
     try:
         with one_blas_thread():
@@ -139,7 +140,7 @@ def _vectors(q: Q, problem: Regression | Classification) -> Iterator[tuple[float
 def _matrices(problem: MatrixProblem) -> Iterator[tuple[float, Array]] | None:
     try:
         fit = measurements(_symmetric(problem))
-    except ValueError:  # the two entries of a pair contradict each other
+    except ValueError:  # the entries (i, j) and (j, i) contradict each other
         return None
     if isinstance(fit, Outcome):
         return None
@@ -149,7 +150,7 @@ def _matrices(problem: MatrixProblem) -> Iterator[tuple[float, Array]] | None:
 
 
 def _symmetric(problem: MatrixProblem) -> MatrixProblem:
-    """What `problem` says about a symmetric matrix."""
+    """The conditions of `problem` on a symmetric matrix."""
     if isinstance(problem, Completion):
         entries = np.concatenate([problem.entries, problem.entries[:, ::-1]])
         return Completion(problem.shape, entries, np.tile(problem.y, 2))
@@ -173,7 +174,7 @@ def _collected(
         log_sizes.append(_log_size(degree, predictor))
         values.append(math.nan if measure is None else float(measure(predictor)))
         at_rest = measure is None and turned and turned[-1] < PART / 2 * fastest
-        if at_rest or log_alphas[0] - log_alpha > HORIZON - STRIDE / 2:  # whatever is rounded
+        if at_rest or log_alphas[0] - log_alpha > HORIZON - STRIDE / 2:  # safe against rounding
             break
     if sum(turned) < LEAST:
         return None

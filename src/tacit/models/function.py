@@ -39,7 +39,7 @@ class FunctionModel(Record, Model):
     name
         The name of the model in descriptions; by default that of the function.
     details
-        Plain values that descriptions contain besides the name.
+        Plain values that descriptions contain in addition to the name.
 
     Examples
     --------

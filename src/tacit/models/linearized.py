@@ -164,7 +164,7 @@ class LinearizedImageNet(Record):
 
 @dataclasses.dataclass(frozen=True)
 class LastLayer:
-    """f(params, features): a dense layer on what the layers below made of the images."""
+    """f(params, features): a dense layer on the outputs of the layers below it."""
 
     name: str
     convolutions = False

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array
 
-LARGE = 10**9  # products in one kernel beyond which a part of the samples must do
+LARGE = 10**9  # products in one kernel beyond which only a part of the samples is used
 SAMPLES = 64
 
 
@@ -81,8 +81,8 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
     """Distances of X diag(weights) X^T from the first of them, one per row of `log_weights`.
 
     That is the tangent kernel of a separable model whose coordinates have squared slopes
-    `weights`; a common factor does not matter, so logarithms may be as large as they like. Of
-    large data the first samples alone are looked at: a cosine needs no more of them.
+    `weights`; a common factor does not matter, so logarithms may be of any size. For large data
+    only the first samples are used, which is enough for a cosine.
     """
     size = float(np.abs(X).max())
     if size == 0:
@@ -102,7 +102,7 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
         kernels = np.multiply(X, part[:, None, :], out=scaled[: len(part)]) @ X.T
         kernels /= np.linalg.norm(kernels, axis=(1, 2), keepdims=True)
         found[at : at + block] = ((kernels - unit) ** 2).sum(axis=(1, 2)) / 2
-    found[0] = 0.0  # not even by rounding is it away from itself
+    found[0] = 0.0  # its distance from itself is zero without rounding
     return found
 
 

@@ -88,7 +88,7 @@ def layers(parameters: Array) -> Layers:
 def kernel_move(net: Layers, x: Array, y: Array) -> Layers:
     """The shortest displacement with which the net, linearised at `net`, changes by y_n at x_n.
 
-    By hand what `kernel_interpolant` does for any model; nothing is compiled for each new start.
+    What `kernel_interpolant` computes for any model, in closed form, so that no start is compiled.
     """
     z = np.outer(x, net.w) + net.b
     active, gated = np.maximum(z, 0.0), (z > 0) * net.v
@@ -153,8 +153,8 @@ class Hinges(Record):
 
     def __call__(self, x: Array) -> Array:
         knots, slopes, heights = self._sorted
-        place = np.searchsorted(knots, x)
-        return np.asarray(slopes[place] * x + heights[place] + self.constant)
+        piece = np.searchsorted(knots, x)
+        return np.asarray(slopes[piece] * x + heights[piece] + self.constant)
 
     @cached_property
     def _sorted(self) -> tuple[Array, Array, Array]:

@@ -41,7 +41,7 @@ def endpoint(
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """Parameters along gradient flow, with the time integral of the residual beside them."""
+    """Parameters along gradient flow, and the time integral of the residual."""
 
     t: Array
     parameters: Array

@@ -56,7 +56,7 @@ class Experiment(Record):
     Parameters
     ----------
     id
-        The letter of the paper and the place, for example W-F5.
+        The letter of the paper and the place, for example W-L13.
     statement
         What is claimed, one sentence in our words.
     place
@@ -64,9 +64,9 @@ class Experiment(Record):
     study
         Its cells, at every size; several studies are given to `check` and `draw` in this order.
     check
-        The evidence, read off the datasets of the studies alone.
+        The evidence, computed from the datasets of the studies alone.
     draw
-        The picture, read off the same datasets; without it the plots of the evidence are drawn.
+        The picture of the same datasets; without it the plots of the evidence are drawn.
     title
         What the picture shows, a short sentence; the statement if none is given.
     ours
@@ -96,7 +96,7 @@ class Experiment(Record):
 
     @property
     def studies(self) -> tuple[Sizes, ...]:
-        """The studies, be it one or several."""
+        """The studies as a tuple, also if there is one."""
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
     @property
@@ -118,7 +118,7 @@ class Experiment(Record):
         return tuple(dataset.assign_attrs(self.attributes(how.size)) for dataset in found)
 
     def attributes(self, size: Size) -> dict[str, str]:
-        """What every dataset of the experiment says about it; pictures write it under them."""
+        """The attributes of every dataset of the experiment; pictures show them in the caption."""
         paper = source_of(self.id)
         place = f"{paper.short}, {self.place}" if paper else self.place
         title = self.title or self.statement
@@ -180,7 +180,7 @@ class Experiment(Record):
 
 
 def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
-    """The folder for cells, or one that is gone afterwards."""
+    """The folder for cells, or a temporary one."""
     return contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory()
 
 
@@ -198,7 +198,6 @@ def _png(figure: Figure) -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     stream = io.BytesIO()
-    figure.set_dpi(120)
     FigureCanvasAgg(figure).print_png(stream)  # savefig would draw twice: for the layout, then all
     return base64.b64encode(stream.getvalue()).decode()
 

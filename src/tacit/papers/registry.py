@@ -14,7 +14,7 @@ PAPERS = ("woodworth2020", "moroshko2020", "lyu2023", "notsawo2025", "beyond", "
 
 
 class Registry:
-    """Experiments by id; those that `listed` places in a module are imported when asked for."""
+    """Experiments by id; those that `listed` places in a module are imported when first used."""
 
     def __init__(
         self, listed: Mapping[str, str] | None = None, experiments: Iterable[Experiment] = ()
@@ -61,7 +61,7 @@ class Registry:
 
     def _named(self, name: str) -> list[str]:
         if not isinstance(name, str):
-            raise ValueError(f"verify: a claim id must be a string such as 'W-T1', got {name!r}")
+            raise ValueError(f"verify: a claim id must be a string such as 'W-L13', got {name!r}")
         key = name.strip().upper()
         found = [id for id in self.ids if key in (id.upper(), id.split("-")[0].upper())]
         if not found:

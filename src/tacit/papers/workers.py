@@ -1,4 +1,4 @@
-"""Worker processes for experiments: one pipe each, so that one may die alone."""
+"""Worker processes for experiments: one pipe each, so that a dying worker stops no other."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Worker:
         self.pipe, there = context.Pipe()
         self.process = context.Process(target=_work, args=(there,), daemon=True)
         self.process.start()
-        there.close()  # so that our end sees the end of the worker
+        there.close()  # so that the pipe closes when the worker ends
         self.setting = setting
         self.dead = False
 
@@ -85,7 +85,7 @@ class _Worker:
 
 def _work(pipe: Connection) -> None:
     """Run experiments until the pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     with one_thread(xla=False), suppress(EOFError):
         while True:
             _answer(pipe)
@@ -99,5 +99,5 @@ def _answer(pipe: Connection) -> None:
         raise
     except Exception as error:  # the experiment could not be unpickled here
         answer = sentence_of(error)
-    with suppress(OSError):  # nobody is listening any more; the next recv ends the loop
+    with suppress(OSError):  # the parent has gone; the next recv ends the loop
         pipe.send(answer)

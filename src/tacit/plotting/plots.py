@@ -61,7 +61,7 @@ def _draw(axes: Axes, series: Series, number: int, plot: Plot, colour: str) -> N
         return
     step = {"drawstyle": "steps-post"} if series.style == "steps" else {}
     dash = "--" if series.style == "dashed" else "-"
-    # A few marks on each curve tell the curves apart without colour.
+    # A few marks on each curve distinguish the curves without colour.
     marks = {"marker": marker, "ms": 4.5, "markevery": (0.04 + 0.03 * number, 0.2)}
     several = marks if len(plot.series) > 1 and np.isfinite(x + y).any() else {}
     axes.plot(x, y, dash, color=colour, lw=1.6, **step, **several)  # type: ignore[arg-type]

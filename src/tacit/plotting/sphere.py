@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PIXELS = 320
-LIGHT = np.array([-0.45, 0.55, 0.70])  # from where the sphere is lit, in the axes of the viewer
+LIGHT = np.array([-0.45, 0.55, 0.70])  # the direction of the light, in the axes of the viewer
 SHADOW = 0.72  # brightness of directions that separate, over that of the others
 
 

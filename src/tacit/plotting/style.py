@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from tacit.plotting.typeset import typeset
+from tacit.plotting.typeset import HIGH, typeset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ RC: Any = {
     "axes.spines.top": False,
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
-    "figure.dpi": 110,
+    "figure.dpi": 120,  # that of the report: labels measured while drawing are not measured again
     "figure.titlesize": 13,
     "figure.titleweight": "bold",
     "font.family": "DejaVu Sans",
@@ -53,16 +53,24 @@ def styled() -> AbstractContextManager[None]:
 
 
 def sheet(
-    title: str, caption: str = "", widths: Sequence[float] = (6.0,), height: float = 4.2
+    title: str,
+    caption: str = "",
+    widths: Sequence[float] = (6.0,),
+    height: float = 4.2,
+    rows: Sequence[float] = (1.0,),
 ) -> tuple[Figure, list[Axes]]:
-    """An empty figure with a title, a caption line and one panel for every width in inches."""
+    """An empty figure with a title, a caption line and one panel for every width in inches.
+
+    `rows` are the heights of several rows of panels, relative to each other.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(sum(widths), height), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(1, len(widths), width_ratios=list(widths))
-    axes = [figure.add_subplot(grid[0, place]) for place in range(len(widths))]
+    ratios: Any = {"width_ratios": list(widths), "height_ratios": list(rows)}
+    grid = figure.add_gridspec(len(rows), len(widths), **ratios)
+    axes = [figure.add_subplot(grid[place]) for place in range(len(rows) * len(widths))]
     characters = int(sum(widths) * 8.7)
     figure.suptitle(typeset(textwrap.fill(title, characters), bold=True), x=0.01, ha="left")
     if caption:
@@ -94,8 +102,15 @@ def clear_logs(figure: Figure) -> Figure:
     Matplotlib writes 2 x 10^-2, 3 x 10^-2, 4 x 10^-2, ... on an axis of about a decade, and these
     overlap. This is decided after the drawing, because it depends on the limits. Where three
     powers are in view there are no ticks between them, because their layout takes half of the time.
+    The numbers are plain text, 10⁻², which matplotlib lays out much faster than a formula.
     """
-    from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import (
+        FuncFormatter,
+        LogFormatter,
+        LogFormatterMathtext,
+        NullFormatter,
+        NullLocator,
+    )
 
     panels: list[Any] = [*figure.axes]
     panels += [child for axes in figure.axes for child in axes.child_axes]
@@ -105,6 +120,8 @@ def clear_logs(figure: Figure) -> Figure:
                 powers = _powers(*sorted(ends))
                 formatter = NullFormatter() if powers >= 2 else FuncFormatter(_at_two_and_five)
                 axis.set_minor_formatter(formatter)
+                if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
+                    axis.set_major_formatter(FuncFormatter(_at_each))
                 if powers >= 3:
                     axis.set_minor_locator(NullLocator())
     return figure
@@ -116,6 +133,20 @@ def _powers(low: float, high: float) -> int:
 
 
 def _at_two_and_five(value: float, _: Any) -> str:
+    front, exponent = _in_tens(value)
+    return _written(front, exponent) if round(front) in (2, 5) else ""
+
+
+def _at_each(value: float, _: Any) -> str:
+    return _written(*_in_tens(value)) if value > 0 else ""
+
+
+def _in_tens(value: float) -> tuple[float, int]:
+    """The front and the exponent of a positive number: 2 and -3 of 0.002."""
     exponent = math.floor(math.log10(value) + 1e-9)
-    front = round(value / 10**exponent)
-    return rf"${front} \times 10^{{{exponent}}}$" if front in (2, 5) else ""
+    return value / 10.0**exponent, exponent
+
+
+def _written(front: float, exponent: int) -> str:
+    ten = f"10{str(exponent).translate(HIGH)}"
+    return ten if math.isclose(front, 1, rel_tol=1e-8) else f"{front:.4g} × {ten}"

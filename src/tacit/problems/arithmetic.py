@@ -1,4 +1,4 @@
-"""Pairs of tokens with a class each: modular addition, and which test pairs training gives away."""
+"""Pairs of tokens with a class each: modular addition, and test pairs implied by training pairs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TokenPairs(Record):
     def twins(self) -> Mask:
         """Test pairs (a, b) whose mirror (b, a) is a training pair with the same label.
 
-        A model that cannot tell a from b gets them right as soon as training is solved.
+        A model that cannot distinguish a from b gets them right as soon as training is solved.
         """
         answers = dict(zip(self._keys[self.train].tolist(), self.labels[self.train], strict=True))
         mirrors = (self.pairs[:, 1] * self.tokens + self.pairs[:, 0]).tolist()

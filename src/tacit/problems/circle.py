@@ -61,7 +61,7 @@ class CircleTeacher(Record):
     def test_error(self, outputs: ArrayLike) -> float:
         """The mean square of f - g over the circle, from the outputs of f at the test grid.
 
-        0 is perfect, and 1 is what the answer zero has.
+        0 is perfect, and the zero function has 1.
         """
         rule = "one number per point of test.X"
         given = entries(WHO, "outputs", outputs, self.test.samples, rule)
@@ -110,11 +110,11 @@ def circle_teacher(
     recipe = recipe_of(WHO, samples=samples, width=width, seed=seed, test=test)
     about = f"{samples} points on the circle, ReLU teacher of {width} units, seed {seed}"
     grid = 2 * np.pi * np.arange(test) / test
-    training, held = (
+    training, held_out = (
         Regression(X, _outputs(A, b, X), noise=0.0, description=about, recipe=recipe)
         for X in map(_points, (angles, grid))
     )
-    return CircleTeacher(training, held, frozen(angles), frozen(A), frozen(b), about, recipe)
+    return CircleTeacher(training, held_out, frozen(angles), frozen(A), frozen(b), about, recipe)
 
 
 def mean_square(A: Array, b: Array) -> float:

@@ -127,7 +127,7 @@ def _labels(who: str, operation: Operation, pairs: Integers, p: int) -> Integers
 
 
 def _inverses(who: str, p: int) -> Integers:
-    """1/y mod p for y = 0 .. p-1, with 0 in the place of y = 0."""
+    """1/y mod p for y = 0 .. p-1, with 0 for y = 0."""
     factor = next((q for q in range(2, int(p**0.5) + 1) if p % q == 0), None)
     if factor is not None:
         raise ValueError(
@@ -150,8 +150,8 @@ def _unordered(
             f"{who}: ordered=False needs a commutative operation, but ({x}, {y}) and ({y}, {x}) "
             "have different classes; keep ordered=True"
         )
-    kept = pairs[:, 0] <= pairs[:, 1]
-    return pairs[kept], labels[kept]
+    unordered = pairs[:, 0] <= pairs[:, 1]
+    return pairs[unordered], labels[unordered]
 
 
 def _every_class(who: str, labels: Integers, train: Mask, fraction: float) -> None:
@@ -242,5 +242,5 @@ def _numbers(rows: Integers) -> Integers:
     """The lexicographic number of every row, from its Lehmer code."""
     degree = rows.shape[1]
     smaller = [(rows[:, i + 1 :] < rows[:, [i]]).sum(axis=1) for i in range(degree)]
-    places = [math.factorial(degree - 1 - i) for i in range(degree)]
-    return np.stack(smaller, axis=1) @ np.array(places)
+    place_values = [math.factorial(degree - 1 - i) for i in range(degree)]
+    return np.stack(smaller, axis=1) @ np.array(place_values)

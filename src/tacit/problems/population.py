@@ -25,7 +25,7 @@ def accuracy(margins: Array) -> Array:
 
 
 class Population(Record, abc.ABC):
-    """Labelled points that can be drawn without end; nothing is sampled to measure accuracy."""
+    """A distribution of labelled points; its accuracies are computed without sampling."""
 
     @abc.abstractmethod
     def accuracy(self, beta: ArrayLike) -> float:
@@ -45,8 +45,8 @@ class Population(Record, abc.ABC):
 class MajorityCube(Population):
     """x uniform on {-1, 1}^dimension, labelled by the majority of its first `relevant` signs.
 
-    The signs of `exact` coordinates are enumerated: the relevant ones and those with the largest
-    weights besides. The sum of the others is taken as Gaussian, which errs by at most `error`;
+    The signs of `exact` coordinates are enumerated: the relevant ones, and of the others those with
+    the largest weights. The sum of the others is taken as Gaussian, which errs by at most `error`;
     nothing is left to it where at most `exact` weights matter.
     """
 
@@ -99,14 +99,14 @@ class MajorityCube(Population):
         votes = votes[votes.sum(axis=1) > 0]  # x and -x are right or wrong together
         others = np.abs(weights[self.relevant :])
         others = others[others > 0]
-        kept = min(self.exact - self.relevant, len(others))
-        if 0 < kept < len(others):
-            others = np.partition(others, len(others) - kept)
-        rest, large = others[: len(others) - kept], others[len(others) - kept :]
+        large_count = min(self.exact - self.relevant, len(others))
+        if 0 < large_count < len(others):
+            others = np.partition(others, len(others) - large_count)
+        rest, large = others[: len(others) - large_count], others[len(others) - large_count :]
         ours = votes @ weights[: self.relevant]
-        sums = np.add.outer(ours, _signs(kept) @ large).ravel()
+        sums = np.add.outer(ours, _signs(large_count) @ large).ravel()
         rounding = 4 * np.finfo(float).eps * (large.sum() + np.abs(weights[: self.relevant]).sum())
-        sums[np.abs(sums) <= rounding] = 0.0  # a tie that is one but for rounding
+        sums[np.abs(sums) <= rounding] = 0.0  # a tie up to rounding
         return sums, float(np.sqrt(rest @ rest)), float((rest**3).sum())
 
 

@@ -1,7 +1,7 @@
 """b, the gradient and Q of a derived regularizer as formulas, where they are found quickly.
 
 Every formula is compared with the numerical curve before it is reported, so a wrong branch of an
-inverse function costs the formula, never its truth.
+inverse function loses the formula but never gives a wrong one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tacit.arguments import Array
 from tacit.records import Record
 from tacit.regularizers.symbolic import (
     NotSymbolic,
-    Road,
+    Route,
     Unit,
     expression_of,
     integral,
@@ -88,11 +88,11 @@ class ClosedForm(Record):
 def closed_form(derived: Derived) -> ClosedForm | None:
     """The formulas of a derived regularizer, or None if none was found that agrees with it."""
     search = Search(derived)
-    for road in (through_predictor, through_parameter, through_linear_flow):
+    for route in (through_predictor, through_parameter, through_linear_flow):
         try:
-            found = search.along(road)
+            found = search.along(route)
         except Exception:
-            # sympy fails in many ways; without a formula the numbers stand on their own
+            # sympy fails in many ways; the numbers do not need a formula
             continue
         if found is not None:
             return found
@@ -120,10 +120,10 @@ class Search:
         self.dual_samples = self.one.typical_duals()
         self.samples = self.one.primal_of(self.dual_samples)
 
-    def along(self, road: Road) -> ClosedForm | None:
-        """The formulas that one road leads to, if they agree with the numbers."""
+    def along(self, route: Route) -> ClosedForm | None:
+        """The formulas that one route leads to, if they agree with the numbers."""
         F = expression_of(self.derived.map, self.arguments)
-        flow, unit = road(F, self.arguments)
+        flow, unit = route(F, self.arguments)
         raw = flow(self.plus, self.s) - (flow(self.minus, -self.s) if self.signed else 0)
         raw = raw.subs(self.s, self.s / self.unit(unit))
         for formulas in (self.by_exponentials, self.by_peeling):
@@ -140,7 +140,7 @@ class Search:
         return primal, self.gradient_or_none(gradient), self.value_or_none(value)
 
     def by_peeling(self, raw: Any) -> tuple[Any, Any, Any]:
-        """b as it came, its inverse if s occurs once in it, and Q from either of them."""
+        """b as found, its inverse if s occurs once in it, and Q from either of them."""
         primal, gradient, value = tidy(raw), None, None
         with contextlib.suppress(NotSymbolic):
             gradient = self.gradient_or_none(tidy(solve_for(primal, self.s, self.beta)))

@@ -131,7 +131,7 @@ class Derived(Regularizer):
 
     @functools.cached_property
     def unit(self) -> float:
-        """The factor between the clock w'(s) = grad F and the dual.
+        """The factor between s in w'(s) = grad F and the dual.
 
         It is chosen as in W. Where the dual is confined to a box the box is (-1, 1), so that large
         predictors cost |beta| (Theorem 3); where b grows exponentially its rate is one, and they
@@ -185,14 +185,14 @@ class Derived(Regularizer):
         kinds = self._kind(len(s))
         for way, branch in self._branches.items():
             here = np.flatnonzero((s >= 0) if way > 0 else (s < 0))
-            point = branch.at_clock(kinds[here], np.abs(s[here]) / self.unit)
+            point = branch.at_dual(kinds[here], np.abs(s[here]) / self.unit)
             beta[here] = self._offset[kinds[here]] + way * point.height
             slope[here] = point.slope / self.unit
         self._latest = (s.copy(), (beta, slope))
         return beta, slope
 
     def _at_predictor(self, beta: Array) -> tuple[Array, Array]:
-        """(dual, terms of the value), with a sentence for predictors out of reach."""
+        """(dual, terms of the value); an error for predictors out of reach."""
         dual, value = np.zeros((2, len(beta)))
         kinds = self._kind(len(beta))
         for way, branch in self._branches.items():
@@ -204,11 +204,11 @@ class Derived(Regularizer):
             dual[edge] = way * np.inf
             value[edge] = self.unit * branch.total(kinds[edge], np.full(len(edge), np.inf)).cost
             point = branch.at_height(kinds[here], height[near])
-            dual[here], value[here] = way * self.unit * point.clock, self.unit * point.cost
+            dual[here], value[here] = way * self.unit * point.dual, self.unit * point.cost
         return dual, value
 
     def _require_edge(self, beta: Array, missing: Index) -> None:
-        """A sentence when beta[missing] is not just the end of the reachable interval."""
+        """An error if beta[missing] is not just the end of the reachable interval."""
         for i in missing:
             pair = self._pairs[self._kind(len(beta))[[i]]]
             low, high = (float(end[0]) for end in reachable(self.map, pair, self._signed))

@@ -76,7 +76,7 @@ class Reparametrization:
         return f"lambda {', '.join(self.names)}: ..." if name == "<lambda>" else name
 
     def check_traceable(self) -> None:
-        """A sentence when JAX cannot follow the map, or when it is not one real number."""
+        """An error if JAX cannot trace the map, or if it does not return one real number."""
         import jax
 
         with double_precision():
@@ -101,7 +101,7 @@ class Reparametrization:
             raise ValueError(f"{WHO}: the map must return a real number, but its type is {kind}")
 
     def check_separable(self, starts: Array) -> None:
-        """A sentence when the map, called on whole vectors, lets coordinates see each other."""
+        """An error if the map, called on whole vectors, mixes coordinates."""
         import jax
 
         points = np.resize(starts, (3, starts.shape[1])) * np.array([[1.0], [1 + 2e-3], [1 - 1e-3]])
@@ -140,7 +140,7 @@ class Reparametrization:
 
 
 def check_start(line: Reparametrization, points: Array) -> None:
-    """A sentence when the map is not defined or not differentiable at a start, or constant."""
+    """An error if the map is not defined or not differentiable at a start, or constant."""
     value, gradient = line.evaluate(points)
     elsewhere = np.concatenate([points + shift for shift in (0.0, 0.37, -0.61, 1.93)])
     if not np.nan_to_num(line.evaluate(elsewhere)[1], nan=1.0).any():
@@ -148,30 +148,30 @@ def check_start(line: Reparametrization, points: Array) -> None:
     for w, f, g in zip(points, value, gradient, strict=True):
         if not np.isfinite(f):
             raise ValueError(
-                f"{WHO}: the map is not finite at the start {place(line, w)}: its value is {f}"
+                f"{WHO}: the map is not finite at the start {shown(line, w)}: its value is {f}"
             )
         if not np.isfinite(g).all():
             raise ValueError(
-                f"{WHO}: the map is not differentiable at the start {place(line, w)}: gradient {g}"
+                f"{WHO}: the map is not differentiable at the start {shown(line, w)}: gradient {g}"
             )
 
 
 def check_moving(line: Reparametrization, points: Array) -> None:
-    """A sentence when no gradient line leaves one of the starts."""
+    """An error if no gradient line leaves one of the starts."""
     for w, v in zip(points, length(line.evaluate(points)[1]), strict=True):
         if v == 0:
             raise ValueError(
-                f"{WHO}: the map has gradient zero at the start {place(line, w)}, so gradient flow"
+                f"{WHO}: the map has gradient zero at the start {shown(line, w)}, so gradient flow"
                 " never moves and there is no regularizer; start elsewhere"
             )
         if not SMALL < v < LARGE:
             raise ValueError(
-                f"{WHO}: the gradient of the map at the start {place(line, w)} has size {v:.3g},"
+                f"{WHO}: the gradient of the map at the start {shown(line, w)} has size {v:.3g},"
                 " whose square leaves double precision; rescale the map or the start"
             )
 
 
-def place(line: Reparametrization, w: Array) -> str:
+def shown(line: Reparametrization, w: Array) -> str:
     return ", ".join(f"{name} = {x:.6g}" for name, x in zip(line.names, w, strict=True))
 
 

@@ -10,13 +10,13 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import scipy  # its submodules load when first used: `import tacit` stays light
+import scipy  # its submodules load when first used, which keeps `import tacit` fast
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.regularizers.q import SignedPair
 from tacit.solvers.constraints import Constraints
-from tacit.solvers.dual_state import DualState, Failed, begin, leaned, leant
+from tacit.solvers.dual_state import DualState, Failed, begin, tilt_in_parts, with_tilt
 from tacit.solvers.pivots import Elimination, heaviest_columns
 
 EXACT = 1e-14  # relative residual at a requested scale
@@ -39,7 +39,7 @@ class Point:
 
 
 def settled_level(pair: SignedPair) -> float:
-    """log mu below which nothing changes any more: the limit is off by (mu_i/beta_i)^(1/p)."""
+    """log mu below which nothing changes: the limit is off by (mu_i/beta_i)^(1/p)."""
     return -SETTLED * pair.power - float(np.max(pair.log_weight))
 
 
@@ -114,7 +114,7 @@ class Walker:
         self.m = self.reach - float(np.log(0.3))
 
     def stand(self, pair: SignedPair, X: Array, y: Array) -> None:
-        """Sets what every walker carries, before it knows where it is."""
+        """Sets the attributes that every walker has, before it has a state."""
         self.pair, self.X, self.y = pair, X, y
         self.back: Array | None = None  # from the present basis of nu to the rows of X as given
         self.curl = 1 / pair.power  # slacks scale like e^(m/p); 0 for depth 2
@@ -126,7 +126,7 @@ class Walker:
 
     @classmethod
     def resumed(cls, pair: SignedPair, X: Array, y: Array, m: float, state: DualState) -> Walker:
-        """A walker put down at a state near the solution at m; `newton` takes it there."""
+        """A walker at a state near the solution at m; `newton` moves it to the solution."""
         walker = cls.__new__(cls)
         walker.stand(pair, X, y)
         walker.m, walker.state = m, state
@@ -146,7 +146,7 @@ class Walker:
             guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
             spent = self.newton(top, guess, EXACT if top == m else LOOSE)
             if self.pair.tilt is not None:
-                spent += leant(self.pair.tilt, self.lean)
+                spent += tilt_in_parts(self.pair.tilt, self.add_tilt)
         while self.m > m:
             try:
                 spent += self.advance(m)
@@ -156,7 +156,7 @@ class Walker:
                 if self.stride < 1e-3:
                     raise Failed(f"the step in log mu shrank to nothing; {reason}") from None
                 self.rebase()
-                if self.stride < BLIND:  # the tangents mislead: small steps go without
+                if self.stride < BLIND:  # the tangents mislead: small steps do not use them
                     self.tangents = [(self.m, np.zeros_like(self.nu0))]
             if spent > FACTORIZATIONS:
                 raise Failed(f"spent {spent} factorizations; start closer or check the data")
@@ -164,12 +164,12 @@ class Walker:
         beta, _ = self.state.evaluate(m)
         return Point(beta, self.original(self.state.nu), spent)
 
-    def lean(self, tilt: Array) -> int:
+    def add_tilt(self, tilt: Array) -> int:
         """Adds a part of the tilt at the present m; the number of factorizations it took."""
         assert self.state is not None
         beta, slope = self.state.evaluate(self.m)
         dnu = -self.hessian(self.state, beta, slope).solve(self.X @ (slope * tilt))
-        built = self.newton(self.m, leaned(self.state, tilt, dnu, self.X), EXACT)
+        built = self.newton(self.m, with_tilt(self.state, tilt, dnu, self.X), EXACT)
         self.tangents = self.tangents[-1:]  # those before were of another tilt
         return 1 + built
 
@@ -291,7 +291,7 @@ class Walker:
         return built
 
     def rounding(self, state: DualState, beta: Array) -> float:
-        """The residual below which an iteration that no longer gains has done what it can."""
+        """The residual below which an iteration that no longer improves counts as converged."""
         terms = float((np.abs(self.X) @ np.abs(beta)).max())
         return 50 * (EXACT + 4e-16 * max(state.size(), terms))
 

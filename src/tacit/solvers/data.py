@@ -25,7 +25,7 @@ LOG2 = math.log(2.0)
 
 
 def after_problem(who: str, y: Any, third: Any, default: Any = None) -> Any:
-    """What was given after a problem, in the place of y or by name; a problem holds its own y."""
+    """The argument after a problem, given in place of y or by name."""
     if y is None:
         return third
     if third is not default or np.ndim(y) > 0:
@@ -43,7 +43,7 @@ def unpacked(
     third: Any,
     default: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """(X, y, third), which were given so or as (problem, third) with a problem of this kind."""
+    """(X, y, third), from these arguments or from (problem, third) with a problem of this kind."""
     if not isinstance(X, Problem):
         return X, y, third
     third = after_problem(who, y, third, default)
@@ -66,7 +66,7 @@ class Units:
         return np.ldexp(X, -self.rows.reshape(-1, *(1,) * (X.ndim - 1)))
 
     def of_targets(self, y: Array) -> Array:
-        """The targets in theirs; one that is negligible beside the largest may vanish."""
+        """The targets in their units; one that is negligible may vanish."""
         with np.errstate(under="ignore", over="ignore"):
             return np.ldexp(y, -self.rows - self.predictor)
 

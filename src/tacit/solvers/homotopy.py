@@ -61,9 +61,9 @@ class Path:
             if not np.isfinite(first).all():
                 return self.gave_up(Kind.STALLED, "the Hessian became singular")
             walk, spent = self.walk.moved(first @ self.X), self.spent
-            tame = np.isfinite(walk.beta).all() and not np.isnan(walk.slope).any()
-            tame = tame and walk.slope.max() <= WILD * self.walk.slope.max()
-            if tame and self.corrected(self.nu + first, walk, self.done + step):
+            usable = np.isfinite(walk.beta).all() and not np.isnan(walk.slope).any()
+            usable = usable and walk.slope.max() <= WILD * self.walk.slope.max()
+            if usable and self.corrected(self.nu + first, walk, self.done + step):
                 self.done += step
                 step *= 2 if self.spent - spent <= 3 else 1 if self.spent - spent <= 6 else 0.5
             else:
@@ -129,7 +129,7 @@ class Path:
 def begin(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Walk]:
     """A dual vector and its walk where b is smooth: s = 0 if it can be, or along the l2 fit."""
     dimension = X.shape[1]
-    if hasattr(regularizer, "walk"):  # a regularizer that resolves more than s does
+    if hasattr(regularizer, "walk"):  # a regularizer that resolves more digits than s
         return np.zeros(len(X)), regularizer.walk(dimension)
     walk = PlainWalk(regularizer, np.zeros(dimension))
     if not y.any() or np.all((walk.slope > 0) & np.isfinite(walk.slope)):
@@ -235,7 +235,7 @@ def margin(regularizer: Regularizer, X: Array, y: Array) -> float:
         bounds=[(None, None)] * dimension + [(None, 1.0)],
     )
     if result.status != 0:
-        return np.inf  # the solver could not tell
+        return np.inf  # the solver did not decide
     best = float(-result.fun)
     return size * best if best > 1e-9 else min(size * best, 0.0)
 

@@ -2,7 +2,7 @@
 
 Source N, with its loss g = (1/2) sum r^2. Gradient descent memorizes first: it goes to the least
 squares point nearest to its start. Then the penalty takes over: beta |a|_2^2 leads to the ridge
-point, which cannot see what X does not measure of the truth.
+point, which contains nothing of the part of the truth that X does not measure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, finite_array, one_of, positive, regression_data
 from tacit.records import Record
 
-WHO, HELD = "predicted_delay", "held_ridge"
+WHO, RIDGE = "predicted_delay", "held_ridge"
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -53,7 +53,7 @@ def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> Linear
     the point, in rho_2 and in the bound 2/(sigma_max(X^T X) + 2 beta) of the step.
     """
     sizes = _spectrum(X) + 2 * beta
-    if len(sizes) < X.shape[1]:  # a direction that X does not measure feels the penalty alone
+    if len(sizes) < X.shape[1]:  # in a direction that X does not measure, only the penalty acts
         sizes = np.append(sizes, 2 * beta)
     bound = 2 / float(sizes.max())
     rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
@@ -70,7 +70,7 @@ def descent_points(
     sizes = np.maximum(values, 0.0) + 2 * beta
     rate = _stable(learning_rate, 2 / float(sizes.max()))
     origin, pull = basis.T @ start, basis.T @ (X.T @ y)
-    # eigenvectors with eigenvalue zero and no decay stay where they are: nothing pulls on them
+    # components along eigenvectors with eigenvalue zero do not move without decay
     still = sizes <= 1e-14 * sizes.max()
     point = np.where(still, origin, pull / np.where(still, 1.0, sizes))
     factors = np.where(still, 1.0, 1 - rate * sizes)
@@ -201,11 +201,11 @@ def predicted_delay(
     if truth.size != X.shape[1]:
         rule = f"truth must have one entry per column of X ({X.shape[1]})"
         raise ValueError(f"{WHO}: {rule}, got {truth.size}")
-    pace = positive(WHO, "learning_rate", learning_rate) * positive(WHO, "beta", beta)
+    rate = positive(WHO, "learning_rate", learning_rate) * positive(WHO, "beta", beta)
     t1 = memorization_steps(X, y, learning_rate, positive(WHO, "level", level))
     gap = (least_squares_limit(X, y, learning_rate).point - truth.ravel()).reshape(truth.shape)
     distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
-    return Delay(t1, t1 + distance / pace, distance, pace, error_floor(X, truth.ravel()))
+    return Delay(t1, t1 + distance / rate, distance, rate, error_floor(X, truth.ravel()))
 
 
 def _spectrum(X: Array) -> Array:
@@ -228,15 +228,15 @@ def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None =
     """Where descent on |X a - y|^2 held at |a|_2 = size ends.
 
     Below the norm of a_hat = X^+ y it is the ridge point (X^T X + mu)^-1 X^T y whose mu > 0 gives
-    this norm. Above, every interpolator of that norm is a minimiser. Descent cannot see what lies
-    in the null space of X and stretching keeps its direction, so from a start with the null-space
-    part u it ends at a_hat + c u/|u|; `free` is that start.
+    this norm. Above, every interpolator of that norm is a minimiser. Descent does not change the
+    part in the null space of X and stretching keeps its direction, so from a start with the
+    null-space part u it ends at a_hat + c u/|u|; `free` is that start.
     """
-    X, y = regression_data(HELD, X, y)
-    size = positive(HELD, "size", size)
+    X, y = regression_data(RIDGE, X, y)
+    size = positive(RIDGE, "size", size)
     left, values, right = np.linalg.svd(X, full_matrices=False)
-    kept = values > values.max() * max(X.shape) * np.finfo(float).eps
-    values, right, pull = values[kept], right[kept], (left.T @ y)[kept]
+    significant = values > values.max() * max(X.shape) * np.finfo(float).eps
+    values, right, pull = values[significant], right[significant], (left.T @ y)[significant]
     shortest = right.T @ (pull / values)
     spare = size**2 - float(shortest @ shortest)
     if spare <= 0:
@@ -257,19 +257,19 @@ def _multiplier(numerators: Array, squares: Array, size: float) -> float:
 
 
 def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
-    """The unit vector along the part of `free` that X does not see."""
+    """The unit vector along the part of `free` in the null space of X."""
     if free is None:
         raise ValueError(
-            f"{HELD}: beyond the norm of X^+ y the end depends on the start; give it as free="
+            f"{RIDGE}: beyond the norm of X^+ y the end depends on the start; give it as free="
         )
-    start = finite_array(HELD, "free", free, ndim=1)
+    start = finite_array(RIDGE, "free", free, ndim=1)
     if len(start) != dimension:
-        raise ValueError(f"{HELD}: free must have {dimension} entries, got {len(start)}")
+        raise ValueError(f"{RIDGE}: free must have {dimension} entries, got {len(start)}")
     unseen = start - right.T @ (right @ start)
     size = float(np.linalg.norm(unseen))
     if size <= 1e-12 * float(np.linalg.norm(start)):
         raise ValueError(
-            f"{HELD}: free has no part in the null space of X, so no interpolator of this norm is "
+            f"{RIDGE}: free has no part in the null space of X, so no interpolator of this norm is "
             "reached from it; give another start"
         )
     return np.asarray(unseen / size)

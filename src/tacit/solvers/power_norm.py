@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
-from tacit.regularizers.norms import Lp
+from tacit.regularizers.lp import Lp
 from tacit.solvers.homotopy import Graded
 
 STEPS = 100  # per stage
@@ -124,7 +124,7 @@ def newton(norm: Lp, X: Array, y: Array, nu: Array) -> tuple[Array, int]:
 
 
 def dual_slope_along(norm: Lp, s: Array, ds: Array, along: float) -> Callable[[float], float]:
-    """The derivative of the dual along a direction; it only costs the coordinates."""
+    """The derivative of the dual along a direction, in one pass over the coordinates."""
 
     def derivative(factor: float) -> float:
         slope = float(ds @ norm.primal_of(s + factor * ds)) - along

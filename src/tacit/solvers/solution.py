@@ -11,15 +11,16 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome, Record, brief
-from tacit.regularizers.norms import L1, L2, Linf, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2, Linf
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import MatrixNorm, SpectralFunction
 from tacit.solvers import exact
 from tacit.solvers.data import FARTHEST, Units, representable
 
 SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
-SMALL = 1e-10  # worst violation that goes without saying
-ACCEPTED = 1e-8  # and beyond which nothing is called solved
+SMALL = 1e-10  # the worst violation that is not mentioned
+ACCEPTED = 1e-8  # the worst violation of a solution that counts as solved
 ROUNDING = 4e-15  # of the terms of a sum: what its rounding may amount to
 
 
@@ -190,7 +191,7 @@ def kkt_residual(
         gap = np.maximum(np.abs(s - regularizer.dual_of(beta)) - rounding, 0.0)
         along_dual = gap / max(np.abs(s).max(), 1e-300)
         along_primal = np.abs(beta - regularizer.primal_of(s)) / max(np.abs(beta).max(), 1e-300)
-    distance = np.fmin(along_dual, along_primal)  # fmin: an overflow on one axis is no verdict
+    distance = np.fmin(along_dual, along_primal)  # fmin: an overflow on one axis decides nothing
     return float(np.max(np.nan_to_num(distance, nan=np.inf)))
 
 

@@ -28,7 +28,7 @@ def formed(source: str, table: Mapping[str, Any], form: str, keys: Iterable[str]
 
 
 def read_forms(source: str, table: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """The forms beside "quick", with known keys."""
+    """The forms other than "quick", with known keys."""
     forms, known = table.get(FORMS, {}), list(keys)
     if not isinstance(forms, Mapping):
         rule = "forms must hold tables such as [forms.paper]"

@@ -1,4 +1,4 @@
-"""The cross-entropy of classes, and that of token nets over distinct pairs or batches."""
+"""Cross-entropy losses: of class labels, and of token nets on distinct pairs or batches."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ TAIL = 30.0  # below -TAIL log(log(1 + e^z)) is z to the last digits
 
 
 def cross_entropy(outputs: Any, labels: Any) -> Any:
-    """-log of the probability of its label for every row, as log(1 + sum_j exp(f_j - f_label)).
+    """-log of the probability of the label of every row, as log(1 + sum_j exp(f_j - f_label)).
 
-    Written so, neither a tiny loss nor its gradient is lost in the rounding of 1.
+    In this form neither a tiny loss nor its gradient is lost in the rounding of 1.
     """
     return jax.nn.softplus(_excess(outputs, labels))
 
 
 def log_cross_entropy(outputs: Any, labels: Any) -> Any:
-    """The logarithm of the same, also where the loss itself is too small for a number."""
+    """The logarithm of `cross_entropy`, also where the loss itself underflows."""
     z = _excess(outputs, labels)
     near = jnp.log(jax.nn.softplus(jnp.maximum(z, -TAIL)))
     return jnp.where(z > -TAIL, near, z)
@@ -45,10 +45,10 @@ BLOCK = 6  # rows that are gathered and summed in one compiled pass; more take l
 
 
 class Pairs(NamedTuple):
-    """Training pairs and their answers as one-hot rows, one row each: what batches draw from.
+    """Training pairs and their answers as one-hot rows, one row per pair.
 
-    Those that the net can tell apart have `weights`, their shares of all training pairs, and for
-    the MLP with one embedding `places` and `partners`, their incidence.
+    Where equivalent pairs are merged, `weights` are their shares of all training pairs; for the MLP
+    with one embedding, `places` and `partners` are the `incidence` of the tokens.
     """
 
     pairs: Any
@@ -115,11 +115,12 @@ class TokenLoss(Objective):
 
 @functools.lru_cache(maxsize=8)
 def _judged(net: TokenMLP) -> Callable[[Tensors, Any, Pairs], Any]:
-    """The loss as a function of the layers and the joint codes, with its gradient by hand.
+    """The loss as a function of the layers and the joint codes, with an explicit gradient.
 
-    What autodiff would give, in fewer passes over the logits: sums over rows and columns are
-    products with ones, which run on vectors, and the hidden units tell by themselves which are on.
-    Logits are taken relative to that of the first class, whose slope follows from the others'.
+    It equals the gradient of autodiff and needs fewer passes over the logits: sums over rows and
+    columns are products with vectors of ones, and the active hidden units are those with positive
+    values. Logits are relative to the logit of the first class, whose slope follows from the
+    others.
     """
 
     @jax.custom_vjp
@@ -168,7 +169,7 @@ def _with_the_first(slopes: Any) -> Any:
 
 
 def _turned(matrix: Any) -> Any:
-    """The transpose, written out: XLA multiplies slowly by a long matrix that it reads sideways."""
+    """The transpose as a copy: XLA multiplies slowly by a long matrix that it reads by columns."""
     return jax.lax.optimization_barrier(matrix.T)
 
 
@@ -177,9 +178,9 @@ def _cross_entropies(logits: Any, answers: Any) -> Any:
 
 
 def distinct(net: TokenNet, problem: TokenPairs) -> tuple[Integers, Integers, Array]:
-    """Training pairs the net can tell apart, their labels, and their shares of all of them.
+    """Training pairs that differ for the net, their labels, and their shares of all pairs.
 
-    A symmetric net sees (a, b) and (b, a) as one input, worth computing once.
+    For a symmetric net (a, b) and (b, a) are one input, which is computed once.
     """
     pairs, labels = problem.pairs[problem.train], problem.labels[problem.train]
     pairs = np.sort(pairs, axis=1) if net.symmetric else pairs
@@ -191,8 +192,8 @@ def distinct(net: TokenNet, problem: TokenPairs) -> tuple[Integers, Integers, Ar
 def _product() -> Callable[[Any, Any, Any, Any], Any]:
     """E_a o E_b of all pairs, as a function of E, the pairs and their incidence.
 
-    Its derivative adds up rows at repeated places, which is slow element by element. Each token
-    knows its pairs beforehand, so their rows can be gathered and summed instead.
+    Its derivative adds up rows at repeated places, which is slow element by element. The pairs of
+    each token are fixed, so their rows are gathered and summed instead.
     """
 
     @jax.custom_vjp
@@ -223,10 +224,10 @@ def _rows(matrix: Any, numbers: Any) -> Any:
 
 
 def incidence(pairs: Integers, tokens: int) -> tuple[Integers, Integers]:
-    """For every token the numbers of its pairs, and its partners there, in (block, place, token).
+    """For every token the indices of its pairs, and its partners in them, as (block, place, token).
 
-    Tokens with fewer pairs than others are filled up with the partner `tokens`, which is none of
-    them. A pair (a, a) counts twice, as its derivative does.
+    Tokens with fewer pairs than others are padded with the partner `tokens`, which is no token. A
+    pair (a, a) counts twice, as its derivative does.
     """
     own, others = np.concatenate([pairs, pairs[:, ::-1]]).T
     numbers = np.tile(np.arange(len(pairs)), 2)

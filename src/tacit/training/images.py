@@ -94,7 +94,7 @@ def block_starts(count: int) -> list[int]:
 
 @functools.cache
 def _filled() -> Any:
-    # the array of all outputs is given away and written in place: it is there only once
+    # the array of all outputs is donated and written in place, so that it exists only once
     @functools.partial(jax.jit, static_argnums=(4, 5), donate_argnums=0)
     def filled(found: Any, params: Params, X: Any, begin: Any, function: Any, size: int) -> Any:
         block = jax.lax.dynamic_slice_in_dim(X, begin, size)
@@ -122,10 +122,10 @@ FIRST = name_of(1)
 class ImageTask(Task):
     """A checked pair of a net and images.
 
-    A weight at a pixel that is black in every training image has a gradient of exactly zero; 67 of
-    the 784 pixels of MNIST are such. If parameters without a gradient stay `still`, these weights
-    are left out of training; `whole` puts them back, since on test images they count. With a
-    penalty or weight decay they would move, and a method whose steps depend on all parameters at
+    A weight at a pixel that is black in every training image has a gradient of exactly zero; this
+    is so for 67 of the 784 pixels of MNIST. If parameters without a gradient stay `still`, these
+    weights are left out of training; `whole` puts them back, since they matter on test images. With
+    a penalty or weight decay they would move, and a method whose steps depend on all parameters at
     once would be affected by them.
     """
 
@@ -224,7 +224,7 @@ class ImageTask(Task):
 
 
 def _check(who: str, model: Any, images: Images) -> None:
-    """A ValueError if `model` cannot be trained on `images`, which may be made by hand."""
+    """A ValueError if `model` cannot be trained on `images`, which users may construct."""
     if not isinstance(model, ImageModel):
         raise ValueError(
             f"{who}: on Images the model must be a net on images, got {type(model).__name__}; use "

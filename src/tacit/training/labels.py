@@ -162,9 +162,9 @@ def linear(
 ) -> Any:
     """The dataset of a linear predictor, with all that follows from what was `recorded`.
 
-    `recorded` has t, log_t and predictor, and whatever else the flow knows: step, dual,
-    parameters; on classification data also smoothed_margin and margins, which a predictor
-    cannot tell once they are large, and log_slopes, the logarithms of |dbeta_i/dw|^2.
+    `recorded` has t, log_t and predictor, and whatever else the flow computes: step, dual,
+    parameters; on classification data also smoothed_margin and margins, which a predictor does not
+    determine once they are large, and log_slopes, the logarithms of |dbeta_i/dw|^2.
     """
     predictor = recorded["predictor"]
     with np.errstate(under="ignore", over="ignore"):
@@ -203,13 +203,13 @@ def of_matrices(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
 
 
 def columns(moments: Sequence[Moment], *names: str) -> dict[str, Array]:
-    """What the moments know, one array for every name, first axis time."""
+    """What the moments hold: one array for every name, first axis time."""
     known = [name for name in names if getattr(moments[0], name) is not None]
     return {name: np.array([getattr(moment, name) for moment in moments]) for name in known}
 
 
 def _losses(log_loss: Array) -> dict[str, Array]:
-    """The loss beside its logarithm: NaN where float64 cannot hold it."""
+    """The loss and its logarithm; the loss is NaN where float64 cannot hold it."""
     with np.errstate(under="ignore"):
         loss = np.where(log_loss > LEAST, np.exp(log_loss), np.nan)
     return {"log_loss": log_loss, "loss": np.where(np.isneginf(log_loss), 0.0, loss)}
@@ -258,7 +258,7 @@ def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
         found = {"t": t, "log_t": np.log(t)}
         squares = [float(log_sum_of_squares(m.state)) for m in moments]
         found["parameter_norm"] = np.exp(np.array(squares) / 2)
-        # a displacement from the start tells angles that the parameters have rounded away
+        # a displacement from the start gives angles that the rounded parameters have lost
         now = [m.state if m.displacement is None else task.start + m.displacement for m in moments]
         found["turn"] = turn(task.start, np.array(now))
     if task.start.size <= FEW or isinstance(task.model, Separable):

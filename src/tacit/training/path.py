@@ -16,15 +16,15 @@ from tacit import store
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome, Record
 
-MARK = "tacit_path"  # the attribute that holds what is no array
+MARK = "tacit_path"  # the attribute for everything that is not an array
 PREFIX = "path_"  # of the variables that hold parameters and memory
-OWN = "tacit.models."  # modules whose named tuples are made again; others get a plain one
+OWN = "tacit.models."  # modules whose named tuples are restored; those of others become plain ones
 
 
 def _write(
     file: str | os.PathLike[str], outcome: Outcome, dataset: Any, parameters: Any, memory: Any
 ) -> FilePath:
-    """Write all of it to `file`, whole or not at all and sealed by a checksum."""
+    """Write a path to `file` with a checksum, completely or not at all."""
     arrays: list[Any] = []
     header = {"outcome": [outcome.kind.value, outcome.sentence]}
     header |= {"parameters": _structure(parameters, arrays), "memory": _structure(memory, arrays)}
@@ -93,9 +93,9 @@ def _rebuilt(told: Any, arrays: list[Any]) -> Any:
 
 
 def _named(name: str, fields: tuple[str, ...]) -> Any:
-    """The named tuple of tacit called "module:class"; for another one a new one alike.
+    """The named tuple "module:class" if it belongs to tacit; otherwise a new one with its fields.
 
-    No other module is imported: a file may come from anyone.
+    No other module is imported, since a file may come from anyone.
     """
     module, _, title = name.partition(":")
     if module.startswith(OWN):
@@ -220,7 +220,7 @@ SAME = ("problem", "model", "method", "penalty", "batch", "seed")
 
 
 def resumed(who: str, before: Path, told: dict[str, Any], last: int) -> tuple[Any, Any, int]:
-    """Parameters, memory and steps of `before`, if the run `told` differs in stop and record."""
+    """Parameters, memory and steps of `before`, if the run differs only in stop and record."""
     if not isinstance(before, Path):
         raise ValueError(
             f"{who}: resume must be the path of an earlier run, got {type(before).__name__}"

@@ -1,4 +1,4 @@
-"""What a driver needs to know of a model on a problem, and the meter that measures it."""
+"""The interface of a model on a problem that drivers use, and the meter that measures it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tacit.lazy import jax
 from tacit.precision import double_precision
 from tacit.training.labels import labelled, with_dims
 
-#: called now and then with the fraction done and a short message
+#: called from time to time with the fraction done and a short message
 Progress = Callable[[float, str], None]
 #: names of numbers that are measured together, and the function that measures them
 Measures = dict[tuple[str, ...], Callable[[], Mapping[str, Any]]]
@@ -32,7 +32,7 @@ class Moment(NamedTuple):
 
 
 class Numbers(Mapping[str, Any]):
-    """The numbers of one moment, measured when looked at; `known` ones are not measured."""
+    """The numbers of one moment, each measured when first used, unless it is `known`."""
 
     def __init__(self, measures: Measures, known: Mapping[str, float] | None = None) -> None:
         self.measures, self.known = measures, dict(known or {})
@@ -68,7 +68,7 @@ class Task(abc.ABC):
     outside = False  # whether compiled steps go one by one, which convolutions need
     linear = False  # whether there is a linear predictor
     penalty_names: tuple[str, ...] = ("penalty",)  # what `penalized` measures
-    words: Mapping[str, str] = {}  # labels of numbers that mean something else here
+    words: Mapping[str, str] = {}  # labels of numbers that have another meaning here
 
     @abc.abstractmethod
     def measures(self, moment: Moment) -> Measures:

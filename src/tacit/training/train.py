@@ -106,7 +106,7 @@ def train(
     if not isinstance(method, Descent):
         raise ValueError(f"train: the method must be one such as GradientDescent(0.01), got {who}")
     stopping.understood_by_steps(who, stops)
-    # parameters that no loss pulls at stay where they are
+    # parameters without a gradient stay where they are
     still = penalty is None and method.elementwise and not method.weight_decay
     task = task_of(who, model, problem, still)
     method.refuse(task)
@@ -154,7 +154,9 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
     """The penalty, if the method can use it on these parameters; None if its weight is zero."""
     if penalty is None:
         if method.penalties == "prox":
-            raise ValueError(f"{who}: needs a penalty with a proximal map: penalty=0.1 * L1(), say")
+            raise ValueError(
+                f"{who}: needs a penalty with a proximal map, such as penalty=0.1 * L1()"
+            )
         return None
     if not isinstance(penalty, Term):
         raise ValueError(
@@ -202,7 +204,7 @@ def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> 
         raise ValueError(
             f"{who}: learning_rate must be {bound[1]} = {bound[0]:.6g}, or descent can "
             f"diverge, got {method.learning_rate:g}; take a smaller one, or check=False to run it "
-            "all the same"
+            "anyway"
         )
 
 
@@ -242,7 +244,7 @@ def _stepped(
     parameters = run.task.whole(jax.tree.map(np.asarray, state.parameters))
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
     outcome = Outcome(outcome.kind, outcome.sentence + run.method.note(state.memory))
-    lost = outcome.kind is Kind.DIVERGED  # it cannot go on
+    lost = outcome.kind is Kind.DIVERGED  # it cannot be resumed
     return _path(dataset, outcome, told, parameters, None if lost else memory)
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025.figures import data_selection, depth, diagonal_nets
+from tacit.papers.notsawo2025.figures import data_selection, depth
 from tacit.papers.registry import library
 from tacit.problems.regression import sparse_recovery
 from tacit.regularizers.spectral import Nuclear
@@ -13,7 +13,7 @@ from tacit.solvers.interpolate import interpolate
 from tacit.solvers.slow_flow import nuclear_slow_flow
 
 ENTRIES = {"dimension": 6, "rank": 1, "euler": 5e-3, "level": 0.05}
-SPARSE = {"kind": "sparse", "dimension": 20, "few": 2, "start": 1e-2}
+SPARSE = {"kind": "sparse", "dimension": 20, "few": 2}
 
 
 def judged(id, data):
@@ -115,16 +115,15 @@ def test_the_escape_is_that_of_one_growing_weight(layers):
         rtol=1e-10,
         atol=1e-14,
     )
-    found = diagonal_nets.escape(problem, layers, start)
+    found = depth.escape(problem, layers, start)
     assert found == pytest.approx(grown.t_events[0][0], rel=1e-6)
-    assert (diagonal_nets.escape(problem, layers, 2 * start) < 0.9 * found) == (layers > 1)
+    assert (depth.escape(problem, layers, 2 * start) < 0.9 * found) == (layers > 1)
 
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_a_run_of_depth_against_a_loop_by_hand(layers):
-    given = {"flat_start": 1e-6, "step": 0.1, "level": 1e-2, "points_per_decade": 10}
-    rules = {"most": 5000, "signed": True, "samples": 12, "seed": 0}
-    found = diagonal_nets.run_cell(layers, **SPARSE, **given, **rules)
+    rules = {"points_per_decade": 10, "most": 5000, "signed": True, "samples": 12, "seed": 0}
+    found = depth.run_cell(layers, **SPARSE, **rules)
     problem = sparse_recovery(12, 20, sparsity=2, seed=0, snr=np.inf)
     w = np.full((2, 20), 1e-2) if layers > 1 else np.array([np.full(20, 1e-6), np.zeros(20)])
     picks, points = found["trajectory_step"].astype(int), []

@@ -7,7 +7,6 @@ from figure_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.models.two_layer import two_layer
 from tacit.papers.notsawo2025.figures import figure_2 as module
-from tacit.papers.notsawo2025.figures import held_norms
 from tacit.papers.notsawo2025.recoveries import recovery
 from tacit.problems.teacher import opposed_units
 from tacit.training.descent.held_norm import HeldNorm
@@ -21,7 +20,7 @@ def data(data_of):
 
 
 def missed(checks):
-    return [check.name for check in checks if check.misses]
+    return [name for name, check in checks.items() if check.misses]
 
 
 def test_the_l_and_the_u_are_seen_and_their_absence_too(data):
@@ -80,22 +79,22 @@ def test_a_run_that_has_not_come_to_rest_is_no_evidence(data):
 
 
 def test_a_net_that_is_stretched_rather_than_rescaled_does_not_keep_its_test_loss(monkeypatch):
-    table = {"runs": [{"seed": 0, "rescale": True}], "given": held_norms.NET}
-    right = held_norms.cell(0, **table)
+    table = {"runs": [{"seed": 0, "rescale": True}], "given": module.NET}
+    right = module.cell(0, **table)
 
     def stretched(theta, inner, size):
         return theta * (size / np.linalg.norm(theta))
 
     monkeypatch.setattr("tacit.models.two_layer.rescale_layers", stretched)
-    wrong = held_norms.cell(0, **table)
+    wrong = module.cell(0, **table)
     assert np.nanmax(right["rescaled"]) < 2 * right["test"].min()
     assert np.nanmax(wrong["rescaled"]) > 2 * wrong["test"].min()
-    assert np.isnan(right["rescaled"][: held_norms.MIDDLE]).all()
+    assert np.isnan(right["rescaled"][: module.MIDDLE]).all()
 
 
 def test_the_net_s_losses_are_those_of_separate_runs():
     given = {"inputs": 6, "width": 20, "samples": 30, "steps": 600, "seed": 1}
-    found = held_norms.cell(0, runs=[{}], given=given)
+    found = module.cell(0, runs=[{}], given=given)
     case, model = opposed_units(30, 6, seed=1), two_layer(20, alpha=1.0)
     for place, share in ((4, 0.5), (12, 2.0)):
         method = HeldNorm(1e-3, size=case.least_norm() * share)
@@ -112,7 +111,7 @@ def test_the_error_below_least_squares_is_what_the_data_do_not_see_and_more(data
     l2 = module.recovered(data[1], "l2").isel(run=0)
     case = recovery("sparse", seed=0)
     ahat = np.linalg.pinv(case.X) @ case.y
-    below = held_norms.SHARES * np.linalg.norm(case.truth) < np.linalg.norm(ahat)
+    below = module.SHARES * np.linalg.norm(case.truth) < np.linalg.norm(ahat)
     unseen = np.sum((ahat - case.truth) ** 2) / (case.truth @ case.truth)
     assert below.any()
     assert (l2.error.values[below] >= unseen - 1e-9).all()
@@ -121,8 +120,8 @@ def test_the_error_below_least_squares_is_what_the_data_do_not_see_and_more(data
 
 
 def test_the_symmetric_start_computes_zero():
-    x, model = np.random.default_rng(0).normal(size=(5, 10)), held_norms.student(40)
-    assert np.abs(model.predict(held_norms.symmetric(40, 10), x)).max() < 1e-12
+    x, model = np.random.default_rng(0).normal(size=(5, 10)), module.student(40)
+    assert np.abs(model.predict(module.symmetric(40, 10), x)).max() < 1e-12
     assert np.abs(model.predict(model.start(10), x)).max() > 0.01
 
 

@@ -5,14 +5,14 @@ import pytest
 from scipy.optimize import minimize
 
 from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025 import theorem_2_1, two_weights
+from tacit.papers.notsawo2025 import theorem_2_1
 from tacit.precision import double_precision
 
 
 def test_a_wrong_least_value_of_the_objective_is_caught(data_of, monkeypatch):
     dataset, *others = data_of("N-T21")
-    right = two_weights.radial
-    monkeypatch.setattr(two_weights, "radial", lambda weight, beta: 0.99 * right(weight, beta))
+    right = theorem_2_1.radial
+    monkeypatch.setattr(theorem_2_1, "radial", lambda weight, beta: 0.99 * right(weight, beta))
     place = {"example": "circle, weighted l1", "beta": 1e-3}
     found, wrong = theorem_2_1.cell(**place, step=0.1), dataset.copy(deep=True)
     assert found["h"] == float(dataset.h.sel(place))
@@ -31,7 +31,7 @@ def test_the_run_against_a_loop_by_hand():
     for _ in range(300):
         x = x - 0.1 * ((x[0] + 2 * x[1] - 2) * np.array([1.0, 2.0]) + 1e-2 * np.sign(x))
         points.append(x)
-    found, g, h = two_weights.descend("line, l1", 0.1, 1e-2, np.array([1, 30, 300]))
+    found, g, h = theorem_2_1.descend("line, l1", 0.1, 1e-2, np.array([1, 30, 300]))
     picked = np.array(points)[[0, 29, 299]]
     np.testing.assert_allclose(found, picked, rtol=1e-12)
     np.testing.assert_allclose(h, np.abs(picked).sum(axis=1), rtol=1e-12)
@@ -45,7 +45,7 @@ def exact():
 
 
 def test_the_least_values_of_the_objectives_are_least(exact):
-    for name, case in two_weights.examples().items():
+    for name, case in theorem_2_1.examples().items():
         for beta in (1e-2, 1e-3):
             best = minimize(
                 lambda x, c=case, b=beta: float(c.g(x) + b * c.h(x)),

@@ -164,7 +164,7 @@ def test_what_has_no_effective_scale_is_refused():
     with pytest.raises(ValueError, match="takes no penalty"):
         tacit.train(EVEN, PROBLEM, method, stop=stop, penalty=0.1 * tacit.L2())
     plain = tacit.train(EVEN, PROBLEM, tacit.SGD(0.01), stop=stop)
-    with pytest.raises(ValueError, match=r"train by EffectiveScale\(method\)"):
+    with pytest.raises(ValueError, match=r"the path must be one of EffectiveScale\(method\)"):
         tacit.predicted_endpoint(plain, PROBLEM)
     assert eval(repr(method), vars(tacit).copy() | {"SGD": tacit.SGD}) == method
 

@@ -18,9 +18,11 @@ from tacit.records import Kind
 from tacit.regularizers.custom import Custom
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.spectral import Nuclear
-from tacit.training.descent.methods import GradientDescent, Proximal, Subgradient
+from tacit.training.descent.methods import GradientDescent, Subgradient
+from tacit.training.descent.proximal import Proximal
+from tacit.training.goals import Accuracy, Below
 from tacit.training.record import At
-from tacit.training.stop import Accuracy, Below, Steps
+from tacit.training.stop import Steps
 from tacit.training.train import train
 
 
@@ -152,7 +154,7 @@ def test_it_stops_at_the_first_record_that_is_good_enough():
     hard = [Steps(30), Below("test_error", 1e-9)]
     short = train(LinearPredictor(), PROBLEM, Subgradient(0.1), stop=hard)
     assert short.outcome.kind is Kind.BUDGET_SPENT
-    assert "above 1e-09; give more of them" in short.outcome.sentence
+    assert "above 1e-09; allow more steps" in short.outcome.sentence
 
 
 @pytest.mark.parametrize("name", ["loss", "penalty", "objective", "gradient_norm"])

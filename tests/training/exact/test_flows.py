@@ -307,7 +307,7 @@ def test_budgets_are_said_with_the_way_out():
     assert short.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_steps" in short.outcome.sentence
     early = train(net, PROBLEM, DualFlow(), stop=[Interpolated(), Time(0.001)])
-    assert "by Time; give more of it" in early.outcome.sentence
+    assert "by Time; allow more time" in early.outcome.sentence
     assert early.t == pytest.approx(1e-3)
 
 

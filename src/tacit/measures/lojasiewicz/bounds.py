@@ -12,8 +12,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.lazy import jax
 
-CUBES = 20000  # looked at before the covering stops
-DIMENSIONS = 3  # beyond which a covering is hopeless
+CUBES = 20000  # the most cubes of a covering
+DIMENSIONS = 3  # the most in which a covering is tried
 CLOSE = 0.02  # a cube whose bound is this near to the best value seen is not split further
 
 
@@ -55,10 +55,10 @@ def least_gradient_ratio(
 def _covering(
     bound: Callable[[Array, float], tuple[float, float]], x: Array, radius: float
 ) -> float:
-    """The least bound over cubes that cover the ball, the worst of which are split in turn."""
+    """The least bound over cubes that cover the ball; the worst cube is split again and again."""
     import heapq
 
-    order = itertools.count()  # breaks ties, arrays do not compare
+    order = itertools.count()  # breaks ties, since arrays do not compare
     best = math.inf
 
     def entry(center: Array, half: float) -> tuple[float, int, Array, float]:
@@ -71,20 +71,20 @@ def _covering(
 
     cubes = [entry(x, radius)]
     for _ in range(CUBES // 2 ** len(x)):
-        # cubes that shrink onto a zero of the loss keep their bound of zero for ever
+        # cubes that shrink onto a zero of the loss always keep the bound zero
         if cubes[0][0] >= (1 - CLOSE) * best or cubes[0][3] < 1e-6 * radius:
             break
         _, _, center, half = heapq.heappop(cubes)
         for side in itertools.product((-0.5, 0.5), repeat=len(x)):
             part = center + half * np.array(side)
-            # a cube that does not meet the ball has no say
+            # a cube that does not meet the ball does not count
             nearest = np.clip(x, part - half / 2, part + half / 2)
             if np.linalg.norm(nearest - x) <= radius:
                 heapq.heappush(cubes, entry(part, half / 2))
     return cubes[0][0]
 
 
-ROUNDS = 100  # of Dinkelbach's iteration, which needs about ten
+ROUNDS = 100  # the most rounds of Dinkelbach's iteration, which needs about ten
 
 
 def least_ratio(X: Array, y: Array, x: Array, radius: float) -> tuple[float, float, Array]:
@@ -101,7 +101,7 @@ def least_ratio(X: Array, y: Array, x: Array, radius: float) -> tuple[float, flo
     if np.linalg.norm(z) <= radius * (1 + 1e-12):
         if not exact:
             return 0.0, 0.0, nearest
-        # near an interpolator every direction of the row space can be had
+        # near an interpolator every direction of the row space is possible
         least = 2 * float(sizes[-1])
         return least, least, nearest
     return _outside(sizes, basis, x, z, radius, 0.0 if exact else c)
@@ -150,7 +150,7 @@ def _trust_region(weights: Array, z: Array, radius: float) -> tuple[Array, float
     moved = z != 0
 
     def shares(extra: float) -> Array:
-        """nu/(weights + nu) where z is not zero; elsewhere it plays no part."""
+        """nu/(weights + nu) where z is not zero; elsewhere it does not matter."""
         return np.divide(floor + extra, gaps + extra, out=np.ones_like(z), where=moved)
 
     def away(extra: float) -> Array:
@@ -166,7 +166,7 @@ def _trust_region(weights: Array, z: Array, radius: float) -> tuple[Array, float
     short = radius**2 - float(move @ move)
     if short > 1e-9 * radius**2 and float(weights.min()) < 0:  # the hard case: a free direction
         k = int(np.argmin(weights))
-        # there z is zero, and so is the move: it can grow to the sphere
+        # there z is zero and so is the step, which can grow to the sphere
         move[k] += math.copysign(math.sqrt(short), float((z + move)[k]))
     bound = float(np.sum(weights * shares(high) * z**2)) - (floor + high) * radius**2
     return z + move, bound

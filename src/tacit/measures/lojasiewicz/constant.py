@@ -1,4 +1,4 @@
-"""The Chatterjee-Lojasiewicz constant of a loss on a ball, and what it promises for descent.
+"""The Chatterjee-Lojasiewicz constant of a loss on a ball, and what it implies for descent.
 
 chi(g, x, r) = inf |grad g|^2 / g over the points of B(x, r) where g is not zero. If 4 g(x) < r^2
 chi (N definition 1), the path of the gradient flow from x is shorter than 2 sqrt(g(x)/chi) < r.
@@ -37,8 +37,7 @@ class Lojasiewicz(Record):
     lower
         A proved bound, and zero where nothing could be proved.
     upper
-        The ratio |grad g|^2 / g at `point` of the ball, so it is a bound whatever else
-        happened.
+        The ratio |grad g|^2 / g at `point` of the ball, which is always a bound.
     loss
         g at the centre.
     radius
@@ -165,15 +164,15 @@ def lojasiewicz(
     radius
         Its radius.
     lipschitz
-        A constant that no sampling can give, and that a `lower` above 0 needs: of the gradient
-        of g or of the Jacobian of F, in the Euclidean and the operator norm, on the ball, and
-        in up to 3 dimensions on the cube around it. For residuals `lower` is then 2 times the
-        square of a bound on the least singular value of the Jacobian (transposed), from the
-        centre, and in up to 3 dimensions from a covering by cubes; for a loss only the covering
-        is left, and it proves nothing on a ball that holds a zero of g.
+        A Lipschitz constant of the gradient of g (in the Euclidean norm) or of the Jacobian of F
+        (in the operator norm) on the ball, and in up to 3 dimensions on the cube around it.
+        Sampling cannot give it, and a `lower` above 0 needs it. For residuals `lower` is then twice
+        the square of a bound on the least singular value of the transposed Jacobian, from the
+        centre, and in up to 3 dimensions from a covering by cubes; for a loss only the covering is
+        used, which proves nothing on a ball that holds a zero of g.
     starts
-        The random points of the ball from which descent on log(|grad g|^2 / g) looks for the
-        least ratio, `upper`.
+        The number of random points of the ball from which descent on log(|grad g|^2 / g) searches
+        for the least ratio, `upper`.
     steps
         The steps of that descent.
     seed

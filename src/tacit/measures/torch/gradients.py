@@ -15,7 +15,7 @@ from tacit.measures.kernels.blocks import LARGEST, Gradients
 from tacit.measures.kernels.factors import Factors, Use
 from tacit.measures.torch.module import TorchFunction, as_array
 
-ALIKE = 1e-3  # a gradient and what its factors give differ by less than this share of it
+ALIKE = 1e-3  # the largest relative difference of a gradient and the product of its factors
 
 
 class Layer(NamedTuple):
@@ -31,7 +31,7 @@ class Layer(NamedTuple):
 
 
 class Tap:
-    """Notes what goes through the layers while the hooks are in place."""
+    """Records the inputs and outputs of the layers while the hooks are in place."""
 
     def __init__(self, layers: list[Layer]):
         self.layers = layers
@@ -48,7 +48,7 @@ class Tap:
                 handle.remove()
 
     def _hook(self, module: Any, given: Any, found: Any) -> Any:
-        if not given:  # its input was given by name, which a hook does not see
+        if not given:  # its input was given by name, which a hook does not receive
             return found
         zero = torch.zeros_like(found, requires_grad=True)
         self.inputs.setdefault(id(module), []).append(given[0].detach())
@@ -74,7 +74,7 @@ class Tap:
 
 
 def factored_layers(function: TorchFunction, x: Any) -> list[Layer]:
-    """The layers of the module that qualify, seen on the inputs `x`."""
+    """The layers of the module that have factors, as tested on the inputs `x`."""
     candidates, params = _candidates(function), function.parameters()
     tap = Tap(candidates)
     grown = {name: value.clone().requires_grad_() for name, value in params.items()}
@@ -98,14 +98,14 @@ def factored_layers(function: TorchFunction, x: Any) -> list[Layer]:
 def factors(
     function: TorchFunction, layers: list[Layer], params: dict[str, Any], x: Any, asked: int | None
 ) -> list[tuple[Any, Any]]:
-    """(h, delta) of every layer, (n, T, K) and (n, T, C, O), for the outputs asked for."""
+    """(h, delta) of every layer, (n, T, K) and (n, T, C, O), for the requested outputs."""
     if not layers:
         return []
     tap = Tap(layers)
     with tap.placed():
         outputs = function(params, x).reshape(len(x), -1)
     zeros = [tap.zero(layer) for layer in layers]
-    if not outputs.requires_grad:  # no layer has a part in them
+    if not outputs.requires_grad:  # they depend on no layer
         outputs = outputs + 0 * sum(zero.sum() for zero in zeros)
     columns = range(outputs.shape[1]) if asked is None else [asked]
     slopes = [
@@ -157,7 +157,7 @@ def _convolves(module: Any) -> bool:
 
 
 def _plain(module: Any) -> bool:
-    """Whether the patches of a Conv2d are those that `unfold` knows."""
+    """Whether `unfold` gives the patches of a Conv2d."""
     padded = isinstance(module.padding, str) or module.padding_mode != "zeros"
     return module.groups == 1 and not padded
 
@@ -196,7 +196,7 @@ class TorchGradients(Gradients):
         self.ask(asked)
 
     def ask(self, index: int | None) -> None:
-        """From now on the gradients are those of output number `index`, or of all of them."""
+        """Sets the output of the gradients: number `index`, or all of them."""
         self.asked = index
         self.outputs = self.every if index is None else 1
         self._measure()
@@ -245,7 +245,7 @@ class TorchGradients(Gradients):
                 jacobian = torch.func.vmap(torch.func.jacrev(self._one), in_dims=(None, 0))
                 found = jacobian(inner, x)
             except (RuntimeError, NotImplementedError, ValueError):
-                self.together = False  # control flow on data, or an operation it does not know
+                self.together = False  # control flow on data, or an unsupported operation
         if found is None:
             found = self._one_by_one(inner, x)
         shape = (len(x), self.outputs, -1)

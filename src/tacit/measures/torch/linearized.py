@@ -32,7 +32,7 @@ class LinearizedModule(torch.nn.Module):
         )
 
     def train(self, mode: bool = True) -> LinearizedModule:
-        """Nothing changes: dropout and batch statistics have no place in a linear model."""
+        """Changes nothing: a linear model has neither dropout nor batch statistics."""
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -45,6 +45,6 @@ class LinearizedModule(torch.nn.Module):
             return self.output.pick(torch.func.functional_call(self.origin, params, *given))
 
         with plain_attention(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of torch itself, at its first forward derivative
+            warnings.simplefilter("ignore")  # of torch itself, at the first forward derivative
             value, change = torch.func.jvp(run, (origin,), (moved,))
         return _pytree.tree_map(torch.add, value, change)

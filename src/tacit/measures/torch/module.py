@@ -20,8 +20,8 @@ class TorchFunction:
     """f(params, x) of `module` in eval mode, where `params` are its trained parameters by name.
 
     Parameters without requires_grad are constants, and so are buffers as they were at the
-    beginning: no optimizer moves them. With `dtype` all is computed in that precision, and both
-    are those of the beginning. `x` is an array, or the numbers of rows of `named_inputs`.
+    beginning: no optimizer moves them. With `dtype` everything is computed in that precision, also
+    with parameters of the beginning. `x` is an array, or the numbers of rows of `named_inputs`.
     """
 
     named_inputs: Table | None = None
@@ -57,7 +57,7 @@ class TorchFunction:
         return {name: self._cast(value.detach()) for name, value in trained.items()}
 
     def given(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The trained parameters among `params` (such as a state_dict), as the module has them."""
+        """The trained parameters among `params` (such as a state_dict), as tensors."""
         found = {}
         for name, value in self.parameters().items():
             if name not in params:
@@ -119,7 +119,7 @@ def _unwrapped(module: Any) -> Any:
 
 
 def _refuse_sharded(who: str, module: Any) -> None:
-    """Complains about parameters that are spread over processes."""
+    """Raises an error for parameters that are spread over processes."""
     kinds = [type(part).__name__ for part in module.modules()]
     split = [n for n, value in module.named_parameters() if type(value.data).__name__ == "DTensor"]
     if split or "FullyShardedDataParallel" in kinds:
@@ -134,10 +134,10 @@ def _refuse_sharded(who: str, module: Any) -> None:
 def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int | None) -> int:
     """The number of outputs, if they are one row per sample, repeatable and independent.
 
-    `name` is that of the inputs `x` to the caller; None asked for means that there is one output.
+    `name` is what the caller calls the inputs `x`; `asked` is None for a single output.
     """
     rows, who = len(x), function.who
-    params = _nudged(function.parameters())  # where an unbiased start is not zero
+    params = _nudged(function.parameters())  # where the outputs of an unbiased start are not zero
     with function.quiet(), torch.no_grad():
         found = _tried(function, name, params, x)
         shape = tuple(found.shape)
@@ -165,7 +165,7 @@ def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int |
 def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
     """A detached copy of `x` on the device of the parameters; arrays are sent there.
 
-    Of a mapping or a tuple of them it is the numbers of their rows among its named inputs.
+    For a mapping or a tuple it is the row numbers in the named inputs.
     """
     if not several(x):
         return _tensor(function, name, x)
@@ -181,7 +181,7 @@ def _leaf(function: TorchFunction, name: str, leaf: Any) -> Any:
 
 
 def _joined(who: str, name: str, first: Table, second: Table) -> Table:
-    """Both tables one below the other."""
+    """The rows of both tables."""
     parts = iter(list(leaves(second.tree)))
     try:
         tree = mapped(first.tree, lambda leaf: _below(leaf, next(parts)))
@@ -238,7 +238,7 @@ def as_array(tensor: Any) -> Array:
 def _require_alike(
     who: str, name: str, size: float, first: Array, again: Array, alone: Array
 ) -> None:
-    """Complains if the last row differs in a second run, or alone, by a share of all outputs."""
+    """Raises an error if the outputs of the last row differ in a second run, or alone."""
     apart = np.abs(first - again).max()
     if not apart <= ALONE * size:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A torch module at rest: in eval mode, at a fixed random state, and put back as it was."""
+"""A torch module in eval mode with a fixed random state, restored afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GRADIENT_HOOK = "make_inputs_require_grads"
 
 @contextlib.contextmanager
 def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
-    """Eval mode, or the module's own mode; flags, modes and random states are put back."""
+    """Eval mode, or the module's own mode; flags, modes and random states are restored."""
     switched = [] if training else [part for part in module.modules() if part.training]
     places = [device] if device.type == "cuda" else []
     fast = torch.backends.mha.get_fastpath_enabled()
@@ -28,7 +28,7 @@ def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
         _no_gradient_hooks(module),
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore")  # torch on its own inside, such as batching rules
+        warnings.simplefilter("ignore")  # warnings within torch, as on batching rules
         try:
             torch.backends.mha.set_fastpath_enabled(False)  # it has no derivatives
             for part in switched:
@@ -50,7 +50,7 @@ def plain_attention() -> contextlib.AbstractContextManager[Any]:
 
 
 class _Plain:
-    """In the place of CheckpointFunction."""
+    """Replaces CheckpointFunction."""
 
     @staticmethod
     def apply(function: Any, preserve: bool, *args: Any) -> Any:
@@ -58,13 +58,13 @@ class _Plain:
 
 
 def _once(*args: Any, **kwargs: Any) -> Iterator[None]:
-    """In the place of what runs before and after a checkpointed function."""
+    """Replaces what runs before and after a checkpointed function."""
     yield
 
 
 @contextlib.contextmanager
 def _no_checkpoints() -> Iterator[None]:
-    """torch.utils.checkpoint calls its function and no more.
+    """Makes torch.utils.checkpoint only call its function.
 
     A second pass during the backward one would run with other parameters than the first, and
     torch.func does not allow the hooks that it is made of.
@@ -83,7 +83,7 @@ def _no_checkpoints() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_gradient_hooks(module: Any) -> Iterator[None]:
-    """Without the hook of Transformers that calls requires_grad_, which torch.func refuses.
+    """Disables the hook of Transformers that calls requires_grad_, which torch.func refuses.
 
     Its gradient checkpointing sets it on embeddings; here the parameters are tracked anyway.
     """

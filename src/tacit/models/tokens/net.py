@@ -1,4 +1,4 @@
-"""What a net on pairs of tokens must offer to be trained, on NumPy and on JAX arrays alike."""
+"""The interface of a net on pairs of tokens that can be trained, for NumPy and JAX arrays alike."""
 
 from __future__ import annotations
 

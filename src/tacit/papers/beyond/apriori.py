@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.papers.beyond.clock import net
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """What a run draws at every step, and what its weights lose."""
+    """The batch, label noise and weight decay of a run."""
 
     batch: int | None
     label_noise: float = 0.0
@@ -107,34 +107,26 @@ study = sized(
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """Scale, interval and end below the limit that the prediction gives itself."""
+    """Scale, interval and end below the limit that the prediction states."""
     below = dataset.sel(share=dataset.share < 1)
     beyond = dataset.sel(share=dataset.share > 1)
     drawn = below.sel(kind=DRAWN)
-    scale = Check(
-        "largest relative error of the predicted fall of the scale, mean over seeds",
-        worst(below),
-        tolerance=0.1,
-    )
-    inside = Check(
-        "least share of scales in their intervals",
-        float(drawn.inside.mean("seed").min()),
-        0.8,
-        kind="at least",
-    )
+    scale = within(worst(below), tolerance=0.1)
+    inside = at_least(float(drawn.inside.mean("seed").min()), 0.8)
     flow = below.to_flow.mean("seed")
-    end = Check(
-        "largest distance of the end to the predicted one, over that to the end of the flow",
-        float((below.to_foreseen.mean("seed") / flow).max()),
-        tolerance=0.5,
-    )
+    end = within(float((below.to_foreseen.mean("seed") / flow).max()), tolerance=0.5)
     fallen, calm = (drawn[name].mean("seed") for name in ("fallen", "calm"))
     said = bool((below.trusted == 1).all() and (beyond.trusted == 0).all())
     return Evidence(
         ran=f"{dataset.fallen.size} runs of depth 2 from alpha = 0.1 on sparse regressions with 8"
         " samples of 20 features and noise: " + ", ".join(KINDS),
         premises={"the prediction is marked valid up to its limit and not beyond": (said, "")},
-        checks=[scale, inside, end],
+        checks={
+            "largest relative error of the predicted fall of the scale, mean over seeds": scale,
+            "least share of scales in their intervals": inside,
+            "largest distance of the end to the predicted one, over that to"
+            " the end of the flow": end,
+        },
         controls={
             "the fall as if on all samples, without label noise": scale.control(
                 float(np.abs(calm / fallen - 1).min())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.models.factorization import Factorization
 from tacit.models.tangent import kernel_distance
 from tacit.papers.experiment import Experiment
@@ -31,7 +31,7 @@ GROWTH = 4.0  # logarithm of the largest growth that one use of the closed form 
 
 
 def target(shape: str, seed: int) -> Array:
-    """What whitened inputs and their labels correlate to, of spectral norm one."""
+    """The correlation of labels with whitened inputs, of spectral norm one."""
     drawn = np.random.default_rng((1, seed)).standard_normal(SHAPES[shape])
     return np.asarray(drawn / np.linalg.norm(drawn, 2))
 
@@ -42,8 +42,8 @@ def layers(
     """U and V with U^T U - V^T V = imbalance I, where the smaller layer has singular values scale.
 
     M = U V^T has as many hidden units as its smaller side; both layers have random orthonormal
-    columns up to their size. Wide layers of these sizes have hidden units of their own each, as
-    infinitely many would, so that M starts at zero.
+    columns up to their size. In wide layers the two have separate hidden units, as with infinitely
+    many, so that M starts at zero.
     """
     rng, (outputs, inputs) = np.random.default_rng((2, seed)), SHAPES[shape]
     u, v = (math.sqrt(scale**2 + max(extra, 0.0)) for extra in (imbalance, -imbalance))
@@ -67,8 +67,9 @@ def riccati(W: Array, target: Array, imbalance: float, times: Array) -> Array:
     """W W^T of the stack W = [U; V] at these times, from W at time 0.
 
     W' = 2 F W - W W^T W with F = [[imbalance/2, target], [target^T, -imbalance/2]], a Riccati
-    equation for W W^T. Its closed form maps a factor W to another one; it is used again and again
-    over spans in which nothing grows by more than e^GROWTH, as rounding would win over long ones.
+    equation for W W^T. Its closed form maps a factor W to another one; it is applied repeatedly
+    over spans in which nothing grows by more than e^GROWTH, since rounding errors dominate over
+    long ones.
     """
     outputs, inputs = target.shape
     corner = imbalance / 2
@@ -95,7 +96,7 @@ def kernel(U: Array, V: Array) -> Array:
 
 
 def foreseen_kernel(target: Array, imbalance: float) -> Array:
-    """The tangent kernel of balanced layers that have come to U V^T = target.
+    """The tangent kernel of balanced layers that have reached U V^T = target.
 
     Where there are no more outputs than inputs, (U U^T)^2 - imbalance U U^T = target target^T.
     """
@@ -118,7 +119,7 @@ def turned(
 
 
 def cell(shape: str, imbalance: float, *, scale: float, seed: int, rtol: float) -> dict[str, Any]:
-    """One run beside the closed form at its times, and how far its kernel has turned."""
+    """One run compared with the closed form at its times, and how far its kernel has turned."""
     Y, (U, V) = target(shape, seed), layers(shape, scale, imbalance, seed)
     path, rows, W = trained(U, V, Y, rtol), len(Y), np.vstack([U, V])
     t, M = path.dataset.t.values[1:], path.dataset.predictor.values[1:]
@@ -179,37 +180,22 @@ diagram = sized(
 
 
 def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
-    """The closed form along training, the kernel at its end, and who is lazy."""
+    """The closed form along training, the kernel at its end, and which nets are lazy."""
     first, last = dataset.imbalance.values[[0, -1]]
     uneven = dataset.where(dataset.imbalance != 0, drop=True)
     square, positive = dataset.sel(shape="square"), dataset.imbalance.values[-2:]
-    exact = Check(
-        "largest distance of training from the closed form, at any time",
-        float(dataset.error.max()),
-        tolerance=1e-8,
-    )
-    ends = Check(
-        "largest difference between the measured and the predicted kernel distance from start to"
-        " end",
-        float(np.abs(dataset.distance - dataset.foreseen).max()),
-        tolerance=1e-6,
-    )
-    power = Check(
-        f"square, imbalance {positive[0]:g} to {positive[1]:g}: power of it in the kernel distance",
-        slope(positive, square.distance.sel(imbalance=positive).values),
-        -4.0,
-        tolerance=0.5,
-    )
-    rich = [
-        Check(
-            f"{shape}, imbalance {size:g}: kernel distance over that of the opposite imbalance",
-            float(dataset.distance.sel(shape=shape, imbalance=size))
-            / float(dataset.distance.sel(shape=shape, imbalance=-size)),
+    exact = within(float(dataset.error.max()), tolerance=1e-8)
+    ends = within(float(np.abs(dataset.distance - dataset.foreseen).max()), tolerance=1e-6)
+    power = within(slope(positive, square.distance.sel(imbalance=positive).values), -4.0, 0.5)
+    shapes = {"funnel": first, "inverted funnel": last}
+    rich = {
+        shape: at_least(
+            dataset.distance.sel(shape=shape, imbalance=size)
+            / dataset.distance.sel(shape=shape, imbalance=-size),
             100.0,
-            kind="at least",
         )
-        for shape, size in (("funnel", first), ("inverted funnel", last))
-    ]
+        for shape, size in shapes.items()
+    }
     wide, narrow = (diagram.distance.sel(width=width) for width in ("wide", "narrow"))
     corner = {"scale": 0, "imbalance": diagram.sizes["imbalance"] // 2}  # small and balanced
 
@@ -218,13 +204,7 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
         edges = distance.isel(scale=-1).max(), distance.isel(imbalance=[0, -1]).max()
         return float(distance.isel(corner)) / max(map(float, edges))
 
-    spread = Check(
-        "wide layers: kernel distance from a small balanced start over the largest from a start of"
-        " large scale or imbalance",
-        outside(wide),
-        10.0,
-        kind="at least",
-    )
+    spread = at_least(outside(wide), 10.0)
     mirrored = dataset.foreseen.values[:, ::-1]
     delay = dataset.time.sel(shape="funnel", imbalance=first) / dataset.time.sel(
         shape="funnel", imbalance=last
@@ -239,14 +219,27 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
                 float(dataset.drift.max()),
             )
         },
-        checks=[exact, ends, power, *rich, spread],
+        checks={
+            "largest distance of training from the closed form, at any time": exact,
+            "largest difference between the measured and the predicted kernel distance from start"
+            " to end": ends,
+            f"square, imbalance {positive[0]:g} to {positive[1]:g}: power of it in the kernel"
+            " distance": power,
+            **{
+                f"{shape}, imbalance {shapes[shape]:g}: kernel distance over that of the opposite"
+                " imbalance": one
+                for shape, one in rich.items()
+            },
+            "wide layers: kernel distance from a small balanced start over the largest from a"
+            " start of large scale or imbalance": spread,
+        },
         controls={
             "the closed form of balanced layers": exact.control(float(uneven.error_balanced.min())),
             "the sign of the imbalance does not matter": ends.control(
                 float(np.abs(dataset.distance - mirrored).max())
             ),
-            "the same, for the funnel": rich[0].control(1.0),
-            "the same, for the inverted funnel": rich[1].control(1.0),
+            "the same, for the funnel": rich["funnel"].control(1.0),
+            "the same, for the inverted funnel": rich["inverted funnel"].control(1.0),
             "layers without spare hidden units behave the same": spread.control(outside(narrow)),
             "a relative change of the kernel like 1/imbalance": power.control(predicted=-2.0),
         },
@@ -270,7 +263,7 @@ def draw(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Figure:
         a.plot(row.imbalance, row.foreseen, "--", color=colour, linewidth=1.2)
         b.plot(row.imbalance, row.error, marker, color=colour, markersize=8)
         b.plot(row.imbalance, row.error_balanced, marker, color=colour, fillstyle="none")
-    a.plot([], [], "--", color=BLACK, label="foreseen")
+    a.plot([], [], "--", color=BLACK, label="predicted")
     b.plot([], [], "o", color=BLACK, label="closed form")
     b.plot([], [], "o", color=BLACK, fillstyle="none", label="closed form of balanced layers")
     label = r"imbalance $\lambda$, $U^\top U - V^\top V = \lambda I$"

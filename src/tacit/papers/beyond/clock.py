@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import CYCLE, caption_of, sheet
@@ -57,7 +57,7 @@ def cell(
     clocked = EffectiveScale(method)
     path = train(net(alpha), of, clocked, batch=batch, seed=seed, stop=Steps(steps))
     end, q = path.predictor, effective_regularizer(path)
-    own = Regression(of.X, of.X @ end)  # with decay the labels are not met
+    own = Regression(of.X, of.X @ end)  # with decay the labels are not fitted
 
     def far(regularizer: Q) -> float:
         apart = interpolate(own, regularizer).beta - end
@@ -97,20 +97,10 @@ study = sized(
 
 def check(dataset: xarray.Dataset) -> Evidence:
     """The law to rounding; what is left without the tilt, and without the scale."""
-    exact = Check(
-        "largest relative distance of an endpoint to the minimiser of Q with its effective scale"
-        " and tilt",
-        float(dataset.to_effective.max()),
-        tolerance=1e-9,
-    )
+    exact = within(float(dataset.to_effective.max()), tolerance=1e-9)
     scale = dataset["scale"].mean("seed")
     fitted = dataset.misfit.sel(kind=list(KINDS[:2]))
-    shrinks = Check(
-        "largest ratio of the mean effective scale at one learning rate to that at half of it",
-        float((scale.values[:2, 1:] / scale.values[:2, :-1]).max()),
-        0.99,
-        kind="at most",
-    )
+    shrinks = at_most(float((scale.values[:2, 1:] / scale.values[:2, :-1]).max()), 0.99)
     return Evidence(
         ran=f"{dataset.to_start.size} runs of depth 2 from alpha = 0.1 on sparse regressions with 8"
         " samples of 20 features and noise, by gradient steps on all samples, on one sample, and"
@@ -118,7 +108,12 @@ def check(dataset: xarray.Dataset) -> Evidence:
         premises={
             "runs without decay fit the data": (float(fitted.max()) < 1e-6, float(fitted.max()))
         },
-        checks=[exact, shrinks],
+        checks={
+            "largest relative distance of an endpoint to the minimiser of Q with its effective"
+            " scale and tilt": exact,
+            "largest ratio of the mean effective scale at one learning rate"
+            " to that at half of it": shrinks,
+        },
         controls={
             TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
             TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),

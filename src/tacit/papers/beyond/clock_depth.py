@@ -1,4 +1,4 @@
-"""Steps on deeper nets, other maps and labels: what they make of the start, to second order."""
+"""Steps on deeper nets, other maps and labels: their effective start, to second order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.experiment import Experiment
@@ -115,8 +115,8 @@ def gradient(of: Regression | Classification, beta: Array) -> Array:
 def clock(name: str, samples: int, dimension: int, seed: int) -> Array:
     """The integral of g^2 F''(w)/2 over the time of the flow, for w+ and w- of every coordinate.
 
-    A step w - gamma g F'(w) is followed back to where the flow would have had to start: it stands
-    at w - gamma^2 g^2 F'' F'/2, which is gamma^2 g^2 F''/2 earlier on its gradient line.
+    Following the step w - gamma g F'(w) back along the flow leads to w - gamma^2 g^2 F'' F'/2,
+    which is earlier by gamma^2 g^2 F''/2 on the gradient line.
     """
     kind, of = KINDS[name], problem(KINDS[name].loss, samples, dimension, seed)
     sign = np.array([[1.0], [-1.0]])
@@ -133,7 +133,7 @@ def clock(name: str, samples: int, dimension: int, seed: int) -> Array:
 
 
 def set_back(kind: Kind, back: Array) -> Array:
-    """Where w' = F'(w) from alpha stands at the times -back: at closed form or by integration."""
+    """w at the times -back for w' = F'(w) from alpha: in closed form or by integration."""
     if kind.depth == 2:
         return ALPHA * np.exp(-2 * back)
     if kind.depth is not None:
@@ -209,28 +209,23 @@ def orders(dataset: xarray.Dataset, name: str) -> Array:
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """The effective start to rounding; the order of what the flow alone foresees of it."""
-    exact = Check(
-        "largest relative distance of an endpoint to the minimiser of the regularizer of its"
-        " effective start",
-        float(dataset.to_effective.max()),
-        tolerance=1e-9,
-    )
+    """The effective start to rounding; the order of its prediction by the flow alone."""
+    exact = within(float(dataset.to_effective.max()), tolerance=1e-9)
     second, first = (orders(dataset, name) for name in ("to_second", "to_start"))
-    foreseen = Check(
-        "start shifted back along the flow: power of the learning rate in the distance of the"
-        " endpoint",
-        furthest(second, 2),
-        2.0,
-        0.3,
-    )
-    plain = Check("unchanged start: the same power", furthest(first, 1), 1.0, 0.3)
+    foreseen = within(furthest(second, 2), 2.0, 0.3)
+    plain = within(furthest(first, 1), 1.0, 0.3)
     last = dataset.isel(share=-1).mean("seed")
     return Evidence(
         ran=f"{dataset.to_start.size} runs of gradient descent from alpha = {ALPHA:g} on"
         f" {'; '.join(dataset.kind.values)}, with sparse regressions or their signs as"
         " labels, each compared with the integrated flow",
-        checks=[exact, foreseen, plain],
+        checks={
+            "largest relative distance of an endpoint to the minimiser of the regularizer of its"
+            " effective start": exact,
+            "start shifted back along the flow: power of the learning rate in the distance of the"
+            " endpoint": foreseen,
+            "unchanged start: the same power": plain,
+        },
         controls={
             TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
             TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),

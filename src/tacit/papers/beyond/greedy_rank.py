@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
@@ -49,7 +49,7 @@ def far(matrix: Array, other: Array) -> float:
 
 
 def cell(kind: str, number: int, alpha: float) -> dict[str, Any]:
-    """Jumps and end of one run beside what greedy rank and two norms foresee."""
+    """Jumps and end of one run, and the predictions of greedy rank and two norms."""
     of = problem(kind, number)
     found = greedy_rank(of)
     model = Factorization(sum(of.shape), alpha=alpha, seed=number)
@@ -142,7 +142,7 @@ def growth(dataset: xarray.Dataset) -> xarray.DataArray:
 
 
 def error(dataset: xarray.Dataset, against: str) -> float:
-    """The median of that gain's relative distance from a foreseen time, over jumps to rank 2."""
+    """The median of that gain's relative distance from a predicted time, over jumps to rank 2."""
     foreseen = dataset[against].isel(alpha=0, jump_number=1)
     return float(np.median(np.abs(growth(dataset).isel(jump_number=1) / foreseen - 1)))
 
@@ -156,41 +156,27 @@ def check(
 ) -> Evidence:
     """The times, the point on the way and the end; least norms and fresh starts as controls."""
     last, seen = dataset.isel(alpha=-1), completion.isel(alpha=-1)
-    time = Check(
-        "jump to rank 2: median relative error of the growth of its time with log(1/alpha)",
-        error(dataset, "foreseen"),
-        tolerance=0.03,
-    )
-    end = Check(
-        "completion, smallest start: largest relative distance of an end to greedy rank",
-        float(seen.to_greedy.max()),
-        tolerance=1e-4,
-    )
-    falls = Check(
-        "largest ratio of that distance at the smallest start to that at the largest",
-        fall(completion, "to_greedy"),
-        0.1,
-        kind="at most",
-    )
-    way = Check(
-        "rank 2, smallest start: median least distance of the path to the predicted rank-1 point",
-        float(last.passes_by.median()),
-        tolerance=0.01,
-    )
-    clocks = Check(
-        "diagonal measurements: share of the endpoints within 1% of greedy rank, with separate"
-        " growth for every invariant subspace",
-        float((diagonal.to_greedy < 0.01).mean()),
-        0.75,
-        kind="at least",
-    )
+    time = within(error(dataset, "foreseen"), tolerance=0.03)
+    end = within(float(seen.to_greedy.max()), tolerance=1e-4)
+    falls = at_most(fall(completion, "to_greedy"), 0.1)
+    way = within(float(last.passes_by.median()), tolerance=0.01)
+    clocks = at_least(float((diagonal.to_greedy < 0.01).mean()), 0.75)
     gains = growth(dataset)
     return Evidence(
         ran=f"{dataset.sizes['number']} matrices of rank 2 (d = 6, 22 Gaussian measurements) and"
         f" {completion.sizes['number']} completions (d = 10, rank 1, 60 entries), trained by exact"
         f" flow of two factors of full width from alpha = {float(dataset.alpha[0]):g} to"
         f" {float(dataset.alpha[-1]):g} and {float(completion.alpha[-1]):g}",
-        checks=[time, end, falls, way, clocks],
+        checks={
+            "jump to rank 2: median relative error of the growth of its time with"
+            " log(1/alpha)": time,
+            "completion, smallest start: largest relative distance of an end to greedy rank": end,
+            "largest ratio of that distance at the smallest start to that at the largest": falls,
+            "rank 2, smallest start: median least distance of the path to the predicted"
+            " rank-1 point": way,
+            "diagonal measurements: share of the endpoints within 1% of greedy rank, with separate"
+            " growth for every invariant subspace": clocks,
+        },
         controls={
             "directions restart with size alpha at every point": time.control(
                 error(dataset, "anew")
@@ -220,7 +206,7 @@ def check(
 
 
 def draw(dataset: xarray.Dataset, completion: xarray.Dataset, diagonal: xarray.Dataset) -> Figure:
-    """Distances of the ends of one completion over alpha; measured over foreseen times."""
+    """Distances of the ends of one completion over alpha; measured over predicted times."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(
         attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8

@@ -10,7 +10,7 @@ from scipy.linalg import null_space
 from scipy.optimize import minimize
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.models.diagonal import ProductNet
 from tacit.models.factorization import Factorization
 from tacit.models.tangent import kernel_distance
@@ -180,40 +180,27 @@ def check(dataset: xarray.Dataset, products: xarray.Dataset) -> Evidence:
     first, last = (dataset.distance.isel(imbalance=k) for k in (0, -1))
     medians = dataset.distance.median("seed").values
     flipped = uneven.to_unturned.where(uneven.flipped == 1)
-    conserved = Check(
-        "largest relative change of a^2 - |w|^2, or of u^2 - v^2, in training",
-        max(float(dataset.lost.max()), float(products.lost.max())),
-        tolerance=1e-7,
-    )
-    end = Check(
-        "one neuron: largest relative distance of an endpoint to the least potential, tilted by"
-        " the final sign of a",
-        float(dataset.to_potential.max()),
-        tolerance=1e-6,
-    )
-    derived = Check(
-        "diagonal net: largest distance of an endpoint to the least derived regularizer",
-        float(products.to_derived.max()),
-        tolerance=1e-6,
-    )
-    closed = Check(
-        "the same to the least Q of scale sqrt(|delta|)/2 with a tilt",
-        float(products.to_q.max()),
-        tolerance=1e-6,
-    )
-    lazy = Check(
-        "median kernel distance at the most negative imbalance over that at the most positive",
-        float(first.median() / last.median()),
-        10.0,
-        kind="at least",
-    )
+    conserved = within(max(float(dataset.lost.max()), float(products.lost.max())), tolerance=1e-7)
+    end = within(float(dataset.to_potential.max()), tolerance=1e-6)
+    derived = within(float(products.to_derived.max()), tolerance=1e-6)
+    closed = within(float(products.to_q.max()), tolerance=1e-6)
+    lazy = at_least(float(first.median() / last.median()), 10.0)
     return Evidence(
         ran=f"{dataset.lost.size} runs of a neuron a <w, x> (3 samples of 6 features) and"
         f" {products.lost.size} of u v (4 of 8), by exact flow from unequal layers",
         premises={
             "in some runs a changes its sign": (bool(uneven.flipped.any()), ""),
         },
-        checks=[conserved, end, derived, closed, lazy],
+        checks={
+            "largest relative change of a^2 - |w|^2, or of u^2 - v^2, in training": conserved,
+            "one neuron: largest relative distance of an endpoint to the least potential, tilted by"
+            " the final sign of a": end,
+            "diagonal net: largest distance of an endpoint to the least derived"
+            " regularizer": derived,
+            "the same to the least Q of scale sqrt(|delta|)/2 with a tilt": closed,
+            "median kernel distance at the most negative imbalance over that"
+            " at the most positive": lazy,
+        },
         controls={
             "the sizes of both layers are conserved": conserved.control(float(dataset.grown.min())),
             "the potential of balanced layers": end.control(float(uneven.to_balanced.min())),

@@ -1,4 +1,4 @@
-"""Momentum: which number of a run its end depends on, and its effective scale and tilt."""
+"""Momentum: the one number on which the end of a run depends, and its effective scale and tilt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.papers.beyond.clock import TARGETS, net
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import furthest, slope
@@ -87,7 +87,7 @@ def cell(
     assert isinstance(q, Q)
     assert q.shape is not None
     flow, size = momentum_flow(of, alpha, inertia, time), float(np.linalg.norm(end))
-    # velocities live between steps: the run starts from rest half a step before its first
+    # velocities belong to half steps: the run starts from rest half a step before its first step
     foreseen = [flow(float(t)) for t in (path.dataset.step.values + 0.5) * step]
     own = Regression(of.X, of.X @ end)
 
@@ -136,23 +136,12 @@ def orders(dataset: xarray.Dataset, name: str, law: str) -> Array:
 
 def check(dataset: xarray.Dataset) -> Evidence:
     """The law of the tilt to rounding; the order of the error of three laws of momentum."""
-    exact = Check(
-        "largest relative distance of an endpoint to the minimiser of Q with its effective scale"
-        " and tilt",
-        float(dataset.to_effective.max()),
-        tolerance=1e-9,
-    )
+    exact = within(float(dataset.to_effective.max()), tolerance=1e-9)
     end, along = (orders(dataset, name, "ours") for name in ("end", "along"))
     papazov, rate = (orders(dataset, "along", law) for law in ("Papazov", "rate"))
-    second = Check(
-        "equal rate (1 + m)/(2 (1 - m)^2): power of 1 - m in the distance of the endpoint to the"
-        " flow's",
-        furthest(end, 2),
-        2.0,
-        0.4,
-    )
-    path = Check("the same for the whole path", furthest(along, 2), 2.0, 0.4)
-    first = Check("equal rate/(1 - m)^2: that power for the path", furthest(papazov, 1), 1.0, 0.2)
+    second = within(furthest(end, 2), 2.0, 0.4)
+    path = within(furthest(along, 2), 2.0, 0.4)
+    first = within(furthest(papazov, 1), 1.0, 0.2)
     misfit = float(dataset.misfit.sel(law=["ours", "Papazov"]).max())
     held = dataset.sel(law="ours").max(["momentum", "seed"])
     return Evidence(
@@ -160,7 +149,14 @@ def check(dataset: xarray.Dataset) -> Evidence:
         " regressions with 8 samples of 20 features and noise, depth 2 from alpha = 0.1,"
         " compared with the integrated flow inertia w'' + w' = -grad L(w)",
         premises={"runs of both inertias fit the data": (misfit < 1e-5, misfit)},
-        checks=[exact, second, path, first],
+        checks={
+            "largest relative distance of an endpoint to the minimiser of Q with its effective"
+            " scale and tilt": exact,
+            "equal rate (1 + m)/(2 (1 - m)^2): power of 1 - m in the distance of the endpoint to"
+            " the flow's": second,
+            "the same for the whole path": path,
+            "equal rate/(1 - m)^2: that power for the path": first,
+        },
         controls={
             TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
             TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 JUMPS = 16  # room for the jumps of one problem
-NEAR = np.logspace(-5, -0.05, 40)  # distances from a foreseen jump, as shares of its time
+NEAR = np.logspace(-5, -0.05, 40)  # distances from a predicted jump, as shares of its time
 SHOWN = 0  # the problem of the picture
-FLAT = 1e-6  # of the labels: a loss below it counts as none
+FLAT = 1e-6  # relative to the labels: a loss below it counts as zero
 
 
 def problem(number: int, samples: int, dimension: int) -> Regression:
@@ -48,7 +48,7 @@ def moments(found: Saddles) -> Array:
 def crossings(found: Saddles, of: Regression, tau: Array, log_loss: Array) -> Array:
     """When training passes the geometric mean of the losses before and after each jump.
 
-    Not a number for a jump from a loss that is next to nothing.
+    NaN for a jump from a loss that is nearly zero.
     """
     loss = ((found.points @ of.X.T - of.y) ** 2).sum(axis=1)
     least = FLAT * float(of.y @ of.y)
@@ -58,7 +58,7 @@ def crossings(found: Saddles, of: Regression, tau: Array, log_loss: Array) -> Ar
 
 
 def greedy(of: Regression, jumps: int) -> Array:
-    """Jump times if every stay began anew with s = 0: the slopes alone decide, not their sums."""
+    """Jump times if s restarted at 0 at every saddle: the slopes alone decide, not their sums."""
     tau, active, beta = [0.0], np.zeros(of.dimension, bool), np.zeros(of.dimension)
     for _ in range(jumps):
         slope = np.abs(4 * of.X.T @ (of.y - of.X @ beta)) * ~active
@@ -79,7 +79,7 @@ def lasso_error(of: Regression, tau: float, b: Array) -> float:
 def cell(
     number: int, log_alpha: float, *, samples: int, dimension: int, depth: int
 ) -> dict[str, Any]:
-    """Jumps of one trained net beside those that are foreseen, and its mean as a lasso solution."""
+    """Measured and predicted jumps of one trained net, and its mean as a lasso solution."""
     of = problem(number, samples, dimension)
     found = saddles(of, depth=depth)
     unit, wanted = math.exp(found.log_unit(log_alpha=log_alpha)), moments(found)
@@ -180,29 +180,13 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
     least = {"log_alpha": -1}
     last, last_tall, last_deep = (d.isel(least) for d in (dataset, tall, deep))
     inverse, scale = 1 / np.abs(dataset.log_alpha.values), np.exp(deep.log_alpha.values)
-    time = Check(
-        "depth 2, smallest start: median relative error of the predicted jump time",
-        float(errors(dataset)[-1]),
-        tolerance=0.02,
-    )
-    worst = Check(
-        "the same for the worst jump, with fewer and with more samples than features",
-        max(float(apart(d).max()) for d in (last, last_tall)),
-        tolerance=0.05,
-    )
-    power = Check("depth 2: power of 1/log(1/alpha) in that error", order(dataset, inverse), 1, 0.2)
-    deeper = Check("depth 3: power of alpha in that error", order(deep, scale), 1.0, 0.2)
-    end = Check(
-        "largest distance of the last predicted saddle from the least l1 norm, or the least loss",
-        max(float(d.end_l1.max()) for d in (dataset, tall)),
-        tolerance=1e-9,
-    )
+    time = within(float(errors(dataset)[-1]), tolerance=0.02)
+    worst = within(max(float(apart(d).max()) for d in (last, last_tall)), tolerance=0.05)
+    power = within(order(dataset, inverse), 1, 0.2)
+    deeper = within(order(deep, scale), 1.0, 0.2)
+    end = within(max(float(d.end_l1.max()) for d in (dataset, tall)), tolerance=1e-9)
     mean = last_tall.mean_lasso.where(last_tall.monotone == 1)
-    lasso = Check(
-        "monotone problems: largest distance of the mean predictor from the lasso's optimality",
-        float(mean.max()),
-        tolerance=0.02,
-    )
+    lasso = within(float(mean.max()), tolerance=0.02)
     trained = max(float(d.end.max()) for d in (last, last_deep))
     exact = tall.foreseen_lasso.where(tall.monotone == 1).max()
     astray = dataset.foreseen_lasso.where(dataset.monotone == 0)
@@ -215,7 +199,16 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
             "every run ends at the last predicted saddle": (trained < 1e-2, trained),
             "some problem is monotone": (bool((last_tall.monotone == 1).any()), ""),
         },
-        checks=[time, worst, power, deeper, end, lasso],
+        checks={
+            "depth 2, smallest start: median relative error of the predicted jump time": time,
+            "the same for the worst jump, with fewer and with more samples than features": worst,
+            "depth 2: power of 1/log(1/alpha) in that error": power,
+            "depth 3: power of alpha in that error": deeper,
+            "largest distance of the last predicted saddle from the least l1 norm, or the"
+            " least loss": end,
+            "monotone problems: largest distance of the mean predictor from the lasso's"
+            " optimality": lasso,
+        },
         controls={
             "s restarts after every jump": time.control(float(errors(last, "anew"))),
             "s restarts, the worst jump": worst.control(float(apart(last, "anew").max())),
@@ -242,7 +235,7 @@ def inverse_of(dataset: xarray.Dataset) -> Array:
 
 
 def draw(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -> Figure:
-    """Measured over foreseen times, and how the error falls with the start at two depths."""
+    """Measured over predicted times, and how the error falls with the start at two depths."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(
         attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8
@@ -253,7 +246,7 @@ def draw(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) ->
         jumps, label = one.jump.sel(log_alpha=log_alpha), rf"$\alpha = e^{{{log_alpha:g}}}$"
         a.plot(places, jumps, "o^Dsv*"[k % 6], color=CYCLE[k % len(CYCLE)], label=label)
     a.plot(
-        places, one.foreseen.isel(log_alpha=0), "_", color=BLACK, markersize=18, label="foreseen"
+        places, one.foreseen.isel(log_alpha=0), "_", color=BLACK, markersize=18, label="predicted"
     )
     a.set(
         xlabel="number of the jump",

@@ -17,7 +17,7 @@ from tacit.solvers.max_margin import max_margin
 def cell(
     alpha: float, accuracy: float, *, points: str, depth: int, rtol: float
 ) -> dict[str, float]:
-    """Where training with exp loss stands at log(1/loss) = accuracy, and where M's limit puts it.
+    """Training with exp loss at log(1/loss) = accuracy, and what M's limit predicts.
 
     `excess` is the l1 norm at margin 1 above the least one, over that of the l2 max margin: 1 is
     the kernel regime, 0 the l1 max margin. `foreseen` is the same of argmin Q_mu at

@@ -1,4 +1,4 @@
-"""When weight decay makes a net grok that is trained on small batches with noisy labels."""
+"""When a net with weight decay groks that is trained on small batches with noisy labels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.measures.forecast import forecast
 from tacit.papers.beyond.clock import net
 from tacit.papers.experiment import Experiment
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOMENTS = np.linspace(0.005, 1.3, 200)  # when training is recorded, in units of the flow's time
-SHARE = 0.6  # of the learning rate from which on single samples are too much for the prediction
+SHARE = 0.6  # of the learning rate at which the prediction fails for single samples
 SHOWN = 0  # the seed whose curves are drawn
 
 
@@ -38,7 +38,7 @@ def cell(
     decay: float,
     label_noise: float,
 ) -> dict[str, Any]:
-    """Times at which the test error has halved: foreseen with and without noise, and measured."""
+    """Times at which the test error has halved: predicted with and without noise, and measured."""
     of = sparse_regression(samples, dimension, sparsity=1, noise=0.0, seed=seed)
     model, error = net(alpha), of.population_error
     flow = forecast(model, of, decay, measure=error).transition
@@ -78,18 +78,14 @@ study = sized(
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """The mean relative error of the foreseen times, batch size by batch size."""
-    found = Check(
-        "largest mean relative error of the predicted time, over batch sizes",
-        float(errors(dataset, "foreseen").max()),
-        tolerance=0.08,
-    )
+    """The mean relative error of the predicted times, for each batch size."""
+    found = within(float(errors(dataset, "foreseen").max()), tolerance=0.08)
     single = dataset.sel(batch=1)
     later = int((single.measured > single.flow).sum())
     return Evidence(
         ran=f"{dataset.measured.size} runs of depth 2 from alpha = 1 on regressions with 4 samples"
         " of 8 features and a truth of one entry, by SGD with weight decay 0.03, label noise 0.5",
-        checks=[found],
+        checks={"largest mean relative error of the predicted time, over batch sizes": found},
         controls={
             "the prediction without noise": found.control(float(errors(dataset, "flow").min()))
         },
@@ -112,7 +108,7 @@ def errors(dataset: xarray.Dataset, name: str) -> xarray.DataArray:
 
 
 def draw(dataset: xarray.Dataset) -> Figure:
-    """Test errors with the foreseen times, and foreseen against measured times."""
+    """Test errors with the predicted times, and predicted against measured times."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(
         attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8

@@ -33,15 +33,16 @@ def cell(
     """When subgradient descent with beta |a|_1 finds the sparse truth; NumericalError: it diverged.
 
     `step_size` is in units of 2/sigma_max(X^T X), beyond which descent diverges. `t1` and `t2` are
-    the steps at which the loss and |a - a*|^2 come down to `level`, NaN if not within `budget`;
+    the steps at which the loss and |a - a*|^2 fall to `level`, NaN if not within `budget`;
     `foreseen` is t2 by the slow phase, tau/(step beta), `order` the source's |a_hat - a*|_inf /
     (step beta), and `rest` is |a - a*|^2 of the exact minimiser: where that is above the level, no
     small step brings the run to rest below it. The curves are those of the run.
     """
     from tacit.records import Kind, NumericalError
     from tacit.training.descent.methods import Subgradient
+    from tacit.training.goals import Below
     from tacit.training.record import At
-    from tacit.training.stop import Below, Steps
+    from tacit.training.stop import Steps
     from tacit.training.train import train
 
     given = (samples, dimension, sparsity, seed, snr)

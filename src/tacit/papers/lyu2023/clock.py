@@ -1,4 +1,4 @@
-"""Ours: decay turns W's and M's paths into time, beta(t) is a minimiser of Q."""
+"""Ours: under decay, training passes along W's and M's paths; beta(t) is a minimiser of Q."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
@@ -29,7 +29,7 @@ def cell(
 ) -> dict[str, float]:
     """Largest distance of a trained regression at rate t = z to argmin Q of the decayed scale.
 
-    `larger` is the same to a scale 10% larger, `still` to the scale of the start for ever.
+    `larger` is the same for a scale 10% larger, `still` for the scale of the start.
     """
     problem, times = sparse_regression(4, 9, sparsity=2, noise=0.0, seed=seed), np.array(z)
     path = in_parameters(problem, log_alpha, rate, times, depth, rtol=1e-10).predictor.values
@@ -51,8 +51,8 @@ def direction_cell(problem: int, log_alpha: float, *, around: Sequence[float]) -
     """Largest angle to M's limit path at mu = alpha^2 e^(-2 rate t) / g, `around` log alpha.
 
     That path is argmin Q_mu with margins >= 1 where no dual weight would have to fall, and the
-    flow's limit with weights that never fall elsewhere: under decay too they only grow. `alone`
-    has mu = alpha^2 e^(-2 rate t), as if the loss had no part in it.
+    flow's limit with weights that never fall elsewhere: under decay too they only grow. `alone` has
+    mu = alpha^2 e^(-2 rate t), as if the loss did not matter.
     """
     data, z = data_set(problem), log_alpha + np.array(around)
     run = exact(data, log_alpha, joint_rate(log_alpha), z)
@@ -98,27 +98,20 @@ def check(dataset: xarray.Dataset, directions: xarray.Dataset) -> Evidence:
     wrong = dataset.isel(seed=0).sel(depth=2)
     turns = directions.turn.transpose("problem", "log_alpha").values
     alone = directions.alone.transpose("problem", "log_alpha").values
-    near = Check(
-        "largest relative distance to argmin Q at rate 1e-5", rows[:, 0].max(), tolerance=1e-3
-    )
-    first = Check(
-        "largest deviation of that distance's exponent in the rate from 1",
-        max((slope(rates, row) - 1 for row in rows), key=abs),
-        tolerance=0.1,
-    )
-    direction = Check(
-        "largest angle to the Q_mu path at rate e^-640 over that at e^-20",
-        (turns[:, -1] / turns[:, 0]).max(),
-        1 / 8,
-        kind="at most",
-    )
+    near = within(rows[:, 0].max(), tolerance=1e-3)
+    first = within(max((slope(rates, row) - 1 for row in rows), key=abs), tolerance=0.1)
+    direction = at_most((turns[:, -1] / turns[:, 0]).max(), 1 / 8)
     starts = ", ".join(f"e^-{a:g}" for a in directions.log_alpha.values)
     return Evidence(
         ran=f"{dataset.sizes['seed']} regressions (4 samples, 9 features, depths 2 and 3) trained"
         f" in the parameters from alpha = e^2 at {len(rates)} rates; {len(turns)} data sets of 4"
         " points in R^8 by the exact flow with rate = 1/alpha, at rate t = log alpha - 2, log"
         " alpha and log alpha + 2",
-        checks=[near, first, direction],
+        checks={
+            "largest relative distance to argmin Q at rate 1e-5": near,
+            "largest deviation of that distance's exponent in the rate from 1": first,
+            "largest angle to the Q_mu path at rate e^-640 over that at e^-20": direction,
+        },
         controls={
             "a scale 10% larger": near.control(float(wrong.larger[0])),
             "the scale of the start at all times": near.control(float(wrong.still[0])),

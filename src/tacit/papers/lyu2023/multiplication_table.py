@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.forecast import forecast
 from tacit.measures.kernels.machines import kernel_interpolant
@@ -44,10 +44,10 @@ class Limits:
 
 
 def table(dimension: int, fraction: float, seed: int) -> tuple[Completion, Limits]:
-    """A table with a share of its pairs seen, and both minimisers over symmetric matrices.
+    """A table with a share of its pairs observed, and both minimisers over symmetric matrices.
 
-    Those see (j, i) with (i, j). At U = V = alpha I every entry has a tangent feature of its own,
-    so the kernel interpolant is the one of least Frobenius norm: zero wherever nothing was seen.
+    In these, (i, j) determines (j, i). At U = V = alpha I every entry has its own tangent feature,
+    so the kernel interpolant has the least Frobenius norm: it is zero at unobserved entries.
     """
     seen, both = (
         multiplication_table(dimension, fraction=fraction, seed=seed, mirrored=mirrored)
@@ -87,8 +87,8 @@ def followed(problem: Completion, alpha: float, rate: float, until: float) -> tu
 def conditions(problem: Completion, path: Path, rate: float) -> tuple[float, float]:
     """How far theta is from KKT of min |theta|^2 with f = y, and the certificate's second value.
 
-    KKT asks for theta = sum_n nu_n grad f_n; nu is what the loss pulls with, over the rate. The
-    symmetric matrix of nu has eigenvalues 1 where M lives and, elsewhere, at most 1 in size.
+    KKT requires theta = sum_n nu_n grad f_n; nu is minus the derivative of the loss over the rate.
+    The symmetric matrix of nu has eigenvalues 1 on the range of M and at most 1 in size elsewhere.
     """
     nu = problem.adjoint(-2 * (path.predictions - problem.y) / rate)
     theta: Any = path.parameters
@@ -171,49 +171,30 @@ def check(dataset: xarray.Dataset, other: xarray.Dataset) -> Evidence:
         for name in ("from_kernel", "from_nuclear", "late_error")
     }
     fading = 2 * (LATE - 1)
-    near = Check(
-        "largest distance to the kernel interpolant at alpha = 1000, c = 1/2",
-        end.from_kernel.max(),
-        1e-4,
-        kind="at most",
-    )
-    lazy = Check(
-        "largest deviation of that distance's exponent in alpha from -4c",
-        furthest(powers["from_kernel"] + 4 * (1 - EARLY)),
-        tolerance=0.1,
-    )
-    least = Check(
-        "nuclear norm over the least that fits, alpha = 1000, c = 2",
-        furthest(end.last_excess, 1.0),
-        1.0,
-        0.01,
-    )
-    selects = Check(
-        "the same where the table itself has a larger nuclear norm",
-        furthest(other.last_excess, 1.0),
-        1.0,
-        0.01,
-    )
-    solved = Check(
-        "largest test error at alpha = 1000, c = 2", end.last_error.max(), 1e-4, kind="at most"
-    )
-    rate = Check(
-        "largest deviation of the test error's exponent in alpha (c = 1) from"
-        " -2c(1 - s), s the second singular value of the certificate",
+    near = at_most(end.from_kernel.max(), 1e-4)
+    lazy = within(furthest(powers["from_kernel"] + 4 * (1 - EARLY)), tolerance=0.1)
+    least = within(furthest(end.last_excess, 1.0), 1.0, 0.01)
+    selects = within(furthest(other.last_excess, 1.0), 1.0, 0.01)
+    solved = at_most(end.last_error.max(), 1e-4)
+    rate = within(
         furthest(powers["late_error"] + fading * (1 - runs.second.isel(alpha=0).values)),
         tolerance=0.1,
     )
-    kkt = Check(
-        "largest KKT residual of the parameters at alpha = 1000, c = 2",
-        end.kkt.max(),
-        0.01,
-        kind="at most",
-    )
+    kkt = at_most(end.kkt.max(), 0.01)
     return Evidence(
         ran=f"{runs.sizes['seed']} tables, alpha = 10 to 1000, rate 1e-5 with the sum of"
         " squares, trained in the parameters; times in units of the forecast made before"
         " training",
-        checks=[near, lazy, least, selects, solved, rate, kkt],
+        checks={
+            "largest distance to the kernel interpolant at alpha = 1000, c = 1/2": near,
+            "largest deviation of that distance's exponent in alpha from -4c": lazy,
+            "nuclear norm over the least that fits, alpha = 1000, c = 2": least,
+            "the same where the table itself has a larger nuclear norm": selects,
+            "largest test error at alpha = 1000, c = 2": solved,
+            "largest deviation of the test error's exponent in alpha (c = 1) from"
+            " -2c(1 - s), s the second singular value of the certificate": rate,
+            "largest KKT residual of the parameters at alpha = 1000, c = 2": kkt,
+        },
         premises=_premises(runs),
         controls={
             "the matrix of least nuclear norm before the transition": near.control(

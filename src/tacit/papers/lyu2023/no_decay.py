@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -45,7 +45,7 @@ def cell(
     problem = majority(samples, dimension, seed=seed)
     assert problem.population is not None
     end = np.log(10) * 10**log10_log10_t
-    # log t lags behind the smoothed margin by the log of the speed, a few units
+    # log t is behind the smoothed margin by the log of the speed, a few units
     margins = np.geomspace(BEGIN, end + LAG, points)
     path = follow(problem, 2, alpha, margins, rtol)
     beta, margin = path.predictor.values, path.margin.values
@@ -86,8 +86,8 @@ def limit_cell(
 ) -> dict[str, Array]:
     """Test accuracy of the limit of large starts at each mu = alpha^2 / smoothed margin.
 
-    It is that of M theorem 6 with weights that never fall; `q_accuracy` is that of argmin Q_mu,
-    as if weights could fall.
+    The limit is that of M theorem 6 with weights that never fall; `q_accuracy` is that of argmin
+    Q_mu, as if weights could fall.
     """
     problem = majority(samples, dimension, seed=seed)
     high, low = log10_mus
@@ -145,7 +145,7 @@ limit = sized(
 
 
 def transitions(dataset: xarray.Dataset, limit: xarray.Dataset) -> xarray.Dataset:
-    """The runs of one seed, with measured and foreseen log t of the half of the test curve."""
+    """The runs of one seed, with measured and predicted log t of half of the test curve."""
     import xarray
 
     runs, ends = dataset.isel(seed=0), limit.isel(seed=0)
@@ -158,7 +158,7 @@ def transitions(dataset: xarray.Dataset, limit: xarray.Dataset) -> xarray.Datase
     found = {
         "measured_log_t": ("alpha", np.array(passed)),
         "limit_mu": mu,
-        "foreseen_log_t": runs.alpha**2 / mu,  # log t and log(1/loss) run together
+        "foreseen_log_t": runs.alpha**2 / mu,  # log t and log(1/loss) are nearly equal
     }
     return xarray.merge([runs.assign(found), ends[["mu", "limit_accuracy"]]], compat="override")
 
@@ -172,36 +172,26 @@ def off_limit(run: xarray.Dataset, limit: xarray.Dataset, name: str) -> float:
 
 
 def check(dataset: xarray.Dataset, limit: xarray.Dataset) -> Evidence:
-    """log t of the transition grows like alpha^2, and is the one foreseen for large starts."""
+    """log t of the transition grows like alpha^2, and is as predicted for large starts."""
     found = transitions(dataset, limit)
     alphas, times = found.alpha.values, found.measured_log_t.values
     start, end = (found.trajectory_test_accuracy.isel(alpha=-1, time=k) for k in (0, -1))
-    grows = Check(
-        "exponent of log t of the transition in alpha, between the two largest starts",
-        slope(alphas[-2:], times[-2:]),
-        2.0,
-        0.05,
-    )
-    foreseen = Check(
-        "measured over predicted log t of the transition at the largest start",
-        times[-1] / float(found.foreseen_log_t[-1]),
-        1.0,
-        0.02,
-    )
+    grows = within(slope(alphas[-2:], times[-2:]), 2.0, 0.05)
+    foreseen = within(times[-1] / float(found.foreseen_log_t[-1]), 1.0, 0.02)
     large = found.isel(alpha=-2)
-    curve = Check(
-        "largest distance of the test accuracy from that of the limit at equal alpha^2/log(1/loss),"
-        " second largest start",
-        off_limit(large, limit.isel(seed=0), "limit_accuracy"),
-        tolerance=0.01,
-    )
+    curve = within(off_limit(large, limit.isel(seed=0), "limit_accuracy"), tolerance=0.01)
     trained = float(found.trajectory_train_accuracy.min())
     shown = ", ".join(f"{a:g}: {t / np.log(10):.3g}" for a, t in zip(alphas, times, strict=True))
     return Evidence(
         ran=f"{len(alphas)} starts of a diagonal net of depth 2 on corners of a cube with the"
         " majority of three coordinates as label, logistic loss without decay, exact flow to"
         " t = 10^(10^4)",
-        checks=[grows, foreseen, curve],
+        checks={
+            "exponent of log t of the transition in alpha, between the two largest starts": grows,
+            "measured over predicted log t of the transition at the largest start": foreseen,
+            "largest distance of the test accuracy from that of the limit at equal"
+            " alpha^2/log(1/loss), second largest start": curve,
+        },
         controls={
             "log t like log alpha over a rate: it grows with the start itself": grows.control(
                 predicted=1.0

@@ -62,7 +62,7 @@ def moments(path: Path, rate: float, z: Array) -> xarray.Dataset:
     if np.abs(times[rows] / wanted - 1).max() > 1e-9:
         raise RuntimeError("training under decay was not recorded at the times z/rate")
     norms = dataset["parameter_norm"].values
-    with np.errstate(over="ignore"):  # long after the transition the ratio means nothing
+    with np.errstate(over="ignore"):  # long after the transition the ratio has no meaning
         grown = norms[rows] / norms[0] * np.exp(z)
     return dataset.isel(time=rows).assign(
         growth=("time", grown), smoothed_margin=-dataset["log_loss"].isel(time=rows)

@@ -1,4 +1,4 @@
-"""Where the jump sits against (1/rate) log alpha, and how sharp it is."""
+"""When the jump happens relative to (1/rate) log alpha, and how sharp it is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.curves import crossing
 from tacit.measures.directions import angle
@@ -19,7 +19,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.instances import furthest, slope
 from tacit.papers.lyu2023.runs import data_set, exact, margin_points
 from tacit.problems.classification import Classification
-from tacit.regularizers.norms import Lp
+from tacit.regularizers.lp import Lp
 from tacit.solvers.stationary import stationary_points
 from tacit.studies.sizes import sized
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def cell(
     problem: int, log_alpha: float, *, depth: int, first: float, last: float, log_rate: float | None
 ) -> dict[str, float]:
-    """When (in rate t) the direction has gone 10, 50 and 90% of the way to the rich limit.
+    """The values of rate t at which 10, 50 and 90% of the turn to the rich limit are done.
 
-    The run is read off from `first` to `last` around its forecast; its rate is 1/alpha unless
-    `log_rate` gives another. `left` are the degrees from its end to the rich limit.
+    The run is recorded from `first` to `last` around its forecast; its rate is 1/alpha unless
+    `log_rate` gives another. `left` is the angle in degrees from its end to the rich limit.
     """
     data, rate = data_set(problem), math.exp(-log_alpha if log_rate is None else log_rate)
     expected = forecast(DiagonalNet(depth, log_alpha=log_alpha), data, rate)
@@ -144,27 +144,10 @@ def check(dataset: xarray.Dataset, deeper: xarray.Dataset, apart: xarray.Dataset
     norms = np.concatenate([powers(d, np.exp(d.log_norm)) - 1 / L for L, d in both.items()])
     at_first = dataset.isel(problem=0, log_alpha=0)
     grows = float(parted.log_norm - at_first.log_norm) / math.log(last / first)
-    sits = Check(
-        "largest |rate t_half / log alpha - 1| at the largest alpha",
-        max(float(abs(place).max()) for place in places),
-        tolerance=0.02,
-    )
-    sharpens = Check(
-        "largest exponent of width/(1/rate log alpha) in log alpha",
-        max(values.max() for values in narrowing.values()),
-        -0.5,
-        kind="at most",
-    )
-    gap = Check(
-        "largest drift of rate t_half - (log alpha + const - (1/L) log g) over the alphas",
-        drift,
-        tolerance=0.35,
-    )
-    norm = Check(
-        "largest deviation of the exponent of |theta| at the jump in log(1/rate) from 1/L",
-        furthest(norms),
-        tolerance=0.1,
-    )
+    sits = within(max(float(abs(place).max()) for place in places), tolerance=0.02)
+    sharpens = at_most(max(values.max() for values in narrowing.values()), -0.5)
+    gap = within(drift, tolerance=0.35)
+    norm = within(furthest(norms), tolerance=0.1)
     shown = dataset.sel(problem=0)
     off = max(float(d.left.isel(log_alpha=-1).max()) for d in both.values())
     return Evidence(
@@ -174,7 +157,13 @@ def check(dataset: xarray.Dataset, deeper: xarray.Dataset, apart: xarray.Dataset
         " jump is half done where the direction is half way from the l2 max margin to the"
         " rich limit: l1 at depth 2, a certified stationary point of l_{2/3} at depth 3;"
         " one run with alpha and rate chosen separately",
-        checks=[sits, sharpens, gap, norm],
+        checks={
+            "largest |rate t_half / log alpha - 1| at the largest alpha": sits,
+            "largest exponent of width/(1/rate log alpha) in log alpha": sharpens,
+            "largest drift of rate t_half - (log alpha + const - (1/L) log g) over the alphas": gap,
+            "largest deviation of the exponent of |theta| at the jump in"
+            " log(1/rate) from 1/L": norm,
+        },
         premises={"the runs end at the rich limit (degrees)": (off < 1, off)},
         controls={
             "without the term (1/L) log g": gap.control(without),

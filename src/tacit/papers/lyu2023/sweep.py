@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.measures.grokking import grokking
 from tacit.measures.late_change import KINDS
 from tacit.models.diagonal import DiagonalNet
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SMALL, LARGE = 1.0, 4.0  # norms that are rich from the beginning, and that leave the kernel
+SMALL, LARGE = 1.0, 4.0  # norms of starts that are rich from the beginning, and kernel at first
 
 
 def cell(
@@ -84,7 +84,7 @@ def run(
 ) -> Path:
     """The exact flow from a start of this norm until every transition has passed."""
     flow = DualFlow(rtol=rtol, weight_decay=rate)
-    # without decay the loss is about 1/t: the clock has to reach beyond t_max
+    # without decay the loss is about 1/t, so log(1/loss) must reach beyond log t_max
     stop: list[Stop] = [Time(t_max)] if rate else [Time(t_max), LogLoss(-2 * math.log(t_max))]
     model = DiagonalNet(depth=2, alpha=norm / math.sqrt(2 * problem.dimension))
     path = train(model, problem, flow, stop=stop, record=LogSpaced(density))
@@ -155,7 +155,7 @@ def ordered(delays: Array) -> float:
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """Every large start with decay groks, later the larger and the slower; no other run does."""
+    """Large starts with decay grok, later if larger or with less decay; no other run does."""
     runs = dataset.transpose("seed", "rate", "norm").sortby("rate", ascending=False)
     grok = runs.kind == KINDS.index("grok")
     large, decayed = runs.norm >= LARGE, runs.rate > 0
@@ -163,26 +163,20 @@ def check(dataset: xarray.Dataset) -> Evidence:
     share = grok.sel(rate=late.rate, norm=late.norm)
     still = grok.sel(rate=0.0)
     small = grok.sel(norm=runs.norm[runs.norm <= SMALL])
-    groks = Check("share of large starts with decay that grok", share.mean(), 1.0, kind="at least")
-    order = Check(
-        "share of neighbouring grid cells whose delays are ordered as L says",
-        ordered(late.delay.values),
-        1.0,
-        kind="at least",
-    )
-    none = Check(
-        "share of runs without decay, or from a norm of at most 1, that grok",
-        np.concatenate([still.values.ravel(), small.values.ravel()]).mean(),
-        0.0,
-        kind="at most",
-    )
+    groks = at_least(share.mean(), 1.0)
+    order = at_least(ordered(late.delay.values), 1.0)
+    none = at_most(np.concatenate([still.values.ravel(), small.values.ravel()]).mean(), 0.0)
     slowest = late.isel(seed=0, rate=-1)
     units = ", ".join(f"{delay:.2f}" for delay in (slowest.delay * slowest.rate).values)
     return Evidence(
         ran=f"{runs.sizes['rate']} x {runs.sizes['norm']} runs of depth 2 on corners of a cube with"
         " the majority of three coordinates as label, logistic loss, exact flow; without decay"
         f" up to t = {float(runs.end.sel(rate=0.0).max()):.2g}",
-        checks=[groks, order, none],
+        checks={
+            "share of large starts with decay that grok": groks,
+            "share of neighbouring grid cells whose delays are ordered as L says": order,
+            "share of runs without decay, or from a norm of at most 1, that grok": none,
+        },
         controls={
             "a larger start and a smaller decay delay training itself": order.control(
                 ordered(late.t1.values)

@@ -1,4 +1,4 @@
-"""A multiplication table completed by U U^T - V V^T: memorized at once, understood late."""
+"""A multiplication table completed by U U^T - V V^T: memorized early, completed late."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.measures.forecast import forecast
 from tacit.measures.grokking import grokking
 from tacit.models.factorization import DifferenceFactorization
@@ -50,7 +50,7 @@ CURVES = {
 
 @dataclasses.dataclass(frozen=True)
 class MeanLoss:
-    """The one place where a mean squared error meets our sum of squares.
+    """The conversion between a mean squared error and our sum of squares.
 
     sum = samples * mean, so decay next to the mean is `samples * decay` next to the sum, and
     gradient flow on the mean takes `samples` times as long.
@@ -102,7 +102,7 @@ def cell(
     rtol: float,
     level: float,
 ) -> dict[str, Any]:
-    """One run in the time of the mean loss to t = end/decay, what was foreseen and when it fell."""
+    """One run in the time of the mean loss to t = end/decay, its forecast and when it fell."""
     problem, limits = table(dimension, seen_pairs(fraction), seed)
     model, mean = DifferenceFactorization(alpha=alpha), MeanLoss(problem.samples, decay)
     foreseen = forecast(model, problem, mean.rate)  # before training
@@ -202,41 +202,22 @@ def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """The kernel interpolant first, the least nuclear norm last, at the time foreseen."""
+    """The kernel interpolant first, the least nuclear norm last, at the predicted time."""
     runs = runs_of(dataset)
     quarter = [np.abs(run.t - run.forecast / 4).values.argmin() for run in runs]
     early = [run.isel(time=k) for run, k in zip(runs, quarter, strict=True)]
     last = [run.isel(time=-1) for run in runs]
-    near = Check(
-        "largest distance to the kernel interpolant at a quarter of the forecast",
-        max(float(run.from_kernel) for run in early),
-        2e-3,
-        kind="at most",
-    )
-    least = Check(
-        "nuclear norm at the end over the least that fits, largest deviation from 1",
-        max(abs(float(run.norm_nuclear) - 1) for run in last),
-        tolerance=0.01,
-    )
-    solved = Check(
-        "test error at the end of the smallest decay", last[-1].test_error, 1e-4, kind="at most"
-    )
-    bias = Check(
-        "exponent of the final test error in the decay",
+    near = at_most(max(float(run.from_kernel) for run in early), 2e-3)
+    least = within(max(abs(float(run.norm_nuclear) - 1) for run in last), tolerance=0.01)
+    solved = at_most(last[-1].test_error, 1e-4)
+    bias = within(
         np.log(float(last[0].test_error / last[-1].test_error))
         / np.log(float(last[0].decay / last[-1].decay)),
         1.0,
         0.02,
     )
-    waits = Check(
-        "least number of decades between solving training and solving the test",
-        min(np.log10(float(run.t2 / run.t1)) for run in runs),
-        3.0,
-        kind="at least",
-    )
-    time = Check(
-        "natural logarithm of the predicted time over the time of half of the fall, furthest"
-        " from 0",
+    waits = at_least(min(np.log10(float(run.t2 / run.t1)) for run in runs), 3.0)
+    time = within(
         max((float(np.log(run.forecast / run.jump)) for run in runs), key=abs),
         tolerance=float(np.log(1.25)),
     )
@@ -245,7 +226,15 @@ def check(dataset: xarray.Dataset) -> Evidence:
     return Evidence(
         ran="tables trained in U and V from 10 I at the decays"
         f" {', '.join(f'{float(run.decay):g}' for run in runs)} with the mean squared error",
-        checks=[near, least, solved, bias, waits, time],
+        checks={
+            "largest distance to the kernel interpolant at a quarter of the forecast": near,
+            "nuclear norm at the end over the least that fits, largest deviation from 1": least,
+            "test error at the end of the smallest decay": solved,
+            "exponent of the final test error in the decay": bias,
+            "least number of decades between solving training and solving the test": waits,
+            "natural logarithm of the predicted time over the time of half of the fall, furthest"
+            " from 0": time,
+        },
         premises={
             "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),
             "the observed entries determine the table: the matrix of least nuclear norm has no"
@@ -306,7 +295,7 @@ def _draw_run(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
 
 
 def _foreseen(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
-    """What was known before training: the forecast and (1/lambda) log alpha."""
+    """The two predictions before training: the forecast and (1/lambda) log alpha."""
     low, high = float(run.forecast_low), float(run.forecast_high)
     for one in axes:
         one.axvspan(low, high, color=colour, alpha=0.13, linewidth=0, zorder=0)
@@ -338,7 +327,7 @@ def _furnish(axes: Sequence[Axes], runs: list[xarray.Dataset]) -> None:
 
 
 def _summary(run: xarray.Dataset) -> str:
-    """When a run fell, and when it was foreseen to."""
+    """When the error of a run fell, and when that was predicted."""
     decay, jump, forecast = (f"{float(run[name]):.1e}" for name in ("decay", "jump", "forecast"))
     return typeset(f"lambda = {decay}: half of the fall at t = {jump}, predicted {forecast}")
 

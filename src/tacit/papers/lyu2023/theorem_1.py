@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.assumptions import assumptions
 from tacit.measures.directions import angle
@@ -169,46 +169,28 @@ def check(
     described = ", ".join(
         f"{value:.3g} at log alpha = {a:g}" for a, value in zip(nets.log_alpha, own, strict=True)
     )
-    near = Check(
-        "largest angle to the kernel SVM at log alpha = 640, degrees",
-        end.to_kernel.max(),
-        0.5,
-        kind="at most",
-    )
-    falls = Check(
-        "largest relative change of the slope of 1/tan(angle) in log(1/loss), log alpha 160 to 640",
-        bent(dataset).max(),
-        tolerance=0.1,
-    )
-    turns = Check(
-        "largest deviation of the exponent of turn/g in alpha from -L c",
-        furthest(turning(dataset, c)),
-        tolerance=0.02,
-    )
-    shrinks = Check(
-        "largest deviation of |theta| e^(rate t)/|theta0| from 1",
-        np.abs(dataset.growth.isel(moment=-1) - 1).max(),
-        tolerance=1e-6,
-    )
-    interpolates = Check(
-        "largest deviation of the exponent of the distance to the kernel"
-        " interpolant in alpha from -4c (c = 1/8)",
-        furthest([slope(alphas, row) + 0.5 for row in rows]),
-        tolerance=0.1,
-    )
-    nonlinear = Check(
-        "angle between a small net's outputs and those of its kernel SVM, largest alpha over"
-        " smallest",
-        own[-1] / own[0],
-        0.6,
-        kind="at most",
-    )
+    near = at_most(end.to_kernel.max(), 0.5)
+    falls = within(bent(dataset).max(), tolerance=0.1)
+    turns = within(furthest(turning(dataset, c)), tolerance=0.02)
+    shrinks = within(np.abs(dataset.growth.isel(moment=-1) - 1).max(), tolerance=1e-6)
+    interpolates = within(furthest([slope(alphas, row) + 0.5 for row in rows]), tolerance=0.1)
+    nonlinear = at_most(own[-1] / own[0], 0.6)
     return Evidence(
         ran=f"{count} data sets of 4 points in R^8, depths 2 and 3, logistic loss, rate ="
         f" 1/alpha, c = 1/2, log alpha {dataset.log_alpha.values[0]:g} to 640 by the exact flow;"
         " regression at c = 1/8; a two-layer net with quadratic activation and the difference trick"
         " (L = 3) trained in its parameters",
-        checks=[near, falls, turns, shrinks, interpolates, nonlinear],
+        checks={
+            "largest angle to the kernel SVM at log alpha = 640, degrees": near,
+            "largest relative change of the slope of 1/tan(angle) in log(1/loss), log alpha"
+            " 160 to 640": falls,
+            "largest deviation of the exponent of turn/g in alpha from -L c": turns,
+            "largest deviation of |theta| e^(rate t)/|theta0| from 1": shrinks,
+            "largest deviation of the exponent of the distance to the kernel"
+            " interpolant in alpha from -4c (c = 1/8)": interpolates,
+            "angle between a small net's outputs and those of its kernel SVM, largest alpha over"
+            " smallest": nonlinear,
+        },
         premises={
             "the exact flow agrees with training in the parameters (alpha = e^3, relative)": (
                 agreement < 1e-5,

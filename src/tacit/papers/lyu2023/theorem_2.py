@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 def kkt_residual(problem: Classification, net: Model, theta: Array) -> float:
     """How far theta, scaled to margin one, is from KKT: stationarity plus complementarity.
 
-    min |theta|^2 with margins >= 1 asks for theta = sum_n nu_n grad f_n with nu >= 0, and nu_n > 0
-    at margin one only. nu is taken proportional to what the logistic loss pulls with, so at a KKT
-    point the margins must lie within 1/margin of each other for the residual to vanish.
+    min |theta|^2 with margins >= 1 requires theta = sum_n nu_n grad f_n with nu >= 0, and nu_n > 0
+    at margin one only. nu is taken proportional to minus the derivatives of the logistic loss, so
+    at a KKT point the margins must lie within 1/margin of each other for the residual to vanish.
     """
     margins = problem.y * net.predict(theta, problem.X)
     least = float(margins.min())
@@ -145,39 +145,11 @@ def numbers(values: xarray.DataArray) -> str:
 def check(dataset: xarray.Dataset, runs: xarray.Dataset, nets: xarray.Dataset) -> Evidence:
     """Angle and KKT residual fall like 1/log alpha after the jump, and not before."""
     end = dataset.sel(log_alpha=640.0)
-    near = Check(
-        "largest angle to the l1 max margin predictor at log alpha = 640, degrees",
-        end.to_rich.max(),
-        0.5,
-        kind="at most",
-    )
-    exponent = Check(
-        "largest exponent of the angle in log alpha, 320 to 640",
-        max(exponents(dataset, "to_rich")),
-        -1.0,
-        0.1,
-        kind="at most",
-    )
-    stationary = Check(
-        "largest exponent of the KKT residual in log alpha, 320 to 640",
-        max(exponents(dataset, "residual")),
-        -1.0,
-        0.1,
-        kind="at most",
-    )
-    training = Check(
-        "KKT residual of trained parameters (depths 2 and 3), log alpha = 6 over log alpha = 3",
-        ratio(runs, AFTER).max(),
-        0.75,
-        kind="at most",
-    )
-    units = Check(
-        "KKT residual of a two-layer net with quadratic units (L = 3), log alpha"
-        " = 6 over log alpha = 4",
-        ratio(nets, AFTER).max(),
-        0.75,
-        kind="at most",
-    )
+    near = at_most(end.to_rich.max(), 0.5)
+    exponent = at_most(max(exponents(dataset, "to_rich")), -1.0, 0.1)
+    stationary = at_most(max(exponents(dataset, "residual")), -1.0, 0.1)
+    training = at_most(ratio(runs, AFTER).max(), 0.75)
+    units = at_most(ratio(nets, AFTER).max(), 0.75)
     after = runs.residual.isel(moment=AFTER).max("problem")
     diagonal = [f"depth {D}: {numbers(after.sel(depth=D))}" for D in runs.depth.values]
     quadratic = nets.residual.isel(moment=AFTER).max("seed")
@@ -187,7 +159,15 @@ def check(dataset: xarray.Dataset, runs: xarray.Dataset, nets: xarray.Dataset) -
         " 1/alpha, c = 1/2: log alpha 320 and 640 by the exact flow, 3 to 6 trained in the"
         " parameters at depths 2, 3; two layers of three quadratic units on labels that are not"
         " linear, log alpha 4 and 6",
-        checks=[near, exponent, stationary, training, units],
+        checks={
+            "largest angle to the l1 max margin predictor at log alpha = 640, degrees": near,
+            "largest exponent of the angle in log alpha, 320 to 640": exponent,
+            "largest exponent of the KKT residual in log alpha, 320 to 640": stationary,
+            "KKT residual of trained parameters (depths 2 and 3), log alpha ="
+            " 6 over log alpha = 3": training,
+            "KKT residual of a two-layer net with quadratic units (L = 3), log alpha"
+            " = 6 over log alpha = 4": units,
+        },
         controls={
             "the l2 max margin predictor after the jump": near.control(end.to_kernel.min()),
             "the KKT residual before the jump": training.control(ratio(runs, BEFORE).min()),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import one_of
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.measures.kernels.machines import kernel_svm
@@ -56,7 +56,7 @@ def trained_cell(
 ) -> dict[str, float]:
     """The angle of a net's outputs on new points to its kernel SVM's at (1 - c) of the jump.
 
-    `size` is the mean size of these outputs, `decayed` that of the start's, which decay with it.
+    `size` is the mean size of these outputs, `decayed` that of the outputs of the decayed start.
     """
     (problem, new), net = points(seed), QuadraticUnits(math.exp(log_alpha), seed, width)
     one_of("trained_cell", "start", start, ("wide", "difference"))
@@ -105,29 +105,19 @@ def check(dataset: xarray.Dataset, after: xarray.Dataset) -> Evidence:
     }
     end = after.isel(width=-1, log_alpha=-1)
     wide, zero = (end.sel(start=name) for name in ("wide", "difference"))
-    printed = Check(
-        "exponent of the start's output in the width", falls["output"], -0.5, 0.1, kind="at most"
-    )
-    relative = Check(
-        "exponent of f / (|grad f| |theta|) in the width", falls["relative"], -0.5, 0.05
-    )
-    svm = Check(
-        "angle to the kernel SVM before the jump with the difference trick, degrees",
-        zero.off.max(),
-        15.0,
-        kind="at most",
-    )
-    stays = Check(
-        "outputs of the wide net on new points over those of its start, decayed",
-        (wide["size"] / wide.decayed).mean(),
-        1.0,
-        0.25,
-    )
+    printed = at_most(falls["output"], -0.5, 0.1)
+    relative = within(falls["relative"], -0.5, 0.05)
+    svm = at_most(zero.off.max(), 15.0)
+    stays = within((wide["size"] / wide.decayed).mean(), 1.0, 0.25)
     return Evidence(
         ran=f"Gaussian starts of two layers of quadratic units (L = 3), widths {widths[0]} to"
         f" {widths[-1]}; two nets of width {int(end.width)} trained to half of (1/rate) log alpha",
-        checks=[printed],
-        corrected=[relative, svm, stays],
+        checks={"exponent of the start's output in the width": printed},
+        corrected={
+            "exponent of f / (|grad f| |theta|) in the width": relative,
+            "angle to the kernel SVM before the jump with the difference trick, degrees": svm,
+            "outputs of the wide net on new points over those of its start, decayed": stays,
+        },
         correction="At the scale of the tangent kernel f(theta0) tends to a Gaussian process of"
         " order one, not to 0; only f / (|grad f| |theta|) falls like width^(-1/2)."
         " Multiplied by alpha^L and decayed it is alpha^(L c) f(theta0) at (1 -"

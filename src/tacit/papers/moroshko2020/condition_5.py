@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.margins import stability
 from tacit.models.diagonal import DiagonalNet
@@ -80,18 +80,10 @@ def check(dataset: xarray.Dataset, linear: xarray.Dataset, parameters: xarray.Da
     stable, above, below = (slope(alphas, values) for values in found.values())
     lost_since = found["panel 3d, mu = 0.001"]
     moved = np.abs(np.log(linear.since.sel(alpha=30.0) / linear.since.sel(alpha=1.0)))
-    holds = Check(
-        "panel 3b, mu = 0.001: exponent in alpha of the accuracy needed", stable, tolerance=0.1
-    )
-    kept = Check("panel 3d, mu = 0.3, above the kink: the same exponent", above, tolerance=0.1)
-    lost = Check(
-        "panel 3d, mu = 0.001, below the kink: the same exponent", below, 2.0, tolerance=0.1
-    )
-    frozen = Check(
-        "linearized model: largest change of log(since) from alpha = 1 to 30",
-        moved.values.max(),
-        tolerance=1e-3,
-    )
+    holds = within(stable, tolerance=0.1)
+    kept = within(above, tolerance=0.1)
+    lost = within(below, 2.0, 0.1)
+    frozen = within(moved.values.max(), tolerance=1e-3)
     late = int((linear.since.sel(alpha=1.0) > 1).sum())
     never = int((~linear.stable.astype(bool)).sum())
     agree = abs(float(parameters.since.item()) / lost_since[0] - 1)
@@ -100,7 +92,12 @@ def check(dataset: xarray.Dataset, linear: xarray.Dataset, parameters: xarray.Da
     return Evidence(
         ran=f"panels 3b and 3d at depth 2, alpha = 10, 30, 100; {cases} linearized models"
         " trained in the parameters from alpha = 1 and 30",
-        checks=[holds, kept, lost, frozen],
+        checks={
+            "panel 3b, mu = 0.001: exponent in alpha of the accuracy needed": holds,
+            "panel 3d, mu = 0.3, above the kink: the same exponent": kept,
+            "panel 3d, mu = 0.001, below the kink: the same exponent": lost,
+            "linearized model: largest change of log(since) from alpha = 1 to 30": frozen,
+        },
         premises={
             "some linearized models do not satisfy the condition from the start": (late > 0, late),
             "the linearized models reach the condition": (never == 0, never),

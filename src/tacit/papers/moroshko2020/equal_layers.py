@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.problems.classification import separable_points
@@ -50,8 +50,8 @@ def spread(layers: Array) -> Array:
 def cell(depth: int, seed: int, *, steps: int, unequal: float) -> dict[str, Any]:
     """D separate layers against one shared one; the first layer starts 1 + unequal times as large.
 
-    A shared vector moves D times as fast, so its rate is that of the layers over D; with the same
-    rate it is another run.
+    A shared vector moves D times as fast, so its rate is that of the layers divided by D; the same
+    rate gives a different run.
     """
     data = separable_points(5, 4, margin=0.3, seed=seed)
     rng = np.random.default_rng(seed)
@@ -96,16 +96,8 @@ unequal = sized(
 
 def check(dataset: xarray.Dataset, unequal: xarray.Dataset) -> Evidence:
     """The layers stay equal to rounding, and the predictor is that of the shared model (5)."""
-    equal = Check(
-        "largest difference of two layers during training, relative",
-        dataset.apart.values.max(),
-        tolerance=1e-12,
-    )
-    shared = Check(
-        "largest distance of the predictor to that of one shared vector, relative",
-        dataset.off_shared.values.max(),
-        tolerance=1e-10,
-    )
+    equal = within(dataset.apart.values.max(), tolerance=1e-12)
+    shared = within(dataset.off_shared.values.max(), tolerance=1e-10)
     loss = float(dataset.loss_left.max())
     shown = [
         (f"D = {D}, equal start", dataset.sel(depth=D).isel(seed=0)) for D in dataset.depth.values
@@ -115,7 +107,10 @@ def check(dataset: xarray.Dataset, unequal: xarray.Dataset) -> Evidence:
         ran=f"gradient descent on 2dD separate weights at depths"
         f" {', '.join(map(str, dataset.depth.values))} from random starts that all layers share,"
         f" {dataset.sizes['seed']} data sets each, against descent on one shared vector",
-        checks=[equal, shared],
+        checks={
+            "largest difference of two layers during training, relative": equal,
+            "largest distance of the predictor to that of one shared vector, relative": shared,
+        },
         premises={"training lowers the loss from 1 (largest final loss)": (loss < 0.5, loss)},
         controls={
             "one layer 10 % larger at the start": equal.control(float(unequal.apart.max())),

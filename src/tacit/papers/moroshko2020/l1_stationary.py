@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
@@ -54,19 +54,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
     depth = 3
     held = (dataset.exponent < depth / 2).all("mu").values
     stationary = dataset.defect.values < EXACT
-    broken = Check(
-        "data sets where condition 5 holds at every mu and l1 is not stationary for l_{2/3}",
-        int((held & ~stationary).sum()),
-    )
+    broken = within(int((held & ~stationary).sum()))
     before, last = dataset.away.values.T
-    ends = Check(
-        "largest angle to l1 at mu = 1e-6 over that at 1e-4, where condition 5 holds",
-        last[held].max(initial=0.0) / before[held].max(initial=0.0),
-        0.1,
-        kind="at most",
-    )
+    ends = at_most(last[held].max(initial=0.0) / before[held].max(initial=0.0), 0.1)
     count = int((~stationary).sum())
-    many = Check("data sets whose l1 is not stationary", count, 1, kind="at least")
+    many = at_least(count, 1)
     doubt = np.minimum(dataset.exponent, depth - dataset.exponent).values.max()
     grouped = {
         "condition 5 holds": held,
@@ -76,7 +68,12 @@ def check(dataset: xarray.Dataset) -> Evidence:
         ran=f"{len(held)} data sets of 3 or 4 points in 3 to 5 dimensions at depth 3, trained to"
         " alpha³/mu for mu = 1 to 1e-6 from alpha³ = 1e4 and 1e6; stationarity of the l1 max margin"
         " by nonnegative least squares",
-        checks=[broken, ends, many],
+        checks={
+            "data sets where condition 5 holds at every mu and l1 is not"
+            " stationary for l_{2/3}": broken,
+            "largest angle to l1 at mu = 1e-6 over that at 1e-4, where condition 5 holds": ends,
+            "data sets whose l1 is not stationary": many,
+        },
         premises={
             "the condition holds on some sets and fails on others": (
                 0 < held.sum() < len(held),

@@ -103,9 +103,9 @@ def in_time(
 ) -> Array:
     """Outputs at `points` (columns) and `times` of gradient flow from a start of zero output.
 
-    `pull` is minus the gradient of the loss in the outputs at X. With `linear` the features are
-    those of the start for ever. The displacement from the start is integrated: from a large start
-    the parameters themselves would lose its digits.
+    `pull` is minus the gradient of the loss in the outputs at X. With `linear` the features stay
+    those of the start. The displacement from the start is integrated: from a large start the
+    parameters themselves would lose its digits.
     """
     from scipy.integrate import solve_ivp
 
@@ -133,6 +133,6 @@ def in_time(
 
 
 def signs_of_products(seed: int, samples: int = 6, dimension: int = 6) -> Classification:
-    """Gaussian points labelled by the sign of x_1 x_2, which no linear classifier knows."""
+    """Gaussian points labelled by the sign of x_1 x_2, which no linear classifier can learn."""
     X = np.random.default_rng(seed).standard_normal((samples, dimension))
     return Classification(X, np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
@@ -43,7 +43,7 @@ def followed(model: Model, X: Array, y: Array, times: Array, linear: bool) -> tu
 def cell(net: str, seed: int, alpha: float, *, off: float) -> dict[str, float]:
     """The largest distance of net and twin over all times, and the distance at the end.
 
-    The twin of a start `off` times as large is another theory's.
+    The twin of a start `off` times as large belongs to a wrong theory.
     """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(4, 6))
@@ -91,23 +91,13 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset, exp: xarray.Dataset) -
     """The supremum over all times falls with alpha, at the rate of the kernel's order."""
     alphas, rows = dataset.alpha.values, dataset.distance.transpose("net", "seed", "alpha")
     last = float((rows[..., -1] / rows[..., 0]).max())
-    shrinks = Check(
-        "largest distance over all times, at the largest alpha over that at the smallest",
-        last,
-        0.1,
-        kind="at most",
-    )
+    shrinks = at_most(last, 0.1)
     orders = {net: -NETS[net][0] * NETS[net][1] for net in KINDS}  # -D k
     deviations = {
         net: max((slope(alphas, row.values) - order for row in rows.sel(net=net)), key=abs)
         for net, order in orders.items()
     }
-    rate = Check(
-        "largest deviation of the exponent of that distance in alpha from -k D, k = 2 for an even"
-        " kernel, else 1",
-        max(deviations.values(), key=abs),
-        tolerance=0.25,
-    )
+    rate = within(max(deviations.values(), key=abs), tolerance=0.25)
     misfit = float(dataset.misfit.max())
     off, late = wrong.distance.values.ravel(), exp.distance.values
     return Evidence(
@@ -115,7 +105,12 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset, exp: xarray.Dataset) -
         " regressions of 4 samples in 6 dimensions, from alpha ="
         f" {', '.join(f'{a:g}' for a in alphas)}, in their parameters from t = 0 until both"
         " interpolate",
-        checks=[shrinks, rate],
+        checks={
+            "largest distance over all times, at the largest alpha over"
+            " that at the smallest": shrinks,
+            "largest deviation of the exponent of that distance in alpha from -k D, k = 2 for an"
+            " even kernel, else 1": rate,
+        },
         premises={"both are trained to interpolation (largest misfit)": (misfit < 1e-8, misfit)},
         controls={
             "the exp loss at log(1/loss) = 10 alpha²: the same ratio": shrinks.control(

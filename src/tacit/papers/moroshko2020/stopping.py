@@ -98,8 +98,8 @@ def stationarity(problem: Classification, depth: int, beta: Array) -> float:
 def off_support(problem: Classification) -> float:
     """z = |X^T nu| of panel 3b's two coordinates off its l1 point, where 1 is that of its support.
 
-    Its first two points are support vectors all along, which keeps w_2 : w_3 fixed, so both grow
-    at one rate: (Z^T nu)_2 = (Z^T nu)_3 = z with (Z^T nu)_1 = 1 (13/21 by hand).
+    Its first two points are always support vectors, which keeps w_2 : w_3 fixed, so both grow at
+    one rate: (Z^T nu)_2 = (Z^T nu)_3 = z with (Z^T nu)_1 = 1 (13/21 by hand).
     """
     Z = problem.signed_rows[:2]
     nu = np.linalg.solve(np.array([Z[:, 0], Z[:, 1] - Z[:, 2]]), [1.0, 0.0])
@@ -150,7 +150,7 @@ def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> tupl
 
 
 def _since(run: Any, smoothed_margin: float, limit: Array) -> float:
-    """From where on the samples off the margin of `limit` were off it, up to `smoothed_margin`."""
+    """The smoothed margin beyond which the samples off the margin of `limit` stayed off it."""
     inside = run.smoothed_margin.values <= (1 + 1e-9) * smoothed_margin
     until = run.isel(time=np.flatnonzero(inside))
     return max(stability(until, limit, rho=1 + NEAR, rtol=2 * NEAR).since, 1.0)

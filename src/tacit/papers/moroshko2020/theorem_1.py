@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.model import Model
@@ -57,9 +57,10 @@ def trained(model: Model, problem: Classification, points: Array, linear: bool =
 def cell(net: str, points: str, alpha: float, *, off: float, linear: bool) -> dict[str, float]:
     """How far a net and its linearized twin are apart at most, and how large the twin is.
 
-    The twin of a start `off` times as large is another theory's; without `linear` it is no twin.
+    The twin of a start `off` times as large belongs to a wrong theory; without `linear` it is no
+    twin.
     """
-    if net == QUADRATIC:  # labels that no linear classifier knows; outputs at new points too
+    if net == QUADRATIC:  # labels that no linear classifier can learn; outputs at new points too
         seed = int(points.split()[1])
         problem = signs_of_products(seed)
         new = np.random.default_rng(seed + 100).standard_normal((20, problem.dimension))
@@ -135,15 +136,8 @@ def check(*datasets: xarray.Dataset) -> Evidence:
     }
     last = max(float(row.distance[-1] / row.distance[0]) for row in rows.values())
     worst = max((deviation(net, row) for (net, _), row in rows.items()), key=abs)
-    shrinks = Check(
-        "largest distance at the largest alpha over that at the smallest", last, 0.1, kind="at most"
-    )
-    rate = Check(
-        "largest deviation of the exponent of distance/|w|^(k+1) in alpha from -k D, k ="
-        " 2 for an even kernel, else 1",
-        worst,
-        tolerance=0.25,
-    )
+    shrinks = at_most(last, 0.1)
+    rate = within(worst, tolerance=0.25)
     orders = {
         k: [deviation(net, row, 3 - k) for (net, _), row in rows.items() if NETS[net][1] == k]
         for k in (1, 2)
@@ -155,7 +149,11 @@ def check(*datasets: xarray.Dataset) -> Evidence:
         f" {right[0].sizes['points']} data sets of 3 to 5 points, two layers of quadratic units on"
         f" labels that are not linear; T = {HORIZON:g}, three or four alphas; both integrated in"
         " their parameters and in time",
-        checks=[shrinks, rate],
+        checks={
+            "largest distance at the largest alpha over that at the smallest": shrinks,
+            "largest deviation of the exponent of distance/|w|^(k+1) in alpha from -k D, k ="
+            " 2 for an even kernel, else 1": rate,
+        },
         controls={
             "the linearized model of a start 5% larger": shrinks.control(off[-1] / off[0]),
             "k = 2 for u² - v w, whose kernel is not even (least)": rate.control(min(orders[1])),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
@@ -45,7 +45,7 @@ def cell(run: str, *, norm: str) -> dict[str, float]:
 
 
 def condition_cell(mu: float) -> dict[str, float]:
-    """What training says of condition 5 on panel 3b: below 1 it holds."""
+    """What training says about condition 5 on panel 3b: below 1 it holds."""
     return {"exponent": stops(three_points("3b"), [mu])[0][0]}
 
 
@@ -72,30 +72,20 @@ def check(dataset: xarray.Dataset, condition: xarray.Dataset) -> Evidence:
     z = off_support(three_points("3b"))
     # w_2/w_1 ~ mu^(1-z) at depth 2; at depth D > 2 weights off the support stay of size alpha^D,
     # so w_2/w_1 ~ mu; and mu = alpha^D / log(1/eps) = alpha^-D
-    two = Check(
-        "panel 3b, D = 2: exponent in alpha of the angle to l1",
-        exponents["two"],
-        -2 * (1 - z),
-        tolerance=0.03,
-    )
-    three = Check(
-        "panel 3b, D = 3: exponent in alpha of the angle to l1",
-        exponents["three"],
-        -3.0,
-        tolerance=0.1,
-    )
+    two = within(exponents["two"], -2 * (1 - z), 0.03)
+    three = within(exponents["three"], -3.0, 0.1)
     weak, fails = data["weak"].angle.values, data["fails"].angle.values
-    weaker = Check(
-        "panel 3d, D = 2, the weaker condition 9: angle to l1 at alpha = 1000 over that at 10",
-        weak[2] / weak[0],
-        0.5,
-        kind="at most",
-    )
+    weaker = at_most(weak[2] / weak[0], 0.5)
     agree = float(np.abs(data["parameters"].angle.values - data["twin"].angle.values).max())
     return Evidence(
         ran="smoothed margin alpha^(2D) up to 3e10 at D = 2 and 2e13 at D = 3; parameter-space"
         " training at alpha = 5 and 20 agrees with the dual flow",
-        checks=[two, three, weaker],
+        checks={
+            "panel 3b, D = 2: exponent in alpha of the angle to l1": two,
+            "panel 3b, D = 3: exponent in alpha of the angle to l1": three,
+            "panel 3d, D = 2, the weaker condition 9: angle to l1 at alpha ="
+            " 1000 over that at 10": weaker,
+        },
         premises={
             "condition 5 holds on panel 3b (mu = 1e-4)": (
                 bool((condition.exponent < 1).all()),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.lojasiewicz.constant import lojasiewicz_quadratic
 from tacit.papers.experiment import Experiment
@@ -148,39 +148,23 @@ def check(dataset: xarray.Dataset, by_hand: xarray.Dataset) -> Evidence:
     """Every printed line, and the corrected one beside it, at its largest violation."""
     worst = {str(name): v.max().item() for name, v in dataset.items() if v.dtype.kind == "f"}
     one = {str(name): v.item() for name, v in by_hand.items() if v.ndim == 0}
-    bound: Any = {"predicted": 0.0, "tolerance": 1e-9, "kind": "at most"}
-    lemma, used = (
-        Check(f"lemma 1, first point {how}: largest relative violation", worst[name], **bound)
-        for name, how in (
-            ("bound_printed", "as printed"),
-            ("bound_corrected", "with grad phi(x)"),
-        )
-    )
-    second = Check(
-        "lemma 1, second point: largest |grad g|^2/(2 L g)", worst["slope"], 1.0, 1e-9, "at most"
-    )
-    line = Check(
-        "proof, third line: largest error of the expansion", worst["line_printed"], tolerance=1e-9
-    )
-    sign = Check(
-        "proof, line with the bracket: largest difference to the line before",
-        worst["bracket_printed"],
-        tolerance=1e-9,
-    )
-    step = Check(
-        "theorem, one step: largest (g(t+1) - (1 - delta) g(t))/g(t)",
-        worst["step_printed"],
-        **bound,
-    )
-    many = Check(
-        "theorem, 30 steps: largest g(k)/g(0) - (1 - delta)^k", one["chain_printed"], **bound
-    )
-    strict = Check(
-        "r-CL of x^2/2 at x = 1: 4 g - r^2 chi, clearly below 0",
-        one["strict_printed"],
-        -1e-6,
-        kind="at most",
-    )
+    step = at_most(worst["step_printed"], tolerance=1e-9)
+    many = at_most(one["chain_printed"], tolerance=1e-9)
+    line = within(worst["line_printed"], tolerance=1e-9)
+    sign = within(worst["bracket_printed"], tolerance=1e-9)
+    strict = at_most(one["strict_printed"], -1e-6)
+    lemma = at_most(worst["bound_printed"], tolerance=1e-9)
+    second = at_most(worst["slope"], 1.0, 1e-9)
+    printed = {
+        "theorem, one step: largest (g(t+1) - (1 - delta) g(t))/g(t)": step,
+        "theorem, 30 steps: largest g(k)/g(0) - (1 - delta)^k": many,
+        "proof, third line: largest error of the expansion": line,
+        "proof, line with the bracket: largest difference to the line before": sign,
+        "r-CL of x^2/2 at x = 1: 4 g - r^2 chi, clearly below 0": strict,
+    }
+    mended = [worst["step_corrected"], one["chain_corrected"], worst["line_corrected"]]
+    mended += [worst["bracket_corrected"], one["strict_corrected"]]
+    violation = "largest relative violation"
     least, fewest = float(dataset.least_pl.min()), int(dataset.admitted.min())
     return Evidence(
         ran=f"{given(dataset)['count']} single steps for each of {dataset.sizes['loss']} losses ("
@@ -190,16 +174,18 @@ def check(dataset: xarray.Dataset, by_hand: xarray.Dataset) -> Evidence:
             "the losses of one variable are mu-PL": (least >= 1, least),
             "trials within assumption 3": (fewest > 100, fewest),
         },
-        checks=[step, many, line, sign, strict, lemma, second],
-        corrected=[
-            step.control(worst["step_corrected"]),
-            many.control(one["chain_corrected"]),
-            line.control(worst["line_corrected"]),
-            sign.control(worst["bracket_corrected"]),
-            strict.control(one["strict_corrected"]),
-            used,
-            second,
-        ],
+        checks={
+            **printed,
+            f"lemma 1, first point as printed: {violation}": lemma,
+            "lemma 1, second point: largest |grad g|^2/(2 L g)": second,
+        },
+        corrected={
+            **{n: c.control(v) for (n, c), v in zip(printed.items(), mended, strict=True)},
+            f"lemma 1, first point with grad phi(x): {violation}": lemma.control(
+                worst["bound_corrected"]
+            ),
+            "lemma 1, second point: largest |grad g|^2/(2 L g)": second,
+        },
         correction=CORRECTION,
         counterexample={
             "one step": "g = x^2/2 (mu = L = 1), h = (x - 2)^2/2, x = 1, alpha = beta = 0.1: G ="
@@ -218,7 +204,7 @@ def check(dataset: xarray.Dataset, by_hand: xarray.Dataset) -> Evidence:
             "the printed delta": step.control(worst["step_printed"]),
             "N's bracket with its signs right, on all steps": step.control(worst["step_signed"]),
             "the delta of H = -G alone, on all steps": step.control(worst["step_opposed"]),
-            "lemma 1 with mu for L": used.control(worst["bound_with_mu"]),
+            "lemma 1 with mu for L": lemma.control(worst["bound_with_mu"]),
             "|grad g|^2 <= 2 mu g, the reverse of PL": second.control(worst["slope_with_mu"]),
             "the halved cross term": line.control(worst["line_printed"]),
         },

@@ -15,7 +15,6 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.measures.directions import angle
-from tacit.studies.sizes import sized
 
 SHARES = np.linspace(0.25, 1.75, 61)  # of log|theta(0)| / beta, the source's t2
 EARLY, LATE = 10, 50  # the places of 1 - epsilon and 1 + epsilon with epsilon = 1/2
@@ -163,29 +162,3 @@ def tangents(theta: Array, X: Array) -> tuple[Array, Array]:
     """Gradients and outputs of the net at theta."""
     u, v = np.split(theta, 2)
     return 2 * np.hstack([u * X, -v * X]), X @ (u**2 - v**2)
-
-
-study = sized(
-    "N-NTK",
-    title="Diagonal nets under weight decay leave the kernel regime at log|theta(0)| / beta",
-    function=cell,
-    arguments={"samples": 4, "features": 8, "powers": POWERS, "rtol": 1e-5},
-    grid={
-        "log_gamma": [40.0, 120.0],
-        "instance": [0, 1],
-        "task": ["classification", "regression"],
-    },
-    dims={name: ["place"] for name in (*DEGREES, *RESIDUALS, "share")},
-    labels={
-        **DEGREES,
-        **RESIDUALS,
-        "log_gamma": "log of |theta(0)|",
-        "share": "beta t / log|theta(0)|",
-        "kkt_of_kernel": "KKT residual of the predictor of the kernel, with balanced layers",
-        "euler": "largest <w(0)(x), theta(0)>, over the norm of the features",
-    },
-    draw={"x": "log_gamma", "colour": "kkt_of_kernel"},
-    tiny={"grid": {"instance": [0]}},
-    standard={"arguments": {"rtol": 1e-7}},
-    full={"arguments": {"rtol": 1e-7}, "grid": {"instance": list(range(8))}},
-)

@@ -7,14 +7,48 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025.decayed_nets import EARLY, LATE, SHARES, study
+from tacit.papers.notsawo2025.decayed_nets import (
+    DEGREES,
+    EARLY,
+    LATE,
+    POWERS,
+    RESIDUALS,
+    SHARES,
+    cell,
+)
+from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
     import xarray
+
+study = sized(
+    "N-NTK",
+    title="Diagonal nets under weight decay leave the kernel regime at log|theta(0)| / beta",
+    function=cell,
+    arguments={"samples": 4, "features": 8, "powers": POWERS, "rtol": 1e-5},
+    grid={
+        "log_gamma": [40.0, 120.0],
+        "instance": [0, 1],
+        "task": ["classification", "regression"],
+    },
+    dims={name: ["place"] for name in (*DEGREES, *RESIDUALS, "share")},
+    labels={
+        **DEGREES,
+        **RESIDUALS,
+        "log_gamma": "log of |theta(0)|",
+        "share": "beta t / log|theta(0)|",
+        "kkt_of_kernel": "KKT residual of the predictor of the kernel, with balanced layers",
+        "euler": "largest <w(0)(x), theta(0)>, over the norm of the features",
+    },
+    draw={"x": "log_gamma", "colour": "kkt_of_kernel"},
+    tiny={"grid": {"instance": [0]}},
+    standard={"arguments": {"rtol": 1e-7}},
+    full={"arguments": {"rtol": 1e-7}, "grid": {"instance": list(range(8))}},
+)
 
 
 def ran(dataset: xarray.Dataset) -> str:
@@ -40,32 +74,13 @@ def curves(dataset: xarray.Dataset, names: dict[str, str], task: str) -> list[Se
 
 def check_direction(dataset: xarray.Dataset) -> Evidence:
     """At (1 - epsilon) t2: the classifier, theta as printed, and what moved instead."""
-    same = Check(
-        "largest angle of the predictor to that of the kernel at t2/2, degrees",
-        at(dataset, "to_kernel", EARLY).max(),
-        tolerance=1.0,
-    )
-    printed = [
-        Check(
-            f"largest angle of theta(t2/2) to the kernel solution in {task}, degrees",
-            at(dataset, "theta_to_kernel", EARLY, task).max(),
-            tolerance=1.0,
-        )
-        for task in ("classification", "regression")
-    ]
+    tasks = ("classification", "regression")
+    same = within(at(dataset, "to_kernel", EARLY).max(), tolerance=1.0)
+    both = {"largest angle of the predictor to that of the kernel at t2/2, degrees": same}
     mended = [
-        Check(
-            f"largest angle of e^(beta t) theta - theta(0) to the kernel solution in {task}",
-            at(dataset, "moved_to_kernel", EARLY, task).max(),
-            tolerance=1.0,
-        )
-        for task in ("classification", "regression")
+        within(at(dataset, "moved_to_kernel", EARLY, task).max(), tolerance=1.0) for task in tasks
     ]
-    stays = Check(
-        "largest angle of theta(t2/2) to theta(0), degrees",
-        at(dataset, "theta_to_start", EARLY).max(),
-        tolerance=1.0,
-    )
+    moved = "largest angle of e^(beta t) theta - theta(0) to the kernel solution in"
     first = dataset.moved_to_kernel.isel(place=EARLY).sel(task="classification").max("instance")
     euler = float(dataset.euler.max())
     names = {
@@ -76,8 +91,22 @@ def check_direction(dataset: xarray.Dataset) -> Evidence:
     }
     return Evidence(
         ran=ran(dataset),
-        checks=[same, *printed],
-        corrected=[same, *mended, stays],
+        checks={
+            **both,
+            **{
+                f"largest angle of theta(t2/2) to the kernel solution in {task}, degrees": within(
+                    at(dataset, "theta_to_kernel", EARLY, task).max(), tolerance=1.0
+                )
+                for task in tasks
+            },
+        },
+        corrected={
+            **both,
+            **{f"{moved} {task}": one for task, one in zip(tasks, mended, strict=True)},
+            "largest angle of theta(t2/2) to theta(0), degrees": within(
+                at(dataset, "theta_to_start", EARLY).max(), tolerance=1.0
+            ),
+        },
         correction="theta(t1) points along theta(0); the difference e^(beta t1) theta(t1) -"
         " theta(0) points along the solution of the kernel problem, in classification"
         " and in regression",
@@ -105,7 +134,7 @@ def check_direction(dataset: xarray.Dataset) -> Evidence:
         ],
         plots=[
             Plot(task, "beta t / log|theta(0)|", "degrees", curves(dataset, names, task))
-            for task in ("classification", "regression")
+            for task in tasks
         ],
     )
 
@@ -126,23 +155,9 @@ def crossings(dataset: xarray.Dataset, level: float) -> Array:
 def check_time(dataset: xarray.Dataset) -> Evidence:
     """Where the predictor is halfway from the kernel limit to the rich one."""
     half, low, high = (crossings(dataset, level) for level in (0.5, 0.1, 0.9))
-    place = Check(
-        "median of beta t / log|theta(0)| halfway, at the largest start",
-        float(np.median(half[-1])),
-        1.0,
-        0.05,
-    )
-    farthest = Check(
-        "largest distance of it from 1",
-        np.abs(half[-1] - 1).max(),
-        tolerance=0.05,
-    )
-    width = Check(
-        "widest transition from 10 % to 90 % of the path, over that from the smallest start",
-        (high - low)[-1].max() / (high - low)[0].max(),
-        0.5,
-        kind="at most",
-    )
+    place = within(float(np.median(half[-1])), 1.0, 0.05)
+    farthest = within(np.abs(half[-1] - 1).max(), tolerance=0.05)
+    width = at_most((high - low)[-1].max() / (high - low)[0].max(), 0.5)
     largest = float(dataset.log_gamma[-1])
     lines = [
         Series(f"log|theta(0)| = {float(g):g}", SHARES, row[0, 0])
@@ -150,7 +165,12 @@ def check_time(dataset: xarray.Dataset) -> Evidence:
     ]
     return Evidence(
         ran=ran(dataset),
-        checks=[place, farthest, width],
+        checks={
+            "median of beta t / log|theta(0)| halfway, at the largest start": place,
+            "largest distance of it from 1": farthest,
+            "widest transition from 10 % to 90 % of the path, over that"
+            " from the smallest start": width,
+        },
         premises={
             "every run completes the transition": (
                 bool(np.isfinite(high).all()),
@@ -185,28 +205,18 @@ def check_time(dataset: xarray.Dataset) -> Evidence:
 
 def check_margins(dataset: xarray.Dataset) -> Evidence:
     """At (1 + epsilon) t2: the KKT conditions with linear margins, and with those of the net."""
-    printed = Check(
-        "largest KKT residual at 3 t2/2, margins y <w(x), theta> linear in theta",
-        at(dataset, "kkt_linear", LATE).max(),
-        tolerance=0.02,
-    )
-    mended = Check(
-        "largest KKT residual at 3 t2/2, margins y f(theta; x) of the net",
-        at(dataset, "kkt", LATE).max(),
-        tolerance=0.02,
-    )
+    printed = within(at(dataset, "kkt_linear", LATE).max(), tolerance=0.02)
+    mended = within(at(dataset, "kkt", LATE).max(), tolerance=0.02)
     early, late = (dataset.kkt.isel(place=place) for place in (EARLY, LATE))
-    falls = Check(
-        "largest of these residuals over that of the smallest start",
-        float((late.isel(log_gamma=-1) / late.isel(log_gamma=0)).max()),
-        0.5,
-        kind="at most",
-    )
+    falls = at_most(float((late.isel(log_gamma=-1) / late.isel(log_gamma=0)).max()), 0.5)
     names = {"kkt_linear": "linear in theta, as printed", "kkt": "margins of the net, corrected"}
     return Evidence(
         ran=ran(dataset),
-        checks=[printed],
-        corrected=[mended, falls],
+        checks={"largest KKT residual at 3 t2/2, margins y <w(x), theta> linear in theta": printed},
+        corrected={
+            "largest KKT residual at 3 t2/2, margins y f(theta; x) of the net": mended,
+            "largest of these residuals over that of the smallest start": falls,
+        },
         correction="the condition is y f(theta; x) >= 1, in regression f(theta; x) = y, under which"
         " |theta|^2 / 2 is least; by Euler it is y <grad f(theta; x), theta> >= L with the gradient"
         " at theta itself, not a fixed vector of features",

@@ -1,4 +1,4 @@
-"""Whether the verdicts of tacit.watch are right, on runs of which the truth is known."""
+"""Whether the verdicts of tacit.watch are right, on runs whose regime is known."""
 
 STATEMENTS: dict[str, str] = {
     "watch-regime": "regimes",

@@ -1,6 +1,6 @@
 """Small nets to be watched: their functions of parameters and inputs, and their starts.
 
-`base` is what a net knows beside its parameters and its inputs: the training inputs, from which
+`base` is what a net uses in addition to its parameters and inputs: the training inputs, from which
 batch normalization takes its statistics.
 """
 
@@ -16,7 +16,7 @@ Net = Callable[[Parameters, Any, Any], Any]
 
 HIDDEN = 64  # units of the dense nets
 TOKENS, PIXELS, WIDTH = 8, 8, 16  # of the transformer: a token is a row of the image
-TINY = 1e-5  # beside a variance
+TINY = 1e-5  # added to a variance
 
 
 def dense(p: Parameters, x: Any, base: Any) -> Any:
@@ -75,7 +75,7 @@ NETS: dict[str, Net] = {
 
 
 def start(name: str, inputs: int, outputs: int, scale: float, seed: int) -> Parameters:
-    """Random weights times `scale`; of "dense" the outputs are zero, by two opposite halves."""
+    """Random weights times `scale`; "dense" has two opposite halves, so that its outputs are 0."""
     draw = np.random.default_rng([seed, 19])
 
     def normal(rows: int, columns: int) -> Any:

@@ -1,4 +1,4 @@
-"""The regimes that a watch names, beside the twin: the linearized net trained to equal loss."""
+"""The regimes that a watch names, compared with the twin: the linearized net at equal loss."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ study = sized(
 
 # On odd seeds, where the limits of the watch were chosen, runs called kernel had twins up to 0.13,
 # those called rich from 0.46; 78% of the far ones were called rich and 85% of the near ones kernel.
-KERNEL, NEAR = 0.25, 0.1  # a twin so near is the net to a quarter of its change, and to a tenth
-RICH, FAR = 0.4, 0.6  # a twin so far has not learned what the net has
+KERNEL, NEAR = 0.25, 0.1  # a twin this near has the outputs of the net to this share
+RICH, FAR = 0.4, 0.6  # a twin this far has not learned what the net has
 AXES = {
     "kernel_distance": "distance of the centred kernel",
     "linearized_error": "share that the linearized net misses",
@@ -73,7 +73,7 @@ def _runs(dataset: xarray.Dataset, odd: bool) -> list[dict[str, Any]]:
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """Who is called kernel and rich, and what wrong rules call so."""
+    """Which runs are called kernel and rich, by the rule of the watch and by wrong rules."""
     runs = held_out(dataset)
     learning, still = ([r for r in runs if r["learns"] is learns] for learns in (True, False))
     by = {name: called(learning, rule) for name, rule in RULES.items()}

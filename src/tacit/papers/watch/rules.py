@@ -1,4 +1,4 @@
-"""Rules that name a regime, that of the watch and plausible wrong ones, and how often they err."""
+"""The rule of the watch for naming a regime, plausible wrong ones, and how often they err."""
 
 from __future__ import annotations
 

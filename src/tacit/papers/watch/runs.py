@@ -1,4 +1,4 @@
-"""Runs of which the regime is known: settings, data, and one run beside its twin."""
+"""Runs whose regime is known: settings, data, and one run with its twin."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MODULUS, SHARE = 17, 0.7  # of the addition, and its share of pairs to train on
 
 
 def cell(setting: str, seed: int, *, samples: int, probes: int, steps: int) -> dict[str, Any]:
-    """What a watch sees at the end of one run, and how far its twin is away."""
+    """What a watch measures at the end of one run, and the distance of its twin."""
     of = SETTINGS[setting]
     if of.inputs == "addition":
         data, steps = addition(seed, probes), 3 * steps

@@ -1,7 +1,7 @@
-"""A net and its twin, the net linearized at its start, trained alike; and what a watch would see.
+"""A net and its twin, the net linearized at its start, trained alike; and what a watch measures.
 
 The distance of the two at equal training loss is the truth that a regime is measured against.
-Under weight decay the twin is linearized at the start as decay has left it: the start times
+Under weight decay the twin is linearized at the decayed start: the start times
 (1 - learning rate * decay)^step. Its tangent features shrink with it, as those of the net do (L
 section 3: the kernel phase is that of the decayed start).
 """
@@ -25,7 +25,7 @@ LONGER = 3  # times the steps of the net that the twin may take to its loss
 
 
 class Optimizer(NamedTuple):
-    """All of them are one rule: an average of gradients over the root of one of squares, or not."""
+    """One rule for all: mean gradients, divided or not by the root of mean squares."""
 
     memory: float = 0.0
     squares: float = 0.0
@@ -165,7 +165,7 @@ class Twin(NamedTuple):
 def twin(
     net: Net, first: Parameters, data: Data, how: Optimizer, at: Rates, steps: int, loss: float
 ) -> Twin:
-    """The twin where its loss is that of the net, and of such places the nearest in steps.
+    """The twin where its loss equals that of the net; of several such points, the nearest in steps.
 
     Between two points of the path it is linear in the logarithm of the loss. A twin that never has
     the loss of the net is taken where it comes nearest to it.

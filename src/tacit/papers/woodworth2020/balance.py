@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import ProductNet
 from tacit.papers.endpoints import Trace, trace
@@ -41,7 +41,7 @@ def flips(u: Array, v: Array) -> int:
 
 
 def velocities(p: Instance, u: Array, v: Array) -> tuple[Array, Array, Array]:
-    """d|u|/dt off the trained flow, as eq. (12) prints it, and with its sign and power mended.
+    """d|u|/dt of the trained flow, of eq. (12) as printed, and with its sign and power corrected.
 
     The first is a difference quotient, extrapolated to zero time.
     """
@@ -86,33 +86,30 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """Magnitudes and signs on the way, against starts with |v| 30% larger; eq. (12)."""
     first, flipped = dataset.isel(instance=0), int(dataset.flips_tilted.sum())
-    equal = Check(
-        "largest ||u| - |v|| during training, relative", float(dataset.apart.max()), tolerance=1e-8
-    )
-    signs = Check("coordinates whose sign flips", float(dataset.flips.sum()), tolerance=0.0)
+    equal = within(float(dataset.apart.max()), tolerance=1e-8)
+    signs = within(float(dataset.flips.sum()), tolerance=0.0)
     return Evidence(
         ran=f"{dataset.sizes['instance']} problems trained in u and v from equal magnitudes with"
         " random signs, and again with |v| 30% larger",
-        checks=[equal, signs],
-        proof=[
-            Check(
-                "eq. (12) as printed against the flow, relative",
-                float(first.off_printed),
-                tolerance=1e-5,
+        checks={
+            "largest ||u| - |v|| during training, relative": equal,
+            "coordinates whose sign flips": signs,
+        },
+        proof={
+            "eq. (12) as printed against the flow, relative": within(
+                float(first.off_printed), tolerance=1e-5
             )
-        ],
-        corrected=[
-            Check(
-                "the corrected eq. (12) against the flow, relative",
-                float(first.off_mended),
-                tolerance=1e-5,
+        },
+        corrected={
+            "the corrected eq. (12) against the flow, relative": within(
+                float(first.off_mended), tolerance=1e-5
             )
-        ],
+        },
         correction="d|u|/dt = +sign(u) u' = -2 sum_n (f(x_n) - y_n) sign(u) v x_n: the minus sign"
         " in (11), (13) and the square on the residual in (12), (14) are misprints",
         counterexample=dict(
             zip(
-                ("d|u_1|/dt measured", "eq. (12) as printed", "mended"),
+                ("d|u_1|/dt measured", "eq. (12) as printed", "corrected"),
                 first.velocity.values,
                 strict=True,
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -18,7 +18,7 @@ from tacit.studies.sizes import sized
 if TYPE_CHECKING:
     import xarray
 
-# powers of (alpha, k) of |W - W(0)| and |W - W_TK|, where the targets rule and where y(0) does
+# powers of (alpha, k) in |W - W(0)| and |W - W_TK|, where the targets dominate and where y(0) does
 LAW = np.array([[[-1.0, -0.5], [-3.0, -1.5]], [[1.0, 0.0], [1.0, -0.5]]])
 
 
@@ -39,12 +39,12 @@ class Wide:
         return self.size**2, self.size**2 * self.spread
 
     def square(self, printed: bool) -> float:
-        """What is put for |X|_F^2 in eq. (89): d Lambda^2 as printed, N Lambda as it must be."""
+        """The bound used for |X|_F^2 in eq. (89): d Lambda^2 as printed, N Lambda as it must be."""
         high = self.edges[1]
         return self.d * high**2 if printed else self.samples * high
 
     def least_width(self, printed: bool) -> float:
-        """What eq. (94) asks of the width, as printed or mended."""
+        """The width that eq. (94) requires, as printed or corrected."""
         low, high = self.edges
         ratio = 4 + 16 * high / low
         last = self.Y / (2 * np.sqrt(high) * (low + 4 * high))
@@ -54,7 +54,7 @@ class Wide:
         return float(max(8192 * self.d * (high / low) ** 2, middle, last / self.alpha**2))
 
     def bounds(self, width: float, printed: bool) -> tuple[float, float]:
-        """The right sides of eqs. (98) and (99), as printed or mended."""
+        """The right sides of eqs. (98) and (99), as printed or corrected."""
         low, high = self.edges
         g, F2 = self.alpha * np.sqrt(width), self.square(printed)
         start = 4 * self.Y * np.sqrt(high) / (low * g)
@@ -68,7 +68,7 @@ class Wide:
         return float(8 * self.alpha**2 * np.sqrt(2 * width * self.d))
 
     def start(self, width: float, seed: int) -> Lifted:
-        """A start of some width, W W^T drawn by its Wishart law; a seed is a noise at any width."""
+        """A start of some width: W W^T by its Wishart law, the same noise at any width."""
         n = 2 * self.d
         X = measurements(np.random.default_rng(17), self.samples, self.d, self.spread, self.size)
         W = self.alpha * wishart_root(np.random.default_rng(seed), n, int(width))
@@ -102,7 +102,7 @@ def at_least_width(
 
 
 def cell(width: float, factor: float, power: float, Y: float, seed: int) -> dict[str, float]:
-    """How far W of width k goes from its start and its twin, alpha = factor k^power."""
+    """How far W of width k moves from its start and its twin, alpha = factor k^power."""
     alpha = factor * width**power
     case = Wide(alpha, Y).start(width, seed)
     run = followed(case)
@@ -168,16 +168,14 @@ def powers(found: xarray.Dataset) -> Array:
 def check(
     edge: xarray.Dataset, targets: xarray.Dataset, blank: xarray.Dataset, vanishing: xarray.Dataset
 ) -> Evidence:
-    """The powers of (69) and (70), and the constants of the proof as printed and mended."""
+    """The powers of (69) and (70), and the constants of the proof as printed and corrected."""
     law = np.array([powers(targets), powers(blank)])
     rates = {
-        (rule, whose, scale): Check(
-            f"{whose}, {rule}: exponent in {scale}", law[i, j, k], LAW[i, j, k], tolerance=0.03
-        )
+        (rule, whose, scale): within(law[i, j, k], LAW[i, j, k], 0.03)
         for i, rule in enumerate(("targets dominate", "no targets"))
         for j, whose in enumerate(("|W - W(0)|", "|W - W_TK|"))
         for k, scale in enumerate(("alpha", "k"))
-        if (rule, scale) != ("no targets", "alpha")  # one by the units of W, whatever the theorem
+        if (rule, scale) != ("no targets", "alpha")  # one by the units of W alone
     }
     drift = {  # exponent in k of |W - W_TK| / |W_TK - W(0)|
         power: slope(row.width.values, (row.apart / row.twin_farthest).values)
@@ -185,27 +183,20 @@ def check(
         for row in [vanishing.sel(power=power)]
     }
     printed, mended = (
-        [
-            Check(f"{label}: largest share used of (98)", shares[0], 1.0, kind="at most"),
-            Check(f"{label}: largest share used of (99)", shares[1], 1.0, kind="at most"),
-            Check(
-                f"{label}: misfit over what (92) allows, at the width of (94)",
-                float(rows.reached.max()),
-                1.0,
-                kind="at most",
+        {
+            f"{label}: largest share used of (98)": at_most(shares[0], 1.0),
+            f"{label}: largest share used of (99)": at_most(shares[1], 1.0),
+            f"{label}: misfit over what (92) allows, at the width of (94)": at_most(
+                rows.reached.max(), 1.0
             ),
-            Check(
-                f"{label}: alpha = k^{power}: exponent in k of the relative distance to the "
-                "tangent-kernel flow",
-                drift[power],
-                -0.1,
-                kind="at most",
-            ),
-        ]
-        for how, label, power in (("printed", "as printed", -0.75), ("mended", "mended", -0.375))
+            f"{label}: alpha = k^{power}: exponent in k of the relative distance to the "
+            "tangent-kernel flow": at_most(drift[power], -0.1),
+        }
+        for how, label, power in (("printed", "as printed", -0.75), ("mended", "corrected", -0.375))
         for rows in [edge.sel(how=how)]
         for shares in [rows.shares.max([d for d in rows.shares.dims if d != "bound"]).values]
     )
+    moved, *_, slower = mended.values()
     left = max(float(f.left.max()) for f in (edge.sel(how="mended"), targets, blank))
     typical = float(edge.typical.max())
     axes = [d for d in edge.reached.dims if d != "how"]
@@ -216,7 +207,10 @@ def check(
         ran=f"{edge.reached.size} Gaussian starts at the least width of (94), and"
         f" {targets.alpha.size + blank.alpha.size} of widths 1e6 to 1e14 (W W^T drawn by its"
         " Wishart law)",
-        checks=tuple(rates.values()),
+        checks={
+            f"{whose}, {rule}: exponent in {scale}": rate
+            for (rule, whose, scale), rate in rates.items()
+        },
         proof=printed,
         corrected=mended,
         correction="|X|_F^2 <= N Lambda (not d Lambda^2) in (89), so 256 k d^2 N alpha^4 Lambda "
@@ -239,7 +233,7 @@ def check(
             "every start satisfies (88)": (typical < 1, typical),
         },
         controls={
-            "(98) with 1/(alpha k), as the text after the corollary has it": mended[0].control(
+            "(98) with 1/(alpha k), as the text after the corollary has it": moved.control(
                 float(edge.share_of_1_over_k.sel(how="mended").max())
             ),
             "|W - W_TK| like its printed middle term 1/(alpha sqrt k)": (
@@ -251,7 +245,7 @@ def check(
             "|W - W(0)| like 1/(alpha sqrt k) without targets too": (
                 rates["no targets", "|W - W(0)|", "k"].control(predicted=-0.5)
             ),
-            "alpha = k^-0.75, slower than 1/k": mended[3].control(drift[-0.75]),
+            "alpha = k^-0.75, slower than 1/k": slower.control(drift[-0.75]),
         },
         findings=[
             "(70) is not sharp: |W - W_TK| scales like 1/(alpha^3 k^(3/2)) + alpha/sqrt k, "

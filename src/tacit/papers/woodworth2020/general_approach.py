@@ -1,4 +1,4 @@
-"""The regularizer of any separable reparametrization, derived and then trained against."""
+"""The regularizer of any separable reparametrization, derived and compared with training."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.endpoints import trained
@@ -85,24 +85,20 @@ known = sized(
 
 
 def check(dataset: xarray.Dataset, known: xarray.Dataset) -> Evidence:
-    """Training against what was derived from the map alone, and the derived against Q."""
+    """Training compared with the derived regularizer, and that regularizer compared with Q."""
     worst, plain = dataset.far.max("instance"), dataset.far_l2.median("instance")
     names, misfit = dataset.function.values, float(dataset.residual.max())
-    end = Check(
-        "largest distance of the trained endpoint to the minimiser of the derived regularizer",
-        float(worst.max()),
-        tolerance=1e-6,
-    )
-    reproduced = Check(
-        "derived regularizer against Q at D = 2 and 3, value and gradient",
-        float(known.off.max()),
-        tolerance=1e-8,
-    )
+    end = within(float(worst.max()), tolerance=1e-6)
+    reproduced = within(float(known.off.max()), tolerance=1e-8)
     return Evidence(
         ran=f"{len(names)} maps ({', '.join(names)}) trained in the parameters on"
         f" {dataset.sizes['instance']} problem(s), each against the regularizer derived from the"
         " map alone",
-        checks=[end, reproduced],
+        checks={
+            "largest distance of the trained endpoint to the minimiser of the derived"
+            " regularizer": end,
+            "derived regularizer against Q at D = 2 and 3, value and gradient": reproduced,
+        },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
             "plain l2 (nearest map)": end.control(float(plain.min())),

@@ -23,8 +23,8 @@ def orthogonal(rng: np.random.Generator, size: int) -> Array:
 def wishart_root(rng: np.random.Generator, rows: int, width: int) -> Array:
     """A (rows x rows) L such that L L^T has the law of W W^T for a Gaussian (rows x width) W.
 
-    Bartlett's decomposition. Gradient flow of a factorization sees W W^T only, up to a rotation of
-    the columns, so that L trains like W itself at any width.
+    Bartlett's decomposition. Gradient flow of a factorization depends on W W^T only, up to a
+    rotation of the columns, so that L trains like W itself at any width.
     """
     root = np.tril(rng.standard_normal((rows, rows)), -1)
     root[np.diag_indices(rows)] = np.sqrt(rng.chisquare(width - np.arange(rows)))
@@ -127,7 +127,8 @@ def lifted_case(
     return dataclasses.replace(blank, residual=length * choice / np.linalg.norm(choice))
 
 
-# the second is pulled where its kernel is weakest: bounds with Lambda for lambda do not cover it
+# the residual of the second is where its kernel is weakest: bounds with Lambda for lambda fail
+# there
 FIRST: tuple[dict[str, Any], ...] = (
     {"d": 1, "samples": 1},
     {"d": 2, "samples": 4, "spread": 4.0, "pull": "weakest", "mu": 10.0},
@@ -247,7 +248,7 @@ WRONG_BOUNDS = ("1/Lambda in place of 1/lambda", "1/mu in place of 1/sqrt(mu)")
 
 
 def wrong_start_bounds(case: Lifted) -> list[float]:
-    """Bounds that one could believe in its place, in the order of WRONG_BOUNDS."""
+    """Plausible wrong bounds, in the order of WRONG_BOUNDS."""
     low, high = case.edges
     return [start_bound(case) * low / high, start_bound(case) / np.sqrt(case.mu)]
 

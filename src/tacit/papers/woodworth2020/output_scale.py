@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.reparametrized import Reparametrized
@@ -51,7 +51,7 @@ def model_of(name: str, shape: Array, scale: float) -> Any:
 
 
 def cell(name: str, alpha: float) -> dict[str, Any]:
-    """Outputs on the way from alpha times the start, beside those of alpha^D f from the start.
+    """Outputs during training from alpha times the start, and those of alpha^D f from the start.
 
     The latter is followed to t/alpha^2; for controls also to t, and with alpha f for alpha^D f.
     """
@@ -92,17 +92,16 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """The same outputs at t/alpha^2, for homogeneous models and not for another one."""
     even, odd = dataset.sel(name=list(MODELS)), dataset.sel(name=ODD)
-    same = Check(
-        "largest difference of alpha^D f at t/alpha² from f started at alpha w0 at t, over |y|",
-        float(even.off.max()),
-        tolerance=1e-6,
-    )
+    same = within(float(even.off.max()), tolerance=1e-6)
     moved = float(np.abs(even.along.isel(time=-1) - even.along.isel(time=0)).min())
     shown = dataset.sel(name="depth 3", alpha=2.0)
     return Evidence(
         ran=f"gradient flow of {', '.join(MODELS)} and, for a control, of {ODD}, in the parameters,"
         f" with start or output scaled, alpha = {dataset.alpha.values.tolist()}",
-        checks=[same],
+        checks={
+            "largest difference of alpha^D f at t/alpha² from f started at"
+            " alpha w0 at t, over |y|": same
+        },
         premises={"the outputs change during training": (moved > 0.1, moved)},
         controls={
             "at the same time t": same.control(float(even.off_same_time.min())),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
@@ -116,27 +116,21 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, completion: xarray.Da
     k, rms = widths.k.values, np.sqrt((widths.far**2).mean(["shape", "seed"])).values
     rich, kernel = completion.isel(scale=0), completion.isel(scale=-1)
     commuting = float(dataset.commutator.max())
-    limit = Check(
-        "start 2 mu^2 I: largest distance to argmin Schatten-Q_mu",
-        float(dataset.far.max()),
-        tolerance=1e-6,
-    )
-    rate = Check("exponent in k of the distance", slope(k, rms), -0.5, tolerance=0.1)
-    found = Check(
-        "completion, alpha^2 k = 1e-4: median error of the hidden entries, relative",
-        float(rich.error.median()),
-        tolerance=0.05,
-    )
-    stays = Check(
-        "completion, alpha^2 k = 1e4: largest distance to the interpolant nearest to the start",
-        float(kernel.kernel.max()),
-        tolerance=0.01,
-    )
+    limit = within(float(dataset.far.max()), tolerance=1e-6)
+    rate = within(slope(k, rms), -0.5, 0.1)
+    found = within(float(rich.error.median()), tolerance=0.05)
+    stays = within(float(kernel.kernel.max()), tolerance=0.01)
     return Evidence(
         ran=f"{dataset.far.size} runs from 2 mu^2 I and {widths.far.size} from i.i.d. factors, with"
         f" measurements of the shapes {', '.join(dataset['shape'].values)}; completion of"
         f" {completion.sizes['seed']} matrices of 7 x 12 from {completion.sizes['scale']} scales",
-        checks=[limit, rate, found, stays],
+        checks={
+            "start 2 mu^2 I: largest distance to argmin Schatten-Q_mu": limit,
+            "exponent in k of the distance": rate,
+            "completion, alpha^2 k = 1e-4: median error of the hidden entries, relative": found,
+            "completion, alpha^2 k = 1e4: largest distance to the interpolant"
+            " nearest to the start": stays,
+        },
         premises={"the lifted measurements commute": (commuting < 1e-12, commuting)},
         controls={
             "mu^2 = alpha^2 k, without the 1/2 (median)": limit.control(

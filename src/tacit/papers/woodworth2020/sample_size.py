@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures.recovery import LEVEL, planted, population_error
@@ -94,48 +94,35 @@ def needed_samples(dataset: xarray.Dataset, name: str) -> xarray.DataArray:
 
 
 def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
-    """N grows like r* log d, at every depth, where l2 has learnt nothing yet."""
+    """N grows like r* log d at every depth; with as many samples l2 has learned nothing."""
     N = needed_samples(dataset, "l1_error").transpose("dimension", "sparsity")
     d, r = N.dimension, N.sparsity
     constant, sharper = (N / (r * np.log(d))).values, (N / (r * np.log(d / r))).values
     other = needed_samples(depths, "error") / needed_samples(depths, "l1_error")
-    with_d = Check(
-        "exponent of N in d, at these d",
+    with_d = within(
         np.polyfit(np.log(d), np.log(N.values).mean(axis=1), 1)[0],
         np.polyfit(np.log(d), np.log(np.log(d)), 1)[0],
-        tolerance=0.15,
+        0.15,
     )
-    with_r = Check(
-        "exponent of N in r*",
-        np.polyfit(np.log(r), np.log(N.values).mean(axis=0), 1)[0],
-        1.0,
-        tolerance=0.3,
-    )
-    most = Check("largest N over r* log d", constant.max(), 2.0, kind="at most")
-    spread = Check(
-        "N over r* log(d/r*) (ours): largest over smallest",
-        sharper.max() / sharper.min(),
-        1.25,
-        kind="at most",
-    )
-    alike = Check(
-        "N from a small start at each depth over that of l1, largest deviation from 1",
-        float(np.abs(other - 1).max()),
-        tolerance=0.1,
-    )
+    with_r = within(np.polyfit(np.log(r), np.log(N.values).mean(axis=0), 1)[0], 1.0, 0.3)
+    most = at_most(constant.max(), 2.0)
+    spread = at_most(sharper.max() / sharper.min(), 1.25)
+    alike = within(float(np.abs(other - 1).max()), tolerance=0.1)
     last = dataset.isel(constant=-1).median("seed")
-    learnt = Check(
-        "l1: median error at N = 2.5 r* log d, over that of the zero predictor",
-        float(last.l1_error.max()),
-        LEVEL,
-        kind="at most",
-    )
+    learnt = at_most(float(last.l1_error.max()), LEVEL)
     finite = bool(np.isfinite(constant).all() and np.isfinite(other).all())
     return Evidence(
         ran=f"predictors of least l1 and l2 norm from N = 0.75 to 2.5 r* log d samples, d ="
         f" {d.values.tolist()}, r* = {r.values.tolist()}, {dataset.sizes['seed']} seeds; small"
         f" starts at depths {depths.depth.values.tolist()}, d = 300",
-        checks=[with_d, with_r, most, spread, alike, learnt],
+        checks={
+            "exponent of N in d, at these d": with_d,
+            "exponent of N in r*": with_r,
+            "largest N over r* log d": most,
+            "N over r* log(d/r*) (ours): largest over smallest": spread,
+            "N from a small start at each depth over that of l1, largest deviation from 1": alike,
+            "l1: median error at N = 2.5 r* log d, over that of the zero predictor": learnt,
+        },
         premises={"every median error falls to the level": (finite, "")},
         controls={
             "N like sqrt(d)": with_d.control(predicted=0.5),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
 from tacit.models.diagonal import DiagonalNet
@@ -105,40 +105,30 @@ def check(dataset: xarray.Dataset, scales: xarray.Dataset, factors: xarray.Datas
     misfit, last = float(dataset.residual.max()), dataset.isel(place=-1)
     rows = {D: dataset.sel(depth=D) for D in (2, 3)}
     rates = {D: slope(row.alpha.values, row.far.values) for D, row in rows.items()}
-    scaling = Check(
-        "K(alpha w0) against alpha^(2D-2) K_0", float(scales.off.max()), tolerance=1e-10
-    )
-    eight = Check("K against 8 alpha² <x,x'>", float(factors.eight), tolerance=1e-12)
-    near = Check(
-        "distance of training at the largest alpha to the kernel predictor",
-        float(last.far.max()),
-        tolerance=1e-3,
-    )
+    scaling = within(float(scales.off.max()), tolerance=1e-10)
+    eight = within(float(factors.eight), tolerance=1e-12)
+    near = within(float(last.far.max()), tolerance=1e-3)
     printed = float(factors.bias_printed)
     return Evidence(
         ran="tangent kernels of diagonal nets (D = 2, 3, 5) and, by automatic differentiation, of a"
         " ReLU net of depth 3; training in the parameters at five scales for D = 2 and 3",
-        checks=[
-            scaling,
-            eight,
-            near,
-            Check("D = 2: exponent of that distance in alpha", rates[2], -4.0, tolerance=0.2),
-            Check("D = 3: exponent of that distance in alpha", rates[3], -6.0, tolerance=0.3),
-        ],
-        proof=[
-            Check(
-                "affine model at its start, bias term alpha^D f(w(0),x) as printed",
-                printed,
-                tolerance=1e-10,
+        checks={
+            "K(alpha w0) against alpha^(2D-2) K_0": scaling,
+            "K against 8 alpha² <x,x'>": eight,
+            "distance of training at the largest alpha to the kernel predictor": near,
+            "D = 2: exponent of that distance in alpha": within(rates[2], -4.0, 0.2),
+            "D = 3: exponent of that distance in alpha": within(rates[3], -6.0, 0.3),
+        },
+        proof={
+            "affine model at its start, bias term alpha^D f(w(0),x) as printed": within(
+                printed, tolerance=1e-10
             )
-        ],
-        corrected=[
-            Check(
-                "affine model at its start, bias term alpha^D f(w_0,x)",
-                float(factors.bias_meant),
-                tolerance=1e-10,
+        },
+        corrected={
+            "affine model at its start, bias term alpha^D f(w_0,x)": within(
+                float(factors.bias_meant), tolerance=1e-10
             )
-        ],
+        },
         correction="the bias term of f_K is f(w(0),x) = alpha^D f(w_0,x): the printed"
         " alpha^D f(w(0),x) counts the scale twice",
         counterexample={

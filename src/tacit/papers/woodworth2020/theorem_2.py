@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A problem with its two extreme solutions' norms and a slack eps < d to ask for."""
+    """A problem with the norms of its two extreme solutions and a slack eps < d."""
 
     X: Array
     y: Array
@@ -38,13 +38,13 @@ class Case:
 
     @property
     def log_small(self) -> float:
-        """log of the largest alpha that Theorem 2 trusts to be near the l1 solution."""
+        """log of the largest alpha that by Theorem 2 is near the l1 solution."""
         power = -(2 + self.eps) / (2 * self.eps) * np.log(2 * (1 + self.eps) * self.l1)
         return min(power, -self.d / (self.eps * self.l1))
 
     @property
     def log_large(self) -> float:
-        """log of the smallest alpha that Theorem 2 trusts to be near the l2 solution."""
+        """log of the smallest alpha that by Theorem 2 is near the l2 solution."""
         return 0.5 * np.log(2 * (1 + self.eps) * (1 + 2 / self.eps) * self.l2)
 
     def share_l1(self, beta: Array) -> float:
@@ -58,7 +58,7 @@ class Case:
         """The endpoint of training, by the certified minimiser of Q."""
         return interpolate(self.X, self.y, Q(2, log_alpha=log_alpha)).beta
 
-    # --- what the proof needs, as printed and mended
+    # --- what the proof needs, as printed and corrected
 
     def needs(self, norm: float) -> float:
         """log alpha_1(eps/(2+eps), norm, d): the alpha up to which Lemma 5 may be used at `norm`.
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def spare(self) -> float:
-        """log(1/alpha^2) less what the mended proof needs; positive whenever eps < d.
+        """log(1/alpha^2) less what the corrected proof needs; positive whenever eps < d.
 
         Write L for log(1/alpha^2), b for |b*|_1 and B for the l1 norm of the endpoint.
         Eq. (25) gives Q(b*) <= b (L + log(b + alpha^2)). Eq. (27) gives Q(endpoint) >= B (L +
@@ -93,7 +93,7 @@ class Case:
         return float(-2 * self.log_small + np.log(self.l1) - spread - rest)
 
     def first_lines(self, beta: Array) -> tuple[float, float]:
-        """|b|_1 over what the first line of (46) allows it, as printed and mended (`spare`)."""
+        """|b|_1 over the bound of the first line of (46), as printed and corrected (`spare`)."""
         norm, value = float(np.abs(beta).sum()), Q(2, log_alpha=self.log_small)(beta)
         printed = (1 - self.eps / (2 + self.eps)) * norm * -2 * self.log_small / value
         return printed, float(norm * (-2 * self.log_small + np.log(norm / self.d) - 1) / value)
@@ -122,7 +122,7 @@ def equal_columns(columns: int, per_norm: float, eps: float) -> Case:
     return Case(np.ones((1, columns)), np.array([norm]), eps, norm, norm / np.sqrt(columns))
 
 
-WRONG = (  # theorems that one could believe, for the l1 solution
+WRONG = (  # plausible wrong theorems for the l1 solution
     "without exp(-d/(eps |b*|_1))",
     "without the power of |b*|_1",
     "with eps = 1 inside",
@@ -201,7 +201,7 @@ ties = sized("W-T2-ties", function=tied, grid={"place": [0, 1, 2, 3]})
 
 
 def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
-    """Both bounds, found and trained; two uses of Lemma 5 in the proof and what mends them."""
+    """Both bounds, computed and trained; two uses of Lemma 5 in the proof and their correction."""
     f = dataset
     above_44, above_46 = (f[name].values.astype(bool) for name in ("above_44", "above_46"))
     printed, mended, spare, y, slack = (
@@ -211,50 +211,32 @@ def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
     worst, trained = int(printed.argmax()), int(f.ended_l1.notnull().sum())
     misfit = max(float(f.misfit_l1.max()), float(f.misfit_l2.max()))
     small, large = f.share_l1.values, f.share_l2.values
-    l1 = Check("l1: largest part of the allowed eps that is used", small.max(), 1.0, kind="at most")
-    l2 = Check("l2: largest part of the allowed eps that is used", large.max(), 1.0, kind="at most")
+    l1 = at_most(small.max(), 1.0)
+    l2 = at_most(large.max(), 1.0)
     return Evidence(
         ran=f"{len(small)} problems with alpha at both bounds, endpoints by the certified minimiser"
         f" of Q; {trained} and {int(f.ended_l2.notnull().sum())} of them also by training the"
         f" parameters; {ties.sizes['place']} problems with equal columns for eq. (46)",
-        checks=[
-            l1,
-            l2,
-            Check("the same for l1, trained", float(f.ended_l1.max()), 1.0, kind="at most"),
-            Check("the same for l2, trained", float(f.ended_l2.max()), 1.0, kind="at most"),
-        ],
-        proof=[
-            Check(
-                "eq. (44): share of the problems whose alpha is too large for Lemma 5 at"
-                " (1+2eps)|b*|_1",
-                above_44.mean(),
-                kind="at most",
+        checks={
+            "l1: largest part of the allowed eps that is used": l1,
+            "l2: largest part of the allowed eps that is used": l2,
+            "the same for l1, trained": at_most(float(f.ended_l1.max()), 1.0),
+            "the same for l2, trained": at_most(float(f.ended_l2.max()), 1.0),
+        },
+        proof={
+            "eq. (44): share of the problems whose alpha is too large for Lemma 5 at"
+            " (1+2eps)|b*|_1": at_most(above_44.mean()),
+            "eq. (46): the same at |b*|_1, exp(-d(2+eps)/(2 eps |b*|_1))": at_most(above_46.mean()),
+            "eq. (46), first line: |b|_1 over its right side, at worst": at_most(
+                printed.max(), 1.0
             ),
-            Check(
-                "eq. (46): the same at |b*|_1, exp(-d(2+eps)/(2 eps |b*|_1))",
-                above_46.mean(),
-                kind="at most",
+        },
+        corrected={
+            "corrected: log(1/alpha²) minus what the proof needs, at worst": at_least(spare.min()),
+            "corrected first line of (46): left side over right side, at worst": at_most(
+                mended.max(), 1.0
             ),
-            Check(
-                "eq. (46), first line: |b|_1 over its right side, at worst",
-                printed.max(),
-                1.0,
-                kind="at most",
-            ),
-        ],
-        corrected=[
-            Check(
-                "corrected: log(1/alpha²) minus what the proof needs, at worst",
-                spare.min(),
-                kind="at least",
-            ),
-            Check(
-                "corrected first line of (46): left side over right side, at worst",
-                mended.max(),
-                1.0,
-                kind="at most",
-            ),
-        ],
+        },
         correction="Lemma 5 does not apply where (44) and (46) use it: alpha may be larger than "
         "it requires. Q(b) >= |b|_1 (log(1/alpha²) + log(|b|_1/d) - 1), which follows "
         "from (27) by the entropy of |b|/|b|_1, replaces it; with (25) and the "

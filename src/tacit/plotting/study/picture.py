@@ -62,7 +62,7 @@ def _plain_cell(cell: Any) -> None:
     cell.set_edgecolor(PALE)
 
 
-FURTHER = 4  # pictures beside the first
+FURTHER = 4  # pictures in addition to the first
 NUMBERS = 3  # of them of other numbers
 
 

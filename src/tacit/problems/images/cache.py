@@ -1,4 +1,4 @@
-"""The cache folder: one file a set, whole or absent, checked whenever it is read."""
+"""The cache folder: one file per set, whole or absent, checked whenever it is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotI
 
 
 def folder() -> Path:
-    """The cache folder: $TACIT_CACHE, or `tacit` in the place the system has for caches."""
+    """The cache folder: $TACIT_CACHE, or `tacit` in the system's folder for caches."""
     if chosen := os.environ.get(VARIABLE):
         return Path(chosen).expanduser()
     return _system_caches() / "tacit"
@@ -49,14 +49,14 @@ def file_of(images: ImageSet) -> Path:
 
 
 def prepared(who: str) -> Path:
-    """The cache folder, made if need be and rid of what was abandoned in it."""
-    place = folder()
+    """The cache folder, created if needed and cleared of abandoned files."""
+    target = folder()
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
     except OSError as reason:
         raise unwritable(who, reason) from None
-    sweep(place)
-    return place
+    sweep(target)
+    return target
 
 
 def unwritable(who: str, reason: OSError) -> OSError:
@@ -70,8 +70,8 @@ def unwritable(who: str, reason: OSError) -> OSError:
 def write(who: str, images: ImageSet, arrays: Mapping[str, Bytes]) -> Path:
     """Store the arrays of a set under its name and return the file.
 
-    It is written beside its destination and then moved there, so that a crash, a full disk or an
-    interruption leaves an older file as it was and never half a file.
+    It is written next to its destination and then moved there, so that a crash, a full disk or an
+    interruption leaves an older file unchanged and never half a file.
     """
     target = prepared(who) / file_of(images).name
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
@@ -163,9 +163,9 @@ def _oversized(stream: Any) -> str:
     return ""
 
 
-def sweep(place: Path) -> None:
-    """Remove what killed imports and downloads left behind; younger drafts may be at work."""
-    for left in (*place.glob(".*.npz.*.part"), *place.glob(".fetch-*")):
+def sweep(directory: Path) -> None:
+    """Remove what killed imports and downloads left behind; younger drafts may be in use."""
+    for left in (*directory.glob(".*.npz.*.part"), *directory.glob(".fetch-*")):
         try:
             if time.time() - left.stat().st_mtime > STALE:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
@@ -179,7 +179,7 @@ WHO = "data"
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Status(Record):
-    """How a set is kept: its condition, size in bytes, place, and the reason if it is not well."""
+    """How a set is stored: its condition, size in bytes, place, and the fault if there is one."""
 
     name: str
     condition: Condition
@@ -190,7 +190,7 @@ class Status(Record):
 
 def status(images: ImageSet) -> Status:
     """The condition of a set, found by reading it and verifying its checksums."""
-    where, size = _place(images)
+    where, size = _location(images)
     try:
         read(WHO, images)
     except FileNotFoundError:
@@ -202,7 +202,7 @@ def status(images: ImageSet) -> Status:
     return Status(images.name, "verified", size, where)
 
 
-def _place(images: ImageSet) -> tuple[str, int]:
+def _location(images: ImageSet) -> tuple[str, int]:
     if images.package is None:
         return "inside scikit-learn", 0
     file = file_of(images)

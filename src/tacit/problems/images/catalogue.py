@@ -1,4 +1,4 @@
-"""The image sets there are: their sizes, classes, checksums and where they can be had."""
+"""The known image sets: their sizes, classes, checksums and sources."""
 
 from __future__ import annotations
 

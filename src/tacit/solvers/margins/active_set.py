@@ -2,7 +2,7 @@
 
 The dual of min R(b) under A b >= c is concave in nu >= 0. On a set of rows taken as equations its
 maximiser is what `interpolate` computes; Lawson and Hanson's exchange of rows, made for least
-squares, finds the right set for any R. The dual rises all along, so no set comes twice.
+squares, finds the right set for any R. The dual always rises, so no set occurs twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tacit.solvers.margins.rows import Rows
 Index = NDArray[np.intp]
 NEGATIVE = 1e-13  # of the largest dual weight: below zero by less than this is rounding
 DEPENDENT = 1e-12  # distance of a unit row from the span of others that counts as none
-ILL = 1e-6  # spread of the diagonal of a triangular factor that asks for more care
+ILL = 1e-6  # spread of the diagonal of a triangular factor that requires more care
 
 
 @dataclasses.dataclass(frozen=True)

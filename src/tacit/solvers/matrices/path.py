@@ -118,7 +118,7 @@ def newton(state: State, close: float, misfit: float, budget: int) -> tuple[Stat
         state, last = search(state, dnu), size
         if done:
             return state, hessian, step
-    if close < 1e-3 and last < 0.1:  # the certificate will tell how close this is
+    if close < 1e-3 and last < 0.1:  # the certificate measures how close this is
         return state, hessian, budget
     raise Failed(f"{budget} Newton steps did not converge")
 

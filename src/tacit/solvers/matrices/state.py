@@ -165,9 +165,9 @@ class State:
     def floor(self) -> float:
         """The least slope that a Newton step relies on.
 
-        What rounding cannot see must not be moved by rounding; and a misfit is second order where
-        singular values have vanished, so there it must not be taken up by them (as in the method
-        of Levenberg and Marquardt).
+        Directions below rounding must not be moved by rounding; and a misfit is of second order
+        where singular values have vanished, so they must not absorb it (as in the method of
+        Levenberg and Marquardt).
         """
         misfit = float(np.abs(self.misfit).max())
         trusted = 0.0 if misfit < self.rounding() else 0.1 * misfit

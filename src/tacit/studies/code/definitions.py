@@ -1,4 +1,4 @@
-"""What a function calls, through the user's modules and tacit's, read off the text of the code.
+"""What a function calls, through the user's modules and tacit's, found in the source text.
 
 From the definitions of the roots every name that they use is followed to its definition, also
 through imports inside functions. A name that is not used changes nothing: neither a caption nor a
@@ -41,10 +41,9 @@ class Text:
         self.stars: list[str] = []
         for node in nodes:
             self._visit(node)
-
-    @property
-    def digest(self) -> str:
-        return hashlib.blake2b("\n".join(self.program).encode(), digest_size=8).hexdigest()
+        said = "\n".join(self.program).encode()
+        self.digest = hashlib.blake2b(said, digest_size=8).hexdigest()
+        self.program.clear()
 
     @property
     def dynamic(self) -> bool:
@@ -91,29 +90,29 @@ def _documented(node: ast.AST, field: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Module:
-    """One source file, taken apart."""
+    """One source file, taken apart; its syntax tree is dropped, for it slows every collection."""
 
     name: str
     file: Path
     text: bytes
-    bindings: dict[str, list[ast.stmt]]  # name -> the statements that bind it
+    bindings: dict[str, Text]  # name -> what the statements that bind it say
     imports: dict[str, Reference]  # alias -> what it stands for
     stars: list[str]  # modules of `from ... import *`
-    always: list[ast.stmt]  # what runs at import beside bindings and imports
-    read: dict[str | None, tuple[str, list[Reference]]] = dataclasses.field(
+    always: Text  # what runs at import except bindings and imports
+    read: dict[str | None, list[Reference]] = dataclasses.field(
         default_factory=dict, compare=False
-    )  # what `definition` has given before: many studies reach the same code
+    )  # the references that `definition` has given before: many studies reach the same code
 
     def definition(self, name: str | None) -> tuple[str, list[Reference]]:
         """The digest of what binds `name` and what it refers to; None is what always runs."""
+        text = self.always if name is None else self.bindings[name]
         if name not in self.read:
-            text = Text(self.always if name is None else self.bindings[name], self.package)
-            self.read[name] = text.digest, list(self._references(text))
-        return self.read[name]
+            self.read[name] = list(self._references(text))
+        return text.digest, self.read[name]
 
     @property
     def package(self) -> str:
-        return self.name if self.file.name == "__init__.py" else self.name.rpartition(".")[0]
+        return self.always.package
 
     def _references(self, text: Text) -> Iterator[Reference]:
         """Every name of this or another module that the text may use."""
@@ -128,17 +127,17 @@ class Module:
     def unwritten(self) -> list[Reference]:
         """What a user's module may use although no definition names it.
 
-        That are modules that it imports and never names, for what they do when they are imported,
-        and the folder around it if it looks code up while it runs.
+        These are modules that it imports and never names, for their effects on import, and the
+        folder around it if it looks code up at run time.
         """
-        bound = Text((node for nodes in self.bindings.values() for node in nodes), self.package)
-        names = {chain[0] for chain in (*bound.chains, *Text(self.always, self.package).chains)}
+        texts = self.bindings.values()
+        names = {chain[0] for text in (*texts, self.always) for chain in text.chains}
         found = [
             target
             for alias, (target, name) in self.imports.items()
             if alias not in names and name is None
         ]
-        if bound.dynamic:
+        if any(text.dynamic for text in texts):
             package = f"{self.package}." if self.package else ""
             beside = sorted(self.file.parent.glob("*.py"))
             found += [f"{package}{file.stem}" for file in beside if file.stem != "__init__"]
@@ -218,31 +217,43 @@ def module_named(name: str) -> Module | None:
 
 @functools.lru_cache(maxsize=2048)
 def _taken_apart(name: str, file: Path, text: bytes) -> Module:
-    found = Module(name, file, text, {}, {}, [], [])
     body = ast.parse(text).body
+    parts = _Parts(name if file.name == "__init__.py" else name.rpartition(".")[0])
     for statement in body[1:] if body and _is_text(body[0]) else body:
-        _take(found, statement)
-    return found
+        parts.take(statement)
+    bindings = {bound: Text(nodes, parts.package) for bound, nodes in parts.bindings.items()}
+    always = Text(parts.always, parts.package)
+    return Module(name, file, text, bindings, parts.imports, parts.stars, always)
 
 
-def _take(module: Module, statement: ast.stmt) -> None:
-    """Enter a top-level statement under what it imports, binds or does."""
-    if not isinstance(statement, Definition):
-        text = Text([statement], module.package)
-        module.imports.update(text.imports)
-        module.stars.extend(text.stars)
-    if isinstance(statement, ast.If) and ast.unparse(statement.test).endswith("TYPE_CHECKING"):
-        for otherwise in statement.orelse:
-            _take(module, otherwise)
-        return
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return
-    bound = set(_bound(statement))
-    for name in bound:
-        module.bindings.setdefault(name, []).append(statement)
-    plain = isinstance(statement, Definition | ast.Assign | ast.AnnAssign)
-    if not plain or not bound:
-        module.always.append(statement)
+@dataclasses.dataclass
+class _Parts:
+    """The statements of a module by what they bind, while it is taken apart."""
+
+    package: str
+    bindings: dict[str, list[ast.stmt]] = dataclasses.field(default_factory=dict)
+    imports: dict[str, Reference] = dataclasses.field(default_factory=dict)
+    stars: list[str] = dataclasses.field(default_factory=list)
+    always: list[ast.stmt] = dataclasses.field(default_factory=list)
+
+    def take(self, statement: ast.stmt) -> None:
+        """Enter a top-level statement under what it imports, binds or does."""
+        if not isinstance(statement, Definition):
+            text = Text([statement], self.package)
+            self.imports.update(text.imports)
+            self.stars.extend(text.stars)
+        if isinstance(statement, ast.If) and ast.unparse(statement.test).endswith("TYPE_CHECKING"):
+            for otherwise in statement.orelse:
+                self.take(otherwise)
+            return
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            return
+        bound = set(_bound(statement))
+        for name in bound:
+            self.bindings.setdefault(name, []).append(statement)
+        plain = isinstance(statement, Definition | ast.Assign | ast.AnnAssign)
+        if not plain or not bound:
+            self.always.append(statement)
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
@@ -309,7 +320,7 @@ def _resolved(file: str) -> Path:
 def _is_library(name: str) -> bool:
     """True for the standard library and for what pip installed, except tacit."""
     found = [file] if (file := _located(name)) else _folders_of(name)
-    inside = any(place.is_relative_to(p) for place in found for p in library_places())
+    inside = any(folder.is_relative_to(p) for folder in found for p in library_folders())
     return name != "tacit" and (not found or inside)
 
 
@@ -317,17 +328,19 @@ def _folders_of(name: str) -> list[Path]:
     """The folders of a package without __init__.py, which has no file of its own."""
     with suppress(ImportError, AttributeError, ValueError):
         spec = importlib.util.find_spec(name)
-        return [Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()]
+        return [
+            Path(folder).resolve() for folder in (spec and spec.submodule_search_locations) or ()
+        ]
     return []
 
 
 @functools.cache
-def library_places() -> tuple[Path, ...]:
+def library_folders() -> tuple[Path, ...]:
     """Folders of the standard library and of installed packages."""
     paths = sysconfig.get_paths()
     found = [paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")]
     found += [*site.getsitepackages(), site.getusersitepackages()]
-    return tuple(dict.fromkeys(Path(place).resolve() for place in found))
+    return tuple(dict.fromkeys(Path(folder).resolve() for folder in found))
 
 
 def _is_text(statement: ast.stmt) -> bool:

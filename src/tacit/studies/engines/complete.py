@@ -45,14 +45,14 @@ def complete(
         with closing(engine(cache, missing)) as ends:  # workers stop when we are interrupted
             for ended in ends:
                 progress.done(ended)
-                lost |= {done.name: done for done in ended if not done.kept}
+                lost |= {done.name: done for done in ended if not done.stored}
         there = listed(cache.folder)
         missing = [cell for cell in missing if cell.name not in there and cell.name not in lost]
     return lost
 
 
 def _found(cache: CellCache, wanted: Mapping[str, Cell], progress: Progress) -> list[Cell]:
-    """The cells that are still to be computed, after a look at every file."""
+    """The cells that are still to be computed, after checking every file."""
     cache.folder.mkdir(parents=True, exist_ok=True)
     found, aside = survey(cache.folder, wanted, cache.code.version)
     for sentence in aside:
@@ -78,7 +78,7 @@ class Rounds:
         self.lost.update(complete(self.cache, cells, self.engine, self.progress))
 
     def measures(self, cells: Sequence[Cell], name: str) -> list[tuple[float, Result]]:
-        """The value called `name` of every cell, NaN where it failed, beside its whole result."""
+        """The value called `name` of every cell, NaN where it failed, and its whole result."""
         self.complete(cells)
         return [_measure(name, self._result(cell)) for cell in cells]
 

@@ -1,4 +1,4 @@
-"""Engines by name: in this process, in processes beside it, on a dask cluster, under SLURM."""
+"""Engines by name: in this process, in other local processes, on a dask cluster, under SLURM."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ A cell file has two lines of text: `tacit-cell 2 <checksum>`, and one JSON objec
 `inputs` (files that were read, each with a digest) and `values`. A value is a number, a text, or an
 array as {dims, dtype, shape, data}, its bytes in base64.
 
-A cell is not forced to the platter one by one (4 ms each): a power cut may leave a file short,
-and a short file is found by its checksum, set aside and computed again.
+Cells are not synced to the disk one by one (4 ms each): a power cut may leave a file short, and a
+short file is detected by its checksum, set aside and computed again.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def file_of(folder: Path, name: str) -> str:
 
 
 def write_cell(folder: Path, cell: Cell, code: str, result: Result) -> None:
-    """Put a result on disk in one step: beside its place first, then renamed into it."""
+    """Put a result on disk in one step: written next to its place, then renamed."""
     body = json.dumps(
         {
             "name": cell.name,
@@ -133,7 +133,7 @@ def _decoded(value: Any) -> Value:
 def read_cell(file: str) -> tuple[str, str, Result]:
     """(name, code, result) of a cell file; NotACell says what else it is."""
     seen = os.stat(file)
-    if not stat.S_ISREG(seen.st_mode):  # to open a pipe would wait for ever
+    if not stat.S_ISREG(seen.st_mode):  # opening a pipe would wait forever
         raise NotACell("is not a plain file")
     if seen.st_size > LARGEST:
         raise NotACell(f"is larger than any cell, {seen.st_size} bytes")
@@ -148,17 +148,17 @@ def read_cell(file: str) -> tuple[str, str, Result]:
     if _checksum(body) != words[2]:
         raise NotACell("is truncated or was changed: its checksum is wrong")
     try:
-        told = json.loads(body)
-        values = {str(key): _decoded(value) for key, value in told["values"].items()}
+        parsed = json.loads(body)
+        values = {str(key): _decoded(value) for key, value in parsed["values"].items()}
         result = Result(
-            str(told["status"]),
-            str(told["sentence"]),
+            str(parsed["status"]),
+            str(parsed["sentence"]),
             values,
-            float(told["seconds"]),
-            made_with=_texts(told["made_with"]),
-            inputs=_texts(told["inputs"]),
+            float(parsed["seconds"]),
+            made_with=_texts(parsed["made_with"]),
+            inputs=_texts(parsed["inputs"]),
         )
-        return str(told["name"]), str(told["code"]), result
+        return str(parsed["name"]), str(parsed["code"]), result
     except (
         ValueError,
         KeyError,

@@ -1,1 +1,1 @@
-"""Methods that go step by step: update rules, and the one compiled driver that runs them."""
+"""Step-by-step methods: update rules, and the compiled driver that runs all of them."""

@@ -1,4 +1,4 @@
-"""Compiled steps of a method: which samples each sees, and what the code depends on."""
+"""Compiled steps of a method: the samples of each step, and what the compiled code depends on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tacit.arguments import integer
 from tacit.lazy import jax, jnp
 from tacit.training.descent.method import Descent, Objective, Oracle, plus
 
-NOISE = 2**32 - 1  # no epoch has this number: its draws are those of the noise
+NOISE = 2**32 - 1  # a number that no epoch has: it seeds the draws of the noise
 
 
 class Shared(NamedTuple):
@@ -46,14 +46,14 @@ class Batches:
         return None if self.size is None else -(-self.samples // self.size)
 
     def start(self, seed: int, taken: int) -> Any:
-        """What the draws carry from step to step: the key and the order of the epoch."""
+        """The state of the draws between steps: the key and the order of the epoch."""
         if self.size is None and not self.noisy:
             return ()
         key = jax.random.PRNGKey(seed)
         return key, () if self.size is None else self._order(key, taken // self.epoch)
 
     def draw(self, k: Any, carried: Any) -> tuple[Any, Any, Any]:
-        """The samples of step `k`, which of them count, and what the draws carry on."""
+        """The samples of step `k`, which of them count, and the new state of the draws."""
         key, order = carried
         epoch, place = divmod(k, self.epoch)
         order = jax.lax.cond(place == 0, lambda: self._order(key, epoch), lambda: order)
@@ -64,7 +64,7 @@ class Batches:
         return rows, share, (key, order)
 
     def noise(self, k: Any, carried: Any, labels: Any) -> Any:
-        """Standard Gaussian noise on the labels of step `k`, whichever steps were taken before."""
+        """Standard Gaussian noise on the labels of step `k`; it depends on no earlier step."""
         key = jax.random.fold_in(jax.random.fold_in(carried[0], NOISE), k)
         return jax.random.normal(key, labels.shape, labels.dtype)
 
@@ -123,7 +123,7 @@ class Code:
 
 @functools.lru_cache(maxsize=64)
 def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """(weights, numbers, data, parameters) -> memory; and the steps from one to another."""
+    """Two functions: the memory before the first step, and the compiled steps."""
 
     def memory(weights: Any, numbers: Any, data: Any, parameters: Any) -> Any:
         return code.method.with_numbers(numbers).memory(code.oracle(weights, data), parameters)

@@ -1,4 +1,4 @@
-"""The one driver of all methods that go step by step: compiled steps between looks from outside."""
+"""The driver of all step-by-step methods: compiled steps between two measurements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tacit.training.task import Meter, Moment, Progress, Task
 if TYPE_CHECKING:
     from tacit.training.descent.plan import Plan
 
-PROGRESS = 100  # times that a run calls its progress, at least
+PROGRESS = 100  # the least number of calls of `progress` in a run
 
 
 class State(NamedTuple):
@@ -94,7 +94,7 @@ class Run:
         return state
 
     def moment(self, state: State) -> Moment:
-        """The state as it is looked at from outside, in NumPy arrays."""
+        """The state in NumPy arrays, as it is measured."""
         memory = jax.tree.map(np.asarray, state.memory)
         parameters = jax.tree.map(np.asarray, state.parameters)
         log_t = self.method.log_time(memory, state.taken)
@@ -119,7 +119,7 @@ def follow(run: Run, state: State, plan: Plan, progress: Progress | None) -> tup
             _tell(progress, plan, moment)
             continue
         numbers = meter.look(moment)
-        if goals.located(moment, numbers):  # between two looks: where exactly?
+        if goals.located(moment, numbers):  # it lies between two measurements: find the step
             state = run.last(before, state.taken, lambda s: not _located(run, goals, s))
             state = run.advance(state, state.taken + 1)
             moment = run.moment(state)

@@ -1,11 +1,11 @@
 """The effective scale and tilt of a run on a separable model: how its steps changed its start.
 
 A flow carries every coordinate along the gradient line w'(s) = grad F(w) of its map, with the dual
-s as its clock. A run by steps leaves the line of its start. But the sum s of its gradients in beta,
-each times its rate, is a combination of the samples, and the line through its last parameters,
-followed back by s, gives an effective start: a flow from there reaches the same parameters. So beta
-exactly minimises the regularizer of that start among all predictors with its outputs, at every
-step, for any batches and any momentum.
+s as its time. A run of finite steps leaves the line of its start. But the sum s of its gradients in
+beta, each times its rate, is a combination of the samples, and the line through its last
+parameters, followed back by s, gives an effective start: a flow from there reaches the same
+parameters. So beta exactly minimises the regularizer of that start among all predictors with its
+outputs, at every step, for any batches and any momentum.
 
 For w+^D - w-^D the effective start is a scale and a tilt: with a = w^(2-D) (log w for D = 2), a
 flow moves a+ and a- by opposite amounts. Half their sum is the scale, half their difference is s
@@ -65,8 +65,8 @@ class EffectiveScale(Wrapped):
     >>> method = tacit.EffectiveScale(tacit.SGD(0.01))
     >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(20_000)
     >>> path = tacit.train(net, problem, method, batch=1, stop=stop)
-    >>> foreseen = tacit.predicted_endpoint(path, problem)
-    >>> bool(abs(foreseen.beta - path.predictor).max() < 1e-8)
+    >>> predicted = tacit.predicted_endpoint(path, problem)
+    >>> bool(abs(predicted.beta - path.predictor).max() < 1e-8)
     True
     """
 
@@ -97,7 +97,7 @@ class EffectiveScale(Wrapped):
         self.method.refuse(task)
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        """That of the method; the step at which each parameter first changes its sign; the dual."""
+        """The memory of the method, the step at which each weight changes sign, and the dual."""
         model: Any = oracle.objective.model  # type: ignore[attr-defined]
         dual = jnp.zeros_like(model.table(parameters)[0])
         turned = jnp.full(len(parameters), NEVER, "int32")
@@ -109,7 +109,7 @@ class EffectiveScale(Wrapped):
         objective: Any = oracle.objective
         model, linear = objective.model, dataclasses.replace(objective, model=LinearPredictor())
         beta = Oracle(linear, oracle.data, oracle.share, None)
-        g = beta.loss_gradient(model.predictor(parameters))  # a part of the step's own gradient
+        g = beta.loss_gradient(model.predictor(parameters))  # the step has computed it already
         rate = self.method.rate(parameters, k)
         left = 1 - rate * self.weight_decay
         rate = rate / (left * (1 - getattr(self.plain, "momentum", 0.0)))
@@ -144,7 +144,7 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     path
         The path of a run by EffectiveScale(method).
     model
-        The Reparametrized model that was trained; a DiagonalNet is read off the path.
+        The Reparametrized model that was trained; a DiagonalNet is taken from the path.
 
     Returns
     -------
@@ -162,8 +162,9 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     True
     """
     description = json.loads(path.dataset.attrs.get("description", "{}"))
-    if description.get("method", {}).get("method") != "EffectiveScale":
-        raise ValueError(f"{WHO}: train by EffectiveScale(method) for such a path")
+    seen = description.get("method", {}).get("method", "no method")
+    if seen != "EffectiveScale":
+        raise ValueError(f"{WHO}: the path must be one of EffectiveScale(method), got {seen}")
     if path.memory is None:
         raise ValueError(f"{WHO}: the run diverged; take a smaller learning rate")
     parameters, dual = np.asarray(path.parameters), np.asarray(path.memory[-1])
@@ -223,8 +224,8 @@ def predicted_endpoint(
     path
         The path of a run by EffectiveScale(method).
     problem
-        The regression it was trained on; where training has not fitted it, one with the outputs
-        of the run as labels. Of a classification, where nothing fits, these are the last outputs.
+        The regression of the run. If training has not fitted it, or if it was a classification, a
+        regression whose labels are the last outputs of the run.
     model
         As in `effective_regularizer`.
 

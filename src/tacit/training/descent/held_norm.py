@@ -23,7 +23,7 @@ Projection = Callable[[Any, Any], Any]
 
 
 def onto_l2_sphere(point: Any, size: Any) -> Any:
-    """The nearest a with |a|_2 = size; nan for the origin, which has no nearest one."""
+    """The nearest a with |a|_2 = size; nan for the origin, where no point is nearest."""
     return point * (size / jnp.linalg.norm(point))
 
 
@@ -59,7 +59,7 @@ def length(norm: str, point: Any) -> Any:
 
 
 GROWTH, SHRINK = 1.3, 0.5  # of the step, after one that was taken and one that was not
-STRIDE = 0.1  # the longest step over |w|_2: longer leaps can end where all units are dead
+STRIDE = 0.1  # the longest step over |w|_2: a longer one can end where all units are dead
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -1,4 +1,4 @@
-"""Gradient steps on w+^2 - w-^2 in the mean over their draws of batches and label noise.
+"""Gradient steps on w+^2 - w-^2, averaged over the draws of batches and label noise.
 
 With c = log(w+ w-), s = log(w+/w-) = X^T nu + tilt and r = X beta - y, a step of rate gamma on B of
 N samples moves nu by -4 gamma (N/B) r on these (for a sum of squares), c by
@@ -6,9 +6,9 @@ log((1 - gamma lambda)^2 (1 - q^2)) and the tilt by -2 (artanh(q) - q), with
 q = 2 gamma g/(1 - gamma lambda). The means of q^2 and q^3 over batches without replacement are sums
 over samples.
 
-Steps differ from a flow by their order in gamma: a sample sees its residual before its own step and
-amid the steps of the others. To first order the residual that steps use is
-r + (eps/2) (P K + (1 - P) diag K) r on the path of the flow, with K = X diag(w+^2 + w-^2) X^T,
+Steps differ from a flow because they come one after another: the residual of a sample is computed
+before its own step and between the steps of the others. To first order the residual that steps use
+is r + (eps/2) (P K + (1 - P) diag K) r on the path of the flow, with K = X diag(w+^2 + w-^2) X^T,
 eps = 8 gamma N/B and P = (B - 1)/(N - 1), the chance that two samples share a batch.
 """
 
@@ -21,12 +21,12 @@ import numpy as np
 
 from tacit.arguments import Array
 
-FRESH = 0.05  # relative change of w+^2 + w-^2 from which on the kernel is computed anew
-DEVIATIONS = 3.0  # of a gradient over batches: the largest that is to be expected
+FRESH = 0.05  # the relative change of w+^2 + w-^2 at which the kernel is computed anew
+DEVIATIONS = 3.0  # standard deviations over batches of the largest gradient to expect
 
 
 class Seen(NamedTuple):
-    """What steps see at a state: w+^2 + w-^2, the predictor, its residual, and that they use."""
+    """w+^2 + w-^2 at a state, the predictor, its residual, and the residual that steps use."""
 
     weight: Array
     beta: Array
@@ -44,7 +44,7 @@ class Gains(NamedTuple):
 
 
 def total(table: Any, weights: Array) -> Array:
-    """table @ weights in the digits of the table, whatever the size of the weights."""
+    """table @ weights in the precision of the table, whatever the size of the weights."""
     size = np.abs(weights).max() or np.float64(1.0)
     found: Array = (table @ (weights / size).astype(table.dtype)).astype(float)
     return size * found
@@ -75,7 +75,7 @@ class MeanSteps:
         # variance and third central moment of a mean of B out of N, over those of one
         self.second = (N - B) / max(N - 1, 1) / B
         self.third = (N - B) * (N - 2 * B) / max((N - 1) * (N - 2), 1) / B**2
-        # sums over samples are good enough in half the digits; they take most of the time
+        # single precision is enough for sums over samples, which take most of the time
         self.unit = max(float(X.max()), -float(X.min())) or 1.0
         self.scaled = scaled = (X * (1 / self.unit)).astype(np.float32)
         self.square = scaled * scaled
@@ -106,7 +106,7 @@ class MeanSteps:
         return residual + first
 
     def refresh(self, weight: Array, falls: bool = True) -> bool:
-        """Computes the kernel for these weights if they have changed; whether it did.
+        """Computes the kernel for these weights if they have changed; True if it did.
 
         While residuals fall an older kernel will do; where they do not, it must be exact.
         """
@@ -131,7 +131,7 @@ class MeanSteps:
         return found + self.identity
 
     def strain(self) -> float:
-        """eps (P |K| + (1 - P) max diag K): steps diverge at 2, and first order is far from it."""
+        """eps (P |K| + (1 - P) max diag K): steps diverge at 2; the first order holds far below."""
         top = float(np.linalg.norm(self.kernel, 2)) if self.together > 0 else 0.0
         return 2 * self.half * (self.together * top + (1 - self.together) * float(self.own.max()))
 
@@ -167,7 +167,7 @@ class MeanSteps:
         return Gains(c, tilt, (k**4 / self.rate) * variance, largest)
 
     def _orders(self, squares: Array, r2: Array, scale: float) -> Array:
-        """The variance of g^2 over batches, a step: who is with whom, and who comes first."""
+        """The variance of g^2 in one step that the draw of the batches and their order cause."""
         chance = self.together * (1 - self.together)
         others = np.square(self.kernel) @ r2 - np.square(self.own) * r2
         before = (4 * self.half**2 * (1 - self.together) * scale) * total(
@@ -176,9 +176,9 @@ class MeanSteps:
         return self.shares**3 * (2 * chance * np.square(squares) + before)
 
     def _noise(self) -> Array:
-        """The variance of a gradient by label noise, its part in the residual included.
+        """The variance of a gradient that label noise causes, also through the residual.
 
-        That part has the covariance label_noise^2 (eps/2) K.
+        The noise in the residual has the covariance label_noise^2 (eps/2) K.
         """
         share = np.minimum(2 * self.half * self.own, 1.0)
         own = self.unit**2 * total(self.square.T, 1 + (1 - self.together) * share / (2 - share))
@@ -186,7 +186,7 @@ class MeanSteps:
         return self.factor**2 * self.shares * self.label_noise**2 * both
 
     def _noises(self, g2: Array, spread: Array, noise: Array, r2: Array, size: float) -> Array:
-        """The variance of g^2 by label noise, a step: of its square, and by later residuals."""
+        """The variance of g^2 in one step by label noise, directly and by later residuals."""
         square = 2 * (1 + (self.peaks - 1) * self.second) * np.square(noise)
         walk = (self.k * self.factor * self.label_noise / (2 * self.rate)) ** 2 * self.shares
         later = (self.samples * self.second * self.factor * size * self.unit**2) ** 2

@@ -1,4 +1,4 @@
-"""The interface of a step-by-step method, and what a step may compute of the objective."""
+"""The interface of a step-by-step method, and what a step may compute from the objective."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Objective(abc.ABC):
     @property
     @abc.abstractmethod
     def key(self) -> Any:
-        """What tells two of them apart; hashable."""
+        """A hashable key that distinguishes objectives."""
 
     @abc.abstractmethod
     def value(self, data: Any, parameters: Any, share: Any = None) -> Any:
@@ -83,9 +83,9 @@ def zeros(parameters: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Descent(Checked, abc.ABC):
-    """A method that goes step by step. A new one defines `step`, and `memory` if it has any.
+    """A step-by-step method. A new one defines `step`, and `memory` if it has any.
 
-    Positive numbers among the fields may change from run to run without recompilation.
+    Positive numbers among the fields may differ between runs without recompilation.
     `weight_decay` is decoupled: every step also subtracts
     learning_rate * weight_decay * parameters.
     """
@@ -122,7 +122,7 @@ class Descent(Checked, abc.ABC):
         return ()
 
     def ahead(self, parameters: Any, memory: Any) -> Any:
-        """The point from which the next step goes, where that is not the parameters."""
+        """The point where the next step starts, if that is not the parameters."""
         return parameters
 
     @property
@@ -158,7 +158,7 @@ class Descent(Checked, abc.ABC):
         return math.log(k * self.learning_rate) if k else -math.inf
 
     def note(self, memory: Any) -> str:
-        """What the sentence of a run that ends with this memory has to say besides."""
+        """A remark to add to the sentence of a run that ends with this memory."""
         return ""
 
     def time(self, memory: Any, k: int) -> float:
@@ -169,11 +169,11 @@ class Descent(Checked, abc.ABC):
         return math.exp(log_t) if log_t < LARGEST else math.inf
 
     def steps_in(self, t: float) -> float | None:
-        """How many steps take so much training time; None if that is not known before the run."""
+        """How many steps take the training time `t`; None if that is not known before the run."""
         return t / self.learning_rate if self.steady else None
 
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
-        """The bound of stable rates for such a Hessian, and how it reads; None if unknown."""
+        """The bound of stable learning rates for these curvatures, and its formula, if known."""
         return None
 
     def settings(self) -> dict[str, Any]:
@@ -201,7 +201,7 @@ class Descent(Checked, abc.ABC):
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class Wrapped(Descent):
-    """A method around another one, which it follows in all that it does not define itself."""
+    """A method that wraps another one and takes from it all that it does not define itself."""
 
     method: Descent
 
@@ -273,3 +273,8 @@ class Wrapped(Descent):
         copy.__dict__.update(self.__dict__ | numbers)
         copy.__dict__["method"] = self.method.with_numbers(numbers)
         return copy
+
+
+def over(top: float, curvature: float) -> float:
+    """top / curvature, infinite where there is no curvature."""
+    return top / curvature if curvature > 0 else math.inf

@@ -1,4 +1,4 @@
-"""What the rules say about one run: the steps to record and to look at, the last one, the goals."""
+"""The plan of one run: the steps to record and to measure, the last step, and the goals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tacit.records import Kind, Outcome
 from tacit.training import record as recording
 from tacit.training import stop as stopping
 from tacit.training.descent.method import Descent
+from tacit.training.goals import listed
 from tacit.training.path import Path
 from tacit.training.task import Moment, Task
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 class Goals:
     """The rules of one run of a step-by-step method.
 
-    A level of the loss, a direction and a time are `located`: where a look finds one of them
-    passed, the step at which that happened is sought. Other goals hold at the looks.
+    A level of the loss, a direction and a time are `located`: if a measurement finds one of them
+    passed, the step at which it was met is searched for. Other goals are checked at the
+    measurements only.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class Goals:
         for rule in self.others:
             if missing := [name for name in rule.levels if name not in recorded]:
                 raise ValueError(
-                    f"{who}: {type(rule).__name__} looks at {missing[0]}, which is not recorded "
+                    f"{who}: {type(rule).__name__} uses {missing[0]}, which is not recorded "
                     f"here; there are {', '.join(recorded)}"
                 )
         if self.near and not task.linear:
@@ -59,7 +61,7 @@ class Goals:
         self.any = bool(self.goals) or self.log_t < math.inf
 
     def located(self, moment: Moment, numbers: Mapping[str, float]) -> bool:
-        """Whether a rule is met whose step can be found between two looks."""
+        """Whether a rule is met whose step can be found between two measurements."""
         return self.seeks and self._passed(moment, numbers) is not None
 
     def _passed(self, moment: Moment, numbers: Mapping[str, float]) -> str | None:
@@ -70,7 +72,7 @@ class Goals:
             if rule.gap(self.task.predictor(moment.parameters)) <= 0:
                 return f"reached {rule}"
         if moment.log_t >= self.log_t:
-            return f"took all of t = {math.exp(moment.log_t):.6g}"
+            return f"reached t = {math.exp(moment.log_t):.6g}"
         return None
 
     def met(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome | None:
@@ -79,10 +81,10 @@ class Goals:
         for rule in self.others:
             if rule.missed(numbers) is None:
                 seen = {name: f"{numbers[name]:.4g}" for name in rule.levels}
-                found = f"reached {stopping.listed(seen)}"
+                found = f"reached {listed(seen)}"
         if found is None:
             return None
-        if self.goals and found.startswith("took"):
+        if self.goals and found.startswith("reached t = "):
             return self.ended(moment, numbers)
         loss = f"log loss {numbers['log_loss']:.6g}"
         return Outcome(Kind.SOLVED, f"{found} after {moment.step} steps with {loss}")
@@ -98,7 +100,7 @@ class Goals:
             gap = rule.gap(self.task.predictor(moment.parameters))
             short.append(f"{gap:.4g} degrees outside {rule}")
         short += [str(rule.missed(numbers)) for rule in self.others]
-        sentence = f"{moment.step} steps ended at {' and '.join(short)}; give more of them"
+        sentence = f"{moment.step} steps ended at {' and '.join(short)}; allow more steps"
         return Outcome(Kind.BUDGET_SPENT, sentence)
 
 
@@ -107,7 +109,7 @@ LOOKS = 20  # per decade of steps at a goal, where records are fewer
 
 
 class Plan(NamedTuple):
-    """Steps to record and to look at, or times if `timed`; the last step; and the goals."""
+    """Steps to record and to measure, or times if `timed`; the last step; and the goals."""
 
     records: Sequence[Any]
     looks: Sequence[Any]
@@ -150,9 +152,9 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
 
 
 def last_step(who: str, method: Descent, stop: Sequence[Any], epoch: int | None) -> int:
-    """How many steps the rules allow a method whose epoch has so many, at most."""
+    """The largest number of steps that the rules allow."""
     if not stop:
-        raise ValueError(f"{who}: descent never ends by itself; give stop=Steps(1000), say")
+        raise ValueError(f"{who}: descent never ends by itself; give a rule, stop=Steps(1000)")
     found = []
     for rule in stop:
         if isinstance(rule, stopping.Steps):

@@ -1,4 +1,4 @@
-"""What gradient steps on w+^2 - w-^2 will select, from their hyperparameters alone."""
+"""Prediction of the predictor that gradient steps on w+^2 - w-^2 select, before training."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from tacit.training.descent.scheduled import Scheduled
 
 WHO = "predict_run"
 TOLERANCE = 0.1  # error of one step of the integration in s, five times that in c and the tilt
-PIECES = 100  # of a path, at least
-CLOSE = 1e-3  # of c and the tilt: what is not worth another look at the residual
+PIECES = 100  # the least number of pieces of a path
+CLOSE = 1e-3  # changes of c and the tilt below which the residual is not computed anew
 STAGE = 1 - math.sqrt(0.5)  # of ROS2 (Verwer et al. 1999), of order 2 with any Jacobian
-MOST = 10_000  # steps of the integration
+MOST = 10_000  # the most steps of the integration
 HOPELESS = 4.0  # times the size of steps at which predictions fail
 LARGEST, LEAST = 1e50, -600.0  # of the data, and of log w+ w-
-# the interval: standard deviations over seeds, and what integration and the next order leave out
+# the interval: standard deviations over seeds, and errors of the integration and the next order
 DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.02, 1 / 16
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class PredictedRun(Record):
-    """Where a run of gradient steps is expected to end, and how sure that is.
+    """Where a run of gradient steps is expected to end, and how accurate that is.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class PredictedRun(Record):
     predictor
         The predictor at the end.
     low
-        The lower end of the scale of every coordinate, in nine of ten runs.
+        The lower end of the interval that holds the scale of a coordinate in nine of ten runs.
     high
         Its upper end.
     steps
@@ -55,7 +55,7 @@ class PredictedRun(Record):
     fails_at
         The first step at which expansions in the learning rate fail; None if there is none.
     fails_from
-        The learning rate from which on they would fail somewhere.
+        The learning rate from which on they fail at some step.
     sentence
         The prediction in words.
 
@@ -88,7 +88,7 @@ class State(NamedTuple):
 
 
 class Now(NamedTuple):
-    """The state at a time; `fresh` where its kernel is new."""
+    """The state at a time; `fresh` if its kernel is new."""
 
     t: float
     state: State
@@ -98,7 +98,7 @@ class Now(NamedTuple):
 
 
 class Worst(NamedTuple):
-    """How far steps are from small, as a share of where expansions fail, and how that reads."""
+    """The size of the steps as a share of the size at which expansions fail, and the reason."""
 
     share: float = 0.0
     fails_at: int | None = None
@@ -114,11 +114,11 @@ def predict_run(
     stop: Any,
     batch: int | None = None,
 ) -> PredictedRun:
-    """The effective scale and the end of a run of gradient steps, before it is trained.
+    """The effective scale and the end of a run of gradient steps, predicted before training.
 
-    The arguments are those of `train`. What is predicted is the mean over the draws of batches and
-    label noise, to first order in the learning rate beyond the flow; the record says from which
-    step and which learning rate on that is not enough.
+    The arguments are those of `train`. The prediction is the mean over the draws of batches and
+    label noise, to first order in the learning rate beyond the flow; `fails_at` and `fails_from`
+    give the step and the learning rate at which the first order is no longer accurate.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def predict_run(
     problem
         The regression.
     method
-        GradientDescent, or SGD without momentum, with weight decay and label noise as it likes;
-        also Scheduled.
+        GradientDescent, or SGD without momentum, with any weight decay and label noise; or one of
+        these in Scheduled.
     stop
         Steps, Epochs or Time.
     batch
@@ -144,11 +144,10 @@ def predict_run(
     >>> import tacit
     >>> problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
     >>> method, stop = tacit.SGD(0.002, label_noise=0.2), tacit.Steps(20_000)
-    >>> foreseen = tacit.predict_run(net, problem, method, batch=1, stop=stop)
-    >>> clocked = tacit.EffectiveScale(method)
-    >>> path = tacit.train(net, problem, clocked, batch=1, stop=stop)
+    >>> predicted = tacit.predict_run(net, problem, method, batch=1, stop=stop)
+    >>> path = tacit.train(net, problem, tacit.EffectiveScale(method), batch=1, stop=stop)
     >>> scale = tacit.effective_regularizer(path).shape
-    >>> bool(((foreseen.low < scale) & (scale < foreseen.high)).mean() > 0.8)
+    >>> bool(((predicted.low < scale) & (scale < predicted.high)).mean() > 0.8)
     True
     """
     pieces, start = _system(WHO, model, problem, method, stop, batch)
@@ -187,7 +186,7 @@ def mean_path(
 def _system(
     who: str, model: Any, problem: Any, method: Any, stop: Any, batch: int | None
 ) -> tuple[list[tuple[MeanSteps, int]], State]:
-    """The checked arguments as means of steps, with how many there are, and where they start."""
+    """The mean steps of the checked arguments, their number, and their start."""
     method = method.method if isinstance(method, EffectiveScale) else method
     whole, method = method, method.method if isinstance(method, Scheduled) else method
     _refuse(who, method, model)
@@ -228,7 +227,7 @@ def _system(
 
 
 def _refuse(who: str, method: Any, model: Any) -> None:
-    """Raises unless the mean of the steps is known."""
+    """Raises an error unless there is a theory of the mean of these steps."""
     plain = isinstance(method, GradientDescent) or (isinstance(method, SGD) and not method.momentum)
     if not plain:
         raise ValueError(
@@ -329,7 +328,7 @@ def _powers(old: Array, new: Array) -> tuple[float, float]:
 
 
 def _worse(worst: Worst, mean: MeanSteps, gains: Gains, step: int) -> Worst:
-    """The worse of what was and what is."""
+    """The worse of `worst` and the present state."""
     strain, place = mean.strain(), int(gains.largest.argmax())
     largest = float(gains.largest[place])
     share = max(worst.share, strain, largest)

@@ -15,7 +15,7 @@ from tacit.arguments import Array, finite_array
 from tacit.lazy import jnp
 from tacit.training.descent.method import Descent, Oracle, Wrapped
 
-PIECES = 12  # of constant learning rate that stand for a linear change in predictions
+PIECES = 12  # pieces of constant learning rate by which a prediction replaces a linear change
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -77,7 +77,7 @@ class Scheduled(Wrapped):
         return False
 
     def factor(self, k: Any) -> Any:
-        """The factor of step k; at a jump that of what comes after."""
+        """The factor of step k; at a jump the later value."""
         return jnp.interp(k, jnp.array(_apart(self.steps)), jnp.array(self.factors))
 
     def rate(self, parameters: Any, k: Any) -> Any:
@@ -112,7 +112,7 @@ class Scheduled(Wrapped):
         )
 
     def pieces(self, steps: int) -> list[tuple[int, float]]:
-        """The first steps in pieces of next to one learning rate: how many, and their mean rate."""
+        """The first steps in pieces of nearly constant rate: their lengths and mean rates."""
         at = _apart(self.steps)
         marks = [np.linspace(a, b, PIECES + 1) for a, b in itertools.pairwise(at)]
         ends = np.unique(

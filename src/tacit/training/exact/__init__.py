@@ -1,1 +1,1 @@
-"""Exact flows: integrators of gradient flow, each with the variables that its numbers need."""
+"""Exact flows: integrators of gradient flow, each in variables that float64 can hold."""

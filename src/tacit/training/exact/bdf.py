@@ -1,7 +1,7 @@
-"""The two forms of theta' = -grad L(theta) - rate theta: the parameters, or where they lead.
+"""Two forms of theta' = -grad L(theta) - rate theta: with the decay, or with it factored out.
 
 phi = e^(rate t) theta is not decayed: phi' = -e^(rate t) grad L(e^(-rate t) phi). From a large
-start it barely moves, and its displacement from there is what tells predictors apart.
+start it barely moves, and predictors differ by its displacement only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import scipy  # its submodules load when first used: `import tacit` stays light
+import scipy  # its submodules load when first used, which keeps `import tacit` fast
 
 from tacit.arguments import Array
 from tacit.training.exact.loss import Loss
@@ -23,8 +23,8 @@ LAZY = 0.1  # displacements below this part of the start are integrated as such
 SMALL = {True: 1e-6, False: 1e-3}  # parameters below this part of the largest count as that large
 
 Solver = Callable[[Array], Array]
-ENOUGH = 1e-3  # what conjugate gradients may leave; Newton's iteration repeats them
-LONGEST = 60  # their number
+ENOUGH = 1e-3  # relative residual of conjugate gradients; Newton's iteration repeats them
+LONGEST = 60  # the most of their iterations
 
 
 class GaussNewton:
@@ -45,7 +45,7 @@ class GaussNewton:
         noise = 4 * len(matrix) * EPS * float(np.diag(matrix).max())
         matrix.flat[:: len(matrix) + 1] += s + noise
         if not np.isfinite(matrix).all():
-            return lambda b: np.full_like(b, np.nan)  # Newton's iteration then asks for less
+            return lambda b: np.full_like(b, np.nan)  # a shorter step follows
         factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
         def solve(b: Array) -> Array:
@@ -61,7 +61,7 @@ class GaussNewton:
 
 
 class Curved:
-    """A with the curvature, for data that cannot be fitted: what is left of them bends the flow."""
+    """A with the curvature of the model, which matters for data that cannot be fitted."""
 
     def __init__(self, tangent: GaussNewton, samples: Samples, at: Array, slopes: Array) -> None:
         self.tangent, self.samples, self.at, self.slopes = tangent, samples, at, slopes
@@ -127,7 +127,7 @@ class Form(abc.ABC):
         return GaussNewton(self.samples.derivative(self.parameters(t, state)), bends, self.damping)
 
     def curved(self, t: float, state: Array) -> Curved:
-        """A tangent that leaves nothing out, dearer, for when the other one is not enough."""
+        """The complete tangent, which costs more, for when the other one is not enough."""
         slopes = self.loss.slopes(self.predictions(t, state))
         return Curved(self.tangent(t, state), self.samples, self.parameters(t, state), slopes)
 
@@ -135,9 +135,9 @@ class Form(abc.ABC):
 class Decayed(Form):
     """The flow of theta itself; every parameter is held to relative accuracy.
 
-    Parameters of separable models keep their signs and may grow again from next to nothing; those
-    of others cross zero, where relative accuracy would be out of reach. `least` is how far they
-    will go from a start at zero.
+    Parameters of separable models keep their signs and may grow again from tiny values; those of
+    others cross zero, where relative accuracy is impossible. `least` is how far they will move from
+    a start at zero.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Decayed(Form):
 
 
 class Displaced(Form):
-    """The flow of phi - start, held to accuracy relative to how far it will go."""
+    """The flow of phi - start, held to accuracy relative to how far it will move."""
 
     damping = 0.0
 
@@ -236,7 +236,7 @@ class Backward:
         return rising((t - self.t) / self.h, self.order + 1) @ self.table[: self.order + 1]
 
     def change(self, system: Form, variables: Callable[[float, Array], Array]) -> None:
-        """Go on with `system`, whose state at t is variables(t, state), with the same history."""
+        """Continue with `system` and the same history; its state at t is variables(t, state)."""
         count = self.order + 1
         points = SIGNS[:count, :count] @ self.table[:count]
         times = self.t - self.h * np.arange(count)
@@ -332,4 +332,4 @@ class Backward:
         self.table[:count] = (SIGNS[:count, :count] @ points) @ self.table[:count]
         self.h *= factor
         self.equal, self._solver = 0, None
-        self.curved = self.curved and factor > 1  # shorter steps may do without
+        self.curved = self.curved and factor > 1  # shorter steps may not need it

@@ -60,7 +60,7 @@ class Course(NamedTuple):
         return recording.density(self.records)
 
     def asked(self, who: str, *kinds: str) -> tuple[float, ...] | None:
-        """The moments that At names, which must be of these kinds; None where none are."""
+        """The moments that At names, which must be of these kinds; None without At."""
         rules = [rule for rule in self.records if isinstance(rule, recording.At)]
         found = {moment for rule in rules for moment in rule.moments(who, *kinds)}
         return tuple(sorted(found)) if rules else None
@@ -96,7 +96,7 @@ class Flow(Record, abc.ABC):
 
     @abc.abstractmethod
     def follow(self, model: Any, problem: Any, course: Course) -> Followed:
-        """Follows the flow of `model` on `problem`, whose loss is no "half squares"."""
+        """Follows the flow of `model` on `problem`, whose loss is not "half squares"."""
 
     def describe(self) -> dict[str, Any]:
         """What is needed to build this method again, as plain JSON values."""
@@ -104,10 +104,10 @@ class Flow(Record, abc.ABC):
         return {"method": type(self).__name__, **fields}
 
 
-LONGEST = 1000.0  # times 1/rate: long before, nothing moves any more
-AFTER = 8.0  # how many times 1/rate to follow beyond the moment when the start has decayed to 1
+LONGEST = 1000.0  # in units of 1/rate; all motion has ended long before
+AFTER = 8.0  # in units of 1/rate: how far to follow beyond the time when the start has decayed to 1
 MOST = 400  # log-spaced records: a start of 1e300 begins at a time of 1e-600
-SAME = 1e-9  # a relative difference of two times that are one but for rounding
+SAME = 1e-9  # two times closer than this, relatively, are equal up to rounding
 
 
 def asked_times(who: str, course: Course) -> tuple[float, ...]:
@@ -121,7 +121,7 @@ def asked_times(who: str, course: Course) -> tuple[float, ...]:
 
 
 def named(t: Array, course: Course) -> Array:
-    """Times that are those of the course but for rounding, as the course names them."""
+    """The times, where those equal to a requested one up to rounding are replaced by it."""
     names = [rule.times for rule in course.records if isinstance(rule, At)]
     for asked in (*(s for times in names for s in times or ()), course.t_max):
         if asked is not None:
@@ -132,11 +132,11 @@ def named(t: Array, course: Course) -> Array:
 def times_to_record(
     first: float, per_decade: int | None, asked: Sequence[float], t_max: float = math.inf
 ) -> Iterator[float]:
-    """Log-spaced times from `first` on, where there are any, and those asked for, in order."""
+    """Log-spaced times from `first` on, if any, and the requested ones, in order."""
     spaced: Iterator[float] = iter(())
     if per_decade is not None:
         spaced = (first * 10 ** (k / per_decade) for k in itertools.count())
-        # one as near to the end as this would be a second record of it
+        # a time as near to the end as this would record the end twice
         spaced = itertools.takewhile(lambda t: t < t_max * (1 - SAME), spaced)
     return (t for t, _ in itertools.groupby(heapq.merge(spaced, asked)))
 
@@ -171,11 +171,11 @@ class Times(NamedTuple):
 
 
 def _spaced(log_first: float, t_max: float, per_decade: int) -> Times:
-    """Log-spaced times, and even ones: the transition sits late, where the first are few."""
+    """Log-spaced and evenly spaced times: the transition comes late, where the former are few."""
     step = max(math.log(10) / per_decade, (math.log(t_max) - log_first) / MOST)
     spaced = np.arange(log_first, math.log(t_max), step)
     even = t_max * (np.arange(1, 4 * per_decade + 1) / (4 * per_decade))
-    # a log-spaced time that is an even one but for rounding would stand there twice
+    # a log-spaced time that equals an even one up to rounding would be recorded twice
     gaps = np.abs(np.subtract.outer(spaced, np.log(even))).min(axis=1)
     spaced = spaced[gaps > SAME]
     with np.errstate(under="ignore"):
@@ -194,7 +194,7 @@ def decay_times(who: str, course: Course, log_first: float, t_max: float) -> Tim
     spaced = _spaced(log_first, t_max, course.per_decade)
     if not len(asked):
         return spaced
-    # of two times with one logarithm, that asked for is recorded, to the bit
+    # of two times with one logarithm, the requested one is recorded, to the bit
     logs, first = np.unique(np.concatenate([np.log(asked), spaced.log]), return_index=True)
     return Times(np.concatenate([asked, spaced.t])[first], logs)
 

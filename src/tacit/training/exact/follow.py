@@ -19,9 +19,9 @@ from tacit.training.exact.solver import GaveUp, crossing, quiet
 from tacit.training.exact.task import Moment
 from tacit.training.task import Progress
 
-ROUNDING = 1e-26  # of the loss of the zero predictor: squares of what rounding leaves of a fit
+ROUNDING = 1e-26  # of the loss of the zero predictor: the loss that rounding leaves of an exact fit
 SETTLED = 1e-9  # relative change of every variable over a decade of time that counts as none
-LOOK = 8  # small steps between two looks at the loss of a fit
+LOOK = 8  # small steps between two evaluations of the loss of a fit
 SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
 STOPS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
 
@@ -34,22 +34,22 @@ class Goal(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """When to stop, and what to record, in the clock of the flow."""
+    """When to stop, and what to record, in the time of the flow."""
 
     times: Iterator[float]  # increasing
     max_steps: int
     t_max: float = math.inf
     log_level: float = -math.inf  # of the loss that is low enough
-    bare: bool = False  # whether no goal was given, so that to come to `t_max` is all
+    bare: bool = False  # whether no goal was given, so that `t_max` is the goal
     unit: float = 1.0  # the shortest time scale at the start
     goals: tuple[Goal, ...] = ()
     rests: bool = True  # whether a flow at rest is at its end
-    look: int = 1  # small steps between two looks at the loss
+    look: int = 1  # small steps between two evaluations of the loss
     progress: Progress | None = None
 
     @property
     def looks(self) -> bool:
-        """True if something but the clock and the steps can stop the flow."""
+        """True if anything other than time and the number of steps can stop the flow."""
         return self.rests or bool(self.goals) or self.log_level > -math.inf
 
 
@@ -85,7 +85,7 @@ def planned(
 
 
 class Integrator(abc.ABC):
-    """One flow, step by step in a clock of its own; `t` is its clock after the last step."""
+    """One flow, step by step in its own time; `t` is that time after the last step."""
 
     t: float = 0.0
     steps: int = 0  # so far
@@ -94,14 +94,14 @@ class Integrator(abc.ABC):
 
     @abc.abstractmethod
     def advance(self, limit: float) -> None:
-        """Takes a step, which may pass `limit` only if `at` interpolates; GaveUp if none is left.
+        """Takes a step, beyond `limit` only if `at` interpolates; raises GaveUp if it cannot.
 
         After GaveUp the flow is where its last accepted step ended.
         """
 
     @abc.abstractmethod
     def at(self, t: float) -> Moment:
-        """The moment at a clock within the last step."""
+        """The moment at a time within the last step."""
 
     def log_loss(self, now: Moment) -> float:
         """The logarithm of the loss, where that can end the flow."""
@@ -137,7 +137,7 @@ class Integrator(abc.ABC):
     def reached(self, now: Moment, plan: Plan) -> Outcome:
         if plan.bare:
             return Outcome(Kind.SOLVED, f"followed to {self.place(now)}")
-        return self.spent(now, plan, "Time; give more of it")
+        return self.spent(now, plan, "Time; allow more time")
 
     def spent(self, now: Moment, plan: Plan, by: str) -> Outcome:
         goal = f" > {math.exp(plan.log_level):.3g}" if plan.log_level > -math.inf else ""
@@ -196,7 +196,7 @@ def _steps(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
 
 
 def _passes(flow: Integrator, plan: Plan, soon: float) -> bool:
-    """True if nothing is looked at after this step, for it is small and others follow."""
+    """True if nothing is checked after this step, since it is small and others follow."""
     if plan.looks:
         return bool(flow.steps % plan.look) and flow.t < soon
     return flow.steps < plan.max_steps
@@ -245,7 +245,7 @@ def _end(records: list[Moment], last: Moment) -> Moment:
 
 
 class _Meter:
-    """Reports the progress of a run in its clock or its loss."""
+    """Reports the progress of a run in its time or its loss."""
 
     def __init__(self, flow: Integrator, plan: Plan, begin: Moment) -> None:
         self.flow, self.plan = flow, plan
@@ -305,7 +305,7 @@ class FitIntegrator(Integrator):
 
 
 def _contradictory(problem: Regression) -> bool:
-    """True if no linear predictor fits y, decided with rows and columns in units of their own."""
+    """True if no linear predictor fits y, decided after scaling the rows and columns."""
     try:
         reduce("follow", problem.X, problem.y)
     except ValueError:

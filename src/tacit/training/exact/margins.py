@@ -1,4 +1,4 @@
-"""A flow whose clock is the smoothed margin: its steps, its records, and when it stops."""
+"""A flow that is integrated in the smoothed margin: its steps, records and stopping rules."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from tacit.training.exact.flow import Course, Flow
 from tacit.training.exact.follow import SADDLE, STOPS, Goal, Integrator, Plan, go_on
 from tacit.training.exact.solver import GaveUp, inside, try_step
 from tacit.training.exact.task import Moment
+from tacit.training.goals import Near
 from tacit.training.labels import columns
 from tacit.training.stop import Stop
 from tacit.training.task import Progress
 
 LOOSER = (1e-8, 1e-6)  # tolerances to fall back to
 AFRESH = 5  # so many steps between two failures are progress
-PATIENCE, CRAWL = 2000, 0.5  # so many steps must bring the clock so far
-NEAR = 1e-13  # of the clock at a record
+PATIENCE, CRAWL = 2000, 0.5  # so many steps must advance tau this far
+NEAR = 1e-13  # of tau at a record
 HIGHEST = 700.0  # a trial step beyond e^HIGHEST would overflow
 STIFF = "the flow is stiffer there than float64 can follow"
 AT_REST = (
@@ -34,7 +35,7 @@ PASSED = Outcome(Kind.SOLVED, "another part continues")
 
 
 class MarginSystem(abc.ABC):
-    """A flow in the clock sigma, with g = begin_g + unit (e^sigma - 1) the smoothed margin.
+    """A flow in the variable sigma, with g = begin_g + unit (e^sigma - 1) the smoothed margin.
 
     The last entry of the state is T = t e^-g in some unit, whose rate is (gain - T) dg.
     """
@@ -43,7 +44,7 @@ class MarginSystem(abc.ABC):
     begin_g: float
     unit: float
     stuck = False  # whether nothing moves from the start
-    still = False  # whether the smoothed margin does not rise any more
+    still = False  # whether the smoothed margin no longer rises
 
     def g(self, sigma: float) -> float:
         return self.begin_g + self.unit * math.expm1(sigma if sigma < HIGHEST else HIGHEST)
@@ -75,7 +76,7 @@ class MarginSystem(abc.ABC):
 
 
 class MarginSteps(Integrator):
-    """One part of the way, up to the clock `end`."""
+    """One part of the flow, up to tau = `end`."""
 
     def __init__(self, system: Any, end: float) -> None:
         self.system, self.end = system, end
@@ -106,10 +107,10 @@ class MarginSteps(Integrator):
 
 
 class MarginIntegrator(MarginSteps):
-    """The accepted steps of LSODA, with a looser tolerance from where rounding beats the first.
+    """The accepted steps of LSODA, with a looser tolerance once rounding exceeds the first.
 
-    The clock tau runs with sigma, and with the logarithm of the training time where that is
-    faster: near a saddle the loss stands still while weights grow, and sigma stands still too.
+    The variable tau follows sigma, and the logarithm of the training time where that is faster:
+    near a saddle the loss and with it sigma stand still while weights grow.
     """
 
     def __init__(
@@ -132,8 +133,8 @@ class MarginIntegrator(MarginSteps):
                 since = self.system.g(self.t)
                 self.loosened += f"; rtol {rtol:g} from smoothed margin {since:.3g} on"
             taken, crawls = -AFRESH - 1, False
-            # a support vector enters within a step that is rounded off a long clock: the clock is
-            # autonomous, so a failure is first answered by starting it from zero
+            # a support vector may enter within a step that is lost in the rounding of a large tau;
+            # the equations do not depend on tau, so after a failure tau first restarts at zero
             while self.steps > taken + AFRESH and not crawls:
                 self.solver, taken, mark = self._make(rtol), self.steps, 0.0
                 while not crawls and try_step(self.solver):
@@ -148,7 +149,7 @@ class MarginIntegrator(MarginSteps):
         from scipy.integrate import LSODA
 
         loose = np.full(len(self.state), rtol)
-        loose[-2] = min(100 * rtol, 1e-2)  # the training time moves nothing
+        loose[-2] = min(100 * rtol, 1e-2)  # nothing depends on the training time
         settings: Any = {"rtol": loose, "atol": np.append(self.system.atol(rtol), rtol)}
         settings |= {"jac": self._jacobian, "first_step": 1e-6 if self.steps == 0 else 1e-15}
         return LSODA(self._velocity, 0.0, self.state, math.inf, **settings)
@@ -201,15 +202,15 @@ class MarginIntegrator(MarginSteps):
             away = min(rule.gap(now.predictor) for rule in self.rules)
             sentence = (
                 f"gave up at smoothed margin {now.smoothed_margin:.3g}, still {away:.4g} degrees "
-                "outside the rule; the flow does not go there"
+                "outside the rule; the flow does not reach that direction"
             )
             return Outcome(Kind.BUDGET_SPENT, sentence)
         outcome = super().reached(now, plan)
         return Outcome(outcome.kind, outcome.sentence + self.loosened)
 
 
-GOALS = (*STOPS, stopping.Scale, stopping.Near)
-END = 1e13  # the smoothed margin at which a direction that is never met is given up
+GOALS = (*STOPS, stopping.Scale, Near)
+END = 1e13  # the smoothed margin at which the search for a direction ends
 
 
 class MarginPlan(NamedTuple):
@@ -237,7 +238,7 @@ class MarginPlan(NamedTuple):
         spaced: list[float] = []
         if self.per_decade is not None:
             step = math.log(10) / self.per_decade
-            # the clock is already logarithmic in g but for its first unit
+            # tau is already logarithmic in g except in its first unit
             spaced = list(np.arange(step, part.end, step))
         system = part.system
         asked = [system.sigma(g) for g in self.margins if g > system.begin_g]
@@ -249,7 +250,7 @@ class MarginPlan(NamedTuple):
     def _out_of_time(self, now: Moment) -> Outcome:
         g = f"smoothed margin {now.smoothed_margin:.6g}"
         if self.rules:
-            return Outcome(Kind.BUDGET_SPENT, f"stopped at {g} by Time; give more of it")
+            return Outcome(Kind.BUDGET_SPENT, f"stopped at {g} by Time; allow more time")
         return Outcome(Kind.SOLVED, f"followed to t={math.exp(self.log_t_max):.6g}, {g}")
 
 
@@ -268,7 +269,7 @@ def planned_margin(
     fitted = stopping.Interpolated().relative if course.t_max is None else None
     end = -course.log_level(who, model, -start_margin, fitted)
     met = not end > start_margin
-    end = END if end == math.inf else end  # only a direction or a time to come to
+    end = END if end == math.inf else end  # only a direction or a time to reach
     log_t_max = math.inf if course.t_max is None else math.log(course.t_max)
     asked = tuple(g for g in course.asked(who, "margins") or () if g > 0)
     settings = asked, course.per_decade, flow.rtol, flow.max_steps, course.progress

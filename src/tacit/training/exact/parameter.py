@@ -28,7 +28,7 @@ REST = 16.0  # log of the factor of time over which a margin that does not rise 
 
 
 class MarginParameters(MarginSystem):
-    """u' = -grad L in the clock sigma of the smoothed margin g = -log L = g0 + unit (e^sigma - 1).
+    """u' = -grad L in sigma, with the smoothed margin g = -log L = g0 + unit (e^sigma - 1).
 
     With r the derivatives of the loss at the samples, q = r / |r|_1 and v = J^T q, J being those of
     the margins, du/dg = (L / |r|_1) v / |v|^2. The state is (parameters, gaps, T): gaps = margins
@@ -96,10 +96,10 @@ class MarginParameters(MarginSystem):
         return self.stretch(sigma) * np.concatenate(rates) / self.units
 
     def _must_rise(self, g: float, clock: float) -> None:
-        """Refuse to go on, as a failed step, where only time goes on.
+        """Fail the step where time passes but the smoothed margin does not rise.
 
-        A saddle is left after a few times the time it took to get there. Rounding would leave
-        also what the flow does not: the end of a weight that falls to zero, for one.
+        A flow leaves a saddle within a few times the time it took to arrive. Rounding errors would
+        also leave points where the flow ends, such as a weight that falls to zero.
         """
         now = g + math.log(max(clock, self.clock * 1e-300))
         if abs(g - self.risen[0]) > 1e-9 * (1 + abs(g)):
@@ -160,7 +160,7 @@ class ParameterFlow(Flow):
 
     `rtol` is the accuracy of one step, relative to each parameter. On values training stops by
     default where the data are fitted, Interpolated(1e-20); Loss, LogLoss and Time are the other
-    rules. On labels the clock of separable models is the smoothed margin, log(1/loss): records
+    rules. On labels separable models are integrated in the smoothed margin, log(1/loss): records
     are log-spaced in it or At(margins=...), and Scale and Near can stop training too.
 
     Models that are not separable, and all models under weight decay, are followed in time by an
@@ -290,7 +290,7 @@ class _Descent(FitIntegrator):
         from scipy.integrate import LSODA
 
         if not 1e-4 * self.unit > 0:
-            raise OverflowError("the time unit of the flow underflows")  # told by run_flow
+            raise OverflowError("the time unit of the flow underflows")  # run_flow explains it
         settings: Any = {"rtol": rtol, "atol": rtol * self.size, "jac": self.jacobian}
         settings["first_step"] = min(1e-4 * self.unit, t_max)
         self.solver = LSODA(self.velocity, 0.0, self.start - self.origin, t_max, **settings)

@@ -1,4 +1,4 @@
-"""SciPy's solvers step by step: failures, dense output, and where a clock meets a goal."""
+"""SciPy's solvers step by step: failures, dense output, and where a function meets a goal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHORT = "its steps became too small; raise rtol"
 
 
 class GaveUp(Exception):
-    """The integrator cannot go on; the message says why."""
+    """The integrator cannot continue; the message says why."""
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def inside(
     ends: tuple[float, float],
     near: float,
 ) -> Array:
-    """The state in the last step where `clock` is at `goal`: by secants, then by bisection."""
+    """The state in the last step at which `clock` equals `goal`: by secants, then by bisection."""
     curve, low, high = solver.dense_output(), float(solver.t_old), float(solver.t)
     first, last = ends[0] - goal, ends[1] - goal
     for k in range(60):
@@ -70,7 +70,7 @@ def inside(
 
 
 def crossing(gap: Callable[[float], float], low: float, high: float) -> float:
-    """Where `gap` falls through zero between two clocks, by bisection."""
+    """Where `gap` falls through zero between two times, by bisection."""
     if gap(low) <= 0:
         return low
     for _ in range(60):
@@ -84,8 +84,8 @@ def crossing(gap: Callable[[float], float], low: float, high: float) -> float:
 def tolerance(rtol: float, residual: Array, y: Array) -> float:
     """`rtol`, or what rounding leaves of it once the residual is small.
 
-    The velocity of a dual is the residual, known to eps |y|. Where nothing damps the dual, asking
-    more than eps |y| / |residual| of it would chase noise with ever smaller steps.
+    The velocity of a dual is the residual, known to eps |y|. Where nothing damps the dual, a
+    tolerance below eps |y| / |residual| would resolve noise with ever smaller steps.
     """
     noise = np.finfo(float).eps * float(np.linalg.norm(y))
     return max(rtol, noise / max(float(np.linalg.norm(residual)), noise))

@@ -1,7 +1,8 @@
-"""Following theta' = -grad L(theta) - rate theta of any model with few samples, however stiff.
+"""Integration of theta' = -grad L(theta) - rate theta for any model with few samples.
 
 A large start under a small decay has time scales far apart: the loss is fitted within
-1 / |start|^2, and the decay takes 1 / rate. Steps grow to the scale of what still moves.
+1 / |start|^2, and the decay takes 1 / rate. Steps grow to the time scale of the motion that is
+left.
 """
 
 from __future__ import annotations

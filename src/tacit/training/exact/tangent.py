@@ -33,7 +33,7 @@ class Tangent(NamedTuple):
     """J at one point, and the eigenvalues and eigenvectors of J J^T; rounding counts as zero.
 
     J is a matrix, or a list of pairs (a, b) where the function has `factors`, as ReluFunction does:
-    its row n is the outer products of b_n and a_n. Nothing so large as J is then ever held.
+    its row n is the outer products of b_n and a_n. J itself is then never stored.
     """
 
     derivative: Any
@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Until when: a time, a loss, a number of tries; and `scale`, the size of the targets."""
+    """Limits of a run: a time, a loss, a number of tries; and `scale`, the size of the targets."""
 
     t: Any
     loss: Any
@@ -90,7 +90,7 @@ def pull(derivative: Any, weights: Any) -> Any:
 
 def move(at: Tangent, residual: Any, step: Any) -> Any:
     """-J^T (integral of 2 exp(-2 K s) over the step) r: the change of the parameters."""
-    seen = at.values > 0  # what K does not see stays where it is
+    seen = at.values > 0  # directions in the null space of K do not move
     integral = -jnp.expm1(-2 * at.values * step) / jnp.where(seen, at.values, 1.0)
     return -pull(at.derivative, at.vectors @ (integral * (at.vectors.T @ residual)))
 
@@ -141,7 +141,7 @@ def advanced(function: Any, X: Any, y: Any, state: State, limits: Limits) -> Sta
 
 
 def unreachable(state: State) -> Any:
-    """True if nothing that is left of the residual lies where the kernel can move it."""
+    """True if the kernel cannot reduce what is left of the residual."""
     modes = (state.tangent.vectors.T @ state.residual) ** 2
     return modes @ (state.tangent.values > 0) <= 1e-12 * modes.sum()
 
@@ -177,7 +177,7 @@ def moving(state: State) -> Any:
 
 
 def one_number_per_row(outputs: Any, X: Any) -> Any:
-    """The outputs if they are that; checked while they are traced."""
+    """The outputs, if there is one per row; checked while JAX traces them."""
     if getattr(outputs, "shape", None) != (len(X),):
         raise ValueError(
             "TangentFlow: the model must return one number per row of X, got shape "
@@ -284,7 +284,7 @@ class _Steps(Integrator):
         return float(np.sum(np.asarray(self.state.residual) ** 2))
 
     def log_loss(self, now: Moment) -> float:
-        loss = self._loss()  # moments are those of the last step, for none are interpolated
+        loss = self._loss()  # moments are those of the last step; none are interpolated
         return math.log(loss) if loss > 0 else -math.inf
 
     def _holds(self, condition: Callable[[State], Any]) -> bool:
@@ -298,7 +298,7 @@ class _Steps(Integrator):
 
 
 def function_of(model: Model) -> Callable[[Any, Any], Any]:
-    """f(parameters, X), the same object for models that share it: what is compiled goes by it."""
+    """f(parameters, X), the same object for models that share it: compiled code is cached by it."""
     if isinstance(model, FunctionModel) and model.tree is None:
         try:
             hash(model.function)

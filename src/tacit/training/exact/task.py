@@ -104,7 +104,7 @@ class RowSamples(Samples):
 
 
 class HomogeneousSamples(RowSamples):
-    """A separable model of known homogeneity, whose predictors are told apart at any start."""
+    """A separable model of known homogeneity, whose changes of the predictor are exact."""
 
     exact = True
 
@@ -115,7 +115,7 @@ class HomogeneousSamples(RowSamples):
     def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
         if displacement is None:
             return super().whole(parameters, None, log_scale)
-        # f(c w) = c^D f(w), and `change` knows f(start + displacement) - f(start) exactly
+        # f(c w) = c^D f(w), and `change` gives f(start + displacement) - f(start) exactly
         moved = self.beta + self.model.change(self.start, displacement)
         return math.exp(self.model.homogeneity * log_scale) * moved
 
@@ -181,9 +181,9 @@ Problem = Regression | Classification
 
 
 class Moment(NamedTuple):
-    """What a flow knows at one time; None where it does not."""
+    """What a flow computes at one time; None for what it does not compute."""
 
-    t: float  # in the clock of the flow
+    t: float  # in the time of the flow
     state: Array  # the variables that move: parameters, duals, factors
     predictions: Any = None
     displacement: Any = None  # of e^(rate t) parameters from the start, while small
@@ -191,7 +191,7 @@ class Moment(NamedTuple):
     predictor: Any = None
     dual: Any = None
     log_growth: Any = None  # log of |w+| and |w-| over their start, in two rows
-    log_t: Any = None  # where the clock is another one
+    log_t: Any = None  # where the flow is integrated in another variable
     smoothed_margin: Any = None
     margins: Any = None
     log_slopes: Any = None  # log |dbeta_i/dw|^2 up to a constant

@@ -1,4 +1,4 @@
-"""What training on panel 3b shows as the loss falls, for several depths and scales."""
+"""Training on panel 3b as the loss falls, for several depths and scales."""
 
 from __future__ import annotations
 

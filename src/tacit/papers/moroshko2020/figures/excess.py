@@ -71,7 +71,7 @@ def least_norms(name: str, orders: tuple[float, ...]) -> tuple[float, ...]:
 def excesses(name: str, beta: Array, orders: Sequence[float], margin: Array | None = None) -> Array:
     """The relative excess of predictors in every norm, along a new last axis.
 
-    A path knows its margins to more digits than its predictors do.
+    A path holds its margins to more digits than its predictors give.
     """
     if margin is None:
         margin = (beta @ points_named(name).signed_rows.T).min(axis=-1)

@@ -1,4 +1,4 @@
-"""Figure 1, a diagram: the corner of large scale and high accuracy depends on the way into it."""
+"""Figure 1, a diagram: for large scale and high accuracy the order of limits matters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import stationary
@@ -79,27 +79,26 @@ ways = sized(
 
 
 def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
-    """Three ways into the corner, trained, and the lines that are drawn."""
+    """Three orders of the limits, trained, and the lines that are drawn."""
     first, last = ways.sel(way="alpha first"), ways.sel(way="loss first")
     both = ways.isel(way=slice(2, None))
-    kernel = Check("alpha first: degrees to the l2 max margin", float(first.to_l2), 0, 0.1)
-    rich = Check("loss first: degrees to the l_{2/3} max margin", float(last.to_deep), 0, 0.5)
-    middle = Check(
-        "both together: largest angle to argmin Q_mu, degrees", both.to_q.values.max(), 0, 0.001
-    )
+    kernel = within(float(first.to_l2), tolerance=0.1)
+    rich = within(float(last.to_deep), tolerance=0.5)
+    middle = within(both.to_q.values.max(), tolerance=0.001)
     inner, mu = dataset.trajectory_accuracy.values[:, 1:-1], dataset.mu.values[:, None]
     scale = dataset.trajectory_scale.values[:, 1:-1]
     drawn = scale / (1 - scale) / (inner / (1 - inner))
-    line = Check(
-        "drawn lines: largest relative deviation of alpha^D / log(1/eps) from mu",
-        np.abs(drawn / mu - 1).max(),
-        tolerance=1e-9,
-    )
+    line = within(np.abs(drawn / mu - 1).max(), tolerance=1e-9)
     return Evidence(
         ran="depth 3 on panel 4a, where l1, l2 and l_{2/3} differ: alpha³ = 1e9 to log(1/eps) ="
         " 1e4, alpha = 1 to 1e8, alpha³ = 1e6 to alpha³/mu for mu = 0.25, 1 and 4; angles in"
         " degrees",
-        checks=[kernel, rich, middle, line],
+        checks={
+            "alpha first: degrees to the l2 max margin": kernel,
+            "loss first: degrees to the l_{2/3} max margin": rich,
+            "both together: largest angle to argmin Q_mu, degrees": middle,
+            "drawn lines: largest relative deviation of alpha^D / log(1/eps) from mu": line,
+        },
         controls={
             "alpha first ends at the l_{2/3} max margin": kernel.control(float(first.to_deep)),
             "loss first ends at the l2 max margin": rich.control(float(last.to_l2)),
@@ -139,7 +138,7 @@ def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
 
 
 def _limits(axes: Axes) -> None:
-    """The two edges that are limits, the two ways into the corner and what each one finds."""
+    """The two edges that are limits, the two orders of taking them, and what each one finds."""
     thick: dict[str, Any] = {"linewidth": 7, "solid_capstyle": "butt", "clip_on": False}
     axes.plot([0, 0.97], [1, 1], color=RED, **thick)
     axes.plot([1, 1], [0, 0.97], color=BLUE, **thick)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.plotting.network import Network, draw_network
@@ -119,16 +119,15 @@ evaluated = sized(
 
 def check(dataset: xarray.Dataset, evaluated: xarray.Dataset) -> Evidence:
     """The drawn net, read as a graph, computes what the trained model does."""
-    same = Check(
-        "largest relative deviation of the drawn net from DiagonalNet",
-        evaluated.error.values.max(),
-        tolerance=1e-12,
-    )
-    units = Check("hidden units in a layer, over inputs", _hidden(dataset), 2.0)
+    same = within(evaluated.error.values.max(), tolerance=1e-12)
+    units = within(_hidden(dataset), 2.0)
     return Evidence(
         ran="the drawn graph evaluated from its inputs to its output at depths 3, 4, 5 and 8 with"
         " two inputs and random weights, dots as D - 3 layers",
-        checks=[same, units],
+        checks={
+            "largest relative deviation of the drawn net from DiagonalNet": same,
+            "hidden units in a layer, over inputs": units,
+        },
         controls={
             "dots as another number of layers (least)": same.control(
                 evaluated.error_without_dots.values.min()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
 from tacit.plotting.sphere import draw_on_sphere, draw_sphere, viewer
-from tacit.plotting.style import BLACK, PURPLE, RED, caption_of
+from tacit.plotting.style import BLACK, PURPLE, RED, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray
@@ -49,7 +49,7 @@ VIEW = (30.0, 22.0)  # the viewer stands above this azimuth and pitch
 
 
 def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
-    """What the text says of each panel, in degrees."""
+    """What the text says about each panel, in degrees."""
     b, c, d = (dataset.sel(curve_set=name) for name in (B, C, D))
     goal_b, goal_c, goal_d = (landmarks.sel(curve_set=name) for name in (B, C, D))
     largest = float(dataset.alpha.max())
@@ -57,40 +57,41 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
         apart(line_of(dataset.sel(curve_set=n))[:, 0], landmarks.start.sel(curve_set=n))
         for n in (B, C, D)
     ]
-    start = Check("largest angle of a first step to the mean of the data", np.max(first), 0, 0.1)
+    start = within(np.max(first), tolerance=0.1)
     to_l2 = {a: apart(line_of(b.sel(alpha=a)), goal_b.l2).min() for a in (LARGE, SMALL)}
-    visit = Check("(b), alpha = 100: least angle to l2", to_l2[LARGE], tolerance=0.2)
+    visit = within(to_l2[LARGE], tolerance=0.2)
     to_q = {a: apart(b.cross.sel(alpha=a), goal_b.q_mark) for a in (LARGE, 0.3)}
-    walk = Check("(b), alpha = 100: largest angle to argmin Q_mu", to_q[LARGE].max(), 0, 0.01)
+    walk = within(to_q[LARGE].max(), tolerance=0.01)
     ends = apart(line_of(b)[:, -1], goal_b.l1[0])
-    reach = Check("(b), every alpha: angle to l1 at the end", ends.max(), tolerance=1.0)
+    reach = within(ends.max(), tolerance=1.0)
     middle = float(apart(b.cross.sel(alpha=LARGE).values[-1], goal_b.l1[0]))
     ends_c = line_of(c)[:, -1]
-    edge = Check("(c): largest angle of an end to the l1 set", off_edge(ends_c, goal_c), 0, 0.5)
-    chosen = Check("(c): degrees between the ends", np.ptp(ends_c[:, 0]), 30, kind="at least")
+    edge = within(off_edge(ends_c, goal_c), tolerance=0.5)
+    chosen = at_least(np.ptp(ends_c[:, 0]), 30)
     kink = float(goal_d.change_mu[0])
-    printed = Check("(d): mu_0 where the Q path has its kink", kink, 0.04, tolerance=0.005)
+    printed = within(kink, 0.04, 0.005)
     off = apart(d.cross.sel(alpha=largest), goal_d.q_mark)
     before, after = np.array(MARKS) > kink, np.array(MARKS) < 0.5 * kink
-    above = Check(
-        f"(d), alpha = {largest:g}: largest angle to argmin Q_mu above mu_0",
-        off[before].max(),
-        0,
-        0.05,
-    )
-    below = Check(
-        f"(d), alpha = {largest:g}: least angle to argmin Q_mu at mu = 0.01 and 0.001",
-        off[after].min(),
-        1.0,
-        kind="at least",
-    )
+    above = within(off[before].max(), tolerance=0.05)
+    below = at_least(off[after].min(), 1.0)
     ours = apart(d.cross.sel(alpha=largest), goal_d.limit_mark).max()
-    limit = Check(f"(d), alpha = {largest:g}: largest angle to the ratchet", ours, tolerance=0.05)
+    limit = within(ours, tolerance=0.05)
     return Evidence(
         ran=f"exact flows of depth 2 on three sets of three points from {dataset.sizes['alpha']}"
         f" alphas, {SMALL:g} to {largest:g}, to log(1/loss) = 1e6 alpha² or beyond; angles in"
         " degrees",
-        checks=[start, visit, walk, reach, edge, chosen, printed, above, below, limit],
+        checks={
+            "largest angle of a first step to the mean of the data": start,
+            "(b), alpha = 100: least angle to l2": visit,
+            "(b), alpha = 100: largest angle to argmin Q_mu": walk,
+            "(b), every alpha: angle to l1 at the end": reach,
+            "(c): largest angle of an end to the l1 set": edge,
+            "(c): degrees between the ends": chosen,
+            "(d): mu_0 where the Q path has its kink": printed,
+            f"(d), alpha = {largest:g}: largest angle to argmin Q_mu above mu_0": above,
+            f"(d), alpha = {largest:g}: least angle to argmin Q_mu at mu = 0.01 and 0.001": below,
+            f"(d), alpha = {largest:g}: largest angle to the ratchet": limit,
+        },
         controls={
             "the start in place of the l2 max margin": start.control(
                 float(apart(goal_b.start, goal_b.l2))
@@ -135,7 +136,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
     """The sphere for the points of (b), and the azimuth-pitch plane for each set."""
     caption = caption_of(dataset.attrs)
     title = dataset.attrs["title"]
-    picture, panels = plane.sheet_of_rows(title, caption, widths=(6.2, 6.2), height=10.4)
+    picture, panels = sheet(title, caption, (6.2, 6.2), 10.4, rows=(1, 1))
     colours = plane.shades(dataset.alpha.values.tolist())
     falling = dataset.sortby("alpha", ascending=False)
     _on_the_sphere(panels[0], lines_on(dataset, B), landmarks.sel(curve_set=B), colours)
@@ -153,7 +154,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
 def _on_the_sphere(
     axes: Axes, lines: Mapping[float, Array], row: xarray.Dataset, colours: Mapping[float, Any]
 ) -> None:
-    """Panel (a): the same trajectories where they live, and the legend of the whole figure."""
+    """Panel (a): the same trajectories on the sphere, and the legend of the whole figure."""
     view = viewer(*VIEW)
     draw_sphere(axes, row.rows.values, view)
     for alpha, line in sorted(lines.items(), reverse=True):
@@ -184,8 +185,8 @@ def _kink(
     closer.plot(*row.q_mark.values.T, **plane.SQUARE)
     for mark in (0.01, 0.001):
         at, text = row.isel(mark=MARKS.index(mark)), f"{mark:g}"
-        plane.tell(closer, at.q_mark.values, text, PURPLE, xytext=(-8, -9), ha="right")
-        plane.tell(closer, at.limit_mark.values, text, RED, xytext=(5, 8))
+        plane.label_point(closer, at.q_mark.values, text, PURPLE, xytext=(-8, -9), ha="right")
+        plane.label_point(closer, at.limit_mark.values, text, RED, xytext=(5, 8))
     arrow = {"arrowstyle": "->", "color": BLACK}
     text = rf"kink of $Q_\mu$ at $\mu_0 = {mu:.4f}$"
     closer.annotate(text, (x, y), (x - 7.0, y + 0.9), fontsize=9, arrowprops=arrow)

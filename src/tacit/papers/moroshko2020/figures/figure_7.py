@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.excess import draw_excess, lines_on, studies
 from tacit.plotting import plane
@@ -39,15 +39,17 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     first, last = row.l1.values[[0, -1], 1]
     largest, least = max(first, last), float(least_on_edge(row))
     between = float(ends.excess_l2.sel(alpha=1.0))
-    l1 = Check(
-        "largest excess l1 norm of an endpoint", float(np.abs(ends.excess).max()), tolerance=2e-3
-    )
-    low = Check("alpha = 100: excess l2 norm of the endpoint", large, least, tolerance=2e-3)
-    high = Check("alpha = 0.001: excess l2 norm of the endpoint", small, largest, tolerance=2e-3)
+    l1 = within(float(np.abs(ends.excess).max()), tolerance=2e-3)
+    low = within(large, least, 2e-3)
+    high = within(small, largest, 2e-3)
     return Evidence(
         ran=f"exact flows of depth 2 from {ends.sizes['alpha']} alphas on three points whose l1 max"
         " margins are an edge, to log(1/loss) = 1e7 alpha² or beyond",
-        checks=[l1, low, high],
+        checks={
+            "largest excess l1 norm of an endpoint": l1,
+            "alpha = 100: excess l2 norm of the endpoint": low,
+            "alpha = 0.001: excess l2 norm of the endpoint": high,
+        },
         premises={
             "l1 max margins differ in their l2 norm": (largest - least > 0.1, largest - least)
         },
@@ -87,7 +89,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
         (max(lines), r"large $\alpha$: least $\ell_2$ norm", -26),
         (min(lines), r"small $\alpha$: largest $\ell_2$ norm", 4),
     ):
-        plane.tell(axes, lines[alpha][-1], text, BLACK, xytext=(14, lift))
+        plane.label_point(axes, lines[alpha][-1], text, BLACK, xytext=(14, lift))
     axes.set(xlabel=r"excess $\ell_1$ norm, $\|w\|_1 / \min\|w\|_1 - 1$ (at margin 1)")
     axes.set(ylabel=r"excess $\ell_2$ norm, $\|w\|_2 / \min\|w\|_2 - 1$ (at margin 1)")
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.excess import SEEDS, draw_excess, lines_on, studies
@@ -47,34 +47,14 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     minima = {name: landmarks.minimum.sel(curve_set=name).dropna("place").values for name in SEEDS}
     l1 = {name: landmarks.l1_point.sel(curve_set=name).values for name in SEEDS}
     at = {name: nearest(ends[name], minima[name]) for name in SEEDS}
-    stay = Check(
-        "both: largest angle of an end to a local minimum of l_{2/3}, degrees",
-        max(away.max() for away, _ in at.values()),
-        tolerance=1.0,
+    stay = within(max(away.max() for away, _ in at.values()), tolerance=1.0)
+    chosen = at_least(len(set(at["uniform"][1].tolist())), 2)
+    best = within(
+        max(float(angle(end, minima["spiked"][0])) for end in ends["spiked"]), tolerance=1.0
     )
-    chosen = Check(
-        "(a) random data: number of different minima reached",
-        len(set(at["uniform"][1].tolist())),
-        2,
-        kind="at least",
-    )
-    best = Check(
-        "(b) sparse data: largest angle of an end to the global minimum, degrees",
-        max(float(angle(end, minima["spiked"][0])) for end in ends["spiked"]),
-        tolerance=1.0,
-    )
-    same = Check(
-        "(b) sparse data: angle between the l1 and the l_{2/3} max margin, degrees",
-        float(angle(l1["spiked"], minima["spiked"][0])),
-        tolerance=1e-4,
-    )
+    same = within(float(angle(l1["spiked"], minima["spiked"][0])), tolerance=1e-4)
     spread = [float(angle(l1["uniform"], end)) for end in ends["uniform"]]
-    close = Check(
-        "(a) random data: angle of the end to l1, largest start over smallest",
-        spread[-1] / spread[0],
-        0.5,
-        kind="at most",
-    )
+    close = at_most(spread[-1] / spread[0], 0.5)
     l2_away = landmarks.sel(curve_set="spiked")
     counts = {name: len(points) for name, points in minima.items()}
     return Evidence(
@@ -82,7 +62,13 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
         " U(0, 1) and on 4 sparse points in ten dimensions, to log(1/loss) = 1e7 alpha³ or beyond;"
         f" {counts['uniform']} and {counts['spiked']} local minima of the l_{{2/3}} margin found"
         " from many starts",
-        checks=[stay, chosen, best, same, close],
+        checks={
+            "both: largest angle of an end to a local minimum of l_{2/3}, degrees": stay,
+            "(a) random data: number of different minima reached": chosen,
+            "(b) sparse data: largest angle of an end to the global minimum, degrees": best,
+            "(b) sparse data: angle between the l1 and the l_{2/3} max margin, degrees": same,
+            "(a) random data: angle of the end to l1, largest start over smallest": close,
+        },
         premises={
             "there are many local minima": (
                 min(counts.values()) > 5,

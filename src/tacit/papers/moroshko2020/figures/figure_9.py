@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.accuracy import draw_along, study_of
@@ -36,19 +36,8 @@ def exits(dataset: xarray.Dataset) -> Array:
 def check(dataset: xarray.Dataset) -> Evidence:
     """The loss at which the kernel regime is left, over depths and scales."""
     found = exits(dataset)
-    deeper = Check(
-        f"largest ratio of log(1/loss) where the kernel distance is {LEFT:g}, each depth over"
-        " the previous one",
-        (found[1:] / found[:-1]).max(),
-        0.9,
-        kind="at most",
-    )
-    smaller = Check(
-        "the same for alpha^D = 0.1 over alpha^D = 1",
-        (found[:, 0] / found[:, 1]).max(),
-        0.5,
-        kind="at most",
-    )
+    deeper = at_most((found[1:] / found[:-1]).max(), 0.9)
+    smaller = at_most((found[:, 0] / found[:, 1]).max(), 0.5)
     start = float(dataset.trajectory_kernel_distance.isel(time=0).max())
     late = dataset.trajectory_kernel_distance.values
     by_scale = found / dataset.scale.values
@@ -56,7 +45,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
         ran=f"panel 3b at depths {', '.join(map(str, dataset.depth.values))} from alpha^D = 0.1"
         f" and 1, log(1/loss) from {float(dataset.trajectory_smoothed_margin.min()):g} to"
         f" {float(dataset.trajectory_smoothed_margin.max()):g}",
-        checks=[deeper, smaller],
+        checks={
+            f"largest ratio of log(1/loss) where the kernel distance is {LEFT:g}, each depth over"
+            " the previous one": deeper,
+            "the same for alpha^D = 0.1 over alpha^D = 1": smaller,
+        },
         premises={
             "every run begins in the kernel regime (largest distance)": (start < 0.01, start),
             "every run leaves the kernel regime (least last distance)": (

@@ -1,4 +1,4 @@
-"""Trajectories of directions on three points, and the points that they are held against."""
+"""Trajectories of directions on three points, and the points with which they are compared."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def follow(
 def rising_margins(depth: int, alpha: float, *, points: int, end: float, least_end: float) -> Array:
     """Smoothed margins from where no direction has moved yet up to `end` times alpha^depth.
 
-    Small starts go on to `least_end`: there the samples part only at smoothed margins near 1.
+    Small starts continue to `least_end`: their samples become unequal only at margins near 1.
     """
     scale = alpha**depth
     return np.geomspace(BEGIN * min(1.0, scale), max(scale * end, least_end), points)
@@ -178,10 +178,10 @@ LANDMARK_DIMS = {
 @functools.lru_cache(maxsize=8)
 def stationary(problem: Classification, depth: int) -> Array:
     """The predictors of margin 1 that are stationary for the l_{2/depth} quasi-norm, best first."""
-    from tacit.regularizers.norms import Lp
+    from tacit.regularizers.lp import Lp
     from tacit.solvers.stationary import stationary_points
 
-    if depth == 2:  # the norm is l1, its minimisers are the l1 set
+    if depth == 2:  # the norm is l1, and its minimisers are the l1 set
         return np.empty((0, problem.dimension))
     found = stationary_points(problem.X, problem.y, Lp(2 / depth))
     return np.array([point.beta for point in found])

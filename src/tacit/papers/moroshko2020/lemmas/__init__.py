@@ -1,1 +1,1 @@
-"""The lemmas and inequalities of the appendices, and the training that they are held against."""
+"""The lemmas and inequalities of the appendices, and the runs with which they are compared."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
@@ -89,16 +89,16 @@ def check(dataset: xarray.Dataset) -> Evidence:
     equal = dataset.sel(run=SPECIAL[: len(DEPTHS)])
     kernel, small = dataset.sel(run="panel 2"), dataset.sel(run="one point far 2")
     most = np.concatenate([near.most, equal.most, [kernel.most]]).max()
-    short = Check("largest log of loss over bound, to loss e^-25", most, 0.0, 1e-8, "at most")
+    short = at_most(most, tolerance=1e-8)
     digits = -far["last"].values / np.log(10)
     return Evidence(
         ran=f"{near.sizes['run']} data sets at depths {DEPTHS}, alpha^D from 0.1 to 100, in the"
         f" parameters and in t to loss e^-25, {far.sizes['run']} to loss e^-1000000 with log t; one"
         " point and panel 3b with alpha = 100",
-        checks=[
-            short,
-            Check("the same to loss e^-1000000", far.most.values.max(), 0.0, 1e-8, "at most"),
-        ],
+        checks={
+            "largest log of loss over bound, to loss e^-25": short,
+            "the same to loss e^-1000000": at_most(far.most.values.max(), tolerance=1e-8),
+        },
         controls={
             "exp(-2 D² alpha^(2D-2) gamma_2² t), as for the squared loss, one point": short.control(
                 equal.most_as_squared.values.min()

@@ -22,7 +22,7 @@ from tacit.training.train import train
 if TYPE_CHECKING:
     import xarray
 
-EARLIEST = 1e-3  # the first smoothed margin recorded: before, the steps' errors are seen
+EARLIEST = 1e-3  # the first smoothed margin recorded: below it the errors of the steps show
 POINT = np.array([[1.0, -2.0, 0.5]])
 PANELS = ("3b", "3c", "3d", "4a", "4b")
 
@@ -220,7 +220,7 @@ def listed(values: Array) -> str:
 
 
 def h(z: Array, depth: int) -> Array:
-    """h_D, also where the formula alone can be read outside (-1, 1)."""
+    """h_D, outside (-1, 1) too if the formula is defined there."""
     p = depth / (depth - 2)
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN beyond 1 where p is no integer
         return np.asarray((1 - z) ** -p - (1 + z) ** -p)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -199,22 +199,9 @@ def check(dataset: xarray.Dataset) -> Evidence:
     found, none, beside = parts(dataset)
     runs = [run for row in found for run in row.runs.values()]
     wide = [row for row in found if len(row.runs) > 1]
-    groks = Check(
-        "runs that tacit.grokking does not classify as a grok",
-        sum(judged(run).kind != "grok" for run in runs),
-        kind="at most",
-    )
-    order = Check(
-        "least ratio of t2 to that of the next larger beta or step",
-        float(ordered(found).min()),
-        1.1,
-        kind="at least",
-    )
-    law = Check(
-        "largest relative error of t2 - t1, predicted from the run with the largest beta",
-        max(float(row.errors(log_law).max()) for row in wide),
-        tolerance=0.15,
-    )
+    groks = at_most(sum(judged(run).kind != "grok" for run in runs))
+    order = at_least(float(ordered(found).min()), 1.1)
+    law = within(max(float(row.errors(log_law).max()) for row in wide), tolerance=0.15)
     shortest = min(float(row.delays.min()) for row in found)
     spans = [row.paces[0] / row.paces[-1] for row in wide]
     return Evidence(
@@ -231,7 +218,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
             ),
             "every delay is longer than T": (shortest > MEMORY, shortest),
         },
-        checks=[groks, order, law],
+        checks={
+            "runs that tacit.grokking does not classify as a grok": groks,
+            "least ratio of t2 to that of the next larger beta or step": order,
+            "largest relative error of t2 - t1, predicted from the run with the largest beta": law,
+        },
         controls={
             "no penalty": groks.control(float(judged(none).kind != "grok")),
             "memorization is delayed as well": order.control(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import one_of
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import (
     SOLVED,
@@ -175,24 +175,10 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Datase
     part, others = portions(both).mean("samples"), portions(controls).mean("samples")
     times = late(dataset.delay.sel(samples=TIMED))
     other_times = late(controls.delay.sel(samples=TIMED))
-    gain = Check(
-        "share recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70",
-        float(part.sel(share=0.5) - part.sel(share=0.0)),
-        0.3,
-        kind="at least",
-    )
-    sooner = Check(
-        "median t2 - t1 with tau = 0.75 over that with tau = 0.25, N = 70",
-        float(times.sel(share=0.75) / times.sel(share=0.25)),
-        0.7,
-        kind="at most",
-    )
+    gain = at_least(float(part.sel(share=0.5) - part.sel(share=0.0)), 0.3)
+    sooner = at_most(float(times.sel(share=0.75) / times.sel(share=0.25)), 0.7)
     found = runs.isel(seed=0).where(np.isfinite(runs.isel(seed=0).t2), drop=True)
-    exact = Check(
-        "largest |t2 of descent/t2 by the slow phase - 1|",
-        float(np.abs(found.t2 / found.t2_foreseen - 1).max()),
-        tolerance=0.05,
-    )
+    exact = within(float(np.abs(found.t2 / found.t2_foreseen - 1).max()), tolerance=0.05)
     harmed = (both.error.sel(share=0.5) < FOUND) & (both.error.sel(share=1.0) >= FOUND)
     starved = both.fewest.sel(share=1.0).where(harmed).min()
     return Evidence(
@@ -201,7 +187,11 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Datase
         f" relative error of {given(dataset)['level']:g} with N = {TIMED}, and for one matrix by"
         f" descent with beta {given(runs)['beta']:g}",
         premises={"descent recovers the matrix for two shares": (len(found.share) >= 2, "")},
-        checks=[gain, sooner, exact],
+        checks={
+            "share recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70": gain,
+            "median t2 - t1 with tau = 0.75 over that with tau = 0.25, N = 70": sooner,
+            "largest |t2 of descent/t2 by the slow phase - 1|": exact,
+        },
         controls={
             "the least coherent entries first": gain.control(
                 float(others.sel(way=WAYS[1]) - part.sel(share=0.0))

@@ -9,31 +9,163 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.model import Model
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025.figures.diagonal_nets import (
-    BUDGET,
-    FEW,
-    FITTED,
-    SHOWN,
-    noise,
-    runs,
-    study,
-    unsigned,
-)
-from tacit.papers.notsawo2025.recoveries import SOLVED, count, given
+from tacit.papers.notsawo2025.recoveries import SOLVED, Recovery, count, reached, recovery
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
 from tacit.plotting.transition import LEGEND
+from tacit.problems.regression import Regression
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.regularizers.regularizer import Regularizer
+from tacit.solvers.interpolate import interpolate
+from tacit.studies.sizes import sized
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Loss, Steps
+from tacit.training.train import train
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+BUDGET = 1_000_000  # N: steps
+STEP, START, FLAT_START = 0.1, 1e-2, 1e-6  # learning rate; start per layer, and at depth 1
+LEVEL = 1e-2  # relative error at t2
+FITTED = 1e-14  # training loss at which a run is over
+FEW = [30, 40, 50]  # samples at which l1 always recovers and least squares does not
+SHOWN = 30  # samples of the runs that are drawn
 MARKERS = "os^Dv*"
 
 
-def needed(errors: Array, samples: Array, level: float) -> float:
+def bias_of(depth: int, start: float = START) -> Regularizer:
+    """What descent minimises among the interpolators, as its step goes to 0."""
+    return L2() if depth == 1 else Q(depth, alpha=start)
+
+
+def off(case: Recovery, bias: Regularizer, point: Array) -> float:
+    """The distance of a point to the interpolator that the bias selects, over |a*|."""
+    selected = interpolate(case.X, case.y, bias).beta
+    return float(np.linalg.norm(point - selected) / np.linalg.norm(case.truth))
+
+
+def cell(depth: int, **problem: Any) -> dict[str, float]:
+    """Errors of the minimisers: at this depth, from a large start, and of the least l1 norm."""
+    case = recovery(**problem)
+    biases = {"error": bias_of(depth), "large_error": bias_of(depth, 1.0), "sparse_error": L1()}
+    return {name: off(case, bias, case.truth) for name, bias in biases.items()}
+
+
+def run_cell(
+    depth: int, *, points_per_decade: int, most: int, signed: bool, **problem: Any
+) -> dict[str, Any]:
+    """A run without a penalty, to the end of its steps or of its loss, with its times.
+
+    `to_bias`, `to_l2` and `to_depth_2` are distances of its end to minimisers, over |a*|. Without
+    `signed` there is one copy w^L, which cannot change its sign.
+    """
+    case = recovery(**problem)
+    net: Model = case.model(FLAT_START)
+    if depth > 1:
+        net = DiagonalNet(depth, alpha=START, signed=signed)
+    rules: Any = {"stop": [Steps(most), Loss(FITTED)], "record": LogSpaced(points_per_decade)}
+    path = train(net, case.problem, GradientDescent(STEP), **rules)
+    run, end, bias = path.dataset, path.predictor, bias_of(depth)
+    steps, errors = run.step.values.astype(float), run.relative_error.values
+    return {
+        "to_bias": off(case, bias, end),
+        "to_l2": off(case, L2(), end),
+        "to_depth_2": off(case, bias_of(2), end),
+        "t1": reached(steps, run.loss.values, SOLVED),
+        "t2": reached(steps, errors, LEVEL),
+        "end_error": float(errors[-1]),
+        "end_foreseen": off(case, bias, case.truth),
+        "start_foreseen": escape(case, depth, START) / STEP,
+        "misfit": float(np.linalg.norm(case.X @ end - case.y) / np.linalg.norm(case.y)),
+        "trajectory_step": steps,
+        "trajectory_loss": run.loss.values,
+        "trajectory_relative_error": errors,
+    }
+
+
+def escape(case: Recovery | Regression, depth: int, start: float) -> float:
+    """The time in which one weight w grows from `start` until w^depth is the steepest slope c.
+
+    c = |X^T y|_inf is the slope at zero, where dw/dt = depth c w^(depth-1).
+    """
+    c = float(np.abs(case.X.T @ case.y).max())
+    end = c ** (1 / depth)
+    if depth == 2:
+        return math.log(end / start) / (2 * c)
+    power = 2 - depth
+    begin = start if depth > 1 else 0.0
+    return (end**power - begin**power) / (power * depth * c)
+
+
+LABELS = {
+    "samples": "number N of samples",
+    "depth": "number L of layers",
+    "error": "relative error |a - a*|/|a*| of the exact minimiser of Q at this depth",
+    "large_error": "the same from a start of 1 per layer",
+    "sparse_error": "the same for the interpolator of least l1 norm, at all depths",
+    "t1": "step at which the training loss falls to 1e-4",
+    "t2": "step at which the relative error falls to the level; nan if it does not",
+    "end_error": "relative error at the end of the run",
+    "end_foreseen": "relative error of the exact minimiser on the same problem",
+    "start_foreseen": "step at which the entry with the steepest slope, trained alone, has grown"
+    " to its full size",
+    "misfit": "norm of the residual over that of the labels",
+    "trajectory_relative_error": "|a - a*|/|a*|",
+    "trajectory_loss": "training loss, half the sum of squared residuals",
+}
+GIVEN = {"kind": "sparse", "dimension": 100, "few": 5}
+RUN = GIVEN | {"points_per_decade": 25, "most": BUDGET, "signed": True}
+DEPTHS = [1, 2, 3, 4]
+MANY: dict[str, Any] = {"function": cell, "labels": LABELS, "seeds": 3, "tiny": {"seeds": 1}}
+MANY |= {"standard": {"seeds": 5}, "full": {"seeds": 25}}
+CURVES = {f"trajectory_{name}": ["time"] for name in ("step", "loss", "relative_error")}
+RUNS: dict[str, Any] = {"function": run_cell, "labels": LABELS, "seeds": [0], "dims": CURVES}
+study = sized(
+    "N-F-depth",
+    title="Depth instead of a penalty: more layers need fewer samples",
+    arguments=GIVEN | {"noise": 0.0},
+    grid={"samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100], "depth": DEPTHS},
+    draw={"x": "samples", "colour": "error", "log": True},
+    **MANY,
+)
+noise = sized(
+    "N-F-depth-noise",
+    title="The same with the source's noise",
+    arguments=GIVEN | {"noise": 1e-8},
+    grid={"samples": FEW, "depth": DEPTHS},
+    **MANY,
+)
+more = {"samples": [20, 30, 40, 50, 60, 70, 80, 90]}
+runs = sized(
+    "N-F-depth-runs",
+    title="Depth instead of a penalty: more layers need more steps",
+    arguments=RUN,
+    grid={"samples": [SHOWN], "depth": DEPTHS},
+    draw={"x": "depth", "colour": "t1", "log": True},
+    standard={"grid": {"samples": [20, 30, 50]}},
+    full={"arguments": {"points_per_decade": 50}, "grid": more, "seeds": 4},
+    **RUNS,
+)
+unsigned = sized(
+    "N-F-depth-unsigned",
+    title="A single copy w^L of the layers, which cannot change its sign",
+    arguments=RUN | {"samples": SHOWN, "signed": False, "most": 100_000},
+    grid={"depth": [2, 3]},
+    standard={"arguments": {"most": BUDGET}},
+    full={"arguments": {"most": BUDGET}},
+    **RUNS,
+)
+
+
+def needed(errors: Array, samples: Array, level: float = LEVEL) -> float:
     """The least number of samples from which on the errors are at most the level; else nan."""
     bad = np.flatnonzero(errors > level)
     if not len(bad):
@@ -51,54 +183,23 @@ def check(
     dataset: xarray.Dataset, noise: xarray.Dataset, runs: xarray.Dataset, unsigned: xarray.Dataset
 ) -> Evidence:
     """What the minimisers of every depth recover, and that descent goes to them."""
-    level = given(runs)["level"]
-    medians, large = (dataset[name].median("seed") for name in ("error", "large_error"))
+    middle = dataset[["error", "large_error", "sparse_error"]].median("seed")
+    medians, large, sparse = middle.error, middle.large_error, middle.sparse_error.isel(depth=0)
 
     def counts(of: Any) -> list[float]:
-        return [needed(of.sel(depth=d).values, of.samples.values, level) for d in of.depth.values]
+        return [needed(of.sel(depth=d).values, of.samples.values) for d in of.depth.values]
 
     def least_fall(of: Any) -> float:
         return float(-np.diff(counts(of)[:3]).max())
 
-    fitted = runs.misfit <= level
-    shown = runs.sel(samples=SHOWN)
+    fitted, shown = runs.misfit <= LEVEL, runs.sel(samples=SHOWN)
     reached_there = shown.end_error.median("seed").values
-    exact = Check(
-        "largest |a - argmin Q|/|a*| over the runs of descent that fit",
-        float(runs.to_bias.where(fitted).max()),
-        0.0,
-        0.01,
-        "at most",
-    )
-    halves = Check(
-        "largest ratio of the median errors at successive depths, N = 30 to 50",
-        steepest(medians),
-        0.5,
-        kind="at most",
-    )
-    faint, floor = (noise[n].median("seed") for n in ("error", "sparse_error"))
-    floor = floor.isel(depth=0)
-    noisy = Check(
-        "the same up to depth 3 with a signal-to-noise ratio of 1e8",
-        steepest(faint.sel(depth=[1, 2, 3])),
-        0.5,
-        kind="at most",
-    )
-    fewer = Check(
-        "least fall of the samples needed from a depth to the next, up to 3",
-        least_fall(medians),
-        1.0,
-        kind="at least",
-    )
-    falls = Check(
-        "largest ratio of the errors of descent at successive depths up to 3, N = 30",
-        max(b / a for a, b in itertools.pairwise(reached_there[:3])),
-        0.75,
-        kind="at most",
-    )
+    exact = at_most(runs.to_bias.where(fitted).max(), tolerance=0.01)
+    halves = at_most(steepest(medians), 0.5)
+    faint, floor = noise.error.median("seed"), noise.sparse_error.isel(depth=0).median("seed")
+    fewer = at_least(least_fall(medians), 1.0)
+    falls = at_most(max(b / a for a, b in itertools.pairwise(reached_there[:3])), 0.75)
     ended = unsigned.isel(seed=0)
-    deep = shown.sel(depth=[2, 3, 4])
-    sparse = dataset.sparse_error.isel(depth=0).median("seed")
     return Evidence(
         ran=f"sparse recovery, n = 100, s = 5: {dataset.sizes['seed']} problems for each N = 10 to"
         " 100 and depth 1 to 4 by the exact minimiser, without noise and some with it;"
@@ -110,21 +211,31 @@ def check(
                 f"{int(fitted.sum())} of {fitted.size} runs",
             )
         },
-        checks=[halves, fewer, exact, falls, noisy],
+        checks={
+            "largest ratio of the median errors at successive depths, N = 30 to 50": halves,
+            "least fall of the samples needed from a depth to the next, up to 3": fewer,
+            "largest |a - argmin Q|/|a*| over the runs of descent that fit": exact,
+            "largest ratio of the errors of descent at successive depths up to 3, N = 30": falls,
+            "the same up to depth 3 with a signal-to-noise ratio of 1e8": at_most(
+                steepest(faint.sel(depth=[1, 2, 3])), 0.5
+            ),
+        },
         controls={
             "a start of 1 per layer": halves.control(steepest(large)),
             "a start of 1 per layer, samples needed": fewer.control(least_fall(large)),
-            "the least l2 norm at every depth": exact.control(float(deep.to_l2.min())),
-            "depth 2 at every depth": exact.control(float(shown.to_depth_2.sel(depth=4).min())),
-            "w^L without the second copy": exact.control(float(ended.to_bias.min())),
+            "the least l2 norm at every depth": exact.control(
+                shown.to_l2.sel(depth=[2, 3, 4]).min()
+            ),
+            "depth 2 at every depth": exact.control(shown.to_depth_2.sel(depth=4).min()),
+            "w^L without the second copy": exact.control(ended.to_bias.min()),
             "w^L without the second copy, depth 3 over 2": falls.control(
-                float(ended.end_error[1] / ended.end_error[0])
+                ended.end_error[1] / ended.end_error[0]
             ),
         },
         findings=[
-            f"samples needed for a median error of {level:g}: "
+            f"samples needed for a median error of {LEVEL:g}: "
             + ", ".join(f"{n:g} at depth {d + 1}" for d, n in enumerate(counts(medians)))
-            + f", {needed(sparse.values, sparse.samples.values, level):g} with the least l1 norm",
+            + f", {needed(sparse.values, sparse.samples.values):g} with the least l1 norm",
             "noise limits the gain: with a signal-to-noise ratio of 1e8 the fourth layer has"
             f" the error {float(faint.sel(depth=4, samples=SHOWN)):.1e} at N = 30, that of the"
             f" least l1 norm is {float(floor.sel(samples=SHOWN)):.1e}; without noise it is"
@@ -149,58 +260,53 @@ def draw(
     dataset: xarray.Dataset, noise: xarray.Dataset, runs: xarray.Dataset, unsigned: xarray.Dataset
 ) -> Figure:
     """The error over N for every depth, and the runs with their times, measured and foreseen."""
-    levels = SOLVED, given(runs)["level"]
-    one = runs.isel(seed=0)
     caption = (
         f"{caption_of(dataset.attrs)} Predicted: the end by the exact minimiser of the implicit"
         " regularizer at this depth, the beginning by the growth of the entry with the steepest"
-        f" slope. t1: training loss <= {levels[0]:g}; t2: relative error <= {levels[1]:g}. Runs"
+        f" slope. t1: training loss <= {SOLVED:g}; t2: relative error <= {LEVEL:g}. Runs"
         f" end at convergence (loss {FITTED:g}) or after {count(BUDGET)} steps. Loss and error"
         " fall together, entry by entry, not one after the other."
     )
     picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(12.6,), height=6.2)
     whole.remove()
     grid = picture.add_gridspec(2, 2, width_ratios=[1.0, 1.15])
-    errors = picture.add_subplot(grid[:, 0])
     losses = picture.add_subplot(grid[0, 1])
     tests = picture.add_subplot(grid[1, 1], sharex=losses)
-    _draw_errors(errors, dataset, one, levels[1])
-    for k in range(dataset.sizes["depth"]):
-        run = one.sel(samples=SHOWN).isel(depth=k)
-        _draw_run(losses, tests, run, CYCLE[k % len(CYCLE)], levels)
-    _furnish(losses, tests, levels)
+    _draw_errors(picture.add_subplot(grid[:, 0]), dataset, runs.isel(seed=0))
+    for depth, colour in zip(dataset.depth.values, CYCLE, strict=False):
+        _draw_run(losses, tests, runs.isel(seed=0).sel(samples=SHOWN, depth=depth), colour)
+    losses.plot([], [], ":", color=BLACK, linewidth=1.6, label="predicted beginning")
+    losses.plot([], [], "<", color=BLACK, markersize=8, label="predicted end (below)")
+    losses.plot([], [], "o", color=BLACK, markersize=7, label="$t_1$ (here), $t_2$ (below)")
+    losses.axhline(SOLVED, color=GREY, linewidth=0.9)
+    tests.axhline(LEVEL, color=GREY, linewidth=0.9)
+    losses.set(xscale="log", yscale="log", ylabel="training loss", xlim=(1, BUDGET))
+    losses.tick_params(labelbottom=False)
+    losses.set_title(f"descent with $N$ = {SHOWN} samples")
+    tests.set(yscale="log", ylabel="relative error", xlabel="steps of gradient descent")
+    losses.legend(**LEGEND)
     return picture
 
 
-def _draw_errors(axes: Axes, dataset: xarray.Dataset, runs: xarray.Dataset, level: float) -> None:
+def _draw_errors(axes: Axes, dataset: xarray.Dataset, runs: xarray.Dataset) -> None:
     """Medians of the exact minimisers as lines; runs as marks tied to the minimisers they seek."""
-    for k, depth in enumerate(dataset.depth.values):
-        error, colour = dataset.error.sel(depth=depth).median("seed"), CYCLE[k % len(CYCLE)]
-        axes.plot(dataset.samples, error, color=colour, label=f"$L$ = {depth}")
+    middle = dataset.median("seed")
+    for k, (depth, colour) in enumerate(zip(dataset.depth.values, CYCLE, strict=False)):
+        axes.plot(
+            dataset.samples, middle.error.sel(depth=depth), color=colour, label=f"$L$ = {depth}"
+        )
         for n in runs.samples.values:
-            run = runs.sel(samples=n, depth=depth)
-            _draw_end(axes, run, colour, MARKERS[k % len(MARKERS)])
-    axes.plot(
-        dataset.samples,
-        dataset.sparse_error.isel(depth=0).median("seed"),
-        "--",
-        color=BLACK,
-        linewidth=1.4,
-        label=r"least $\ell_1$ norm",
-    )
+            _draw_end(axes, runs.sel(samples=n, depth=depth), colour, MARKERS[k])
+    line: Any = {"color": BLACK, "linewidth": 1.4, "label": r"least $\ell_1$ norm"}
+    axes.plot(dataset.samples, middle.sparse_error.isel(depth=0), "--", **line)
     axes.plot([], [], "o", color=GREY, markeredgecolor=BLACK, label="descent, converged")
     axes.plot([], [], "o", color="white", markeredgecolor=BLACK, label="descent, still falling")
     axes.plot([], [], "_", color=BLACK, markersize=11, label="predicted for it")
-    axes.axhline(level, color=GREY, linewidth=0.9, label=f"level {level:g}")
-    axes.set(
-        yscale="log",
-        ylim=(1e-10, 3),
-        xlabel="samples $N$",
-        ylabel=r"relative error $\|a - a^*\|_2 / \|a^*\|_2$",
-    )
-    axes.set_title(
-        f"lines: predicted, median of {dataset.sizes['seed']} data sets; marks: one of them"
-    )
+    axes.axhline(LEVEL, color=GREY, linewidth=0.9, label=f"level {LEVEL:g}")
+    axes.set(yscale="log", ylim=(1e-10, 3), xlabel="samples $N$")
+    axes.set_ylabel(r"relative error $\|a - a^*\|_2 / \|a^*\|_2$")
+    many = dataset.sizes["seed"]
+    axes.set_title(f"lines: predicted, median of {many} data sets; marks: one of them")
     place: Any = {"loc": "lower center", "bbox_to_anchor": (0.555, 0.0), "fontsize": 8}
     axes.legend(ncols=2, handlelength=1.5, columnspacing=0.8, **place)
 
@@ -210,47 +316,25 @@ def _draw_end(axes: Axes, run: xarray.Dataset, colour: str, marker: str) -> None
     place, end, rest = (float(run[name]) for name in ("samples", "end_error", "end_foreseen"))
     axes.plot([place, place], [end, rest], color=BLACK, linewidth=0.9, zorder=3)
     axes.plot(place, rest, "_", color=BLACK, markersize=11, markeredgewidth=1.4, zorder=4)
-    face, rim = (colour, BLACK) if fitted(run) else ("white", colour)
+    converged = run.trajectory_loss.dropna("time")[-1] <= FITTED
+    face, rim = (colour, BLACK) if converged else ("white", colour)
     style: Any = {"color": face, "markeredgecolor": rim, "markeredgewidth": 1.6}
     axes.plot(place, end, marker, markersize=8, zorder=4, **style)
 
 
-def fitted(run: xarray.Dataset) -> bool:
-    """Whether a run came down to the loss at which it is over, before its steps were spent."""
-    loss = run.trajectory_loss.values
-    return bool(loss[np.isfinite(loss)][-1] <= FITTED)
-
-
-def _draw_run(
-    losses: Axes, tests: Axes, run: xarray.Dataset, colour: str, levels: tuple[float, float]
-) -> None:
-    """A run with t1, t2 and both predictions in its colour; its levels are those of t1 and t2."""
+def _draw_run(losses: Axes, tests: Axes, run: xarray.Dataset, colour: str) -> None:
+    """A run with t1, t2 and both predictions in its colour."""
     later = run.isel(time=np.flatnonzero(run.trajectory_step.values > 0))
-    late = f"$t_2$ = {count(run.t2)}" if math.isfinite(float(run.t2)) else "$t_2$ never"
+    late = f"$t_2$ = {count(run.t2)}" if math.isfinite(run.t2) else "$t_2$ never"
     text = f"$L$ = {int(run.depth)}: $t_1$ = {count(run.t1)},\n            {late}"
     losses.plot(later.trajectory_step, later.trajectory_loss, color=colour, label=text)
     tests.plot(later.trajectory_step, later.trajectory_relative_error, color=colour)
-    times = (run.t1, run.t2)
-    for axes, place, height in zip((losses, tests), times, levels, strict=True):
-        if math.isfinite(float(place)):
+    for axes, place, height in ((losses, run.t1, SOLVED), (tests, run.t2, LEVEL)):
+        if math.isfinite(place):
             axes.plot(float(place), height, "o", color=colour, markersize=8, zorder=4)
-    for axes in (losses, tests):
         axes.axvline(float(run.start_foreseen), color=colour, linestyle=":", linewidth=1.6)
     # on the right edge, where all curves would end
     tests.plot(BUDGET, float(run.end_foreseen), "<", color=colour, markersize=10, clip_on=False)
-
-
-def _furnish(losses: Axes, tests: Axes, levels: tuple[float, float]) -> None:
-    losses.plot([], [], ":", color=BLACK, linewidth=1.6, label="predicted beginning")
-    losses.plot([], [], "<", color=BLACK, markersize=8, label="predicted end (below)")
-    losses.plot([], [], "o", color=BLACK, markersize=7, label="$t_1$ (here), $t_2$ (below)")
-    losses.axhline(levels[0], color=GREY, linewidth=0.9)
-    tests.axhline(levels[1], color=GREY, linewidth=0.9)
-    losses.set(xscale="log", yscale="log", ylabel="training loss", xlim=(1, BUDGET))
-    losses.tick_params(labelbottom=False)
-    losses.set_title(f"descent with $N$ = {SHOWN} samples")
-    tests.set(yscale="log", ylabel="relative error", xlabel="steps of gradient descent")
-    losses.legend(**LEGEND)
 
 
 experiment = Experiment(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.figures.runs import (
     DIMS,
@@ -159,35 +159,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
     everything, sparse = list(itertools.chain(*found.values())), found["l1"]
     ends = {name: [change(run, "l2") for run in row] for name, row in found.items()}
     beyond = min(float(run.step[-1]) / generalized(run) for run in everything)
-    groks = Check(
-        "runs with a penalty that tacit.grokking does not classify as a grok",
-        missing(everything),
-        kind="at most",
-    )
-    order = Check(
-        "least ratio of t2 to that of the next larger beta",
-        float(apart(found).min()),
-        1.2,
-        kind="at least",
-    )
-    rising = Check(
-        "least ratio of the l2 norm at the end to that at t2 under l1",
-        min(ends["l1"]),
-        RISE,
-        kind="at least",
-    )
-    own = Check(
-        "largest ratio of a penalty's own norm at the end to that at t2",
-        max(change(run, OWN[name]) for name, row in found.items() for run in row),
-        0.95,
-        kind="at most",
-    )
-    stays = Check(
-        "least validation accuracy at the end under l1",
-        min(float(run.test_accuracy[-1]) for run in sparse),
-        LEVEL,
-        kind="at least",
-    )
+    groks = at_most(missing(everything))
+    order = at_least(float(apart(found).min()), 1.2)
+    rising = at_least(min(ends["l1"]), RISE)
+    own = at_most(max(change(run, OWN[name]) for name, row in found.items() for run in row), 0.95)
+    stays = at_least(min(float(run.test_accuracy[-1]) for run in sparse), LEVEL)
     return Evidence(
         ran=f"addition mod {int(none.modulus)}, {float(none.fraction):.0%} of the pairs, embedding"
         f" and hidden size {int(none.width)}, N's MLP, Adam with step"
@@ -200,7 +176,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
                 len(everything),
             )
         },
-        checks=[groks, order, rising, own, stays],
+        checks={
+            "runs with a penalty that tacit.grokking does not classify as a grok": groks,
+            "least ratio of t2 to that of the next larger beta": order,
+            "least ratio of the l2 norm at the end to that at t2 under l1": rising,
+            "largest ratio of a penalty's own norm at the end to that at t2": own,
+            "least validation accuracy at the end under l1": stays,
+        },
         controls={
             "no penalty": groks.control(missing([none])),
             "memorization is delayed as well": order.control(float(apart(found, memorized).min())),
@@ -254,11 +236,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """Above accuracies for every strength; below the norms with the largest, with t1 and t2."""
     found, none = parts(dataset)
     caption = caption_of(dataset.attrs)
-    picture, top = sheet(dataset.title, caption, (4.2,) * len(DRAWN), height=7.4)
-    grid = picture.add_gridspec(2, len(DRAWN))
-    for place, name in enumerate(DRAWN):
-        top[place].remove()
-        above, below = (picture.add_subplot(grid[row, place]) for row in (0, 1))
+    many = len(DRAWN)
+    picture, panels = sheet(dataset.title, caption, (4.2,) * many, height=7.4, rows=(1, 1))
+    for name, above, below in zip(DRAWN, panels[:many], panels[many:], strict=True):
         _accuracies(above, found[name], none)
         _norms(below, found[name][0])
         above.set_title(typeset(f"penalty: {NAMES[name]}"), fontsize=11)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.measures.grokking import grokking
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import SPARSE, Recovery, count, given, log_steps, recovery
@@ -157,34 +157,12 @@ def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
     shrunk, found = (
         [one.isel(penalty=place, seed=0) for one in (dataset, matrix)] for place in (0, 1)
     )
-    fall = Check(
-        "least fall of the l2 test error after memorization, its plateau over its final value",
-        min(float(run.plateau / run.left) for run in shrunk),
-        100.0,
-        kind="at least",
-    )
-    floor = Check(
-        "largest |end/floor - 1| of the l2 test error",
-        max(abs(float(run.left / run.floor) - 1) for run in shrunk),
-        tolerance=0.02,
-    )
-    follows = Check(
-        "largest factor between the l2 error and its final value plus the remaining fall of |a|^2",
-        max(float(run.off) for run in shrunk),
-        2.0,
-        kind="at most",
-    )
-    mirage = Check(
-        "l2 runs not classified as a mirage", sum(run.seen != "mirage" for run in shrunk)
-    )
-    grok = Check(
-        "l1 and nuclear runs not classified as a grok", sum(run.seen != "grok" for run in found)
-    )
-    end = Check(
-        "largest |t2/t2 by the slow phase - 1| of l1 and nuclear runs",
-        max(abs(float(run.t2 / run.foreseen) - 1) for run in found),
-        tolerance=0.05,
-    )
+    fall = at_least(min(float(run.plateau / run.left) for run in shrunk), 100.0)
+    floor = within(max(abs(float(run.left / run.floor) - 1) for run in shrunk), tolerance=0.02)
+    follows = at_most(max(float(run.off) for run in shrunk), 2.0)
+    mirage = within(sum(run.seen != "mirage" for run in shrunk))
+    grok = within(sum(run.seen != "grok" for run in found))
+    end = within(max(abs(float(run.t2 / run.foreseen) - 1) for run in found), tolerance=0.05)
     return Evidence(
         ran="sparse recovery (100, 5, 30) and a 6 x 6 matrix of rank 1 from 24 entries, from a"
         " large start, with an l2 penalty and with the norm that recovers",
@@ -193,7 +171,16 @@ def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
                 float(run.t1) < 0.01 * float(run.foreseen) for run in (*shrunk, *found)
             )
         },
-        checks=[fall, floor, follows, mirage, grok, end],
+        checks={
+            "least fall of the l2 test error after memorization, its plateau"
+            " over its final value": fall,
+            "largest |end/floor - 1| of the l2 test error": floor,
+            "largest factor between the l2 error and its final value plus the"
+            " remaining fall of |a|^2": follows,
+            "l2 runs not classified as a mirage": mirage,
+            "l1 and nuclear runs not classified as a grok": grok,
+            "largest |t2/t2 by the slow phase - 1| of l1 and nuclear runs": end,
+        },
         controls={
             "the norm that recovers ends at the lower bound too": floor.control(
                 min(abs(float(run.left / run.floor) - 1) for run in found)
@@ -231,30 +218,21 @@ def draw(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Figure:
         f" squared error <= {level:g}. Detector on l2: {runs[0].reason.item()}; on l1:"
         f" {runs[1].reason.item()}."
     )
-    picture, grid = _panels(dataset.attrs["title"], caption)
+    title = dataset.attrs["title"]
+    picture, panels = sheet(title, caption, (6.0, 6.0), height=8.2, rows=(1.0, 1.25, 1.25))
+    grid = [panels[:2], panels[2:4], panels[4:]]
+    for first, second in grid:
+        second.sharey(first)
+        second.tick_params(labelleft=False)
     for column, run in enumerate(runs):
         later = run.isel(time=np.flatnonzero(run.step.values > 0))
         for row, shown in enumerate((later, later, run)):
             _draw_run(grid[row][column], shown, level)
         _furnish([line[column] for line in grid], run)
         _marks([line[column] for line in grid], run)
-    _legends(grid)
+    grid[1][1].legend(*grid[0][1].get_legend_handles_labels(), **LEGEND)  # one for all panels
     picture.align_ylabels([line[0] for line in grid])
     return picture
-
-
-def _panels(title: str, caption: str) -> tuple[Figure, list[list[Axes]]]:
-    """Three rows and two columns; a row shares its vertical axis."""
-    picture, (whole,) = sheet(title, caption, widths=(12.0,), height=8.2)
-    whole.remove()
-    layout = picture.add_gridspec(3, 2, height_ratios=[1.0, 1.25, 1.25])
-    grid = []
-    for row in range(3):
-        first = picture.add_subplot(layout[row, 0])
-        second = picture.add_subplot(layout[row, 1], sharey=first)
-        second.tick_params(labelleft=False)
-        grid.append([first, second])
-    return picture, grid
 
 
 def _draw_run(axes: Axes, run: xarray.Dataset, level: float) -> None:
@@ -270,11 +248,6 @@ def _draw_run(axes: Axes, run: xarray.Dataset, level: float) -> None:
         label="floor: part of the truth\nthat the data do not determine",
     )
     axes.axhline(level, color=GREY, linewidth=0.9, label="solved below this level")
-
-
-def _legends(grid: list[list[Axes]]) -> None:
-    """One for all panels, beside the middle row."""
-    grid[1][1].legend(*grid[0][1].get_legend_handles_labels(), **LEGEND)
 
 
 def _marks(axes: list[Axes], run: xarray.Dataset) -> None:

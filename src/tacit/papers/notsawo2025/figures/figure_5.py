@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import (
     LOW_RANK,
@@ -138,18 +138,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
     ratio = (run.gradient_norm / run.penalty_gradient_norm).values
     early, slow = steps < t1, (steps > float(run.takeover)) & (steps < t2)
     size = (run["norm"] / run.truth_norm).values
-    fit = Check("least |G|/(beta |H|) before t1", ratio[early].min(), 1.0, kind="at least")
-    pull = Check(
-        "largest |G|/(beta |H|) from the takeover to t2", ratio[slow].max(), 1.0, kind="at most"
-    )
-    soon = Check(
-        "takeover over t2: the penalty dominates soon after memorization",
-        float(run.takeover) / t2,
-        0.02,
-        kind="at most",
-    )
-    end = Check("largest |h/h* - 1| after t2", np.abs(size[steps > t2] - 1).max(), 0.0, 0.05)
-    foreseen = Check("|t2/t2 by the slow phase - 1|", abs(t2 / float(run.t2_exact) - 1), 0.0, 0.05)
+    fit = at_least(ratio[early].min(), 1.0)
+    pull = at_most(ratio[slow].max(), 1.0)
+    soon = at_most(float(run.takeover) / t2, 0.02)
+    end = within(np.abs(size[steps > t2] - 1).max(), tolerance=0.05)
+    foreseen = within(abs(t2 / float(run.t2_exact) - 1), tolerance=0.05)
     left = (run.test_error / run.truth_l2**2).values
     return Evidence(
         ran=f"one run of {steps[-1]:.0f} steps with beta = {float(run.beta):g}",
@@ -157,7 +150,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "the run memorizes": (math.isfinite(t1), t1),
             "the run recovers": (math.isfinite(t2), t2),
         },
-        checks=[fit, pull, soon, end, foreseen],
+        checks={
+            "least |G|/(beta |H|) before t1": fit,
+            "largest |G|/(beta |H|) from the takeover to t2": pull,
+            "takeover over t2: the penalty dominates soon after memorization": soon,
+            "largest |h/h* - 1| after t2": end,
+            "|t2/t2 by the slow phase - 1|": foreseen,
+        },
         controls={
             "the loss dominates to the end": fit.control(ratio[slow].max()),
             "the penalty dominates from the start": pull.control(ratio[early].min()),

@@ -1,1 +1,1 @@
-"""Figures 1 to 9, the nets and data that they train beside them."""
+"""Figures 1 to 9, and the nets and data that they use."""

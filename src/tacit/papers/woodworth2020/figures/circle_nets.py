@@ -22,7 +22,7 @@ from tacit.training.train import train
 
 WIDTH = 30
 RTOL, LOSS = 1e-2, 1e-9
-STEP = 0.01  # of W's descent
+STEP = 0.01  # the step of W's descent
 
 
 @functools.lru_cache(maxsize=64)
@@ -36,7 +36,7 @@ def start(depth: int, scale: float, seed: int, unbiased: bool = True) -> Functio
 
 
 def gradients(model: FunctionModel, weights: Array, X: Array) -> Array:
-    """The tangent features of a ReLU net, in NumPy: the gradient of f(x_n) by the weights, n a row.
+    """The tangent features of a ReLU net, in NumPy: a row of gradients in the weights per sample.
 
     Layer by layer they are outer products, of which the model gives the factors.
     """
@@ -55,7 +55,7 @@ def features(depth: int, seed: int) -> Array:
 
 
 def floor(depth: int, seed: int) -> float:
-    """The loss at which the kernel regime rests: what of the labels no tangent feature reaches.
+    """The least loss in the kernel regime: the part of the labels that no tangent feature reaches.
 
     Alpha only multiplies the features. Between two kinks the net is linear in its two inputs, so
     the features of three points there are dependent, and their labels need not be.
@@ -100,10 +100,10 @@ def ended(
     rtol: float = RTOL,
     loss: float = LOSS,
 ) -> Path:
-    """The flow of one start to a sum of squares `loss`; raises where it does not get there.
+    """The flow of one start to a sum of squares `loss`; raises an error if it does not get there.
 
-    A long step may jump over the kink of a unit that was about to slide along it, and come to rest
-    where the flow would not: then the run is made again with a tolerance ten times smaller.
+    A long step may jump over a kink along which the flow would slide, and stop where the flow would
+    not: then the run is repeated with a tolerance ten times smaller.
     """
     model = start(depth, scale, seed, unbiased)
     for tolerance in (rtol, rtol / 10):
@@ -136,7 +136,7 @@ def trained(
     problem = data(seed)
     end = ended(depth, scale, seed, problem.training, unbiased, rtol, loss)
     outputs = start(depth, scale, seed, unbiased).function(end.parameters, problem.test.X)
-    # K is only multiplied by a number as alpha grows: an output of zero leaves no trace of it
+    # alpha only multiplies K, and with zero output at the start it has no effect on the interpolant
     kernel = kernel_outputs(depth, 1.0 if unbiased else scale, seed, unbiased)
     return {
         "test_error": problem.test_error(outputs),

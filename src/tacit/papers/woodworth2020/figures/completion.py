@@ -185,7 +185,7 @@ def draw(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset) 
 
 
 def _profiles(axes: Axes, found: xarray.Dataset) -> None:
-    """The excess over alpha^2 k, a curve a width."""
+    """The excess over alpha^2 k, one curve per width."""
     from matplotlib import colormaps
 
     shades = colormaps["viridis"](np.linspace(0.0, 0.85, found.sizes["k"]))

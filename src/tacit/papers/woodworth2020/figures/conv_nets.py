@@ -19,9 +19,10 @@ from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, presen
 from tacit.problems.images.load import Images, load_images
 from tacit.studies.sizes import Sizes, sized
 from tacit.training.descent.methods import SGD
+from tacit.training.goals import Accuracy
 from tacit.training.path import Path
 from tacit.training.record import At, log_spaced
-from tacit.training.stop import Accuracy, Epochs, Stop
+from tacit.training.stop import Epochs, Stop
 from tacit.training.train import train
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 
 DEPTH = 8  # weight layers of W's net: outputs grow as alpha^8
 INPUTS = 20  # training images whose tangent features are followed
-BLOCK = 500  # test images looked at together
+BLOCK = 500  # test images per block
 POINTS = 10  # recorded epochs per decade of a curve
 PIXELS = 32  # five poolings need this many rows and columns
 TRAININGS = ("all", "output", "kernel")
 Labels = NDArray[np.int64]
-THREE = ("airplane", "automobile", "frog")  # of all ten a thousand images teach little
+THREE = ("airplane", "automobile", "frog")  # a thousand images of all ten classes are too few
 LABELS = {
     "alpha": "initial scale alpha, as a factor on the uniform He initialization",
     "error": "share of the test images misclassified at the end",
@@ -85,7 +86,7 @@ WHOLE = {
 
 @functools.lru_cache(maxsize=4)
 def loaded(name: str, count: int, test: int, classes: tuple[str, ...], seed: int) -> Images:
-    """Images drawn by the seed; 0 of them and no classes stand for all there are."""
+    """Images drawn by the seed; 0 images or no classes mean all of them."""
     if name != "digits":
         return load_images(name, count or None, test or None, classes or None, seed)
     found = digits(seed, train=min(count, MOST), enlarged=PIXELS // 8)
@@ -129,9 +130,9 @@ def cell(
     """One run: its ends and its curves over epochs; `slimmer` divides the channels of W's net.
 
     "all" layers are trained, the "output" layer alone, or the net's "kernel" machine: the outputs
-    of the start subtracted, and moves that vanish beside it. The seed draws the images, the start
-    and the batches. Training ends when every training image is right, unless `whole` is true.
-    Without `tangents` nothing is measured that needs the derivatives of the net: NaN.
+    of the start subtracted, and steps that hardly move it. The seed draws the images, the start and
+    the batches. Training ends when every training image is right, unless `whole` is true. Without
+    `tangents` nothing is measured that needs the derivatives of the net: NaN.
     """
     one_of("conv_nets", "training", training, TRAININGS)
     name, instead = present(images, otherwise)
@@ -171,7 +172,7 @@ def trained(
 
 
 def measured(net: ImageNet, images: Images, path: Path, tangents: bool = True) -> dict[str, Any]:
-    """What a run gave, measured on all test images and on the first training images."""
+    """The measurements of a run on all test images and on the first training images."""
     start, rows, turned, apart = net.start(images), path.dataset, np.nan, np.nan
     if tangents:
         end = {**start, **path.parameters}
@@ -199,7 +200,7 @@ def net_study(name: str, title: str, arguments: Mapping[str, Any], **given: Any)
 
 
 def told(dataset: xarray.Dataset) -> str:
-    """What was trained on what, in a few words."""
+    """The net and its images, in a few words."""
     given = json.loads(dataset.attrs["description"])["arguments"]
     instead = str(dataset.instead.values.flat[0])
     count = f"{given['train']} images" if given["train"] else "all images"

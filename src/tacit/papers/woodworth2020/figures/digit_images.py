@@ -1,4 +1,4 @@
-"""The small handwritten digits, split anew: many test images, as many splits as one likes."""
+"""The small handwritten digits in random splits, with many test images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tacit.problems.images.load import Images, load_images
 
 WHO = "digits"
 LEAST = 10  # images on either side of a split
-MOST = 1000  # of the 1797 digits to train on in the place of a larger set
+MOST = 1000  # how many of the 1797 digits to train on in place of a larger set
 # What Figures 6 (c) and (d) call the kernel regime: W shows the grad distance, 1 - cosine between
 # the tangent features at the start and at the end, and names no border. Kernel machines lie well
 # below the one taken here and every net as printed above.
@@ -60,9 +60,9 @@ def there(name: str) -> bool:
 
 
 def present(images: str, otherwise: str) -> tuple[str, str]:
-    """The images to take, and a sentence if they are not the first ones.
+    """The images to use, and a sentence if they replace the requested ones.
 
-    The others stand in where the first are not on this machine; an empty name allows none.
+    `otherwise` replaces images that are not on this machine; an empty name allows no replacement.
     """
     if not otherwise or there(images):
         return images, ""
@@ -71,7 +71,7 @@ def present(images: str, otherwise: str) -> tuple[str, str]:
 
 
 def larger(pixels: NDArray[np.float32], times: int) -> NDArray[np.float32]:
-    """Every pixel `times` times along height and width."""
+    """The images with every pixel repeated `times` times along height and width."""
     return np.repeat(np.repeat(pixels, times, axis=1), times, axis=2)
 
 

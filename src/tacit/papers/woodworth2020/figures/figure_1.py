@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures import recovery
 from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
@@ -105,7 +105,7 @@ def curves(training: xarray.Dataset, ends: xarray.Dataset) -> xarray.Dataset:
 
 
 def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
-    """(fewest N with a scale, decades of alpha that a third more samples gain, by a power law).
+    """(fewest N with a scale, decades of alpha gained by a third more samples, by a power law).
 
     The power law in N is the one that the three largest N show.
     """
@@ -122,7 +122,7 @@ def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
 def check(
     training: xarray.Dataset, ends: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset
 ) -> Evidence:
-    """What section 4 says of the error, of both norms and of the largest alpha."""
+    """What section 4 says about the error, both norms and the largest alpha."""
     rows, end = curves(training, ends), ends.isel(seed=0)
     error = rows.test_error.values
     fall = float(np.ptp(error))
@@ -130,40 +130,25 @@ def check(
     excess_l2 = (rows.excess_l2 / end.l2_norm).values
     fewest, gained, by_power_law = gains(scales)
     l1_needs = recovery.needed(least.l1_error)
-    improves = Check(
-        "(a) largest rise of the population error as alpha decreases, over its total fall",
-        max(np.diff(error).max(), 0.0) / fall,
-        tolerance=0.01,
-    )
-    dense = Check(
-        "(a) population error at the largest alpha, over that of the zero predictor",
-        error[0],
-        0.5,
-        kind="at least",
-    )
-    rich = Check(
-        "(b) l1 norm in excess of the least, at the smallest alpha", excess_l1[-1], tolerance=0.01
-    )
-    kernel = Check(
-        "(b) l2 norm in excess of the least, at the largest alpha", excess_l2[0], tolerance=1e-4
-    )
-    edge = Check(
-        "(c) fewest samples from which some start recovers, over those that l1 needs",
-        fewest / l1_needs,
-        1.0,
-        tolerance=0.2,
-    )
-    easier = Check(
-        "(c) decades of alpha gained by a third more samples than these",
-        gained,
-        2.0,
-        kind="at least",
-    )
+    improves = within(max(np.diff(error).max(), 0.0) / fall, tolerance=0.01)
+    dense = at_least(error[0], 0.5)
+    rich = within(excess_l1[-1], tolerance=0.01)
+    kernel = within(excess_l2[0], tolerance=1e-4)
+    edge = within(fewest / l1_needs, 1.0, 0.2)
+    easier = at_least(gained, 2.0)
     return Evidence(
         ran=f"one sparse problem trained by gradient flow from {len(error)} scales; the largest"
         f" scale that recovers, for {scales.sizes['sample_size']} sample sizes and"
         f" {scales.sizes['seed']} seeds, along the path of minimisers of Q",
-        checks=[improves, dense, rich, kernel, edge, easier],
+        checks={
+            "(a) largest rise of the population error as alpha decreases,"
+            " over its total fall": improves,
+            "(a) population error at the largest alpha, over that of the zero predictor": dense,
+            "(b) l1 norm in excess of the least, at the smallest alpha": rich,
+            "(b) l2 norm in excess of the least, at the largest alpha": kernel,
+            "(c) fewest samples from which some start recovers, over those that l1 needs": edge,
+            "(c) decades of alpha gained by a third more samples than these": easier,
+        },
         controls={
             "(a) generalization improves as alpha grows": improves.control(
                 -np.diff(error).min() / fall

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance
@@ -80,20 +80,16 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """The drawn network is the factorization on diagonal measurements."""
     picture, model, shared = (dataset[n].values for n in ("picture", "model", "shared"))
-    same = Check(
-        "largest difference of the drawn network from <U V^T, diag(x)>, relative",
-        distance(picture, model),
-        tolerance=1e-12,
-    )
+    same = within(distance(picture, model), tolerance=1e-12)
     weights, parameters = int(dataset.weights), int(dataset.parameters)
     return Evidence(
         ran="the units and connections that are drawn, as a network with d = k = 3, compared "
         f"with Factorization on diagonal measurements, at {len(picture)} random weights and "
         "inputs",
-        checks=[
-            same,
-            Check("weights drawn, over the parameters of the model", weights / parameters, 1.0),
-        ],
+        checks={
+            "largest difference of the drawn network from <U V^T, diag(x)>, relative": same,
+            "weights drawn, over the parameters of the model": within(weights / parameters, 1.0),
+        },
         controls={"hidden units that several inputs share": same.control(distance(shared, model))},
     )
 

@@ -55,7 +55,7 @@ def limits(depth: int, seed: int) -> dict[str, float]:
 
     The large start is trained to a loss of 1e-16: one of 1e-9 leaves so much of the slowest mode
     that it would hide the agreement. `biased` is the grad distance of a net of depth 2 that starts
-    with an output, as alpha -> infinity: beside an output that grows as alpha^D the targets
+    with an output, as alpha -> infinity: relative to an output that grows as alpha^D the targets
     vanish, and scale does not matter, so it is the net from alpha = 1 with targets zero.
     """
     own, other = (nets.kernel_outputs(depth, 1.0, seed, drawn=seed + more) for more in (0, 1))
@@ -122,7 +122,7 @@ def gains(dataset: xarray.Dataset, name: str = "test_error") -> xarray.DataArray
 
 
 def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
-    """Both panels at the ends of the scales, and the kernel predictor beside the large start."""
+    """Both panels at the smallest and largest scales, and the kernel predictor at the largest."""
     runs = complete(dataset)
     unfit, rested = left_out(dataset)
     tried = dataset.sizes["seed"] - len(unfit)
@@ -195,7 +195,7 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
 
 
 def left_out(dataset: xarray.Dataset) -> tuple[dict[int, str], dict[int, str]]:
-    """One sentence for every draw that the medians do without: labels out of reach, and rests."""
+    """One sentence for every draw that the medians leave out."""
     unfit, rested = {}, {}
     floors = dataset.floor.isel(scale=0).transpose("seed", "depth")
     loss = nets.LOSS
@@ -259,7 +259,7 @@ def listed(dataset: xarray.Dataset, values: Any, form: str) -> str:
 
 
 def draw(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Figure:
-    """Test error with the kernel predictor beside it, and the grad distance, over alpha^D."""
+    """Test errors of nets and kernel predictors, and the grad distance, over alpha^D."""
     runs, attributes = complete(dataset), dataset.attrs
     picture, (a, b) = sheet(
         attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.9

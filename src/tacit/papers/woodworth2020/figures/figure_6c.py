@@ -82,7 +82,7 @@ def named(
     """The best step of the large start, and the runs of every name over their seeds."""
     large = printed.sel(alpha=LARGE)
     step = best(large)
-    if np.isnan(step):  # the premise will say so
+    if np.isnan(step):  # the premise fails then
         step = float(large.step[large.error.mean("seed").values.argmin()])
     return step, {
         "small": small,
@@ -230,7 +230,7 @@ def checks(runs: Runs) -> dict[str, Check]:
 
 
 def controls(runs: Runs, found: Mapping[str, Check]) -> dict[str, Check]:
-    """What wrong theorems give, trained like the right one or as they predict it."""
+    """The values of wrong theorems, trained like the right one or as they predict them."""
     return {
         "the kernel regime explains the larger test error": found["worse"].control(
             error(runs, "small") / error(runs, "kernel")

@@ -170,7 +170,7 @@ def findings(
 
 
 def draw(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Dataset) -> Figure:
-    """The final test error over alpha, beside the turn of the tangent features."""
+    """The final test error and the turn of the tangent features over alpha."""
     attributes = dataset.attrs
     caption = f"{dataset.instead.values.flat[0]} {caption_of(attributes)}".strip()
     picture, (a, b) = sheet(attributes["title"], caption, widths=(6.0, 6.0), height=4.9)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LARGE = (100.0, 400.0)  # alphas towards the kernel limit
 MOST = 0.6
 ADDED = 0.05  # width alpha^2 on the plateau: of this order is what the start adds to the norm
-TIGHT = 0.01  # a distance below this is none to the eye: the data span 1.3
+TIGHT = 0.01  # a distance below this is invisible: the data span 1.3
 
 
 GIVEN = {"problem": "zigzag", "width": 150, "rtol": 0.1}
@@ -100,7 +100,7 @@ random = sized(
 def check(
     dataset: xarray.Dataset, flat: xarray.Dataset, kernel: xarray.Dataset, random: xarray.Dataset
 ) -> Evidence:
-    """Both limits on the zigzag, the plateau and random points beside it."""
+    """Both limits on the zigzag, the plateau, and random points."""
     runs, level = dataset.isel(seed=0), flat.isel(seed=0)
     large = kernel.isel(seed=0).transpose("alpha", "layers", "other")
     last = large.isel(alpha=-1)

@@ -1,4 +1,4 @@
-"""Figure 8: the smaller the start of a VGG11-like net, the longer it rests before it learns."""
+"""Figure 8: the smaller the start of a VGG11-like net, the longer the plateau before it learns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL, FAST, DEAD = (0.5, 0.7), 1.0, 2.0  # alpha
 TINY = (0.2, 0.3)  # outputs below 1e-4: errors stay those of a blind guess for an epoch
 STEP = 0.05  # one for all alphas, as W has it
 SLOWER = 1.2  # one start counts as slower than another with a fifth more epochs
-BLIND = 0.2  # training accuracy of a net that has learned nothing: 0.1, and what classes differ
+BLIND = 0.2  # the most that a net without learning has: 0.1, as classes differ in size
 LEFT = 2.0  # training loss below which a net has left the plateau at log 10 = 2.30
 GIVEN = {**DIGITS, "even": False, "tangents": False}
 CIFAR = {**PART, "classes": [], "train": 1000, "test": 500, "batch": 50, "step": 0.03}
@@ -78,7 +78,7 @@ def exponent(dataset: xarray.Dataset, alphas: tuple[float, ...]) -> float:
 
 
 def check(dataset: xarray.Dataset, first: xarray.Dataset, output: xarray.Dataset) -> Evidence:
-    """The order of the starts, the law of their first epoch, and who never learns."""
+    """The order of the starts, the law of their first epoch, and the starts that never learn."""
     rows = dataset.sel(alpha=[*SMALL, FAST])
     epochs, power = memorized(rows), DEPTH - 2
     accuracy = {

@@ -1,6 +1,6 @@
-"""How large the start may be so that the planted sparse predictor is still recovered.
+"""How large the start may be for the planted sparse predictor to be recovered.
 
-Figures 1 (c) and 3 (c) ask the same question at depth 2 and at several depths. The samples of one
+Figures 1 (c) and 3 (c) show this at depth 2 and at several depths. The samples of one
 seed are nested: a smaller set is the beginning of the `drawn` ones.
 """
 

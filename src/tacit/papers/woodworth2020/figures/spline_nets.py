@@ -101,7 +101,7 @@ class Learned(Record):
         knots = -b / w
         inside = (knots > low) & (knots < high)
         shift = np.abs(self.move.w * knots + self.move.b)
-        # every ramp belongs to two units, the one and its copy
+        # every ramp belongs to two units, one and its copy
         squares = (v**2 * shift**3 / np.abs(w))[inside].sum() / 3
         return float(np.sqrt(squares / (high - low)))
 
@@ -149,7 +149,7 @@ def learn(
 def started(
     problem: Regression, width: int, alpha: float, scaling: float = 1.0, seed: int = 0
 ) -> Learned:
-    """The same net before training, with the displacement that its kernel foresees."""
+    """The same net before training, with the displacement that its kernel predicts."""
     model = univariate_relu(width, alpha=alpha, scaling=scaling, seed=seed)
     begin = layers(model.start(problem.dimension))
     move = kernel_move(begin, problem.X[:, 0], problem.y)
@@ -230,7 +230,7 @@ def trained(
 
 
 def kernel_cell(alpha: float, seed: int, *, width: int, rtol: float, wide: int) -> dict[str, Any]:
-    """Nets of all three scalings from one large start beside the interpolants of their kernels.
+    """Nets of all three scalings from one large start, and the interpolants of their kernels.
 
     `crossed[i, j]` is the distance (RMS) of net i to interpolant j, `between[i, j]` that of two
     interpolants, `rescaled[i]` that of interpolant i to the one from a start four times smaller.

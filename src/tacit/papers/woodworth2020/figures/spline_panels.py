@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SPLINE: dict[str, Any] = {"color": BLACK, "linewidth": 1.3, "linestyle": "--"}
-# wide and pale below the curves: where the largest start has learned it, both are seen
+# wide and pale below the curves, so that both are visible where they agree
 KERNEL: dict[str, Any] = {"color": RED, "linewidth": 7, "alpha": 0.3, "zorder": 1}
 DATA: dict[str, Any] = {
     "marker": "o",
@@ -84,7 +84,7 @@ def _scaling(axes: Axes, runs: xarray.Dataset, letter: str) -> None:
 def _plateau(axes: Axes, flat: xarray.Dataset) -> None:
     data = plateau()
     styles = zip((BLUE, ORANGE, GREEN), (6.0, 3.4, 1.2), flat.layers.values, strict=True)
-    for colour, thick, layers in styles:  # one over the other: they nearly agree
+    for colour, thick, layers in styles:  # drawn over each other, since they nearly agree
         row = flat.sel(layers=layers)
         label = f"$c$ = {float(row.c):.2g}"
         axes.plot(row.input, row.learned, color=colour, linewidth=thick, label=label)

@@ -1,4 +1,4 @@
-"""Many random data sets on a line, learned from small starts by one descent for all of them."""
+"""Many random data sets on a line, all learned from small starts by one compiled descent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WIDTH, ALPHA = 50, 0.002
 STEP = 0.4  # over the trace of the tangent kernel, which bounds its largest eigenvalue
 LOSS = 1e-8
 STEPS = 40_000
-ON_THE_WAY = (0.1, 0.01, LOSS)  # losses at which the three points alone are looked at
+ON_THE_WAY = (0.1, 0.01, LOSS)  # losses at which the three points are examined
 MEASURES = ("fitted", "linear", "cubic", "least", "distance", "norm", "short")
 NEAR = 0.03  # a net nearer than this to a function has learned it; targets are at most 1
 

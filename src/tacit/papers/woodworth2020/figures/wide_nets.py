@@ -16,8 +16,9 @@ from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
 from tacit.problems.images.load import Images, load_images
 from tacit.studies.sizes import Sizes, sized
 from tacit.training.descent.methods import SGD
+from tacit.training.goals import Accuracy
 from tacit.training.record import At
-from tacit.training.stop import Accuracy, Epochs
+from tacit.training.stop import Epochs
 from tacit.training.train import train
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def cell(
     """One run; `taken` are the epochs that it took, at most `epochs`.
 
     The net is trained as "printed"; "unbiased", with the outputs of its start subtracted; as its
-    "kernel" machine, unbiased with moves that vanish beside the start; or its "output" layer
+    "kernel" machine, unbiased with steps that hardly move the start; or its "output" layer
     alone. The seed draws the split or the subset of the images, the start and the batches.
 
     f = alpha^2 g(w / alpha), so the tangent kernel grows as alpha^2, and a step over alpha^2 moves

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.regularizers.q import Q
@@ -17,7 +17,7 @@ from tacit.studies.sizes import Sizes, sized
 if TYPE_CHECKING:
     import xarray
 
-WRONG = (  # lemmas that one could believe from the proof
+WRONG = (  # plausible wrong lemmas
     "exp(-1/(2 eps |b|_1)), without d",
     "without exp(-d/(2 eps |b|_1)), the upper half of the proof alone",
     "4 eps for 2 eps, log(1/alpha) for log(1/alpha²)",
@@ -25,12 +25,12 @@ WRONG = (  # lemmas that one could believe from the proof
 
 
 def log_alpha_1(norm: float, d: int, eps: float) -> list[float]:
-    """The logarithms of what alpha_1(eps, |b|_1, d) of Lemma 5 is the least of."""
+    """The logarithms of the numbers whose minimum is alpha_1(eps, |b|_1, d) of Lemma 5."""
     return [0.0, 0.5 * np.log(norm), -np.log(2 * norm) / (2 * eps), -d / (2 * eps * norm)]
 
 
 def log_alphas(beta: Array, eps: float) -> list[float]:
-    """log alpha at the bound, far below it, and where each of WRONG has it."""
+    """log alpha at the bound, far below it, and at the bound of each of WRONG."""
     norm, d = float(np.abs(beta).sum()), len(beta)
     *first, last = log_alpha_1(norm, d, eps)
     bound = min(*first, last)
@@ -87,7 +87,7 @@ def evidence_of(
     `beyond` says in which alphas, and names the check; {median} and {worst} stand in the finding.
     """
     at_bound, further, *others = dataset.share.values.T
-    worst = Check("worst |ratio - 1| / eps at the bound", at_bound.max(), 1.0, kind="at most")
+    worst = at_most(at_bound.max(), 1.0)
     series = [
         Series("at the bound", dataset.eps.values, at_bound, "points"),
         Series("outside it (control)", dataset.eps.values, others[0], "points"),
@@ -95,7 +95,10 @@ def evidence_of(
     title = "how much of the allowed eps is used"
     return Evidence(
         ran=f"{len(at_bound)} vectors of 1 to 50 entries, alpha at the bound and {beyond[0]} it",
-        checks=[worst, Check(beyond[1], further.max(), 1.0, kind="at most")],
+        checks={
+            "worst |ratio - 1| / eps at the bound": worst,
+            beyond[1]: at_most(further.max(), 1.0),
+        },
         controls={n: worst.control(share.max()) for n, share in zip(wrong, others, strict=True)},
         findings=[finding.format(median=np.median(at_bound), worst=at_bound.max())],
         plots=[Plot(title, "eps", label, series, "log", "log")],
@@ -103,7 +106,7 @@ def evidence_of(
 
 
 def cell(count: int) -> dict[str, Any]:
-    """How far these are from one, over eps."""
+    """How far the ratios are from one, over eps."""
     # one entry of size one attains the lower bound as eps falls, a large one nearly the upper
     single = [(np.array([norm]), eps) for norm in (1.0, 1e8, 1e30) for eps in (0.1, 0.3)]
     return shares(vectors(count, seed=5) + single, ratios)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.regularizers.q import Q
@@ -79,29 +79,20 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """The ratio at the edge, at a smaller alpha and above; eq. (31)."""
     f, count = dataset, dataset.sizes["point"]
-    bound = Check("smallest ratio / (1+eps)", float(f.at_edge.min()), 1.0, kind="at least")
+    bound = at_least(float(f.at_edge.min()), 1.0)
     worst = f.isel(point=int(f.printed.values.argmax()))
     return Evidence(
         ran=f"{count} random (eps, d), alpha at the edge and above; eq. (31) at {count} points",
-        checks=[
-            bound,
-            Check(
-                "the same at alpha = d^(-1/4 - 1/4eps) (ours)",
-                float(f.further.min()),
-                1.0,
-                kind="at least",
+        checks={
+            "smallest ratio / (1+eps)": bound,
+            "the same at alpha = d^(-1/4 - 1/4eps) (ours)": at_least(float(f.further.min()), 1.0),
+            "the same above the edge": at_least(float(f.above.min()), 1.0),
+            "smallest growth of the ratio with alpha": at_least(
+                float(f.growth.min()), tolerance=1e-12
             ),
-            Check("the same above the edge", float(f.above.min()), 1.0, kind="at least"),
-            Check(
-                "smallest growth of the ratio with alpha",
-                float(f.growth.min()),
-                0.0,
-                tolerance=1e-12,
-                kind="at least",
-            ),
-        ],
-        proof=[Check("eq. (31), worst deviation", float(f.printed.max()), tolerance=1e-10)],
-        corrected=[Check("eq. (31) with 1/4", float(f.mended.max()), tolerance=1e-10)],
+        },
+        proof={"eq. (31), worst deviation": within(float(f.printed.max()), tolerance=1e-10)},
+        corrected={"eq. (31) with 1/4": within(float(f.mended.max()), tolerance=1e-10)},
         correction="in eq. (31) the last square root holds c²α⁴ + 1/4, not c²α⁴ + 1/2; the lemma "
         "itself holds",
         counterexample={

@@ -37,7 +37,7 @@ def ratios(beta: Array, eps: float) -> list[float]:
 
 
 def cell(count: int) -> dict[str, Any]:
-    """How far these are from one, over eps."""
+    """How far the ratios are from one, over eps."""
     single = [(np.array([norm]), 10.0**-k) for norm in (1e-3, 1.0, 1e3) for k in range(9)]
     return shares(vectors(count, seed=7) + single, ratios)
 

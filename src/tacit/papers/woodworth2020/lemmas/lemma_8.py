@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import trace
@@ -48,11 +48,11 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """The printed bound, and half of it: the factor 2 of the gradient is missing in eq. (50)."""
     worst = float(dataset.share.max())
-    bound = Check("largest share of the printed bound", worst, 1.0, kind="at most")
-    tight = Check("the same of half the bound", 2 * worst, 1.0, kind="at most")
+    bound = at_most(worst, 1.0)
+    tight = at_most(2 * worst, 1.0)
     return Evidence(
         ran=f"{dataset.sizes['instance']} problems at depths {DEPTHS}, trained in the parameters",
-        checks=[bound, tight],
+        checks={"largest share of the printed bound": bound, "the same of half the bound": tight},
         controls={
             "D - 1 for D - 2, the power of the velocity, not of its integral": tight.control(
                 2 * float(dataset.share_velocity.max())

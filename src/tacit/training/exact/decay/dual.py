@@ -1,7 +1,7 @@
 """How a diagonal net's predictor depends on its dual while weight decay shrinks the start.
 
 With u = e^(-rate t) phi the decay leaves the equation of phi, so the closed forms of the flow
-without decay stay true with a start that shrinks (L, the kernel regime "with direction kept"):
+without decay hold with a start that shrinks (L, the kernel regime "with direction kept"):
 log a_i(t) = D (log(alpha |w0_i|) - rate t), s_i = kappa_i <z_i, x> / sigma and beta_i = a_i h(s_i),
 h(s) = 2 sinh(s) at depth 2 and (1-s)^-p - (1+s)^-p, p = D/(D-2), beyond it.
 
@@ -84,7 +84,7 @@ class DecayLaw:
         return pull * (now.unit * self.kappa)
 
     def predictor(self, now: Moment, pull: Array) -> Array:
-        """beta, relative accuracy everywhere: near s = 0 from pull, else from logarithms."""
+        """beta to relative accuracy everywhere: near s = 0 from pull, otherwise from logarithms."""
         s = self.s(now, pull)
         size = np.abs(s)
         if self.depth == 2:
@@ -160,12 +160,12 @@ class RowProducts:
         found = np.zeros((len(self.rows), len(self.rows)))
         for at in range(0, len(root), PIECE):
             part = self.single[:, at : at + PIECE] * root[at : at + PIECE]
-            found += part @ part.T  # NumPy sees the symmetry and does half the work
+            found += part @ part.T  # NumPy detects the symmetry and does half the work
         return unit * found
 
 
 class Force(NamedTuple):
-    """q with x' = sigma drive q - ..., and how it answers to the predictions; e^log_unit is out."""
+    """q with x' = sigma drive q - ..., and its derivative, both divided by e^log_unit."""
 
     q: Array
     stiffness: Array  # -dq_n/df_n
@@ -173,7 +173,7 @@ class Force(NamedTuple):
 
 
 class DecayDual(abc.ABC):
-    """The velocity of the scaled dual x (one entry per row of `rows`) in the clock tau.
+    """The velocity of the scaled dual x (one entry per row of `rows`) in the variable tau.
 
     tau = log(1 + t R) + rate t, with R the fastest rate of the start: its first moments, its long
     kernel phase and the transition all take a moderate number of steps.
@@ -185,7 +185,7 @@ class DecayDual(abc.ABC):
 
     @abc.abstractmethod
     def force(self, outputs: Array) -> Force:
-        """What the loss pulls with at outputs = rows @ beta."""
+        """The force of the loss at outputs = rows @ beta."""
 
     def _log_rate(self) -> float:
         """log R: the fastest of the decay, of the linear dynamics, and of s from a small start."""
@@ -289,7 +289,7 @@ class MarginDecay(DecayDual):
 
 
 class SquareDecay(DecayDual):
-    """The sum of squares; rows span the row space of X, so that no direction of x is idle."""
+    """The sum of squares; rows span the row space of X, so that every direction of x matters."""
 
     def __init__(self, net: DiagonalNet, problem: Regression, rate: float) -> None:
         U, S, Vt = np.linalg.svd(problem.X, full_matrices=False)
@@ -304,7 +304,7 @@ class SquareDecay(DecayDual):
         """x at a time when the start is still so large that the kernel's flow is exact.
 
         With sigma = a there, x' = 2 drive sigma (targets - G x) - D rate x: linear, and the last
-        term is a tiny ridge beside the first.
+        term is a tiny ridge compared with the first.
         """
         now = self.law.at(self.time(tau))
         zero = np.zeros(self.rows.shape[1])

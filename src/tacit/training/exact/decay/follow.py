@@ -24,7 +24,7 @@ from tacit.training.exact.task import Moment
 from tacit.training.task import Progress
 
 LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
-STRIDE = 5.0  # of the clock in one step: a longer one extrapolates beyond float64
+STRIDE = 5.0  # the longest step in tau: a longer one extrapolates beyond float64
 DEEP = "1 - |s| is below what float64 resolves at this depth; ParameterFlow may go further"
 
 
@@ -40,11 +40,11 @@ def follow_decay(
 
 
 class DecaySteps(Integrator):
-    """The flow of the scaled dual x in the clock tau; up to `begin` it has a closed form."""
+    """The flow of the scaled dual x in the variable tau; up to `begin` it has a closed form."""
 
     def __init__(self, dual: DecayDual, times: Times, rtol: float) -> None:
         self.dual, self.begin = dual, 0.0
-        # records keep the times that were asked for, which the clock would round
+        # records keep the requested times, which the conversion to tau would round
         self.names = {dual.tau(log_t): log_t for log_t in times.log}
         self.end = max(self.names)
         excess = dual.law.log_amplitude(0.0) - LAZY
@@ -67,7 +67,7 @@ class DecaySteps(Integrator):
         while not try_step(self.solver):
             successor = next(self.solvers, None)
             if successor is None:
-                accuracy = "the integrator cannot go on at this accuracy; raise rtol"
+                accuracy = "the integrator cannot continue at this accuracy; raise rtol"
                 raise GaveUp(DEEP if self.dual.law.depth > 2 else accuracy)
             self.solver = successor
         self.t, self.steps = self.solver.t, self.steps + 1
@@ -98,7 +98,7 @@ class DecaySteps(Integrator):
 
 
 def _size(dual: DecayDual) -> float:
-    """A small entry of x: what a tenth of a unit of time R does to it."""
+    """The size of a small entry of x: its change over a tenth of the time 1/R."""
     speed = np.abs(dual.velocity(0.0, np.zeros(len(dual.rows))))
     return min(0.01 * float(speed.max()), 0.01) or 1.0
 
@@ -125,7 +125,7 @@ def recorded(dual: DecayDual, times: Times, moments: list[Moment]) -> dict[str, 
 
 
 def _norm_and_turn(dual: DecayDual, t: float, growth: Array) -> tuple[float, float]:
-    """|theta| and its angle in degrees with its start, from expm1(growth): however small."""
+    """|theta| and its angle with the start in degrees, from expm1(growth); exact for small ones."""
     law = dual.law
     log_start = np.broadcast_to(law.log_start, growth.shape)
     top, most = float(log_start.max()), max(float(growth.max()), 0.0)

@@ -19,7 +19,7 @@ class LazyAnchor(Anchor):
     """The flow near its linearisation, in numbers of the size of beta.
 
     nu = exp(log_size) * mu with mu of order one, however far nu is below what float64 holds. The
-    state is front_i <x_i, mu> of a basis of coordinates, those that answer most to nu, where
+    state is front_i <x_i, mu> of a basis of coordinates, those that respond most to nu, where
     front_i = exp(log_size) a_i: to first order it is beta_i / (2 p).
     """
 
@@ -88,7 +88,7 @@ FAR = 30.0  # increments of s beyond which a new anchor is set
 class OpenAnchor(Anchor):
     """Depth 2: beta_i = exp(c_i + s_i) - exp(c_i - s_i), c_i = log a_i; the state adds to nu.
 
-    At small alpha the terms of c + s are large and cancel, so the sums are held at one time.
+    At small alpha the terms of c + s are large and cancel, so the sums themselves are stored.
     """
 
     newton = 1e-3
@@ -145,7 +145,7 @@ class OpenAnchor(Anchor):
         return OpenAnchor(self.form, self.t + t, self.nu + state, *self.moved(state))
 
     def first_step(self, t: float, solver: Any) -> float:
-        plateau = t < 3 * solver.step_size  # nothing but a long way to go: go faster
+        plateau = t < 3 * solver.step_size  # nothing changes yet: take longer steps
         return float(solver.step_size * (10 if plateau else 1))
 
     def moment(self, t: float, state: Array) -> Moment:
@@ -183,7 +183,7 @@ class BoxAnchor(Anchor):
 
     def __init__(self, form: DualForm, t: float, place: Place) -> None:
         self.place = place
-        # the basis holds the coordinates whose beta answers most to s: near the wall, or large
+        # the basis holds the coordinates whose beta responds most to s: near the wall, or large
         large = 2 * form.power * np.exp(np.minimum(form.log_amplitude, 50.0)) / form.size
         weight = np.minimum(np.maximum(1 / place.near, large), STEEPEST)
         self.basis, self.corner, self.combine = corner(form.scaled, weight)
@@ -263,7 +263,7 @@ class BoxAnchor(Anchor):
         return not (self.at(state).near <= self.floor).any()
 
     def far(self, solver: Any) -> bool:
-        # near the wall, or time stands still in float64: count it afresh from here
+        # near the wall, or where time stands still in float64: count time from here
         near = (self.at(solver.y).near < self.limit).any()
         return bool(near or solver.step_size < 1e-11 * solver.t)
 

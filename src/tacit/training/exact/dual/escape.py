@@ -1,10 +1,11 @@
-"""The first part of a flow from a faint start at depth D > 2: out of the saddles at which it rests.
+"""The first part of a flow from a tiny start at depth D > 2: out of the saddles where it rests.
 
 The loss rests while one weight is balanced to rounding and the next grows by thirty decades.
-Neither the loss nor the training time can be the clock there, and gaps held beside the
-coordinates would make an integrator's equations singular to rounding. So the margins are read off
-the coordinates, which they can be while they are small, and the clock runs with the fastest
-coordinate: dx_i/dtau = share_i <z_i, q> with share_i the gain of x_i over the sum of all gains.
+Neither the loss nor the training time can be the variable of integration there, and gaps stored
+along with the coordinates would make the equations singular up to rounding. So the margins are
+computed from the coordinates, which is accurate while they are small, and the variable tau follows
+the fastest coordinate: dx_i/dtau = share_i <z_i, q> with share_i the gain of x_i over the sum of
+all gains.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tacit.training.exact.solver import GaveUp, inside, try_step
 from tacit.training.exact.task import Moment
 
 SEPARATED = 10.0  # log(1/loss) beyond log N: no saddle is left, and gaps can be held
-AFRESH = 1e8  # steps shorter than 1/AFRESH of the clock start it again from zero
+AFRESH = 1e8  # a step shorter than 1/AFRESH of tau restarts tau at zero
 
 
 def opening(system: MarginDual, plan: MarginPlan) -> Escape | None:

@@ -46,8 +46,8 @@ class DualFlow(Flow):
     training stops by default where the data are fitted, Interpolated(1e-20); Loss, LogLoss and
     Time are the other rules.
 
-    On labels the clock is the smoothed margin, log(1/loss): records are log-spaced in it or
-    At(margins=...), and Scale and Near can stop training too.
+    On labels the flow is integrated in the smoothed margin, log(1/loss): records are log-spaced in
+    it or At(margins=...), and Scale and Near can stop training too.
 
     Under weight decay Time alone ends training, by default 8/weight_decay after the start has
     decayed to size one, and records are log-spaced in time or At(times=...). Inseparable labels
@@ -153,7 +153,7 @@ def _parameters(net: DiagonalNet, dimension: int, end: Moment) -> Array | None:
     """w+ and w- at the end, or None where float64 cannot hold them."""
     assert net.log_alpha is not None
     shape, growth = net.shape_for(dimension), end.log_growth
-    if net.depth % 2:  # there a negative pair runs the other way round: w^D has the sign of w
+    if net.depth % 2:  # there a negative pair has exchanged roles: w^D has the sign of w
         growth = np.where(shape < 0, growth[::-1], growth)
     log_size = net.log_alpha + np.log(np.abs(shape)) + growth
     if log_size.min() < -700 or log_size.max() > 700:

@@ -68,7 +68,7 @@ class DualForm:
         return float(np.abs(self.kernel_predictor).max())
 
     def log_cap(self) -> float:
-        """log of a size far above any coordinate of beta on the way, to catch wild trial steps."""
+        """log of a size far above any coordinate of beta, to reject wild trial steps."""
         return math.log(1e4 * float(np.abs(self.kernel_predictor).sum()))
 
     def unit(self, front: Array, size: float = 1.0) -> float:
@@ -115,7 +115,7 @@ def corner(columns: Array, weight: Array) -> tuple[Array, Array, Array]:
     return basis, columns[:, basis], combine
 
 
-PATIENCE = 5000  # steps that must bring the time or a weight forward
+PATIENCE = 5000  # the most steps in a row that change neither the time nor a weight
 STUCK = 25  # anchors in a row from which no step could be taken
 CRAWL = (
     f"{PATIENCE} steps advanced neither the time nor a weight, because one weight grows too"
@@ -148,7 +148,7 @@ class Anchor(abc.ABC):
     def moment(self, t: float, state: Array) -> Moment: ...
 
     def follows(self, state: Array) -> bool:
-        """False if the anchor cannot follow so far; GaveUp if none can."""
+        """False if the anchor cannot follow that far; raises GaveUp if none can."""
         return True
 
     def far(self, solver: Any) -> bool:
@@ -162,7 +162,7 @@ class Anchor(abc.ABC):
 
 
 class DualIntegrator(FitIntegrator):
-    """The flow of the dual; its clock is training time over exp(log_unit)."""
+    """The flow of the dual; its time is training time over exp(log_unit)."""
 
     def __init__(
         self, problem: Regression, anchor: Anchor, rtol: float, plan: Plan, log_unit: float
@@ -174,7 +174,7 @@ class DualIntegrator(FitIntegrator):
         self._set(anchor)
 
     def _set(self, anchor: Anchor) -> None:
-        # not LSODA: it opens with a non-stiff method, and a step that overflows is its end
+        # not LSODA: it begins with a non-stiff method and does not recover from an overflow
         from scipy.integrate import BDF
 
         end, atol = self.t_max - anchor.t, anchor.atol(self.rtol, anchor.start)
@@ -182,7 +182,7 @@ class DualIntegrator(FitIntegrator):
         settings["first_step"] = min(self.h, end)
         self.anchor = anchor
         self.solver = BDF(anchor.velocity, 0.0, anchor.start, end, **settings)
-        self.solver.newton_tol = anchor.newton  # what Newton leaves is a floor under the residual
+        self.solver.newton_tol = anchor.newton  # its error bounds the residual
 
     def _renew(self, t: float, state: Array) -> None:
         self.failed = self.failed + 1 if t == 0 else 0
@@ -209,7 +209,7 @@ class DualIntegrator(FitIntegrator):
             self.marked = now
 
     def _stepped(self) -> bool:
-        """One step of the solver; False if it led nowhere and the flow goes on from an anchor."""
+        """One step of the solver; False if it failed and the flow continues from a new anchor."""
         t, state = self.solver.t, self.solver.y.copy()
         self.solver.atol = self.anchor.atol(self.rtol, state)
         if try_step(self.solver) and self.anchor.follows(self.solver.y):
@@ -224,7 +224,7 @@ class DualIntegrator(FitIntegrator):
         return self.anchor.moment(t, state)
 
     def clock(self, t: float) -> str:
-        """Training time in words that survive over- and underflow."""
+        """Training time in words, also beyond float64."""
         if t == 0:
             return "t=0"
         log_t = (math.log(t) + self.log_unit) / math.log(10)
@@ -232,10 +232,10 @@ class DualIntegrator(FitIntegrator):
 
 
 def crawls(before: Moment, now: Moment) -> bool:
-    """True if rounding alone fills the steps: the time and every weight stand still.
+    """True if steps change nothing but rounding: the time and every weight stand still.
 
     Near a saddle the time stands still in float64 while weights grow by many orders of magnitude,
-    and those are seen in their logarithms.
+    which their logarithms show.
     """
     if now.t > (1 + SETTLED) * before.t:
         return False

@@ -1,9 +1,9 @@
-"""How a diagonal net's predictor depends on what training has integrated, for any scale.
+"""How a diagonal net's predictor depends on the integral of the loss weights, for any scale.
 
-With rho the integral of the loss weights, s_i = kappa_i <z_i, rho> and beta_i = a_i h(s_i)
-(M lemmas 10 and 12, in the notation of exact/dual/form.py). Everything that may be beyond
-float64 is a logarithm; `lift` >= 0 is a common factor e^lift taken out of a_i and put into the
-state, so that huge starts, which hardly move, still have digits.
+With rho this integral, s_i = kappa_i <z_i, rho> and beta_i = a_i h(s_i) (M lemmas 10 and 12, in the
+notation of `DualForm`). Everything that may be beyond float64 is a logarithm; `lift` >= 0 is a
+common factor e^lift taken out of a_i and put into the state, so that huge starts, which hardly
+move, still have digits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOG_2 = math.log(2)
 
 
 class Response(NamedTuple):
-    """dx_i = gain_i and dbeta_i = slope_i of a drive <z_i, q>; e^log_unit is taken out of all."""
+    """dx_i = gain_i and dbeta_i = slope_i for a drive <z_i, q>, all divided by e^log_unit."""
 
     slope: Array
     bend: Array  # d slope_i / dx_i
@@ -139,10 +139,11 @@ FAINT = 1e-16  # margins below this leave the loss weights equal to rounding
 
 
 class MarginDual(MarginSystem):
-    """The velocity of one net on one problem in the clock sigma, g = g0 + unit (e^sigma - 1).
+    """The velocity of one net on one problem in sigma, with g = g0 + unit (e^sigma - 1).
 
     The state holds the coordinates x (or the duals rho, where they are fewer), the gaps of the
-    margins from g, and the time. Margins of 1e7 have no digits left for gaps, and only gaps pull.
+    margins from g, and the time. Margins of 1e7 have no digits left for gaps, and only gaps drive
+    the flow.
     """
 
     def __init__(self, net: DiagonalNet, problem: Classification) -> None:
@@ -165,7 +166,7 @@ class MarginDual(MarginSystem):
         self._begin(float(log_a.max()))
 
     def _begin(self, log_a: float) -> None:
-        """The state at sigma = 0: the start itself, or where its margins cease to be faint."""
+        """The state at sigma = 0: the start itself, or where its margins are no longer tiny."""
         self.first_rate = 1.0 if self.loss == "exp" else 0.5
         mean = self.Z.mean(axis=0)
         scale = float(np.abs(self.Z @ mean).max())
@@ -239,7 +240,7 @@ class MarginDual(MarginSystem):
     def _time_gain(self, pull: Tail, speed: float, response: Response) -> float:
         """K^2 / brake, what one unit of g adds to T."""
         log_gain = math.log(speed * pull.ratio) - response.log_unit + self.log_brake
-        return math.exp(min(log_gain, HIGHEST))  # a wild trial step may ask for more
+        return math.exp(min(log_gain, HIGHEST))  # a wild trial step may exceed it
 
     def jacobian(self, sigma: float, state: Array) -> Array:
         pull = tail(self.loss, self.g(sigma), self._split(state)[2])
@@ -289,7 +290,7 @@ class MarginDual(MarginSystem):
         return np.concatenate([speed * own[: self.own], speed * rho, speed * gaps, time[None]])
 
     def first(self) -> Moment:
-        """The start itself, where everything is zero, before the clock begins."""
+        """The start itself, where everything is zero, before sigma = 0."""
         start, margins = self.moment(0.0, np.zeros_like(self.start)), np.zeros(self.samples)
         return start._replace(t=-1.0, smoothed_margin=self.g0, margins=margins, log_t=-math.inf)
 

@@ -4,7 +4,7 @@ Training of M = U V^T from U = V = 0 never starts. From a start of vanishing siz
 critical point along the fastest growing direction of the stack W of the factors, an eigenvector of
 -lift(grad), and follows the flow of one more column to the next (greedy low-rank learning, Li, Luo
 and Lyu 2021). Where all measurements leave some subspaces invariant, as those that commute do,
-what grew in one of them is not forgotten: each subspace has a clock of its own (ours).
+what grew in one of them is not forgotten, so each subspace has its own sequence of times (ours).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tacit.training.exact.solver import GaveUp
 WHO = "greedy_rank"
 STEPS = 500  # of the flow between two points; a tenth is the rule
 ACCURACY = 1e-6  # of a step of the flow; Newton's method sharpens where it ends
-NUDGE = 1e-3  # of the size that a new direction comes to
+NUDGE = 1e-3  # of the size that a new direction reaches
 REST = 1e-9  # of the fastest growth at zero: what counts as none
 TIE = 1e-9  # relative difference of two rates that are one
 LOST = 1e-8  # of the largest singular value of the factors: what counts as none
@@ -89,9 +89,9 @@ def greedy_rank(
     rows and columns together (of either if symmetric). At small alpha the point of time tau is
     reached at about t = tau log(1/alpha). The times are ours: at a point with the rates
     r_1 > r_2 > ... the sizes alpha^e_1 > alpha^e_2 > ... of what has not grown yet become
-    alpha^(e_i - r_i t), and what comes to size 1 is the next to grow; so in every subspace that
-    all measurements leave invariant. They suppose that within it no direction of one point is
-    orthogonal to those of the next.
+    alpha^(e_i - r_i t), and the first to reach size 1 grows next; this holds separately in every
+    subspace that all measurements leave invariant. The times assume that within such a subspace no
+    direction of one point is orthogonal to those of the next.
 
     Parameters
     ----------
@@ -113,7 +113,8 @@ def greedy_rank(
     ValueError
         An argument is wrong.
     NumericalError
-        The flow of some rank comes to no rest, as its least loss may lie at infinity; see `throw`.
+        The flow of some rank does not converge, since its least loss may lie at infinity; see
+        `throw`.
 
     Examples
     --------
@@ -173,7 +174,7 @@ def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
 def visited(
     problem: MatrixProblem, model: TwoFactors, spaces: list[Array]
 ) -> tuple[list[tuple[float, Array, float, float]], Outcome]:
-    """(tau, matrix, loss, rate) of every point, and how it ended; each space has its own sizes."""
+    """(tau, matrix, loss, rate) of every point, and the outcome; each space has its own sizes."""
     half = math.exp(problem.log_factor)
     W, tau = np.zeros((len(spaces[0]), 0)), 0.0
     exponents = [np.ones(space.shape[1]) for space in spaces]
@@ -231,7 +232,7 @@ def _next(
     wider = np.hstack([W, size * direction[:, None]])
     system = FactorSystem(_starting(model, wider), problem)
     steps = FactorSteps(system, ACCURACY, -math.inf)
-    steps.W = wider  # its columns as they are: each in one of the spaces
+    steps.W = wider  # its columns unchanged: each lies in one of the spaces
     speed = 0.01 * float(np.linalg.norm(system.velocity(steps.W)))
     while steps.steps < STEPS:
         steps.advance(math.inf)
