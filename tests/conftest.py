@@ -6,7 +6,9 @@ import tempfile
 
 # two workers share two cores: threads that spin for each other's work cost more than they give
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-
+# most programs of a test run for milliseconds and compile for a second, much of it in XLA's newer
+# emitters; a release of XLA that has dropped one of these flags stops and names it
+FAST = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 PROGRAMS = {
     "JAX_COMPILATION_CACHE_DIR": "",  # of one worker: another could read half a file
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -19,6 +21,8 @@ def pytest_configure(config):
     folder = tempfile.TemporaryDirectory(prefix="tacit-programs-", ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
     os.environ |= PROGRAMS | {"JAX_COMPILATION_CACHE_DIR": folder.name}
+    if config.option.markexpr == "not slow":  # what is slow runs as it does for a user
+        os.environ.setdefault("XLA_FLAGS", FAST)
 
 
 def pytest_collection_finish():
