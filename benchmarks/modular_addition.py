@@ -208,8 +208,9 @@ def transition(seeds: int, judged: bool) -> None:
     from tacit.problems.operations import modular_arithmetic
     from tacit.regularizers.norms import L2
     from tacit.training.descent.methods import Adam
+    from tacit.training.goals import Accuracy
     from tacit.training.record import LogSpaced
-    from tacit.training.stop import Accuracy, Steps
+    from tacit.training.stop import Steps
     from tacit.training.train import train
 
     stop, record = [Steps(20_000), Accuracy(test=0.99)], LogSpaced(40)

@@ -55,7 +55,8 @@ from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
 from tacit.regularizers.custom import Custom, DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
-from tacit.regularizers.norms import L1, L2, Linf, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2, Linf
 from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
 from tacit.regularizers.q import Q, R
 from tacit.regularizers.regularizer import Regularizer
@@ -80,36 +81,20 @@ from tacit.training.descent.effective_scale import (
     predicted_endpoint,
 )
 from tacit.training.descent.held_norm import HeldNorm, HeldSweep, held_sweep
-from tacit.training.descent.methods import (
-    SGD,
-    Adam,
-    GradientDescent,
-    NormalizedDescent,
-    Proximal,
-    Subgradient,
-)
+from tacit.training.descent.methods import SGD, Adam, GradientDescent, Subgradient
 from tacit.training.descent.predict_run import PredictedRun, predict_run
+from tacit.training.descent.proximal import Proximal
 from tacit.training.descent.scheduled import Scheduled
-from tacit.training.descent.steepest import Muon, SignDescent, SteepestDescent
+from tacit.training.descent.steepest import Muon, NormalizedDescent, SignDescent, SteepestDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.matrices.greedy_rank import GreedyRank, greedy_rank
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.tangent import TangentFlow
+from tacit.training.goals import Accuracy, Below, Near
 from tacit.training.path import Path, load_path
 from tacit.training.record import At, LogSpaced
-from tacit.training.stop import (
-    Accuracy,
-    Below,
-    Epochs,
-    Interpolated,
-    LogLoss,
-    Loss,
-    Near,
-    Scale,
-    Steps,
-    Time,
-)
+from tacit.training.stop import Epochs, Interpolated, LogLoss, Loss, Scale, Steps, Time
 from tacit.training.train import train
 from tacit.watch import Watch, watch
 

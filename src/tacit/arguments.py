@@ -23,8 +23,8 @@ def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
             raise
         raise ValueError(f"{who}: {name} must be a rectangular array, got ragged rows") from None
     except (TypeError, RuntimeError) as reason:  # how tensors and tables refuse the conversion
-        said = f"{type(value).__name__} ({str(reason).splitlines()[0]:.120})"
-        raise ValueError(f"{who}: {name} must be an array of numbers, got {said}") from None
+        cause = f"{type(value).__name__} ({str(reason).splitlines()[0]:.120})"
+        raise ValueError(f"{who}: {name} must be an array of numbers, got {cause}") from None
     if raw.dtype.kind not in "fiub":
         kind = {"c": "complex numbers", "U": "strings", "S": "bytes"}.get(raw.dtype.kind)
         raise ValueError(f"{who}: {name} must hold real numbers, got {kind or raw.dtype}")
@@ -191,13 +191,13 @@ def one_of(who: str, name: str, value: str, known: Iterable[str], listed: str = 
 def nearest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
     """The names most like `value`, the likeliest first, without those that are much less so."""
     matcher = SequenceMatcher(b=value.upper())
-    likeness: dict[str, float] = {}
+    similarity: dict[str, float] = {}
     for candidate in known:
         matcher.set_seq1(candidate.upper())
-        likeness[candidate] = matcher.ratio()
-    least = max(0.5, max(likeness.values(), default=0.0) - 0.15)
-    likely = [candidate for candidate, ratio in likeness.items() if ratio >= least]
-    return sorted(likely, key=lambda candidate: -likeness[candidate])[:most]
+        similarity[candidate] = matcher.ratio()
+    least = max(0.5, max(similarity.values(), default=0.0) - 0.15)
+    likely = [candidate for candidate, ratio in similarity.items() if ratio >= least]
+    return sorted(likely, key=lambda candidate: -similarity[candidate])[:most]
 
 
 def log_scale(who: str, depth: int, alpha: object, log_alpha: object, *mu: object) -> float:

@@ -135,8 +135,8 @@ def load(file: str | os.PathLike[str], *, who: str = "load", most: int | None = 
     except RecursionError:
         raise ValueError(f"{who}: {target} has attributes that are nested too deep") from None
     except DAMAGED as reason:
-        said = _first_line(reason)[:200]
-        raise ValueError(f"{who}: {target} is cut short or damaged ({said})") from None
+        cause = _first_line(reason)[:200]
+        raise ValueError(f"{who}: {target} is cut short or damaged ({cause})") from None
 
 
 def _read(target: FilePath, most: int | None) -> Any:
@@ -259,8 +259,8 @@ def checksum(variables: Any, attributes: str) -> str:
 
 def json_checksum(content: dict[str, Any]) -> str:
     """A digest of what a JSON file says, its own entry `checksum` left out."""
-    said = {key: value for key, value in content.items() if key != "checksum"}
-    text = json.dumps(said, sort_keys=True)
+    entries = {key: value for key, value in content.items() if key != "checksum"}
+    text = json.dumps(entries, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

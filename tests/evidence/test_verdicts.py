@@ -197,9 +197,9 @@ def test_every_status_can_be_reached(status):
     ],
 )
 def test_an_inconclusive_verdict_says_why(case, reason):
-    status, told = judge(case)
+    status, explanation = judge(case)
     assert status == "inconclusive"
-    assert reason in told
+    assert reason in explanation
 
 
 def test_the_status_cannot_be_passed_in_or_changed():
@@ -448,7 +448,7 @@ def test_claims_are_chosen_by_id_or_source(names, ids):
         ("A-", "unknown claim id 'A-'"),
         ("", "unknown claim id ''"),
         ([], "no claim id given"),
-        ([3], "must be a string such as 'W-T1', got 3"),
+        ([3], "must be a string such as 'W-L13', got 3"),
     ],
 )
 def test_unknown_names_are_refused_with_the_nearest(names, sentence):

@@ -139,8 +139,8 @@ async def in_the_dark(page, url):
     """The background of the page in light and in dark, and the filter of a plot."""
     found = []
     for scheme in ("light", "dark"):
-        wish = {"name": "prefers-color-scheme", "value": scheme}
-        await page.send("Emulation.setEmulatedMedia", features=[wish])
+        preference = {"name": "prefers-color-scheme", "value": scheme}
+        await page.send("Emulation.setEmulatedMedia", features=[preference])
         await page.open(f"{url}?view=regularizer", 1280)
         found.append(await page.run(DARKNESS))
     return found
@@ -207,4 +207,4 @@ def nothing_is_asked_of_another_machine(url, requests):
     home = url.removeprefix("http://")
     own = (f"http://{home}", f"ws://{home}", "data:", "about:blank", f"blob:http://{home}")
     assert len(requests) > 10
-    assert [asked for asked in requests if not asked.startswith(own)] == []
+    assert [request for request in requests if not request.startswith(own)] == []

@@ -20,8 +20,8 @@ def live(view, **values):
     return Live(document, State(view.name, {**view.start, **values}), {view.name: view})
 
 
-def numbers(page, panel, place):
-    return np.array(page.panels[panel].source.data[f"y{place}"])
+def numbers(page, panel, index):
+    return np.array(page.panels[panel].source.data[f"y{index}"])
 
 
 def test_a_moved_slider_redraws_and_writes_the_address():
@@ -78,7 +78,7 @@ def test_a_browser_cannot_set_what_no_control_allows():
 # --- the command ------------------------------------------------------------------------------
 
 
-def told(*words):
+def run_command(*words):
     """The exit code and the words of `tacit explore`, which must not come to serve."""
     import typer
     from typer.testing import CliRunner
@@ -103,7 +103,7 @@ def test_the_command_refuses_before_it_serves(tmp_path):
         ("--port", "99999"): "at most 65535",
     }
     for words, sentence in wrong.items():
-        code, output = told(*words)
+        code, output = run_command(*words)
         assert code == 2, output
         assert sentence in output
 

@@ -38,14 +38,17 @@ def test_colours_are_logarithmic_where_asked_or_where_they_span_decades(more, la
 def test_contours_lie_where_a_variable_crosses_its_level():
     view = study_view(sloped(x="a", y="b", contours={"height": 2.5, "product": 10**4.5}))
     diagram = opened(view).panels[0]
-    told = [(c.name, c.style) for c in diagram.curves if c.told]
-    assert told == [("height = 2.5, measured", "line"), ("product = 3.162e+04, theory", "dashed")]
+    in_legend = [(c.name, c.style) for c in diagram.curves if c.in_legend]
+    assert in_legend == [
+        ("height = 2.5, measured", "line"),
+        ("product = 3.162e+04, theory", "dashed"),
+    ]
     for name, level in (("height = 2.5, measured", 2.5), ("product = 3.162e+04, theory", 4.5)):
         line = next(c for c in diagram.curves if c.name == name)
         known = np.isfinite(line.x)
         assert known.sum() > 3
         np.testing.assert_allclose(line.x[known] + line.y[known], level, atol=1e-9)
-    measured = next(c for c in diagram.curves if c.told)
+    measured = next(c for c in diagram.curves if c.in_legend)
     assert np.abs(measured.x + measured.y - 2.4)[np.isfinite(measured.x)].min() > 0.05
     assert [c.name for c in opened(view, y="-").panels[0].curves] == [
         c.name for c in diagram.curves

@@ -93,9 +93,9 @@ def test_a_made_up_session_is_refused():
         forged = generate_jwt_token("a" * 44, signed=False, secret_key=None)
         sent = HTTPRequest(f"ws://{home}/ws", headers={"Origin": f"http://{home}"})
         connection = await websocket_connect(sent, subprotocols=["bokeh", forged])
-        said = await asyncio.wait_for(connection.read_message(), 5)
+        message = await asyncio.wait_for(connection.read_message(), 5)
         connection.close()
-        return said
+        return message
 
     assert visiting(visits) is None  # closed without a word of the protocol
 
@@ -133,10 +133,10 @@ def test_with_a_token_every_request_needs_it():
         cookie = entry.headers["Set-Cookie"]
         assert "HttpOnly" in cookie
         assert "SameSite=Strict" in cookie
-        kept = cookie.split(";")[0]
-        assert (await get("/", Cookie=kept)).code == 200
-        assert (await get("/static/js/bokeh.min.js", Cookie=kept)).code == 200
-        assert (await get("/", Cookie=kept.replace("token", "taken"))).code == 403
+        pair = cookie.split(";")[0]
+        assert (await get("/", Cookie=pair)).code == 200
+        assert (await get("/static/js/bokeh.min.js", Cookie=pair)).code == 200
+        assert (await get("/", Cookie=pair.replace("token", "taken"))).code == 403
         assert (await get("/", Cookie="tacit_explore=é")).code == 403
 
     visiting(visits, token=TOKEN)

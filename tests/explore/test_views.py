@@ -196,7 +196,7 @@ def test_where_nothing_can_be_foretold_the_run_is_shown_and_the_reason_told():
 
 def test_a_strong_decay_that_groks_is_foretold():
     key = {"task": "majority", "log10_alpha": 0.0, "log10_decay": -1.0}
-    expected = grokking.foretold(*key.values())
+    expected = grokking.predict_transition(*key.values())
     assert expected.low < grokking.picture(key).values["measured"] < expected.high
 
 
@@ -226,10 +226,10 @@ def test_an_address_gives_back_its_state(state):
 @given(st.text(max_size=80))
 def test_any_text_is_a_state_or_a_sentence(text):
     try:
-        said = read_state(text, VIEWS).view
+        name = read_state(text, VIEWS).view
     except ValueError as reason:
-        said = str(reason).split()[0].rstrip(":")
-    assert said in (*VIEWS, "explore")
+        name = str(reason).split()[0].rstrip(":")
+    assert name in (*VIEWS, "explore")
 
 
 HOSTILE = {

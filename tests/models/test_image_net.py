@@ -190,7 +190,7 @@ def test_equal_plans_are_one_function_and_nets_are_described():
     assert len({one.function, other.function, dense_net((6,)).function}) == 2
     assert one != other
     assert dense_net(5) == dense_net((5,), alpha=1.0)
-    told = {
+    described = {
         "model": "dense_net",
         "plan": "5-FC",
         "alpha": 2.0,
@@ -200,7 +200,7 @@ def test_equal_plans_are_one_function_and_nets_are_described():
         "unbiased": False,
         "precision": "single",
     }
-    assert one.describe() == told
+    assert one.describe() == described
     assert "alpha" in str(one)
 
 

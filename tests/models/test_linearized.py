@@ -24,7 +24,8 @@ from tacit.precision import double_precision
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate
-from tacit.training.descent.methods import GradientDescent, NormalizedDescent
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.descent.steepest import NormalizedDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.stop import LogLoss

@@ -18,9 +18,12 @@ from tacit.records import Kind
 from tacit.regularizers.norms import L1, L2
 from tacit.training.cross_entropy import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
 from tacit.training.descent.compiled import Batches
-from tacit.training.descent.methods import SGD, Adam, GradientDescent, NormalizedDescent, Proximal
+from tacit.training.descent.methods import SGD, Adam, GradientDescent
+from tacit.training.descent.proximal import Proximal
+from tacit.training.descent.steepest import NormalizedDescent
+from tacit.training.goals import Accuracy, Below
 from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Accuracy, Below, Steps
+from tacit.training.stop import Steps
 from tacit.training.tokens import TokenTask
 from tacit.training.train import train
 
@@ -71,13 +74,13 @@ def differences(function, tensors, h=1e-6):
     parts = {name: part.copy() for name, part in tensors.present().items()}
     found = {name: np.zeros_like(part) for name, part in parts.items()}
     for name, part in parts.items():
-        for place in np.ndindex(part.shape):
-            kept, sides = part[place], []
+        for index in np.ndindex(part.shape):
+            original, sides = part[index], []
             for sign in (1, -1):
-                part[place] = kept + sign * h
+                part[index] = original + sign * h
                 sides.append(function(tensors._replace(**parts)))
-            part[place] = kept
-            found[name][place] = (sides[0] - sides[1]) / (2 * h)
+            part[index] = original
+            found[name][index] = (sides[0] - sides[1]) / (2 * h)
     return tensors._replace(**found)
 
 
@@ -299,13 +302,13 @@ def test_the_net_s_precision_is_that_of_training():
 @pytest.mark.parametrize("options", [{}, {"batch": 12}], ids=["all pairs", "batches"])
 def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(options):
     """29 pairs in batches of 12 make epochs of 3 steps: 13 steps end within an epoch."""
-    asked = {"penalty": "l1", "beta": 1e-3, **options}
+    arguments = {"penalty": "l1", "beta": 1e-3, **options}
     record = At(steps=[3, 13, 20])
-    whole = adam(SINGLE, PROBLEM, 0.01, 30, record=record, **asked)
-    early = adam(SINGLE, PROBLEM, 0.01, 13, record=At(steps=[3]), **asked)
+    whole = adam(SINGLE, PROBLEM, 0.01, 30, record=record, **arguments)
+    early = adam(SINGLE, PROBLEM, 0.01, 13, record=At(steps=[3]), **arguments)
 
     def rest(path):
-        return adam(SINGLE, PROBLEM, 0.01, 30, record=record, resume=path, **asked)
+        return adam(SINGLE, PROBLEM, 0.01, 30, record=record, resume=path, **arguments)
 
     late = rest(early)
     assert late.steps == whole.steps == 30

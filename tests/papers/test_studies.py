@@ -1,9 +1,12 @@
 """The studies of the experiments: each can be made at every size, under a name of its own."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 
+import tacit.papers
 from tacit.papers.reading import read_study
 from tacit.papers.registry import library
 from tacit.studies.sizes import SIZES
@@ -23,3 +26,13 @@ def test_names_are_those_of_the_experiments():
         names = [sizes.name for sizes in experiment.studies]
         assert len(set(names)) == len(names), experiment.id
         assert all(name.startswith(experiment.source + "-") for name in names), experiment.id
+
+
+def test_an_id_stands_in_one_file_and_in_the_list_of_its_paper():
+    paths = sorted(Path(tacit.papers.__file__).parent.glob("*/**/*.py"))
+    texts = {path: path.read_text() for path in paths}
+    for id in library().ids:
+        word = re.compile(rf"(?<![\w-]){re.escape(id)}(?![\w-])")
+        found = [path for path, text in texts.items() if word.search(text)]
+        assert [path.name == "__init__.py" for path in found].count(True) == 1, id
+        assert len(found) == 2, (id, found)

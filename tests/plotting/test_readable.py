@@ -187,9 +187,9 @@ def test_a_phase_diagram_says_what_its_variables_mean(name):
     drawn = study.draw
     for variable in (drawn["x"], drawn["y"], *drawn["contours"]):
         values = xarray.Dataset({variable: ((), 1.0, {"long_name": study.labels[variable]})})
-        said = short(values, variable)
-        assert " " in said, (variable, said)  # words, not the name of a variable
-        assert len(said) <= 48
+        text = short(values, variable)
+        assert " " in text, (variable, text)  # words, not the name of a variable
+        assert len(text) <= 48
     bare = xarray.Dataset({"transition_jump": ((), 1.0)})
     assert short(bare, "transition_jump") == "transition_jump"  # the control: no words, the name
 

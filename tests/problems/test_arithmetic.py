@@ -186,14 +186,14 @@ def slow_gradient(net, problem, weights):
     parts = [part.copy() for part in weights]
     found = [np.zeros_like(part) for part in parts]
     for part, slope in zip(parts, found, strict=True):
-        for place in np.ndindex(part.shape):
-            kept, h = part[place], 1e-6
+        for index in np.ndindex(part.shape):
+            original, h = part[index], 1e-6
             sides = []
             for sign in (1, -1):
-                part[place] = kept + sign * h
+                part[index] = original + sign * h
                 sides.append(slow_loss(net, problem, Weights(*parts)))
-            part[place] = kept
-            slope[place] = (sides[0] - sides[1]) / (2 * h)
+            part[index] = original
+            slope[index] = (sides[0] - sides[1]) / (2 * h)
     return Weights(*found)
 
 

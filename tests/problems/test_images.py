@@ -48,7 +48,7 @@ def packages(tmp_path):
     return files
 
 
-def kept():
+def stored_files():
     """Everything in the cache folder."""
     return sorted(path.name for path in cache.folder().glob("*")) if cache.folder().exists() else []
 
@@ -69,7 +69,7 @@ def assert_loads(name):
 def test_the_published_package_is_stored_and_loads(packages, name):
     file = import_images(name, packages[name])
     assert file == cache.folder() / f"{name}.npz"
-    assert kept() == [file.name]
+    assert stored_files() == [file.name]
     assert_loads(name)
 
 
@@ -107,12 +107,12 @@ def test_other_ways_to_have_the_files(tmp_path, kind):
 
 def refused(name, source, match):
     """One sentence, and nothing in the cache folder."""
-    with pytest.raises(ValueError, match=match) as told:
+    with pytest.raises(ValueError, match=match) as raised:
         import_images(name, source)
-    assert str(told.value).startswith("import_images: ")
-    assert str(told.value).endswith("nothing was stored")
-    assert "\n" not in str(told.value)
-    assert kept() == []
+    assert str(raised.value).startswith("import_images: ")
+    assert str(raised.value).endswith("nothing was stored")
+    assert "\n" not in str(raised.value)
+    assert stored_files() == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -152,8 +152,8 @@ def test_every_byte_that_changes_is_noticed_or_harmless(packages, name):
         packages[name].write_bytes(changed)
         try:
             import_images(name, packages[name])
-        except ValueError as told:
-            assert "nothing was stored" in str(told)  # noqa: PT017
+        except ValueError as error:
+            assert "nothing was stored" in str(error)  # noqa: PT017
         else:
             assert_loads(name)
 
@@ -346,11 +346,11 @@ def test_a_damaged_file_in_the_cache_is_never_loaded(packages, damage, name):
     file = import_images(name, packages[name])
     assert status(find("test", name)).condition == "verified"
     file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(ValueError, match=f"damaged .*; `tacit data {name}` shows how") as told:
+    with pytest.raises(ValueError, match=f"damaged .*; `tacit data {name}` shows how") as raised:
         load_images(name)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert status(find("test", name)).condition == "damaged"
-    assert kept() == [file.name]  # nothing was unpickled
+    assert stored_files() == [file.name]  # nothing was unpickled
     import_images(name, packages[name])
     assert_loads(name)
 
@@ -484,7 +484,7 @@ def test_a_missing_extra_is_named(monkeypatch, packages):
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(ImportError, match=r"needs Pillow: pip install 'tacit\[data\]'"):
         import_images("cifar10", packages["cifar10"])
-    assert kept() == []
+    assert stored_files() == []
     with pytest.raises(ValueError, match="digits are part of scikit-learn and need no import"):
         import_images("digits", packages["cifar10"])
 

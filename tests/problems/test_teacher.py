@@ -120,12 +120,12 @@ def test_a_student_with_the_teacher_s_weights_knows_everything():
     model = student(5, 3, alpha=1.0)
     theta = np.concatenate([data.A.ravel(), data.B.ravel()])
     np.testing.assert_allclose(model.predict(theta, data.test.X), data.test.y, rtol=1e-12)
-    told = DerivativeMatch(model, data.training.X, data.slopes)
-    np.testing.assert_allclose(told.derivatives(theta), data.slopes, atol=1e-12)
-    assert float(told.value(theta)) < 1e-20
+    penalty = DerivativeMatch(model, data.training.X, data.slopes)
+    np.testing.assert_allclose(penalty.derivatives(theta), data.slopes, atol=1e-12)
+    assert float(penalty.value(theta)) < 1e-20
     shifted = DerivativeMatch(model, data.training.X, np.roll(data.slopes, 3, axis=0))
     assert float(shifted.value(theta)) > 1e-3  # at other samples they differ
-    assert float(told.value(2 * theta)) > 1e-3
+    assert float(penalty.value(2 * theta)) > 1e-3
 
 
 def test_with_one_output_the_student_is_the_two_layer_net():
@@ -169,8 +169,8 @@ def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method, mo
     wanted = ((model.predict(path.parameters, data.test.X) - data.test.y) ** 2).sum() / 2
     assert float(path.dataset.test_loss[-1]) == pytest.approx(wanted, rel=1e-12)
     assert float(path.dataset.test_loss[0]) != pytest.approx(wanted, rel=1e-3)
-    told = json.loads(path.dataset.attrs["description"])["problem"]["test"]
-    assert told["samples"] == 12
+    description = json.loads(path.dataset.attrs["description"])["problem"]["test"]
+    assert description["samples"] == 12
 
 
 def test_test_samples_without_a_recipe_are_kept():

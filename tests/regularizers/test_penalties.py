@@ -12,7 +12,8 @@ from tacit.precision import double_precision
 from tacit.problems.regression import Regression
 from tacit.regularizers.custom import Custom, DerivativeMatch
 from tacit.regularizers.derive import derive
-from tacit.regularizers.norms import L1, L2, Linf, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2, Linf
 from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
 from tacit.regularizers.q import Q, R
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q, R
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=60)

@@ -26,7 +26,7 @@ from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.verify import gather
 from tacit.report import page, read_verdicts, refuse_unwritable, write_report
 from tacit.report.markup import Markup, joined, tag
-from tacit.report.section import anchor, place, strain, tolerance_bars
+from tacit.report.section import anchor, strain, tolerance_bars, track_position
 from tacit.report.write import write_whole
 from tacit.sources import SOURCES
 
@@ -283,8 +283,8 @@ def test_strain_is_the_share_of_the_tolerance_used(check, used):
 @given(st.floats(0, 1e12), st.floats(1e-12, 1e12))
 def test_the_gauge_puts_what_passes_on_the_left(measured, tolerance):
     check = Check("c", measured, tolerance=tolerance)
-    assert 0 <= place(check) <= 1
-    assert (place(check) <= 0.5) == check.passes
+    assert 0 <= track_position(check) <= 1
+    assert (track_position(check) <= 0.5) == check.passes
 
 
 def test_the_bars_are_left_out_where_nothing_can_be_placed():

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.records import Kind
-from tacit.regularizers.norms import L2, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import homotopy

@@ -8,7 +8,8 @@ from scipy.optimize import linprog
 
 import tacit
 from tacit.records import Kind
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q, R
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.interpolation_path import interpolate_path

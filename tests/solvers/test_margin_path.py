@@ -30,15 +30,15 @@ def points(seed):
 def replayed(path):
     """The support at every mu as the changes tell it, from the support at the largest."""
     order = np.argsort(-path.mus)
-    support, told = path.support[order[0]].copy(), np.zeros_like(path.support)
+    support, supports = path.support[order[0]].copy(), np.zeros_like(path.support)
     changes = list(path.changes)
     for where in order:
         while changes and changes[0].mu >= path.mus[where]:
             change = changes.pop(0)
             assert support[change.sample] != change.enters  # nobody enters twice
             support[change.sample] = change.enters
-        told[where] = support
-    return told
+        supports[where] = support
+    return supports
 
 
 def test_the_support_vectors_of_f3d_change_where_the_equations_say():

@@ -13,7 +13,8 @@ from tacit.problems.classification import three_points
 from tacit.problems.population import majority, wide_margin
 from tacit.records import Kind, NumericalError
 from tacit.regularizers.derive import derive
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q, R
 from tacit.solvers.margins import walk as margin_walk
 from tacit.solvers.max_margin import max_margin

@@ -18,7 +18,7 @@ from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
 from tacit.solvers.margins import ratchet
 from tacit.solvers.margins.path import max_margin_path, ratchet_path
-from tacit.solvers.margins.ratchet import growing, keep_pace
+from tacit.solvers.margins.ratchet import growing, solve_gram
 from tacit.solvers.max_margin import max_margin
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.stop import Scale
@@ -205,7 +205,7 @@ def test_whose_weights_grow_agrees_with_trying_every_set(N, d, seed):
             x = np.linalg.solve(G[rows] @ G[rows].T, np.ones(size))
             if x.min() > 0 and (G @ (x @ G[rows])).min() > 1 - 1e-9:
                 right.append(rows)
-                assert np.allclose(keep_pace(G[rows], np.ones(size)), x, rtol=1e-6)
+                assert np.allclose(solve_gram(G[rows], np.ones(size)), x, rtol=1e-6)
     assert right == [np.flatnonzero(growing(Z, slope, np.ones(N, bool))).tolist()]
 
 

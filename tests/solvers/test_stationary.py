@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.problems.classification import three_points, uniform_points
-from tacit.regularizers.norms import L1, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.stationary import stationary_points
 

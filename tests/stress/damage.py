@@ -43,8 +43,8 @@ ODD = (  # what nobody expects at the place of an attribute or of an entry in JS
 def chosen(every: Iterable[Any], count: int) -> list[Any]:
     """At most `count` of them, at random, in their order."""
     listed = list(every)
-    kept = np.random.default_rng(len(listed)).permutation(len(listed))[:count]
-    return [listed[index] for index in sorted(kept)]
+    indices = np.random.default_rng(len(listed)).permutation(len(listed))[:count]
+    return [listed[index] for index in sorted(indices)]
 
 
 def damaged(content: bytes, count: int, seed: int = 0) -> Iterator[tuple[str, bytes]]:
@@ -98,13 +98,13 @@ def command_fault(*words: str) -> str:
     try:
         with bounded(SECONDS), warnings.catch_warnings():
             warnings.simplefilter("error")
-            told = CliRunner().invoke(app, words)
+            result = CliRunner().invoke(app, words)
     except TimeSpent as reason:
         return f"no end: {reason}"
-    if told.exception is not None and not isinstance(told.exception, SystemExit):
-        return f"traceback of {type(told.exception).__name__}: {str(told.exception)[:200]}"
-    if told.exit_code not in (0, 1, 2):
-        return f"exit code {told.exit_code}"
-    if told.exit_code == 2 and not told.output.startswith("error: "):
-        return f"no error is told: {told.output[:200]!r}"
-    return "ESC reaches the terminal" if ESC in told.output else ""
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        return f"traceback of {type(result.exception).__name__}: {str(result.exception)[:200]}"
+    if result.exit_code not in (0, 1, 2):
+        return f"exit code {result.exit_code}"
+    if result.exit_code == 2 and not result.output.startswith("error: "):
+        return f"no error is printed: {result.output[:200]!r}"
+    return "ESC reaches the terminal" if ESC in result.output else ""

@@ -21,7 +21,7 @@ from tacit.studies.study import Study
 
 SPEC = {"function": "study_cells:plain", "arguments": {"a": 1.0}, "dims": {}}
 CELL = Cell(cell_name(SPEC, "code"), (0,), SPEC)
-KEPT = Result("solved", "all well", {"x": 0.3, "s": "é", "v": (("t",), np.arange(3.0))}, 0.5)
+RESULT = Result("solved", "all well", {"x": 0.3, "s": "é", "v": (("t",), np.arange(3.0))}, 0.5)
 PARTS = (
     {"dtype": "|O"},
     {"dtype": "x"},
@@ -38,13 +38,13 @@ PARTS = (
 
 def cells(folder: Path, count: int) -> Found:
     """Two of three are damaged, and one of three is forged with a right checksum."""
-    files.write_cell(folder, CELL, "code", KEPT)
+    files.write_cell(folder, CELL, "code", RESULT)
     place = Path(files.file_of(folder, CELL.name))
 
     def read() -> Any:
-        done, told = survey(folder, {CELL.name}, "code")
-        if told:
-            raise ValueError(told[0])
+        done, messages = survey(folder, {CELL.name}, "code")
+        if messages:
+            raise ValueError(messages[0])
         return done, files.read_cell(str(place))[2]
 
     found = []
@@ -56,8 +56,8 @@ def cells(folder: Path, count: int) -> Found:
 
 def as_written(found: Any) -> bool:
     done, result = found
-    kept = result.values
-    right = kept["x"] == 0.3 and kept["s"] == "é" and list(kept["v"][1]) == [0, 1, 2]
+    values = result.values
+    right = values["x"] == 0.3 and values["s"] == "é" and list(values["v"][1]) == [0, 1, 2]
     return right and result.seconds == 0.5 and CELL.name in done
 
 
@@ -109,8 +109,8 @@ def kills(folder: Path, count: int) -> Found:
         if number % (2 * IN_A_ROW):
             killed_runs(out, times, random.Random(number), 1.5)
         else:
-            told = child(KILLER, out, number, times).communicate(timeout=300)[0]
-            assert int(told.split()[0]) == times
+            output = child(KILLER, out, number, times).communicate(timeout=300)[0]
+            assert int(output.split()[0]) == times
         run_study(study, out)
         wrong = "" if (out / "slow.nc").read_bytes() == expected else "other bytes"
         found += [(f"kill {number + k} of a study", wrong) for k in range(times)]

@@ -113,12 +113,12 @@ def texts(home: str) -> list[tuple[str, bytes]]:
     found += [(f"host {host[:40]!r}", request(host=host)) for host in HOSTS]
     found += [(f"method {method[:40]!r}", request(method)) for method in METHODS]
     for origin, path in itertools.product(ORIGINS, ("/ws", "/ws?x=1")):
-        asked = request(path=path, more=f"{upgrade}Origin: {origin}\r\n")
-        found.append((f"origin {origin[:40]!r} at {path}", asked))
+        sent = request(path=path, more=f"{upgrade}Origin: {origin}\r\n")
+        found.append((f"origin {origin[:40]!r} at {path}", sent))
     return found + [(f"raw {raw[:30]!r} ({len(raw)})", raw) for raw in RAW]
 
 
-class Kept(logging.Handler):
+class Recorder(logging.Handler):
     """The records that would show a traceback."""
 
     def __init__(self) -> None:
@@ -149,24 +149,24 @@ def hostile_requests(folder: Path, count: int) -> Found:
     """Each at a page of this process; after each of them the page must still answer."""
     from explore_server import visiting
 
-    kept = Kept()
+    recorder = Recorder()
 
     async def visits(explorer, get) -> Found:
         found = []
         for name, sent in chosen(texts(f"127.0.0.1:{explorer.port}"), count):
-            kept.found.clear()
+            recorder.found.clear()
             back = await answer(explorer.port, sent)
-            wrong = judged(name, back) or (f"logged {kept.found[0]}" if kept.found else "")
+            wrong = judged(name, back) or (f"logged {recorder.found[0]}" if recorder.found else "")
             if not wrong and (await get("/nothing")).code != 404:
                 wrong = "the page is gone"
             found.append((name, wrong))
         return found
 
-    logging.getLogger().addHandler(kept)
+    logging.getLogger().addHandler(recorder)
     try:
         return visiting(visits)
     finally:
-        logging.getLogger().removeHandler(kept)
+        logging.getLogger().removeHandler(recorder)
 
 
 def judged(name: str, back: bytes) -> str:

@@ -70,8 +70,8 @@ def table(rows: list[tuple[str, Found, float]]) -> str:
         lines.append(f"| {name} | {len(found)} | {failed} | {seconds:.0f} s |")
     every = [case for _, found, _ in rows for case in found]
     lines.append(f"| all | {len(every)} | {sum(bool(wrong) for _, wrong in every)} | |")
-    told = [f"- {name}: {wrong}".replace("|", "/")[:300] for name, wrong in every if wrong]
-    return "\n".join([*lines, *([""] if told else []), *told])
+    failures = [f"- {name}: {wrong}".replace("|", "/")[:300] for name, wrong in every if wrong]
+    return "\n".join([*lines, *([""] if failures else []), *failures])
 
 
 def versions() -> str:
@@ -83,18 +83,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="part of each size")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     rows = []
     for name in KINDS:  # one after the other, each in a fresh process: a crash ends only its kind
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            rows.append(pool.apply(counted, (name, asked.share)))
+            rows.append(pool.apply(counted, (name, options.share)))
         print(table(rows[-1:]), flush=True)
-    if asked.write:
+    if options.write:
         command = " ".join(["python", "tests/stress/table.py", *sys.argv[1:]])
-        told = f"`{command}` on {datetime.now(UTC):%Y-%m-%d}; {versions()}.\n\n{table(rows)}"
+        text = f"`{command}` on {datetime.now(UTC):%Y-%m-%d}; {versions()}.\n\n{table(rows)}"
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
-        PAGE.write_text(f"{before}{BEGIN}\n{told}\n{END}{after}", encoding="utf-8")
+        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -139,17 +139,17 @@ def test_refinement_follows_a_circle(tmp_path):
     table = {"measure": "distance", "level": 0.0, "rounds": 3}
     found = run_study(Study(**CIRCLE, refine=table), tmp_path)
     assert found.distance.shape == (33, 33)
-    asked = (found.status == "solved").values
-    assert asked[::8, ::8].all()  # the first grid
-    assert asked.sum() < 0.45 * asked.size
+    computed = (found.status == "solved").values
+    assert computed[::8, ::8].all()  # the first grid
+    assert computed.sum() < 0.45 * computed.size
     x, y = np.meshgrid(found.x, found.y, indexing="ij")
     inside = np.hypot(x, y) <= 1
-    np.testing.assert_allclose(found.distance.values[asked], (np.hypot(x, y) - 1)[asked])
+    np.testing.assert_allclose(found.distance.values[computed], (np.hypot(x, y) - 1)[computed])
     # every pair of neighbours on both sides of the boundary was asked for, on the finest lattice
     for first, second in ((np.s_[1:, :], np.s_[:-1, :]), (np.s_[:, 1:], np.s_[:, :-1])):
         across = inside[first] != inside[second]
         assert across.any()
-        assert (asked[first] & asked[second])[across].all()
+        assert (computed[first] & computed[second])[across].all()
 
 
 def test_refinement_goes_on_with_more_rounds(tmp_path):

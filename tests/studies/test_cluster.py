@@ -39,13 +39,13 @@ def cluster(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def a_cluster(folder):
-    """(address, the two worker processes, the scheduler's)"""
+def a_cluster(folder, count=2):
+    """(address, the worker processes, the scheduler's)"""
     file = folder / "scheduler.json"
     address = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     scheduler = started("dask_scheduler", *address, "--scheduler-file", str(file))
     alone = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-    workers = [started("dask_worker", "--scheduler-file", str(file), *alone) for _ in range(2)]
+    workers = [started("dask_worker", "--scheduler-file", str(file), *alone) for _ in range(count)]
     try:
         deadline = time.monotonic() + 60
         while not file.exists() or not file.read_text():
@@ -81,11 +81,11 @@ def test_a_killed_worker_loses_nothing(cluster, tmp_path):
                 workers[0].kill()
                 workers[0].wait()
 
-    told = Killing()
-    dataset = run_study(study, tmp_path / "cluster", address, progress=told)
+    progress = Killing()
+    dataset = run_study(study, tmp_path / "cluster", address, progress=progress)
     assert workers[0].poll() == -9  # it was killed in mid-run, and one worker did the rest
     assert (dataset.status == "solved").all()
-    assert told.ended == 150
+    assert progress.ended == 150
     assert dataset.equals(run_study(study, tmp_path / "here"))
 
 
@@ -104,19 +104,19 @@ def test_wrong_code_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
 def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
     grid = {"a": {"linspace": [0, 149, 150]}}
     study = Study(name="slow", function="study_cells:slow", grid=grid)
-    with a_cluster(tmp_path) as (address, _, scheduler):
+    with a_cluster(tmp_path, count=1) as (address, _, scheduler):
         # in a process of its own: the client of a dead scheduler leaves an open socket behind
         words = [sys.executable, "-c", KILLING, str(tmp_path / "out"), address, str(scheduler.pid)]
-        told = subprocess.run(words, env={**os.environ, "PYTHONPATH": PATH}, capture_output=True,
+        child = subprocess.run(words, env={**os.environ, "PYTHONPATH": PATH}, capture_output=True,
                               text=True, timeout=120)  # fmt: skip
         scheduler.wait()
-    assert re.search(r"no longer answers .* finished cells are safe", told.stdout), told
-    assert "Traceback" not in told.stderr, told.stderr
-    kept = len(list((tmp_path / "out").rglob("*.cell")))
-    assert kept > 0
-    heard = Counting()
-    run_study(study, tmp_path / "out", progress=heard)
-    assert heard.ended <= 150 - kept
+    assert re.search(r"no longer answers .* finished cells are safe", child.stdout), child
+    assert "Traceback" not in child.stderr, child.stderr
+    stored = len(list((tmp_path / "out").rglob("*.cell")))
+    assert stored > 0
+    progress = Counting()
+    run_study(study, tmp_path / "out", progress=progress)
+    assert progress.ended <= 150 - stored
 
 
 class Counting(Progress):
@@ -137,6 +137,6 @@ class Killing(Progress):
 study = Study(name="slow", function="study_cells:slow", grid={"a": {"linspace": [0, 149, 150]}})
 try:
     run_study(study, sys.argv[1], sys.argv[2], progress=Killing())
-except OSError as told:
-    print(told)
+except OSError as reason:
+    print(reason)
 """

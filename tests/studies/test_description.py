@@ -371,14 +371,14 @@ def test_forms_must_hold_tables_and_python_has_none(written, tmp_path, monkeypat
 
 
 @pytest.fixture
-def shelf(tmp_path, monkeypatch):
+def preset_folder(tmp_path, monkeypatch):
     folder = tmp_path / "presets"
     folder.mkdir()
     (folder / "W-scale.toml").write_text(FORMED)
     monkeypatch.setattr(reading, "PRESETS", folder)
 
 
-def test_presets_are_read_by_name(shelf, tmp_path):
+def test_presets_are_read_by_name(preset_folder, tmp_path):
     assert read_study("w-SCALE").name == "W-scale"
     assert read_study("W-scale", "paper").name == "W-scale-paper"
     found = reading.named_studies(Registry())
@@ -389,20 +389,20 @@ def test_presets_are_read_by_name(shelf, tmp_path):
         read_study("777")
 
 
-def test_tacit_list_names_the_presets(shelf, monkeypatch):
+def test_tacit_list_names_the_presets(preset_folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     printed = CliRunner().invoke(app, ["list"]).output
     assert re.search(r"W-scale +scale and samples +\[quick, paper, large\]", printed)
 
 
-def test_tacit_run_takes_a_preset_and_its_form(shelf, tmp_path, monkeypatch):
+def test_tacit_run_takes_a_preset_and_its_form(preset_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small = 'function = "study_cells:plain"\ngrid.a = [1.0]\n[forms.two]\ngrid.a = [1.0, 2.0]\n'
     (reading.PRESETS / "small.toml").write_text(small)
 
     def run(*words):
-        told = CliRunner().invoke(app, ["run", *words])
-        return told.exit_code, told.output
+        result = CliRunner().invoke(app, ["run", *words])
+        return result.exit_code, result.output
 
     code, printed = run("W-scale", "--size", "paper", "--dry")
     assert code == 0
@@ -470,7 +470,7 @@ def test_a_function_of_a_toml_file_needs_trust(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"the study runs the code of .*; if you trust it"):
         read_study(file)
     assert not (tmp_path / "mine_alone.py.ran").exists()
-    asked = []
-    assert read_study(file, trust=lambda *given: asked.append(given) or True).name == "mine"
-    assert asked == [(file.resolve(), "mine_alone:cell")]
+    requests = []
+    assert read_study(file, trust=lambda *given: requests.append(given) or True).name == "mine"
+    assert requests == [(file.resolve(), "mine_alone:cell")]
     assert (tmp_path / "mine_alone.py.ran").exists()

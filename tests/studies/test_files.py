@@ -113,9 +113,9 @@ def test_a_foreign_or_older_file_is_named_and_set_aside(folder, content, reason)
     place.write_bytes(content)
     assert finished(folder, {CELL.name}, CODE) == {}
     assert place.exists()  # looking alone moves nothing
-    done, told = survey(folder, {CELL.name}, CODE)
+    done, messages = survey(folder, {CELL.name}, CODE)
     assert done == {}
-    (sentence,) = told
+    (sentence,) = messages
     assert place.name in sentence
     with pytest.raises(NotACell, match=reason):
         raise NotACell(sentence)
@@ -132,22 +132,22 @@ def test_files_set_aside_do_not_replace_each_other(folder):
 
 
 def test_a_cell_of_a_larger_grid_stays(folder):
-    done, told = survey(folder, set(), CODE)
-    assert (done, told) == ({}, [])
+    done, messages = survey(folder, set(), CODE)
+    assert (done, messages) == ({}, [])
     assert listed(folder) == {CELL.name}
     done, _ = survey(folder, {CELL.name}, CODE)
     assert done[CELL.name].sentence == RESULT.sentence
 
 
 def test_an_unknown_file_is_set_aside_and_an_older_cell_stays(folder):
-    shelf = Path(file_of(folder, CELL.name)).parent
-    (shelf / "notes.txt").write_text("mine")
+    directory = Path(file_of(folder, CELL.name)).parent
+    (directory / "notes.txt").write_text("mine")
     older = Cell(CELL.name[:2] + "0" * 30, (), SPEC)
     write_cell(folder, older, "0.9+old", RESULT)
-    done, told = survey(folder, {CELL.name}, CODE)
+    done, messages = survey(folder, {CELL.name}, CODE)
     assert set(done) == {CELL.name}
-    assert len(told) == 1
-    assert "notes.txt is not a cell of tacit" in told[0]
+    assert len(messages) == 1
+    assert "notes.txt is not a cell of tacit" in messages[0]
     assert everything(folder / "aside") == ["notes.txt"]
     assert listed(folder) == {CELL.name, older.name}
 
@@ -156,19 +156,19 @@ def test_a_pipe_among_the_cells_is_set_aside_unread(folder):
     place = Path(file_of(folder, CELL.name))
     place.unlink()
     os.mkfifo(place)
-    done, told = survey(folder, {CELL.name}, CODE)
+    done, messages = survey(folder, {CELL.name}, CODE)
     assert done == {}
-    assert "is not a plain file" in told[0]
+    assert "is not a plain file" in messages[0]
 
 
 def test_drafts_of_killed_writers_go_when_they_are_old(folder):
-    shelf = Path(file_of(folder, CELL.name)).parent
+    directory = Path(file_of(folder, CELL.name)).parent
     for name, age in (("old.cell.1.part", 7200), ("young.cell.2.part", 10)):
-        (shelf / name).write_text("half")
-        os.utime(shelf / name, (time.time() - age,) * 2)
-    _, told = survey(folder, {CELL.name}, CODE)
-    assert told == []
-    assert everything(shelf) == sorted([f"{CELL.name}.cell", "young.cell.2.part"])
+        (directory / name).write_text("half")
+        os.utime(directory / name, (time.time() - age,) * 2)
+    _, messages = survey(folder, {CELL.name}, CODE)
+    assert messages == []
+    assert everything(directory) == sorted([f"{CELL.name}.cell", "young.cell.2.part"])
 
 
 @pytest.mark.parametrize("at", ["open", "write", "replace"])

@@ -28,9 +28,9 @@ def of(function, grid, **more):
     return Study(name=function, function=f"study_cells:{function}", grid=grid, **more)
 
 
-class Heard(Progress):
+class Recorder(Progress):
     def __init__(self):
-        self.total, self.before, self.ended, self.told = 0, [], [], []
+        self.total, self.before, self.ended, self.messages = 0, [], [], []
 
     def begin(self, total, finished):
         self.total, self.before = total, list(finished)
@@ -39,7 +39,7 @@ class Heard(Progress):
         self.ended += cells
 
     def aside(self, sentence):
-        self.told.append(sentence)
+        self.messages.append(sentence)
 
 
 def test_penalty_and_batch_of_a_study_are_those_of_train(tmp_path):
@@ -142,8 +142,8 @@ def test_the_file_is_the_dataset_and_says_where_it_comes_from(tmp_path):
 
 @pytest.mark.parametrize(("engine", "jobs"), ENGINES)
 def test_failures_are_rows_with_their_sentence(tmp_path, engine, jobs):
-    heard = Heard()
-    dataset = run_study(of("moody", {"a": [0.0, 1.0, 2.0, 3.0]}), tmp_path, engine, jobs, heard)
+    recorder = Recorder()
+    dataset = run_study(of("moody", {"a": [0.0, 1.0, 2.0, 3.0]}), tmp_path, engine, jobs, recorder)
     assert list(dataset.status.values) == ["solved", "diverged", "error", "error"]
     assert list(dataset.sentence.values) == [
         "", "loss 1e300 after 7 steps", "ZeroDivisionError: no way",
@@ -151,7 +151,7 @@ def test_failures_are_rows_with_their_sentence(tmp_path, engine, jobs):
     ]  # fmt: skip
     np.testing.assert_array_equal(dataset.value, [0.0, np.nan, np.nan, np.nan])
     assert dataset.attrs["failed"] == 3
-    again = Heard()
+    again = Recorder()
     run_study(of("moody", {"a": [0.0, 1.0, 2.0, 3.0]}), tmp_path, "here", None, again)
     # what may be gone at the next try was not kept
     assert [done.sentence for done in again.ended] == ["MemoryError: of a small machine"]
@@ -163,9 +163,9 @@ def test_running_again_computes_only_what_is_missing(tmp_path, engine):
     traces.mkdir()
     calls = {"arguments": {"folder": str(traces)}}
     run_study(of("marked", {"a": [1.0, 2.0]}, **calls), tmp_path, engine, 2)
-    heard = Heard()
-    wider = run_study(of("marked", {"a": [1.0, 2.0, 3.0]}, **calls), tmp_path, engine, 2, heard)
-    assert (heard.total, len(heard.before), len(heard.ended)) == (3, 2, 1)
+    recorder = Recorder()
+    wider = run_study(of("marked", {"a": [1.0, 2.0, 3.0]}, **calls), tmp_path, engine, 2, recorder)
+    assert (recorder.total, len(recorder.before), len(recorder.ended)) == (3, 2, 1)
     run_study(of("marked", {"a": [2.0]}, **calls), tmp_path, engine, 2)
     assert {p.name: p.read_text() for p in traces.iterdir()} == dict.fromkeys("123", "called\n")
     np.testing.assert_array_equal(wider.value, [2.0, 4.0, 6.0])
@@ -178,10 +178,10 @@ def test_damaged_cells_are_named_and_computed_again(tmp_path):
     cells = sorted((tmp_path / "plain.cells").glob("??/*.cell"))
     cells[0].write_bytes(cells[0].read_bytes()[:50])
     cells[1].write_text("a shopping list")
-    heard = Heard()
-    run_study(study, tmp_path, progress=heard)
-    assert len(heard.ended) == len(heard.told) == 2
-    assert all(cell.name in " ".join(heard.told) for cell in cells[:2])
+    recorder = Recorder()
+    run_study(study, tmp_path, progress=recorder)
+    assert len(recorder.ended) == len(recorder.messages) == 2
+    assert all(cell.name in " ".join(recorder.messages) for cell in cells[:2])
     assert (tmp_path / "plain.nc").read_bytes() == whole
     assert len(list((tmp_path / "plain.cells" / "aside").iterdir())) == 2
 
@@ -191,10 +191,10 @@ def test_cells_of_other_libraries_are_not_used_and_not_moved(tmp_path, monkeypat
     run_study(study, tmp_path)
     others = set((tmp_path / "plain.cells").glob("??/*.cell"))
     monkeypatch.setattr(code, "versions", lambda: {**tacit.versions.versions(), "numpy": "0.9"})
-    heard = Heard()
-    run_study(study, tmp_path, progress=heard)
-    assert len(heard.ended) == 2
-    assert heard.told == []
+    recorder = Recorder()
+    run_study(study, tmp_path, progress=recorder)
+    assert len(recorder.ended) == 2
+    assert recorder.messages == []
     assert others < set((tmp_path / "plain.cells").glob("??/*.cell"))
 
 
@@ -277,12 +277,14 @@ def test_another_study_of_the_same_name_is_kept(tmp_path):
         for f in ("plain", "product")
     )
     results = [run_study(study, tmp_path) for study in (one, other)]
-    heard = Heard()
-    assert run_study(one, tmp_path, progress=heard).equals(results[0])
-    assert heard.ended == []  # neither moves the other's cells
-    assert "held a different study of the same name; it was renamed to twin-" in heard.told[0]
-    kept = [tacit.load(file) for file in tmp_path.glob("twin-*.nc")]
-    assert sorted(len(k.data_vars) for k in kept) == sorted(len(r.data_vars) for r in results)
+    recorder = Recorder()
+    assert run_study(one, tmp_path, progress=recorder).equals(results[0])
+    assert recorder.ended == []  # neither moves the other's cells
+    assert (
+        "held a different study of the same name; it was renamed to twin-" in recorder.messages[0]
+    )
+    stored = [tacit.load(file) for file in tmp_path.glob("twin-*.nc")]
+    assert sorted(len(k.data_vars) for k in stored) == sorted(len(r.data_vars) for r in results)
     for _ in range(3):  # going to and fro adds no more files
         for study in (other, one):
             run_study(study, tmp_path)
@@ -291,12 +293,12 @@ def test_another_study_of_the_same_name_is_kept(tmp_path):
 
 
 def test_a_larger_grid_is_the_same_study(tmp_path):
-    heard = Heard()
+    recorder = Recorder()
     for values in ([1.0], [1.0, 2.0]):
         run_study(
-            of("plain", {"a": values}, title=f"{len(values)} values"), tmp_path, progress=heard
+            of("plain", {"a": values}, title=f"{len(values)} values"), tmp_path, progress=recorder
         )
-    assert heard.told == []
+    assert recorder.messages == []
     assert len(list(tmp_path.glob("*.nc"))) == 1
 
 

@@ -110,9 +110,9 @@ def test_a_full_disk(tmp_path, engine, jobs):
         assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".nc")]
         tmp_path.joinpath("disk2").mkdir()
         subprocess.run(["cp", "-r", f"{disk}/.", str(tmp_path / "disk2")], check=True)
-    heard = []
-    dataset = run_study(study, tmp_path / "disk2", progress=_Counting(heard))
-    assert len(heard) == 10 - len(finished)  # after making room only the rest is computed
+    ended = []
+    dataset = run_study(study, tmp_path / "disk2", progress=_Counting(ended))
+    assert len(ended) == 10 - len(finished)  # after making room only the rest is computed
     assert (dataset.block.isel(block_0=0) == dataset.a).all()
 
 
@@ -127,14 +127,14 @@ def test_a_disk_that_is_full_when_the_study_is_gathered(tmp_path):
 
 
 class _Counting:
-    def __init__(self, heard):
-        self.heard = heard
+    def __init__(self, ended):
+        self.ended = ended
 
     def begin(self, total, finished):
         pass
 
     def done(self, cells):
-        self.heard += cells
+        self.ended += cells
 
     def aside(self, sentence):
         pass

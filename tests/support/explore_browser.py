@@ -82,19 +82,19 @@ class Page:
             if message.get("id") in self.waiting:
                 self.waiting.pop(message["id"]).set_result(message)
             elif "method" in message:
-                self.heard(message["method"], message["params"])
+                self.received(message["method"], message["params"])
 
-    def heard(self, method, told):
+    def received(self, method, event):
         if method == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
+            self.requests.append(event["request"]["url"])
         elif method == "Network.webSocketCreated":
-            self.requests.append(told["url"])
+            self.requests.append(event["url"])
         elif method == "Runtime.exceptionThrown":
-            self.complaints.append(json.dumps(told["exceptionDetails"])[:500])
-        elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
-            self.complaints.append(told["entry"]["text"])
-        elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning"):
-            self.complaints.append(json.dumps(told["args"])[:500])
+            self.complaints.append(json.dumps(event["exceptionDetails"])[:500])
+        elif method == "Log.entryAdded" and event["entry"]["level"] == "error":
+            self.complaints.append(event["entry"]["text"])
+        elif method == "Runtime.consoleAPICalled" and event["type"] in ("error", "warning"):
+            self.complaints.append(json.dumps(event["args"])[:500])
 
     async def send(self, method, **params):
         self.number += 1

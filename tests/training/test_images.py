@@ -18,17 +18,14 @@ from tacit.records import Kind
 from tacit.training import images as image_loss
 from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
 from tacit.training.descent.method import Descent
-from tacit.training.descent.methods import (
-    SGD,
-    Adam,
-    GradientDescent,
-    NormalizedDescent,
-    Proximal,
-)
+from tacit.training.descent.methods import SGD, Adam, GradientDescent
+from tacit.training.descent.proximal import Proximal
+from tacit.training.descent.steepest import NormalizedDescent
+from tacit.training.goals import Accuracy, Below, Near
 from tacit.training.images import Features, ImageLoss, ImageTask, block_starts, outputs
 from tacit.training.path import load_path
 from tacit.training.record import At
-from tacit.training.stop import Accuracy, Below, Epochs, Loss, Near, Steps
+from tacit.training.stop import Epochs, Loss, Steps
 from tacit.training.task import Meter, Moment
 from tacit.training.train import train
 

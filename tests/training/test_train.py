@@ -19,10 +19,11 @@ from tacit.records import Kind
 from tacit.training.descent.compiled import Batches
 from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.descent.method import Descent, Oracle, plus, zeros
-from tacit.training.descent.methods import SGD, Adam, GradientDescent, NormalizedDescent
-from tacit.training.descent.steepest import SignDescent
+from tacit.training.descent.methods import SGD, Adam, GradientDescent
+from tacit.training.descent.steepest import NormalizedDescent, SignDescent
+from tacit.training.goals import Accuracy
 from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Accuracy, Epochs, Loss, Steps, Stop, Time
+from tacit.training.stop import Epochs, Loss, Steps, Stop, Time
 from tacit.training.train import train
 
 NET = tacit.DiagonalNet(2, alpha=0.1)

@@ -32,8 +32,8 @@ app.command("data")(data)
 app.command("watch")(watch)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         from tacit import __version__
 
         typer.echo(f"tacit {__version__}")
@@ -51,9 +51,9 @@ def main(
     \b
     [bold]Start here[/bold]
       tacit list                list everything that can be checked or drawn
-      tacit verify W-T1         check one claim, in seconds
+      tacit verify W-L13        check one claim, in seconds
       tacit verify              check all claims; report in tacit-report/index.html
-      tacit figure W-F2         draw one figure as PNG and SVG, and save its data
+      tacit figure W-L13        draw its picture as PNG and SVG, and save its data
       tacit run scale.toml      run a study (a grid with seeds) into one file
       tacit explore             open a page with sliders, or your study as a diagram
       tacit show tacit-report   summarise a saved result in the terminal

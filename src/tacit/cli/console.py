@@ -51,7 +51,7 @@ def errors_in_one_line(command: Callable[Given, None]) -> Callable[Given, None]:
     """
 
     @functools.wraps(command)
-    def telling(*args: Given.args, **kwargs: Given.kwargs) -> None:
+    def guarded(*args: Given.args, **kwargs: Given.kwargs) -> None:
         from tacit.records import NumericalError
         from tacit.threads import one_thread
 
@@ -65,7 +65,7 @@ def errors_in_one_line(command: Callable[Given, None]) -> Callable[Given, None]:
             messages().print("interrupted; unfinished work was not written")
             raise typer.Exit(130) from None
 
-    return telling
+    return guarded
 
 
 @contextmanager

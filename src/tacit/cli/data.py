@@ -73,7 +73,7 @@ def data(
     elif fetch:
         _fetch(images)
     else:
-        _tell(images)
+        _print_status(images)
 
 
 def _list_sets() -> None:
@@ -106,17 +106,17 @@ def _row(images: ImageSet, found: Status) -> list[Text]:
     return [Text(images.name), condition, *map(Text, (counts, size, where, images.title))]
 
 
-def _tell(images: ImageSet) -> None:
+def _print_status(images: ImageSet) -> None:
     """Print the condition of one set, and how to get it if it is not there."""
     from tacit.problems.images.cache import status
 
     found = status(images)
-    told = [f"{images.name}: {images.title} ({images.credit})"]
+    lines = [f"{images.name}: {images.title} ({images.credit})"]
     if found.condition == "verified":
-        told += [f"verified: {found.where}", f'load it with tacit.load_images("{images.name}")']
+        lines += [f"verified: {found.where}", f'load it with tacit.load_images("{images.name}")']
     else:
-        told += [f"{found.condition}: {found.reason}", *_ways(images)]
-    for line in told:
+        lines += [f"{found.condition}: {found.reason}", *_ways(images)]
+    for line in lines:
         typer.echo(line)
     if found.condition != "verified":
         raise typer.Exit(1)
@@ -160,7 +160,7 @@ def _fetch(images: ImageSet) -> None:
     from tacit.problems.images.cache import status
 
     if images.package is None or status(images).condition == "verified":
-        _tell(images)
+        _print_status(images)
         return
     with downloaded(images.package) as file:
         _import(images, file)
@@ -202,22 +202,22 @@ def _run(package: Package, program: str, folder: Path) -> None:
     if package.manager == "npm":
         words += ["--cache", str(folder / "npm")]  # leaves no second copy in the user's own cache
         copies = 2
-    with open(folder / "said", "w+b") as said:
+    with open(folder / "output", "w+b") as output:
         with bar(package.name, messages()) as progress:
-            code = _watched(words, folder, said, package.bytes * copies, progress)
-        said.seek(0)
-        told = _complaint(said.read().decode(errors="replace"))
+            code = _watched(words, folder, output, package.bytes * copies, progress)
+        output.seek(0)
+        complaint = _complaint(output.read().decode(errors="replace"))
     if code:
         command = " ".join(package.command)
-        raise ValueError(f"data: `{command}` failed with exit code {code}: {told}")
+        raise ValueError(f"data: `{command}` failed with exit code {code}: {complaint}")
 
 
 def _watched(
-    words: list[str], folder: Path, said: IO[bytes], total: int, progress: Progress
+    words: list[str], folder: Path, output: IO[bytes], total: int, progress: Progress
 ) -> int:
     """The exit code of a command; the command is stopped if this process is."""
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(words, cwd=folder, stdin=quiet, stdout=said, stderr=said) as running:
+    with subprocess.Popen(words, cwd=folder, stdin=quiet, stdout=output, stderr=output) as running:
         try:
             while running.poll() is None:
                 if progress:
@@ -232,16 +232,16 @@ def _watched(
 def _bytes(folder: Path) -> int:
     """The bytes in a folder that another program is writing to."""
     total = 0
-    for place, _, names in os.walk(folder):  # skips folders that vanish, unlike rglob
+    for parent, _, names in os.walk(folder):  # skips folders that vanish, unlike rglob
         for name in names:
             with suppress(OSError):  # it was renamed while we looked
-                total += os.stat(os.path.join(place, name)).st_size
+                total += os.stat(os.path.join(parent, name)).st_size
     return total
 
 
-def _complaint(said: str) -> str:
+def _complaint(output: str) -> str:
     """The most informative line of a package manager's output."""
-    lines = [line.strip() for line in said.splitlines() if "log of this run" not in line]
+    lines = [line.strip() for line in output.splitlines() if "log of this run" not in line]
     errors = [line for line in lines if line.lower().startswith(("npm err", "e:"))]
     return max(errors or lines or ["it printed nothing"], key=len)
 

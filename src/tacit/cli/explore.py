@@ -36,7 +36,7 @@ def explore(
     [bold]Examples[/bold]
       tacit explore                              the theory, with sliders
       tacit explore tacit-studies/scale.nc       a study as a phase diagram
-      tacit explore W-F5                         a study from tacit-studies/, by name
+      tacit explore W-L13                        a study from tacit-studies/, by name
       tacit explore --report tacit-report        claims with verdicts and figures
       TACIT_TOKEN=... tacit explore --host 0.0.0.0
 

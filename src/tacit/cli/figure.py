@@ -18,9 +18,7 @@ from tacit.studies.sizes import SIZES, Size
 
 @errors_in_one_line
 def figure(
-    ids: Annotated[
-        list[str] | None, typer.Argument(help="Ids such as W-F1 or W-T1, any case.")
-    ] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of `tacit list`, any case.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every picture.")] = False,
     size: Annotated[str, typer.Option(help="quick (seconds) or full (the source's size).")] = (
         "quick"
@@ -43,8 +41,8 @@ def figure(
 
     \b
     [bold]Examples[/bold]
-      tacit figure W-F2                  PNG, SVG and data in tacit-figures/
-      tacit figure W-F1 --size full      at the size the source used
+      tacit figure W-L13                 PNG, SVG and data in tacit-figures/
+      tacit figure W-L13 --size full     at the size the source used
       tacit figure --all --format png    every picture, PNG only
 
     \b

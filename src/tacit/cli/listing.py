@@ -26,7 +26,7 @@ class Entry(NamedTuple):
     kind: str
     id: str
     text: str
-    place: str
+    note: str
 
     def matches(self, word: str) -> bool:
         """True for a kind, the letter of a source, an id, or a text that occurs in the line."""
@@ -55,7 +55,7 @@ def listing(
       tacit list W                only source W; M, L and N likewise
       tacit list studies          studies that only `tacit run` accepts
       tacit list N nuclear        entries that match both words
-      tacit list W-T1             the entry with this id, in full
+      tacit list W-L13            the entry with this id, in full
       tacit list | grep margin    in a pipe or a file, lines are not cut
     """
     known = list(_entries())
@@ -84,7 +84,7 @@ def _entries() -> Iterator[Entry]:
 def _print(console: Console, entry: Entry, width: int, whole: bool) -> None:
     """One line, cut at the width of a terminal; a single entry is shown in full."""
     line = Text.assemble((f"{entry.id:<{width}}", "bold"), f"  {in_letters(entry.text)}")
-    line.append(f"  [{entry.place}]", style="dim")
+    line.append(f"  [{entry.note}]", style="dim")
     if console.is_terminal and not whole:
         line.truncate(console.width, overflow="ellipsis")
     console.print(line, soft_wrap=not (console.is_terminal and whole))

@@ -84,11 +84,11 @@ def run(
 
     if study is None:
         raise ValueError("run: no study is given; name a .toml or .py file, or one of `tacit list`")
-    chosen = read_study(study, size, trust=True if trust else asked)
+    chosen = read_study(study, size, trust=True if trust else confirmed)
     engine_named(engine, jobs)  # a wrong name must fail before any work is done
     refuse_unwritable("run", out)
     if dry:
-        _tell(chosen, out, engine, jobs)
+        _print_estimate(chosen, out, engine, jobs)
     else:
         form = "" if size == "quick" else f" --size {size}"
         _run(chosen, out, engine, jobs, f"tacit run {Path(study).name}{form}")
@@ -98,10 +98,10 @@ def _run(study: Study, out: Path, engine: str, jobs: int | None, command: str) -
     from tacit.studies.run import run_study
 
     console = messages()
-    with _interrupted(console, study), meter(study.name, console) as told:
-        dataset = run_study(study, out, engine, jobs, told, command)
+    with _interrupted(console, study), meter(study.name, console) as progress:
+        dataset = run_study(study, out, engine, jobs, progress, command)
     _print_failures(output(), dataset)
-    typer.echo(f"{study.name}: {told.summary()}; {out / f'{study.name}.nc'}")
+    typer.echo(f"{study.name}: {progress.summary()}; {out / f'{study.name}.nc'}")
     with _interrupted(console, study):
         _report(console, dataset, out)
     raise typer.Exit(1 if bool((dataset.status == "error").any()) else 0)
@@ -112,8 +112,8 @@ def _interrupted(console: Console, study: Study) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        told = "interrupted; finished cells are kept; run the same command to continue"
-        console.print(f"{study.name}: {told}")
+        message = "interrupted; finished cells are kept; run the same command to continue"
+        console.print(f"{study.name}: {message}")
         raise typer.Exit(130) from None
 
 
@@ -136,18 +136,18 @@ def _print_failures(console: Console, dataset: Any) -> None:
     status = dataset.status.values
     failed = np.argwhere(~np.isin(status, [*OK, "missing"]))
     for index in map(tuple, failed[:SHOWN]):
-        place = ", ".join(
+        position = ", ".join(
             f"{name} = {dataset[name].values[i]}"
             for name, i in zip(dataset.status.dims, index, strict=True)
         )
-        line = Text.assemble((f"{status[index]}: ", "yellow"), place)
+        line = Text.assemble((f"{status[index]}: ", "yellow"), position)
         console.print(line.append(f": {dataset.sentence.values[index]}"), soft_wrap=True)
     if len(failed) > SHOWN:
         rest = f"… and {len(failed) - SHOWN} more"
         console.print(f"{rest}; see the variables status and sentence in the file")
 
 
-def _tell(study: Study, out: Path, engine: str, jobs: int | None) -> None:
+def _print_estimate(study: Study, out: Path, engine: str, jobs: int | None) -> None:
     from tacit.studies.engines.named import cores
     from tacit.studies.estimate import estimate
 
@@ -241,9 +241,9 @@ def meter(name: str, console: Console) -> Iterator[Shown]:
     with Progress(*columns, *times, console=console, transient=True) as bar:
         task = bar.add_task(name, total=None)
 
-        def show(told: Shown) -> None:
-            text = f"{name}, {told.failed} failed" if told.failed else name
-            bar.update(task, total=told.total, completed=told.ended, description=text)
+        def show(shown: Shown) -> None:
+            text = f"{name}, {shown.failed} failed" if shown.failed else name
+            bar.update(task, total=shown.total, completed=shown.ended, description=text)
 
         yield Shown(show, lambda text: bar.console.print(Text(text)))
 
@@ -252,21 +252,21 @@ def _lines(name: str, console: Console) -> Callable[[Shown], None]:
     """At intervals one line: how many cells ended, how many failed, the time left."""
     start = last = monotonic()
 
-    def show(told: Shown) -> None:
+    def show(shown: Shown) -> None:
         nonlocal last
         now = monotonic()
         if now - last < EVERY:
             return
         last = now
-        fresh = max(told.ended - told.before, 1)
-        left = (told.total - told.ended) * (now - start) / fresh
-        text = f"{name}: {told.ended}/{told.total}, {told.failed} failed, {left:.0f} s left"
+        fresh = max(shown.ended - shown.before, 1)
+        left = (shown.total - shown.ended) * (now - start) / fresh
+        text = f"{name}: {shown.ended}/{shown.total}, {shown.failed} failed, {left:.0f} s left"
         console.print(text)
 
     return show
 
 
-def asked(path: Path, function: str) -> bool:
+def confirmed(path: Path, function: str) -> bool:
     """True if the user agreed before or agrees now; False without a terminal."""
     key = f"{path} {function}"
     known = _remembered()

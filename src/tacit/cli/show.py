@@ -31,7 +31,7 @@ def show(
     \b
     [bold]Examples[/bold]
       tacit show tacit-report
-      tacit show tacit-figures/W-F2.nc
+      tacit show tacit-figures/W-L13.nc
 
     A file that is damaged or was not written by tacit is rejected.
     """
@@ -139,7 +139,7 @@ def _narrow(verdicts: Verdicts) -> Table:
 
 
 def _note(verdict: Verdict) -> Text:
-    told = verdict.correction if "corrected" in verdict.status else verdict.reason
+    explanation = verdict.correction if "corrected" in verdict.status else verdict.reason
     return Text.assemble(
-        (verdict.id, "bold"), " ", marked(verdict.status), f": {in_letters(told or '')}"
+        (verdict.id, "bold"), " ", marked(verdict.status), f": {in_letters(explanation or '')}"
     )

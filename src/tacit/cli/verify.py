@@ -27,7 +27,7 @@ FINISHED = "verdicts"  # the folder inside that of the report
 def verify(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Claim ids (W-T1) or sources (W), in any case; all claims if omitted."),
+        typer.Argument(help="Claim ids (W-L13) or sources (W), any case; all claims if omitted."),
     ] = None,
     size: Annotated[
         str, typer.Option(help="quick (two minutes), standard (five), or full (hours).")
@@ -56,7 +56,7 @@ def verify(
     [bold]Examples[/bold]
       tacit verify                    everything
       tacit verify W                  all claims of source W
-      tacit verify W-T1 W-T2 --full   two claims, on larger instances
+      tacit verify W-L12 W-L13 --full two claims, on larger instances
 
     \b
     A claim holds only if its checks pass, its premises are met and every
@@ -130,8 +130,8 @@ def _continued(
 
             return gather(claims, setting, jobs, keep, known)
     except KeyboardInterrupt:
-        told = f"interrupted with {count} of {len(claims)} verdicts finished"
-        console.print(f"{told}; they are kept; run the same command to continue")
+        message = f"interrupted with {count} of {len(claims)} verdicts finished"
+        console.print(f"{message}; they are kept; run the same command to continue")
         raise typer.Exit(130) from None
 
 

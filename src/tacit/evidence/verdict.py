@@ -65,9 +65,9 @@ class Verdict(Record):
     Examples
     --------
     >>> import tacit
-    >>> verdict = tacit.verify("W-L7")
+    >>> verdict = tacit.verify("W-L13")
     >>> verdict.ok, verdict.place, verdict.command
-    (True, 'appendix E, Lemma 7', 'tacit verify W-L7')
+    (True, 'appendix H, Lemma 13', 'tacit verify W-L13')
     """
 
     id: str
@@ -184,8 +184,8 @@ class Verdicts(Record, Sequence[Verdict]):
     Examples
     --------
     >>> import tacit
-    >>> verdicts = tacit.verify(["W-L7"])
-    >>> len(verdicts), verdicts["W-L7"].status, verdicts.summary
+    >>> verdicts = tacit.verify(["W-L13"])
+    >>> len(verdicts), verdicts["W-L13"].status, verdicts.summary
     (1, 'holds', '1 holds')
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.explore.drawing import columns, draw_curves, empty_figure, name_places
+from tacit.explore.drawing import columns, draw_curves, empty_figure, name_ticks
 from tacit.explore.picture import Cells, Panel
 from tacit.plotting.style import BLACK, ORANGE, PALE
 
@@ -70,13 +70,16 @@ class DrawnCells:
 
     def _clicked(self, event: Any) -> None:
         """Choose the cell under a tap; the coordinates from a browser are not trusted."""
-        places = [_place(event.x, len(self.cells.columns)), _place(event.y, len(self.cells.rows))]
-        if None not in places:
+        indices = [
+            _index_of(event.x, len(self.cells.columns)),
+            _index_of(event.y, len(self.cells.rows)),
+        ]
+        if None not in indices:
             self.choose(
                 {
-                    name: place
-                    for name, place in zip(self.cells.names, places, strict=True)
-                    if name and place is not None
+                    name: index
+                    for name, index in zip(self.cells.names, indices, strict=True)
+                    if name and index is not None
                 }
             )
 
@@ -113,7 +116,7 @@ class DrawnCells:
             (self.figure.yaxis[0], self.figure.y_range, cells.rows, cells.row_label),
         )
         for axis, reach, names, label in axes:
-            name_places(axis, names)
+            name_ticks(axis, names)
             axis.axis_label = label
             reach.update(start=-0.5, end=len(names) - 0.5)
 
@@ -126,9 +129,9 @@ def _arrays(panel: Panel) -> dict[str, Array]:
     return {name: np.array(column) for name, column in columns(panel).items()}
 
 
-def _place(value: Any, count: int) -> int | None:
+def _index_of(value: Any, count: int) -> int | None:
     """The number of the cell around a coordinate, if there is one."""
     if not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    place = math.floor(value + 0.5)
-    return place if 0 <= place < count else None
+    index = math.floor(value + 0.5)
+    return index if 0 <= index < count else None

@@ -19,9 +19,9 @@ STYLE = Path(__file__).parent.parent / "report" / "style.css"
 ABOUT = "Each claim, what was measured for it, and the controls that must miss the tolerance."
 
 
-def read_claims(place: str | Path) -> Verdicts:
+def read_claims(source: str | Path) -> Verdicts:
     """The verdicts of a report folder or of its verdicts.json, judged by their own numbers."""
-    file = Path(place)
+    file = Path(source)
     file = file / "verdicts.json" if file.is_dir() else file
     if not file.is_file():
         raise ValueError(f"{WHO}: there is no file {str(file)!r}; `tacit verify` writes one")

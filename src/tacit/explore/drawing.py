@@ -65,7 +65,7 @@ class Drawn:
 
     def _name_values(self, panel: Panel) -> None:
         if panel.x_names:
-            name_places(self.figure.xaxis[0], panel.x_names)
+            name_ticks(self.figure.xaxis[0], panel.x_names)
 
     def clear(self) -> None:
         """Show no curve."""
@@ -97,10 +97,10 @@ def columns(panel: Panel) -> dict[str, list[float]]:
     ends = np.array([*(panel.x_range or nowhere), *(panel.y_range or nowhere)])
     longest = max([len(ends), *(len(curve.x) for curve in panel.curves)])
     found = {"ends": _filled(ends, longest, 0.0)}
-    for place, curve in enumerate(panel.curves):
+    for index, curve in enumerate(panel.curves):
         for side, values in (("x", curve.x), ("y", curve.y)):
             repeated = len(values) and not (side == "x" and curve.style in MARKERS)
-            found[f"{side}{place}"] = _filled(values, longest, values[-1] if repeated else np.nan)
+            found[f"{side}{index}"] = _filled(values, longest, values[-1] if repeated else np.nan)
     return found
 
 
@@ -150,7 +150,7 @@ def empty_figure(panel: Panel, **more: Any) -> Figure:
 
 def draw_curves(figure: Any, source: ColumnDataSource, curves: Sequence[Curve]) -> list[Any]:
     """One glyph for every curve, fed from `columns` of the curves."""
-    return [_glyph(figure, source, place, curve) for place, curve in enumerate(curves)]
+    return [_glyph(figure, source, index, curve) for index, curve in enumerate(curves)]
 
 
 def tooltips(panel: Panel) -> list[tuple[str, str]]:
@@ -176,15 +176,15 @@ def hover(figure: Any, panel: Panel, drawn: Sequence[Any]) -> Any:
     return tool
 
 
-def name_places(axis: Any, names: Sequence[str]) -> None:
+def name_ticks(axis: Any, names: Sequence[str]) -> None:
     """Write names at 0, 1, 2, ..., at most TICKS of them."""
     from bokeh.models import FixedTicker, NoOverlap
 
-    places = ticks(len(names))
+    positions = ticks(len(names))
     if not isinstance(axis.ticker, FixedTicker):  # a new model makes bokeh search the document
         axis.update(ticker=FixedTicker(minor_ticks=[]), major_label_policy=NoOverlap())
-    axis.ticker.ticks = places
-    axis.major_label_overrides = {place: names[place] for place in places}
+    axis.ticker.ticks = positions
+    axis.major_label_overrides = {index: names[index] for index in positions}
 
 
 def ticks(count: int) -> list[int]:
@@ -192,8 +192,8 @@ def ticks(count: int) -> list[int]:
     return list(range(0, count, max(1, -(-count // TICKS))))
 
 
-def _glyph(figure: Any, source: ColumnDataSource, place: int, curve: Curve) -> Any:
-    at, named = (f"x{place}", f"y{place}"), {"source": source, "name": curve.name}
+def _glyph(figure: Any, source: ColumnDataSource, index: int, curve: Curve) -> Any:
+    at, named = (f"x{index}", f"y{index}"), {"source": source, "name": curve.name}
     if curve.style == "band":
         return figure.patch(*at, **named, fill_color=curve.colour, line_color=None)
     if curve.style in MARKERS:

@@ -124,8 +124,10 @@ class Gate(Router):
         if request.method not in ("GET", "HEAD"):
             raise Refused(405, "explore: only GET requests are allowed")
         if len(request.query) > LONGEST:
-            told = f"explore: the address is too long ({len(request.query)} > {LONGEST} characters)"
-            raise Refused(400, told)
+            message = (
+                f"explore: the address is too long ({len(request.query)} > {LONGEST} characters)"
+            )
+            raise Refused(400, message)
         if request.path == "/ws":
             self._same_origin(request)
         elif request.path != "/" and not SCRIPT.fullmatch(request.path):
@@ -134,17 +136,17 @@ class Gate(Router):
     def _same_origin(self, request: HTTPServerRequest) -> None:
         origin = request.headers.get("Origin", "")
         try:
-            place = urlsplit(origin).netloc.lower()
+            origin_host = urlsplit(origin).netloc.lower()
         except ValueError:  # "http://[" is no address
-            place = ""
-        if not place or place != request.host.lower():
+            origin_host = ""
+        if not origin_host or origin_host != request.host.lower():
             raise Refused(403, f"explore: the origin {cut(origin)!r} may not connect")
 
     def _has_token(self, request: HTTPServerRequest) -> bool:
         brought = [value for key, value in parse_qsl(request.query) if key == "token"]
-        kept = parse_cookie(request.headers.get("Cookie", "")).get(COOKIE, "")
+        from_cookie = parse_cookie(request.headers.get("Cookie", "")).get(COOKIE, "")
         wanted = str(self.token).encode()
-        return any(hmac.compare_digest(word.encode(), wanted) for word in [*brought, kept])
+        return any(hmac.compare_digest(word.encode(), wanted) for word in [*brought, from_cookie])
 
     def _brings_token(self, request: HTTPServerRequest) -> bool:
         return self.token is not None and request.path == "/" and "token" in request.arguments

@@ -57,7 +57,7 @@ def limits(task: str) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=256)
-def foretold(task: str, log10_alpha: float, log10_decay: float) -> Forecast | str:
+def predict_transition(task: str, log10_alpha: float, log10_decay: float) -> Forecast | str:
     """The transition predicted from the initialization alone, or the reason why there is none."""
     net = DiagonalNet(depth=2, alpha=10.0**log10_alpha)
     try:
@@ -66,9 +66,9 @@ def foretold(task: str, log10_alpha: float, log10_decay: float) -> Forecast | st
         return str(reason)
 
 
-def times(rate: float, foreseen: Forecast | str) -> Array:
+def times(rate: float, predicted: Forecast | str) -> Array:
     """The recorded times: few before the earliest possible transition, more around it."""
-    last = 14.0 if isinstance(foreseen, str) else max(5.0, 1.8 * foreseen.high * rate)
+    last = 14.0 if isinstance(predicted, str) else max(5.0, 1.8 * predicted.high * rate)
     early = np.geomspace(BEGIN, 0.3 / rate, 10)
     return np.concatenate([early[:-1], np.linspace(0.3, last, 32) / rate])
 
@@ -77,7 +77,7 @@ def times(rate: float, foreseen: Forecast | str) -> Array:
 def run(task: str, log10_alpha: float, log10_decay: float) -> dict[str, Array]:
     """Time, accuracies and parameter norm along the exact flow."""
     rate, net = 10.0**log10_decay, DiagonalNet(depth=2, alpha=10.0**log10_alpha)
-    record = At(times=times(rate, foretold(task, log10_alpha, log10_decay)))
+    record = At(times=times(rate, predict_transition(task, log10_alpha, log10_decay)))
     flow = DualFlow(rtol=RTOL, weight_decay=rate)
     path = train(net, problem_of(task), flow, record=record).dataset.isel(time=slice(1, None))
     names = ("t", "train_accuracy", "test_accuracy", "parameter_norm")
@@ -92,28 +92,28 @@ def measured(curves: dict[str, Array]) -> Grokking:
 def picture(values: Values) -> Picture:
     """Accuracies with the predicted and measured transition, and the norm of the parameters."""
     key: Any = (str(values["task"]), float(values["log10_alpha"]), float(values["log10_decay"]))
-    curves, foreseen = run(*key), foretold(*key)
+    curves, predicted = run(*key), predict_transition(*key)
     found = measured(curves)
-    shown = _accuracies(curves, foreseen, found, limits(key[0]))
-    panels = (shown, _closer(shown, foreseen), _norm(curves, key))
+    shown = _accuracies(curves, predicted, found, limits(key[0]))
+    panels = (shown, _closer(shown, predicted), _norm(curves, key))
     seen = f"measured at t = {found.jump:.4g}" if np.isfinite(found.jump) else "none was measured"
-    if isinstance(foreseen, str):
-        return Picture(panels, f"{foreseen.capitalize()}; {seen}: {found.kind}.")
-    told = (
-        f"Transition predicted at t = {foreseen.transition:.4g} ({foreseen.low:.4g} to "
-        f"{foreseen.high:.4g}), {seen}: {found.kind}."
+    if isinstance(predicted, str):
+        return Picture(panels, f"{predicted.capitalize()}; {seen}: {found.kind}.")
+    sentence = (
+        f"Transition predicted at t = {predicted.transition:.4g} ({predicted.low:.4g} to "
+        f"{predicted.high:.4g}), {seen}: {found.kind}."
     )
-    return Picture(panels, told, {"predicted": foreseen.transition, "measured": found.jump})
+    return Picture(panels, sentence, {"predicted": predicted.transition, "measured": found.jump})
 
 
 def _accuracies(
-    curves: dict[str, Array], foreseen: Forecast | str, found: Grokking, ends: tuple[float, float]
+    curves: dict[str, Array], predicted: Forecast | str, found: Grokking, ends: tuple[float, float]
 ) -> Panel:
     t, span = curves["t"], (0.4, 1.03)
     reach = (BEGIN, float(t[-1]))
     when = (np.nan,) * 3
-    if not isinstance(foreseen, str):
-        when = foreseen.low, foreseen.transition, foreseen.high
+    if not isinstance(predicted, str):
+        when = predicted.low, predicted.transition, predicted.high
     low, middle, high = np.maximum(when, BEGIN)
     shown = (
         Curve(
@@ -142,12 +142,12 @@ def _accuracies(
     )
 
 
-def _closer(whole: Panel, foreseen: Forecast | str) -> Panel:
+def _closer(whole: Panel, predicted: Forecast | str) -> Panel:
     """The same curves around the transition, over linear time."""
     assert whole.x_range is not None
     last = whole.x_range[1]
-    reach = (0.0, last) if isinstance(foreseen, str) else (0.5 * foreseen.low, last)
-    curves = tuple(dataclasses.replace(curve, told=False) for curve in whole.curves)
+    reach = (0.0, last) if isinstance(predicted, str) else (0.5 * predicted.low, last)
+    curves = tuple(dataclasses.replace(curve, in_legend=False) for curve in whole.curves)
     return dataclasses.replace(
         whole,
         name="closer",

@@ -17,7 +17,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One line, cloud of points or filled outline; `told` puts it into the legend.
+    """One line, cloud of points or filled outline; `in_legend` puts it into the legend.
 
     `rim` is the width of a white line below it, which keeps it visible on every colour.
     """
@@ -28,7 +28,7 @@ class Curve:
     style: Style = "line"
     colour: str = "#222222"
     width: float = 2.0
-    told: bool = True
+    in_legend: bool = True
     rim: float = 0.0
 
 

@@ -100,11 +100,11 @@ def picture(values: Values) -> Picture:
 
 
 def _weights(beta: Array, truth: Array) -> Panel:
-    places, planted = np.arange(1.0, DIMENSION + 1), truth != 0
+    indices, planted = np.arange(1.0, DIMENSION + 1), truth != 0
     curves = (
-        Curve("truth", places[planted], truth[planted], "crosses", BLACK),
-        Curve("planted weights", places[planted], beta[planted], "points", BLUE),
-        Curve("all others", places[~planted], beta[~planted], "points", GREY),
+        Curve("truth", indices[planted], truth[planted], "crosses", BLACK),
+        Curve("planted weights", indices[planted], beta[planted], "points", BLUE),
+        Curve("all others", indices[~planted], beta[~planted], "points", GREY),
     )
     return Panel(
         "weights",

@@ -30,8 +30,8 @@ def require_bokeh() -> None:
     try:
         import bokeh.server  # noqa: F401
     except ImportError:
-        told = "it comes with the extra `page`: pip install 'tacit[page]'"
-        raise ValueError(f"{WHO}: the page needs bokeh, which is not installed; {told}") from None
+        hint = "it comes with the extra `page`: pip install 'tacit[page]'"
+        raise ValueError(f"{WHO}: the page needs bokeh, which is not installed; {hint}") from None
 
 
 def is_loopback(host: str) -> bool:
@@ -123,9 +123,9 @@ def bound(host: str, port: int) -> socket.socket:
             made.close()
             raise
     except OSError as reason:
-        told = reason.strerror or str(reason)
+        cause = reason.strerror or str(reason)
         raise ValueError(
-            f"{WHO}: cannot listen on {host} port {port} ({told}); choose another --port"
+            f"{WHO}: cannot listen on {host} port {port} ({cause}); choose another --port"
         ) from None
     return made
 

@@ -104,7 +104,7 @@ def picture(values: Values) -> Picture:
     plane, seen = [], []
     for name, curve, style, colour in shown:
         width, (x, y) = wide.get(name, 2.0), seen_by(curve, viewer(azimuth, pitch))
-        plane.append(Curve(name, curve[:, 0], curve[:, 1], style, colour, width, told=False))
+        plane.append(Curve(name, curve[:, 0], curve[:, 1], style, colour, width, in_legend=False))
         seen.append(Curve(name, x, y, style, colour, width))
     nearest = _degrees(flow, l2)
     sentence = (

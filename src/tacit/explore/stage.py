@@ -44,7 +44,7 @@ else if (plot.grabbed) {
 }
 """
 COPY = """
-const said = (label) => { button.label = label; setTimeout(() => { button.label = first }, 1500) }
+const show = (label) => { button.label = label; setTimeout(() => { button.label = first }, 1500) }
 const by_hand = () => {  // where a page may not write to the clipboard by itself
   const area = document.createElement("textarea")
   area.value = code.text
@@ -52,10 +52,10 @@ const by_hand = () => {  // where a page may not write to the clipboard by itsel
   area.select()
   const done = document.execCommand("copy")
   area.remove()
-  said(done ? "Copied" : "Select the code and copy it")
+  show(done ? "Copied" : "Select the code and copy it")
 }
 if (navigator.clipboard === undefined) by_hand()
-else navigator.clipboard.writeText(code.text).then(() => said("Copied"), by_hand)
+else navigator.clipboard.writeText(code.text).then(() => show("Copied"), by_hand)
 """
 
 

@@ -88,9 +88,9 @@ class Reparametrized(Record, Separable):
         if np.abs(displacement).max() > 0.1 * np.abs(start).max():
             return self.predictor(start + displacement) - self.predictor(start)
         # a short way off the difference would cancel; the integral of the slopes does not
-        places, weights = np.polynomial.legendre.leggauss(8)
+        nodes, weights = np.polynomial.legendre.leggauss(8)
         move = self.table(displacement)
-        slopes = np.array([self.slopes(start + 0.5 * (1 + t) * displacement) for t in places])
+        slopes = np.array([self.slopes(start + 0.5 * (1 + t) * displacement) for t in nodes])
         return 0.5 * np.einsum("q,qkf,kf->f", weights, slopes, move)
 
     def slopes(self, parameters: Array) -> Array:

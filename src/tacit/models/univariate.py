@@ -153,8 +153,8 @@ class Hinges(Record):
 
     def __call__(self, x: Array) -> Array:
         knots, slopes, heights = self._sorted
-        place = np.searchsorted(knots, x)
-        return np.asarray(slopes[place] * x + heights[place] + self.constant)
+        piece = np.searchsorted(knots, x)
+        return np.asarray(slopes[piece] * x + heights[piece] + self.constant)
 
     @cached_property
     def _sorted(self) -> tuple[Array, Array, Array]:

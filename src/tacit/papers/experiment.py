@@ -56,7 +56,7 @@ class Experiment(Record):
     Parameters
     ----------
     id
-        The letter of the paper and the place, for example W-F5.
+        The letter of the paper and the place, for example W-L13.
     statement
         What is claimed, one sentence in our words.
     place
@@ -180,7 +180,7 @@ class Experiment(Record):
 
 
 def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
-    """The folder for cells, or one that is gone afterwards."""
+    """The folder for cells, or a temporary one."""
     return contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory()
 
 

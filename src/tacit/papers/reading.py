@@ -36,9 +36,9 @@ def read_study(file: str | Path, size: str = "quick", *, trust: Trust = False) -
     Examples
     --------
     >>> import tacit
-    >>> study = tacit.read_study("W-F5")
+    >>> study = tacit.read_study("W-L13")
     >>> study.name, study.dimensions
-    ('W-F5', ('alpha', 'k', 'seed'))
+    ('W-L13', ('rows', 'ratio'))
     """
     path = Path(file)
     if path.is_file() or path.suffix in (".toml", ".py") or len(path.parts) != 1:

@@ -61,7 +61,7 @@ class Registry:
 
     def _named(self, name: str) -> list[str]:
         if not isinstance(name, str):
-            raise ValueError(f"verify: a claim id must be a string such as 'W-T1', got {name!r}")
+            raise ValueError(f"verify: a claim id must be a string such as 'W-L13', got {name!r}")
         key = name.strip().upper()
         found = [id for id in self.ids if key in (id.upper(), id.split("-")[0].upper())]
         if not found:

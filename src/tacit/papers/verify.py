@@ -50,9 +50,9 @@ def verify(
     Examples
     --------
     >>> import tacit
-    >>> verdict = tacit.verify("W-L7")
+    >>> verdict = tacit.verify("W-L13")
     >>> verdict.id, verdict.status
-    ('W-L7', 'holds')
+    ('W-L13', 'holds')
     """
     known = library() if registry is None else registry
     place = None if folder is None else Path(folder)

@@ -106,10 +106,10 @@ def draw_network(axes: Axes, dataset: xarray.Dataset, legend: bool = True) -> No
             area = np.where(dataset.unit_label.values[where] == "", 250, 620)
             axes.scatter(x[where], y[where], s=area, zorder=3, **style)
             axes.scatter([], [], s=70, facecolor="white", edgecolor=colour, label=NAMES[kind])
-    for place in np.flatnonzero(kinds != ""):
-        text = r"$\vdots$" if kinds[place] == "dots" else str(dataset.unit_label.values[place])
-        size = 15 if kinds[place] == "dots" else 8.5
-        axes.text(x[place], y[place], text, ha="center", va="center", fontsize=size, zorder=4)
+    for index in np.flatnonzero(kinds != ""):
+        text = r"$\vdots$" if kinds[index] == "dots" else str(dataset.unit_label.values[index])
+        size = 15 if kinds[index] == "dots" else 8.5
+        axes.text(x[index], y[index], text, ha="center", va="center", fontsize=size, zorder=4)
     axes.set_axis_off()
     axes.margins(0.09, 0.1)
     if legend:
@@ -121,9 +121,9 @@ def _draw_connection(axes: Axes, row: xarray.Dataset, x: np.ndarray, y: np.ndarr
     source, target, at = int(row.connection_source), int(row.connection_target), row.connection_at
     axes.plot(x[[source, target]], y[[source, target]], color=GREY, linewidth=1.1, zorder=1)
     if weight := str(row.connection_weight.values):
-        place = float(at)
-        x_text = (1 - place) * x[source] + place * x[target]
-        y_text = (1 - place) * y[source] + place * y[target]
+        share = float(at)
+        x_text = (1 - share) * x[source] + share * x[target]
+        y_text = (1 - share) * y[source] + share * y[target]
         ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
         options: dict[str, Any] = {
             "ha": "center",

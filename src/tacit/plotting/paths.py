@@ -63,8 +63,8 @@ def plot(
     _known(along, labelled)
     with styled():
         figure, axes = sheet(_title(labelled), "", [4.6] * len(panels), 3.8)
-        for panel, place in zip(panels, axes, strict=True):
-            _draw(place, panel, labelled, along)
+        for panel, panel_axes in zip(panels, axes, strict=True):
+            _draw(panel_axes, panel, labelled, along)
     return figure
 
 
@@ -90,22 +90,22 @@ def _known(name: str, labelled: Mapping[str, Path]) -> None:
 
 def _chosen(labelled: Mapping[str, Path]) -> list[tuple[str, ...]]:
     """The panels of which something was recorded in every path."""
-    kept = []
+    quantities = []
     for panel in PANELS:
         there = tuple(n for n in panel if all(n in p.dataset for p in labelled.values()))
         if there:
-            kept.append(there if "accuracy" in there[0] else there[:1])
-    return kept[:MOST]
+            quantities.append(there if "accuracy" in there[0] else there[:1])
+    return quantities[:MOST]
 
 
 def _title(labelled: Mapping[str, Path]) -> str:
     """The method, the model and the problem, as far as all paths share them."""
-    told = [json.loads(path.dataset.attrs["description"]) for path in labelled.values()]
+    descriptions = [json.loads(path.dataset.attrs["description"]) for path in labelled.values()]
     shared: list[Any] = []
     for part in ("method", "model"):
-        names = {one.get(part, {}).get(part) for one in told} - {None}
+        names = {one.get(part, {}).get(part) for one in descriptions} - {None}
         shared += names if len(names) == 1 else []
-    problems = {one["problem"]["description"] for one in told}
+    problems = {one["problem"]["description"] for one in descriptions}
     words = ", ".join(map(str, shared))
     return f"{words}: {problems.pop()}" if len(problems) == 1 else words
 
@@ -117,8 +117,8 @@ def _draw(axes: Axes, panel: tuple[str, ...], labelled: Mapping[str, Path], alon
             words = name.replace("_", " ") if len(panel) > 1 else ""
             text = ", ".join(word for word in (label, words) if word)
             x, y = data[along].values, data[name].values
-            kept = np.isfinite(x) & np.isfinite(y) & (x > 0)
-            axes.plot(x[kept], y[kept], style, color=colour, label=text)
+            drawn = np.isfinite(x) & np.isfinite(y) & (x > 0)
+            axes.plot(x[drawn], y[drawn], style, color=colour, label=text)
     first = next(iter(labelled.values())).dataset
     axes.set_xscale("log")
     values = np.concatenate(

@@ -50,9 +50,9 @@ def write_beside(
     taken: list[Bbox] = []
     written = []
     for note in notes:
-        place = _free(axes, note, filled, taken, scale)
-        if place is not None:
-            taken.append(place)
+        frame = _free(axes, note, filled, taken, scale)
+        if frame is not None:
+            taken.append(frame)
             written.append(note)
     return written
 

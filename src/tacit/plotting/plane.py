@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.plotting.style import BLACK, GREEN, GREY, ORANGE, PURPLE, RED, SKY, end_label, sheet
+from tacit.plotting.style import BLACK, GREEN, GREY, ORANGE, PURPLE, RED, SKY, end_label
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Style = dict[str, Any]
 Q_PATH: Style = {"color": BLACK, "linewidth": 1.5, "linestyle": "--", "zorder": 4}
@@ -42,18 +41,6 @@ TRIANGLE = _mark("^", SKY, 9, 8)
 LOCAL = _mark("^", "white", 7, 6)
 START = _mark("X", BLACK, 8, 7)
 END = _mark("o", GREY, 6, 9)
-
-
-def sheet_of_rows(
-    title: str, caption: str, widths: Sequence[float], height: float, rows: int = 2
-) -> tuple[Figure, list[Axes]]:
-    """A sheet whose columns are split into `rows` panels each; the panels row by row."""
-    picture, columns = sheet(title, caption, widths, height)
-    for column in columns:
-        column.remove()
-    grid = picture.add_gridspec(rows, len(widths), width_ratios=list(widths))
-    places = [(row, column) for row in range(rows) for column in range(len(widths))]
-    return picture, [picture.add_subplot(grid[place]) for place in places]
 
 
 def shades(alphas: Sequence[float]) -> dict[float, Any]:
@@ -117,7 +104,7 @@ def draw_limit(axes: Axes, row: xarray.Dataset) -> None:
     axes.plot(*row.limit_mark.values.T, **DIAMOND)
 
 
-def tell(axes: Axes, point: Array, text: str, colour: str, **placing: Any) -> None:
+def label_point(axes: Axes, point: Array, text: str, colour: str, **placing: Any) -> None:
     """Write `text` next to a point of the plane."""
     end_label(axes, float(point[0]), float(point[1]), text, colour, **placing)
 
@@ -133,7 +120,7 @@ def name_marks(
     axes.plot(*points.T, **SQUARE)
     for mu, point in zip(marks, points, strict=True):
         if not np.isclose(mu, skip).any():
-            tell(axes, point, f"{mu:g}", PURPLE, **placing)
+            label_point(axes, point, f"{mu:g}", PURPLE, **placing)
 
 
 def key(
@@ -175,15 +162,15 @@ def key(
 
 def _on_line(line: Style, mark: Style) -> Style:
     """A line that carries a mark."""
-    kept = {name: mark[name] for name in ("marker", "markersize", "markeredgecolor")}
-    return {**line, **kept, "markerfacecolor": mark["color"]}
+    marker = {name: mark[name] for name in ("marker", "markersize", "markeredgecolor")}
+    return {**line, **marker, "markerfacecolor": mark["color"]}
 
 
 def scale_of(axes: Axes, colours: Mapping[float, Any]) -> None:
     """Turn a panel into the scale that says which colour is which alpha, the largest on top."""
-    for place, (alpha, colour) in enumerate(sorted(colours.items())):
-        axes.barh(place, 1.0, height=1.0, color=colour)
-        axes.text(1.15, place, f"{alpha:g}", va="center", fontsize=9)
+    for position, (alpha, colour) in enumerate(sorted(colours.items())):
+        axes.barh(position, 1.0, height=1.0, color=colour)
+        axes.text(1.15, position, f"{alpha:g}", va="center", fontsize=9)
     axes.set(xlim=(0, 1), ylim=(-0.5, len(colours) - 0.5))
     axes.set_title(r"flow from $\alpha$ =", fontsize=9)
     axes.set_axis_off()

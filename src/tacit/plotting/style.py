@@ -53,16 +53,24 @@ def styled() -> AbstractContextManager[None]:
 
 
 def sheet(
-    title: str, caption: str = "", widths: Sequence[float] = (6.0,), height: float = 4.2
+    title: str,
+    caption: str = "",
+    widths: Sequence[float] = (6.0,),
+    height: float = 4.2,
+    rows: Sequence[float] = (1.0,),
 ) -> tuple[Figure, list[Axes]]:
-    """An empty figure with a title, a caption line and one panel for every width in inches."""
+    """An empty figure with a title, a caption line and one panel for every width in inches.
+
+    `rows` are the heights of several rows of panels, relative to each other.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(sum(widths), height), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(1, len(widths), width_ratios=list(widths))
-    axes = [figure.add_subplot(grid[0, place]) for place in range(len(widths))]
+    ratios: Any = {"width_ratios": list(widths), "height_ratios": list(rows)}
+    grid = figure.add_gridspec(len(rows), len(widths), **ratios)
+    axes = [figure.add_subplot(grid[place]) for place in range(len(rows) * len(widths))]
     characters = int(sum(widths) * 8.7)
     figure.suptitle(typeset(textwrap.fill(title, characters), bold=True), x=0.01, ha="left")
     if caption:

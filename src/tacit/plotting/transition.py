@@ -31,11 +31,11 @@ def rows(
     return picture, [first, *rest]
 
 
-def mark(axes: Sequence[Axes], place: float, label: str, colour: str, line: str) -> None:
+def mark(axes: Sequence[Axes], position: float, label: str, colour: str, line: str) -> None:
     """A vertical line through all rows, named in the legend of the first."""
     for number, one in enumerate(axes):
         one.axvline(
-            place,
+            position,
             color=colour,
             linestyle=line,
             linewidth=1.4,

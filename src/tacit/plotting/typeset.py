@@ -39,14 +39,16 @@ SCRIPT = re.compile(r"([_^])(?:\{([^{}]*)\}|(.))")
 
 def typeset(text: str, bold: bool = False) -> str:
     """The text with its mathematics between dollars, for matplotlib; lines stay lines."""
-    kept = text.replace("$", r"\$")
+    result = text.replace("$", r"\$")
     for sign, better in SIGNS.items():
-        kept = kept.replace(sign, better)
+        result = result.replace(sign, better)
     for pattern, write in RULES:
-        parts = FORMULA.split(kept)  # what is a formula already stays one
-        kept = "".join(part if k % 2 else pattern.sub(write, part) for k, part in enumerate(parts))
-    kept = BESIDE.sub(r"\\,\1$", kept)
-    return FORMULA.sub(_bold, kept) if bold else kept
+        parts = FORMULA.split(result)  # what is a formula already stays one
+        result = "".join(
+            part if k % 2 else pattern.sub(write, part) for k, part in enumerate(parts)
+        )
+    result = BESIDE.sub(r"\\,\1$", result)
+    return FORMULA.sub(_bold, result) if bold else result
 
 
 def in_letters(text: str) -> str:

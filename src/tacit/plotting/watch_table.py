@@ -42,11 +42,11 @@ def print_watch(
     """Prints the measurements as a table and the (name, sentence) pairs under it."""
     console = console or _console()
     console.print(_looks(dataset, kinds, console.width))
-    told = list(sentences)
-    width = max(len(name) for name, _ in told)
+    rows = list(sentences)
+    width = max(len(name) for name, _ in rows)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=width)
-    for name, sentence in told:
+    for name, sentence in rows:
         grid.add_row(Text(name, style="bold"), Text(sentence))
     console.print(grid)
 
@@ -78,7 +78,7 @@ def _fitting(names: list[str], width: int) -> list[str]:
 
 def chosen(count: int) -> list[int]:
     """At most MOST of `count` places, the first and the last among them, evenly spread."""
-    return sorted({round(place) for place in np.linspace(0, count - 1, min(count, MOST))})
+    return sorted({round(index) for index in np.linspace(0, count - 1, min(count, MOST))})
 
 
 def shown(value: float) -> str:

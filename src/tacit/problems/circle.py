@@ -110,11 +110,11 @@ def circle_teacher(
     recipe = recipe_of(WHO, samples=samples, width=width, seed=seed, test=test)
     about = f"{samples} points on the circle, ReLU teacher of {width} units, seed {seed}"
     grid = 2 * np.pi * np.arange(test) / test
-    training, held = (
+    training, held_out = (
         Regression(X, _outputs(A, b, X), noise=0.0, description=about, recipe=recipe)
         for X in map(_points, (angles, grid))
     )
-    return CircleTeacher(training, held, frozen(angles), frozen(A), frozen(b), about, recipe)
+    return CircleTeacher(training, held_out, frozen(angles), frozen(A), frozen(b), about, recipe)
 
 
 def mean_square(A: Array, b: Array) -> float:

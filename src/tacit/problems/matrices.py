@@ -149,12 +149,12 @@ def low_rank_completion(
             f"got {samples}"
         )
     truth = _low_rank(rng, recipe)
-    places = np.sort(rng.choice(truth.size, recipe["samples"], replace=False))
-    entries = np.stack(np.unravel_index(places, truth.shape), axis=1)
+    positions = np.sort(rng.choice(truth.size, recipe["samples"], replace=False))
+    entries = np.stack(np.unravel_index(positions, truth.shape), axis=1)
     description = (
         f"{samples} entries of a {dimension} x {dimension} matrix of rank {rank}, seed {seed}"
     )
-    values = truth.ravel()[places]
+    values = truth.ravel()[positions]
     return Completion(truth.shape, entries, values, truth, False, description, recipe, loss=loss)
 
 

@@ -85,9 +85,9 @@ class Completion(MatrixProblem):
     shape
         The numbers of rows and columns.
     entries
-        The places, one row of two indices each.
+        The positions, one row of two indices each.
     values
-        The values at these places.
+        The values at these positions.
     truth
         The whole matrix, where it is known.
     symmetric
@@ -157,14 +157,14 @@ class Completion(MatrixProblem):
         return matrix
 
     @property
-    def places(self) -> NDArray[np.int64]:
+    def positions(self) -> NDArray[np.int64]:
         """Where the observed entries are in M.ravel()."""
         return self.entries @ np.array([self.shape[1], 1])
 
     @property
     def design(self) -> Array:
         rows = np.zeros((self.samples, self.dimension))
-        rows[np.arange(self.samples), self.places] = 1.0
+        rows[np.arange(self.samples), self.positions] = 1.0
         return rows
 
 
@@ -263,8 +263,8 @@ def _once(
     entries: NDArray[np.int64], values: Array, shape: Shape
 ) -> tuple[NDArray[np.int64], Array]:
     """Every entry once, in the order given; two different values for one entry raise."""
-    places = entries @ np.array([shape[1], 1])
-    _, first, group = np.unique(places, return_index=True, return_inverse=True)
+    positions = entries @ np.array([shape[1], 1])
+    _, first, group = np.unique(positions, return_index=True, return_inverse=True)
     clash = np.flatnonzero(values != values[first][group])
     if len(clash):
         n = clash[0]

@@ -150,8 +150,8 @@ def _unordered(
             f"{who}: ordered=False needs a commutative operation, but ({x}, {y}) and ({y}, {x}) "
             "have different classes; keep ordered=True"
         )
-    kept = pairs[:, 0] <= pairs[:, 1]
-    return pairs[kept], labels[kept]
+    unordered = pairs[:, 0] <= pairs[:, 1]
+    return pairs[unordered], labels[unordered]
 
 
 def _every_class(who: str, labels: Integers, train: Mask, fraction: float) -> None:
@@ -242,5 +242,5 @@ def _numbers(rows: Integers) -> Integers:
     """The lexicographic number of every row, from its Lehmer code."""
     degree = rows.shape[1]
     smaller = [(rows[:, i + 1 :] < rows[:, [i]]).sum(axis=1) for i in range(degree)]
-    places = [math.factorial(degree - 1 - i) for i in range(degree)]
-    return np.stack(smaller, axis=1) @ np.array(places)
+    place_values = [math.factorial(degree - 1 - i) for i in range(degree)]
+    return np.stack(smaller, axis=1) @ np.array(place_values)

@@ -99,12 +99,12 @@ class MajorityCube(Population):
         votes = votes[votes.sum(axis=1) > 0]  # x and -x are right or wrong together
         others = np.abs(weights[self.relevant :])
         others = others[others > 0]
-        kept = min(self.exact - self.relevant, len(others))
-        if 0 < kept < len(others):
-            others = np.partition(others, len(others) - kept)
-        rest, large = others[: len(others) - kept], others[len(others) - kept :]
+        large_count = min(self.exact - self.relevant, len(others))
+        if 0 < large_count < len(others):
+            others = np.partition(others, len(others) - large_count)
+        rest, large = others[: len(others) - large_count], others[len(others) - large_count :]
         ours = votes @ weights[: self.relevant]
-        sums = np.add.outer(ours, _signs(kept) @ large).ravel()
+        sums = np.add.outer(ours, _signs(large_count) @ large).ravel()
         rounding = 4 * np.finfo(float).eps * (large.sum() + np.abs(weights[: self.relevant]).sum())
         sums[np.abs(sums) <= rounding] = 0.0  # a tie up to rounding
         return sums, float(np.sqrt(rest @ rest)), float((rest**3).sum())

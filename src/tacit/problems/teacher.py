@@ -67,7 +67,7 @@ class TeacherStudent(Record):
     def share(self, loss: ArrayLike, part: Regression) -> Array:
         """Half a sum of squares over `part` as a mean square in units of the variance.
 
-        0 is perfect, and 1 is what the best constant answer has.
+        0 is perfect, and the best constant answer has 1.
         """
         return np.asarray(2 * np.asarray(loss) / (part.samples * self.variance))
 
@@ -146,10 +146,10 @@ def teacher_student(
         f"ReLU teacher {'-'.join(map(str, sizes.values()))}, {units} units that "
         f"read {reads} inputs each, seed {seed}"
     )
-    held = _asked(A, B, Z, description, recipe)
-    training = dataclasses.replace(_asked(A, B, X, description, recipe), test=held)
+    held_out = _labelled(A, B, Z, description, recipe)
+    training = dataclasses.replace(_labelled(A, B, X, description, recipe), test=held_out)
     slopes = frozen(slopes_of(A, B, X))
-    return TeacherStudent(training, held, frozen(A), frozen(B), slopes, description, recipe)
+    return TeacherStudent(training, held_out, frozen(A), frozen(B), slopes, description, recipe)
 
 
 def outputs_of(A: Array, B: Array, X: Array) -> Array:
@@ -195,7 +195,7 @@ def _weights(
     return A, B
 
 
-def _asked(A: Array, B: Array, X: Array, about: str, recipe: dict[str, Any]) -> Regression:
+def _labelled(A: Array, B: Array, X: Array, about: str, recipe: dict[str, Any]) -> Regression:
     """The teacher's answers as samples of one number each."""
     rows, answers = questions(X, len(B)), outputs_of(A, B, X).ravel()
     return Regression(rows, answers, None, 0.0, about, recipe, loss="half squares")

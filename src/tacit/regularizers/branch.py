@@ -1,6 +1,6 @@
 """The predictor on one side of its start as a function of the dual s, and the inverse function.
 
-In this file `clock` is s, the time of the gradient lines. One line, or the two of a signed pair,
+In this file `dual` is s, the time of the gradient lines. One line, or the two of a signed pair,
 share it: b - b(0) is the sum of their rises. A pair's plus line goes uphill while its minus line
 goes downhill, so all terms are positive.
 """
@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.regularizers.gradient_lines import CLOCK, DEGREE, HEIGHT, Index, Orbits
+from tacit.regularizers.gradient_lines import DEGREE, DUAL, HEIGHT, Index, Orbits
 
-BLURRED = 1e-5  # a panel that takes a smaller part of the clock than this is not found by it
+BLURRED = 1e-5  # a panel that takes a smaller part of the dual than this is not found by it
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Positions on lines: which line, which panel, and the fraction t in [0, 1] of that panel."""
 
     line: Index
@@ -29,30 +29,30 @@ class Place(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """What a line did since the panel began, and its speed |grad F|, at a place."""
+    """What a line did since the panel began, and its speed |grad F|, at a position."""
 
-    clock: Array
+    dual: Array
     height: Array
     split: Array
     speed: Array
 
 
-def motion(orbits: Orbits, place: Place) -> Motion:
+def motion(orbits: Orbits, position: Position) -> Motion:
     """The gains since the panel began, and the speed."""
-    angle = np.arccos(np.clip(2 * place.t - 1, -1, 1))
+    angle = np.arccos(np.clip(2 * position.t - 1, -1, 1))
     basis = np.cos(angle[:, None] * np.arange(DEGREE + 1))  # Chebyshev polynomials
-    table = orbits.table[place.panel, place.line]
-    pace, climb, split, speed = np.matmul(table, basis[:, :, None])[..., 0].T
-    so_far = place.t * orbits.arc[place.panel, place.line]
-    return Motion(so_far * pace, so_far * climb, split, speed)
+    table = orbits.table[position.panel, position.line]
+    dual_rate, height_rate, split, speed = np.matmul(table, basis[:, :, None])[..., 0].T
+    so_far = position.t * orbits.arc[position.panel, position.line]
+    return Motion(so_far * dual_rate, so_far * height_rate, split, speed)
 
 
-def reading(orbits: Orbits, place: Place) -> tuple[Array, Array, Array, Array]:
-    """(clock, height, slope b'(s), cost) at a place."""
-    moved = motion(orbits, place)
-    clock, height, cost, _ = orbits.knots[place.panel, :, place.line].T
-    cost = cost + moved.height * (clock + moved.split * moved.clock)
-    return clock + moved.clock, height + moved.height, moved.speed**2, cost
+def reading(orbits: Orbits, position: Position) -> tuple[Array, Array, Array, Array]:
+    """(dual, height, slope b'(s), cost) at a position."""
+    moved = motion(orbits, position)
+    dual, height, cost, _ = orbits.knots[position.panel, :, position.line].T
+    cost = cost + moved.height * (dual + moved.split * moved.dual)
+    return dual + moved.dual, height + moved.height, moved.speed**2, cost
 
 
 def search(orbits: Orbits, line: Index, behind: Callable[[Index], NDArray[np.bool_]]) -> Index:
@@ -65,49 +65,49 @@ def search(orbits: Orbits, line: Index, behind: Callable[[Index], NDArray[np.boo
     return low
 
 
-def by_clock(orbits: Orbits, line: Index, clock: Array) -> Place:
-    """The place at `clock`, which must lie inside the tables."""
-    panels = search(orbits, line, lambda k: orbits.knots[k, CLOCK, line] <= clock)
-    place = after(orbits, line, panels, clock - orbits.knots[panels, CLOCK, line])
-    last = clock >= orbits.end(CLOCK, line)  # several last knots may have the same clock
+def by_dual(orbits: Orbits, line: Index, dual: Array) -> Position:
+    """The position at `dual`, which must lie inside the tables."""
+    panels = search(orbits, line, lambda k: orbits.knots[k, DUAL, line] <= dual)
+    position = after(orbits, line, panels, dual - orbits.knots[panels, DUAL, line])
+    last = dual >= orbits.end(DUAL, line)  # several last knots may have the same dual
     panels = np.where(last, orbits.used[line] - 1, panels)
-    return Place(line, panels, np.where(last, 1.0, place.t))
+    return Position(line, panels, np.where(last, 1.0, position.t))
 
 
-def after(orbits: Orbits, line: Index, panels: Index, rest: Array) -> Place:
-    """The place at which the clock has grown by `rest` since the panel began."""
+def after(orbits: Orbits, line: Index, panels: Index, rest: Array) -> Position:
+    """The position at which the dual has grown by `rest` since the panel began."""
 
-    def excess(place: Place) -> tuple[Array, Array]:
-        moved = motion(orbits, place)
-        return moved.clock - rest, orbits.arc[panels, line] / moved.speed
+    def excess(position: Position) -> tuple[Array, Array]:
+        moved = motion(orbits, position)
+        return moved.dual - rest, orbits.arc[panels, line] / moved.speed
 
     with np.errstate(all="ignore"):  # a panel may take no measurable time
         guess = np.nan_to_num(np.clip(rest / orbits.gain[panels, line], 0.0, 1.0))
-    place = solve(Place(line, panels, guess), excess)
-    return place._replace(t=np.where(rest > 0, place.t, 0.0))
+    position = solve(Position(line, panels, guess), excess)
+    return position._replace(t=np.where(rest > 0, position.t, 0.0))
 
 
-def shifted(orbits: Orbits, place: Place, step: Array) -> tuple[Place, Array]:
-    """(place, excess) after `step` on the clock, exact also where the clock itself saturates."""
-    line = place.line
-    clock = orbits.knots[place.panel, CLOCK, line] + motion(orbits, place).clock + step
-    orbits.cover_all(line, clock)
-    panels = search(orbits, line, lambda k: orbits.knots[k, CLOCK, line] <= clock)
-    rest = clock - orbits.knots[panels, CLOCK, line]
-    now = np.minimum(np.abs(clock), orbits.end(CLOCK, line))
+def shifted(orbits: Orbits, position: Position, step: Array) -> tuple[Position, Array]:
+    """(position, excess) after `step` in the dual, exact also where the dual itself saturates."""
+    line = position.line
+    dual = orbits.knots[position.panel, DUAL, line] + motion(orbits, position).dual + step
+    orbits.cover_all(line, dual)
+    panels = search(orbits, line, lambda k: orbits.knots[k, DUAL, line] <= dual)
+    rest = dual - orbits.knots[panels, DUAL, line]
+    now = np.minimum(np.abs(dual), orbits.end(DUAL, line))
     blurred = np.flatnonzero(orbits.gain[panels, line] < BLURRED * now)
     if blurred.size:
-        part = Place(line[blurred], place.panel[blurred], place.t[blurred])
-        panels[blurred], rest[blurred] = strolled(orbits, part, step[blurred])
+        part = Position(line[blurred], position.panel[blurred], position.t[blurred])
+        panels[blurred], rest[blurred] = panel_by_panel(orbits, part, step[blurred])
     gain = orbits.gain[panels, line]
     excess = np.where(rest < 0, rest, np.maximum(rest - gain, 0.0))
     return after(orbits, line, panels, np.clip(rest, 0.0, gain)), excess
 
 
-def strolled(orbits: Orbits, place: Place, step: Array) -> tuple[Index, Array]:
-    """(panel, growth of the clock in it) after `step`, counted panel by panel."""
-    line, panels = place.line, place.panel
-    rest = motion(orbits, place).clock + step
+def panel_by_panel(orbits: Orbits, position: Position, step: Array) -> tuple[Index, Array]:
+    """(panel, growth of the dual in it) after `step`, counted panel by panel."""
+    line, panels = position.line, position.panel
+    rest = motion(orbits, position).dual + step
     while True:
         gain, last = orbits.gain[panels, line], panels == orbits.used[line] - 1
         missing = (rest > gain) & last & ~orbits.ended[line]
@@ -122,120 +122,122 @@ def strolled(orbits: Orbits, place: Place, step: Array) -> tuple[Index, Array]:
         rest = np.where(back, rest + orbits.gain[panels, line], rest)
 
 
-def solve(place: Place, function: Callable[[Place], tuple[Array, Array]]) -> Place:
-    """The place in the same panels where an increasing function, given with its slope, vanishes."""
-    low, high = np.zeros(len(place.t)), np.ones(len(place.t))
+def solve(position: Position, function: Callable[[Position], tuple[Array, Array]]) -> Position:
+    """The position in the same panels where an increasing function, with its slope, vanishes."""
+    low, high = np.zeros(len(position.t)), np.ones(len(position.t))
     for _ in range(60):
-        value, slope = function(place)
-        low, high = np.where(value <= 0, place.t, low), np.where(value >= 0, place.t, high)
+        value, slope = function(position)
+        low, high = np.where(value <= 0, position.t, low), np.where(value >= 0, position.t, high)
         with np.errstate(all="ignore"):
-            t = place.t - value / slope
+            t = position.t - value / slope
         t = np.where((t >= low) & (t <= high), t, (low + high) / 2)
-        step, place = np.abs(t - place.t), place._replace(t=t)
+        step, position = np.abs(t - position.t), position._replace(t=t)
         if np.all(step <= 1e-9 * t):  # Newton squares the error, so this step was the last one
             break
-    return place
+    return position
 
 
 class Point(NamedTuple):
-    """Clock, height, slope d height/d clock, and cost (the integral of clock d height)."""
+    """Dual, height, slope d height/d dual, and cost (the integral of dual d height)."""
 
-    clock: Array
+    dual: Array
     height: Array
     slope: Array
     cost: Array
 
 
 @dataclasses.dataclass(frozen=True)
-class Leg:
+class Summand:
     """One of the lines behind a predictor; `lines` gives the line of every kind of coordinate."""
 
     orbits: Orbits
     lines: Index
 
     def horizon(self, kind: Index) -> Array:
-        """The clock up to which the leg is known; infinite for a line that came to rest."""
+        """The dual up to which the summand is known; infinite for a line that came to rest."""
         lines = self.lines[kind]
         at_rest = self.orbits.ended[lines] & np.isfinite(self.orbits.beyond[lines])
-        return np.where(at_rest, np.inf, self.orbits.end(CLOCK, lines))
+        return np.where(at_rest, np.inf, self.orbits.end(DUAL, lines))
 
-    def at(self, kind: Index, clock: Array) -> Point:
-        """The point at `clock`; the end of the table where the line is not known so far."""
+    def at(self, kind: Index, dual: Array) -> Point:
+        """The point at `dual`; the end of the table where the line is not known so far."""
         orbits, lines = self.orbits, self.lines[kind]
-        end = orbits.end(CLOCK, lines)
-        place = by_clock(orbits, lines, np.minimum(clock, end))
-        _, height, slope, cost = reading(orbits, place)
-        past, beyond = orbits.ended[lines] & (clock > end), orbits.beyond[lines]
+        end = orbits.end(DUAL, lines)
+        position = by_dual(orbits, lines, np.minimum(dual, end))
+        _, height, slope, cost = reading(orbits, position)
+        past, beyond = orbits.ended[lines] & (dual > end), orbits.beyond[lines]
         if past.any():
             height = np.where(past & ~np.isfinite(beyond), beyond, height)
             slope = np.where(past, np.where(np.isfinite(beyond), 0.0, beyond), slope)
-        return Point(clock, height, slope, cost)
+        return Point(dual, height, slope, cost)
 
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
-    """One side of the predictor of every kind of coordinate, made of one or two legs."""
+    """One side of the predictor of every kind of coordinate, made of one or two summands."""
 
-    legs: tuple[Leg, ...]
+    summands: tuple[Summand, ...]
 
     def without(self, number: int) -> Branch:
-        return Branch(self.legs[:number] + self.legs[number + 1 :])
+        return Branch(self.summands[:number] + self.summands[number + 1 :])
 
-    def at_clock(self, kind: Index, clock: Array) -> Point:
-        """The points at `clock`; not finite outside the domain of b."""
-        for leg in self.legs:
-            leg.orbits.cover_all(leg.lines[kind], clock)
-        return self.total(kind, clock)
+    def at_dual(self, kind: Index, dual: Array) -> Point:
+        """The points at `dual`; not finite outside the domain of b."""
+        for summand in self.summands:
+            summand.orbits.cover_all(summand.lines[kind], dual)
+        return self.total(kind, dual)
 
-    def total(self, kind: Index, clock: Array) -> Point:
-        """The sum of the legs at `clock`, as far as they are known."""
+    def total(self, kind: Index, dual: Array) -> Point:
+        """The sum of the summands at `dual`, as far as they are known."""
         height, slope, cost = np.zeros((3, len(kind)))
-        for leg in self.legs:
-            point = leg.at(kind, clock)
+        for summand in self.summands:
+            point = summand.at(kind, dual)
             height, slope, cost = height + point.height, slope + point.slope, cost + point.cost
-        return Point(clock, height, slope, cost)
+        return Point(dual, height, slope, cost)
 
     def reach(self, kind: Index, height: Array) -> Array:
         """The largest height known for each coordinate, after following the lines to `height`."""
-        kinds, place = np.unique(kind, return_inverse=True)
+        kinds, group = np.unique(kind, return_inverse=True)
         need = np.full(len(kinds), -np.inf)
-        np.maximum.at(need, place, height)
+        np.maximum.at(need, group, height)
         goal = np.zeros(len(kinds))
         while True:
-            for leg in self.legs:
-                leg.orbits.cover_all(leg.lines[kinds], goal, need)
-                enough = leg.orbits.end(HEIGHT, leg.lines[kinds]) >= need
-                goal = np.where(enough, np.minimum(goal, leg.horizon(kinds)), goal)
-            horizons = np.stack([leg.horizon(kinds) for leg in self.legs])
-            ended = np.stack([leg.orbits.ended[leg.lines[kinds]] for leg in self.legs])
+            for summand in self.summands:
+                summand.orbits.cover_all(summand.lines[kinds], goal, need)
+                enough = summand.orbits.end(HEIGHT, summand.lines[kinds]) >= need
+                goal = np.where(enough, np.minimum(goal, summand.horizon(kinds)), goal)
+            horizons = np.stack([summand.horizon(kinds) for summand in self.summands])
+            ended = np.stack(
+                [summand.orbits.ended[summand.lines[kinds]] for summand in self.summands]
+            )
             common = horizons.min(axis=0)
             known = self.total(kinds, common).height
             stuck = np.any(ended & (horizons == common), axis=0)
             if np.all((known >= need) | stuck):
-                return known[place]
+                return known[group]
             goal = 2 * np.where(np.isfinite(common), common, 0.0)
 
     def limit(self) -> Array:
         """The height that every kind of coordinate tends to at the far end of its lines."""
-        for leg in self.legs:
-            leg.orbits.cover_all(leg.lines, np.full(len(leg.lines), np.inf))
-        return np.array([self.limit_of(kind) for kind in range(len(self.legs[0].lines))])
+        for summand in self.summands:
+            summand.orbits.cover_all(summand.lines, np.full(len(summand.lines), np.inf))
+        return np.array([self.limit_of(kind) for kind in range(len(self.summands[0].lines))])
 
     def limit_of(self, kind: int) -> float:
         """The same for one kind, whose lines have been followed to their ends."""
-        ends = [leg.orbits.limits(leg.lines[kind]) for leg in self.legs]
-        first = min(clock for clock, _ in ends)
+        ends = [summand.orbits.limits(summand.lines[kind]) for summand in self.summands]
+        first = min(dual for dual, _ in ends)
         total = 0.0
-        for leg, (clock, height) in zip(self.legs, ends, strict=True):
-            if clock > first * (1 + 1e-12):
-                height = float(leg.at(np.array([kind]), np.array([first])).height[0])
+        for summand, (dual, height) in zip(self.summands, ends, strict=True):
+            if dual > first * (1 + 1e-12):
+                height = float(summand.at(np.array([kind]), np.array([first])).height[0])
             total += height
         return total
 
     def leaders(self, kind: Index) -> Index:
-        """The number of the leg that has risen most, as far as the lines are known."""
-        common = np.min([leg.horizon(kind) for leg in self.legs], axis=0)
-        return np.argmax([leg.at(kind, common).height for leg in self.legs], axis=0)
+        """The number of the summand that has risen most, as far as the lines are known."""
+        common = np.min([summand.horizon(kind) for summand in self.summands], axis=0)
+        return np.argmax([summand.at(kind, common).height for summand in self.summands], axis=0)
 
     def at_height(self, kind: Index, height: Array) -> Point:
         """The points where the predictor has risen to `height`, which must be within reach."""
@@ -246,23 +248,23 @@ class Branch:
         return Point(*result)
 
     def led(self, number: int, kind: Index, height: Array) -> Point:
-        """`at_height`, parametrised by the line of the leg `number`."""
-        orbits, lines = self.legs[number].orbits, self.legs[number].lines[kind]
+        """`at_height`, parametrised by the line of the summand `number`."""
+        orbits, lines = self.summands[number].orbits, self.summands[number].lines[kind]
         others = self.without(number)
 
         def behind(panel: Index) -> NDArray[np.bool_]:
-            other = others.total(kind, orbits.knots[panel, CLOCK, lines]).height
+            other = others.total(kind, orbits.knots[panel, DUAL, lines]).height
             return orbits.knots[panel, HEIGHT, lines] + other <= height
 
-        def excess(place: Place) -> tuple[Array, Array]:
-            moved = motion(orbits, place)
-            other = others.total(kind, orbits.knots[place.panel, CLOCK, lines] + moved.clock)
-            rest = height - orbits.knots[place.panel, HEIGHT, lines]
+        def excess(position: Position) -> tuple[Array, Array]:
+            moved = motion(orbits, position)
+            other = others.total(kind, orbits.knots[position.panel, DUAL, lines] + moved.dual)
+            rest = height - orbits.knots[position.panel, HEIGHT, lines]
             rate = moved.speed + other.slope / moved.speed
-            return moved.height - rest + other.height, orbits.arc[place.panel, lines] * rate
+            return moved.height - rest + other.height, orbits.arc[position.panel, lines] * rate
 
         panels = search(orbits, lines, behind)
-        place = solve(Place(lines, panels, np.zeros(len(lines))), excess)
-        clock, _, slope, cost = reading(orbits, place)
-        other = others.total(kind, clock)
-        return Point(clock, height, slope + other.slope, cost + other.cost)
+        position = solve(Position(lines, panels, np.zeros(len(lines))), excess)
+        dual, _, slope, cost = reading(orbits, position)
+        other = others.total(kind, dual)
+        return Point(dual, height, slope + other.slope, cost + other.cost)

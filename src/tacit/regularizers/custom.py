@@ -106,14 +106,14 @@ class DerivativeMatch(Term):
     def __init__(self, model: Any, points: ArrayLike, slopes: ArrayLike) -> None:
         if not callable(getattr(model, "predict", None)):
             raise ValueError(f"{WHO}: the model must be a Model, got {type(model).__name__}")
-        places = finite_array(WHO, "points", points, ndim=2)
-        wanted = finite_array(WHO, "slopes", slopes, ndim=2)
-        if places.shape != wanted.shape:
+        inputs = finite_array(WHO, "points", points, ndim=2)
+        derivatives = finite_array(WHO, "slopes", slopes, ndim=2)
+        if inputs.shape != derivatives.shape:
             raise ValueError(
                 f"{WHO}: slopes must have one row per point and one entry per feature, "
-                f"{places.shape}, got {wanted.shape}"
+                f"{inputs.shape}, got {derivatives.shape}"
             )
-        for name, value in {"model": model, "points": places, "slopes": wanted}.items():
+        for name, value in {"model": model, "points": inputs, "slopes": derivatives}.items():
             object.__setattr__(self, name, value)
 
     @property

@@ -185,7 +185,7 @@ class Derived(Regularizer):
         kinds = self._kind(len(s))
         for way, branch in self._branches.items():
             here = np.flatnonzero((s >= 0) if way > 0 else (s < 0))
-            point = branch.at_clock(kinds[here], np.abs(s[here]) / self.unit)
+            point = branch.at_dual(kinds[here], np.abs(s[here]) / self.unit)
             beta[here] = self._offset[kinds[here]] + way * point.height
             slope[here] = point.slope / self.unit
         self._latest = (s.copy(), (beta, slope))
@@ -204,7 +204,7 @@ class Derived(Regularizer):
             dual[edge] = way * np.inf
             value[edge] = self.unit * branch.total(kinds[edge], np.full(len(edge), np.inf)).cost
             point = branch.at_height(kinds[here], height[near])
-            dual[here], value[here] = way * self.unit * point.clock, self.unit * point.cost
+            dual[here], value[here] = way * self.unit * point.dual, self.unit * point.cost
         return dual, value
 
     def _require_edge(self, beta: Array, missing: Index) -> None:

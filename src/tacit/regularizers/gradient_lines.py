@@ -1,6 +1,6 @@
 """Gradient lines of a reparametrization, followed in one direction from many starts.
 
-With the dual variable s as time (`clock` below) the parameters of a coordinate move by w'(s) = grad
+With the dual variable s as time (`dual` below) the parameters of a coordinate move by w'(s) = grad
 F(w), so the predictor b(s) = F(w(s)) rises at the rate |grad F|^2 (W section 4, the general
 approach). A line is followed by its arc length l, dw/dl = grad F/|grad F|, along which nothing
 blows up, in panels of Chebyshev collocation: ds = dl/|grad F|, db = |grad F| dl, dQ = s db.
@@ -27,7 +27,7 @@ PANELS = 4000
 TAIL = 1e-14  # what the last Chebyshev coefficients of a resolved panel may amount to
 NOISE = 1e-4  # and at most, where rounding inside the map keeps them from falling
 PATIENCE = 60  # fruitless attempts, against noise or at the least length, before a line ends
-CLOCK, HEIGHT, COST, SPEED = range(4)
+DUAL, HEIGHT, COST, SPEED = range(4)
 Index = NDArray[np.intp]
 
 
@@ -49,12 +49,12 @@ class Panel:
 
     `table` (lines, 4, degree + 1) holds Chebyshev coefficients in t of four smooth quantities from
     which all others follow without cancellation: the averages of 1/|grad F| and of |grad F| over
-    the panel so far, the `split` of the rectangle (clock gained) x (height gained) between Q and
+    the panel so far, the `split` of the rectangle (dual gained) x (height gained) between Q and
     its conjugate, and the speed |grad F|.
     """
 
     table: Array
-    gain: Array  # (2, lines): what clock and height gain over the whole panel
+    gain: Array  # (2, lines): what dual and height gain over the whole panel
     split: Array  # (lines,): the split at the far end
     end: Array  # (lines, arguments): the parameters there
     heading: Array  # (lines, arguments): the unit vector along the line there
@@ -94,10 +94,14 @@ def panel(
     """The panels of length `arc` from the rows of `start` along `heading`."""
     with np.errstate(all="ignore"):  # a panel may leave the domain of F; it is refused then
         points, value, speed, directions, settled = follow(line, start, heading, arc, uphill)
-        pace, climb = AVERAGE @ (1 / speed), AVERAGE @ speed
-        split = AVERAGE @ (NODES[:, None] * pace * speed) / (NODES[:, None] * pace * climb)
+        dual_rate, height_rate = AVERAGE @ (1 / speed), AVERAGE @ speed
+        split = (
+            AVERAGE
+            @ (NODES[:, None] * dual_rate * speed)
+            / (NODES[:, None] * dual_rate * height_rate)
+        )
         split[0] = 0.5
-        quantities = np.stack([pace, climb, split, speed])
+        quantities = np.stack([dual_rate, height_rate, split, speed])
         finite = settled & np.isfinite(value).all(axis=0) & np.isfinite(quantities).all(axis=(0, 1))
         rough = np.where(finite, roughness(speed, directions), np.inf)
         table = np.matmul(TO_COEFFICIENTS, quantities).transpose(2, 0, 1)
@@ -149,7 +153,7 @@ class Orbits:
         self.ended = np.zeros(count, dtype=bool)
         self.beyond = np.zeros(count)  # the height past the end of a line that has ended
         self.used = np.zeros(count, dtype=np.intp)
-        self.knots = np.zeros((2, 4, count))  # clock, height, cost, speed where panels begin
+        self.knots = np.zeros((2, 4, count))  # dual, height, cost, speed where panels begin
         self.knots[0, SPEED] = speed
         self.table = np.zeros((1, count, 4, DEGREE + 1))
         self.arc, self.gain = np.zeros((2, 1, count))  # of each panel: length, time it takes
@@ -158,24 +162,24 @@ class Orbits:
         self.cover_all(np.arange(count), np.zeros(count))
 
     def end(self, which: int, lines: Index) -> Array:
-        """Clock, height or cost at the far end of the tables."""
+        """Dual, height or cost at the far end of the tables."""
         return self.knots[self.used[lines], which, lines]
 
-    def cover(self, lines: Index, clock: Array, height: Array) -> None:
-        """Extends distinct `lines` until they reach `clock` or `height`, or they end."""
+    def cover(self, lines: Index, dual: Array, height: Array) -> None:
+        """Extends distinct `lines` until they reach `dual` or `height`, or they end."""
         while True:
-            short = (self.end(CLOCK, lines) < clock) & (self.end(HEIGHT, lines) < height)
+            short = (self.end(DUAL, lines) < dual) & (self.end(HEIGHT, lines) < height)
             short = (short | (self.used[lines] == 0)) & ~self.ended[lines]
             if not short.any():
                 return
             self.extend(lines[short])
 
-    def cover_all(self, lines: Index, clock: Array, height: Array | None = None) -> None:
+    def cover_all(self, lines: Index, dual: Array, height: Array | None = None) -> None:
         """`cover` for lines that may repeat: each is followed to the farthest of its goals."""
-        distinct, place = np.unique(lines, return_inverse=True)
+        distinct, group = np.unique(lines, return_inverse=True)
         goals = np.full((2, len(distinct)), -np.inf)
-        np.maximum.at(goals[0], place, clock)
-        np.maximum.at(goals[1], place, np.inf if height is None else height)
+        np.maximum.at(goals[0], group, dual)
+        np.maximum.at(goals[1], group, np.inf if height is None else height)
         self.cover(distinct, *goals)
 
     def extend(self, lines: Index) -> None:
@@ -185,7 +189,7 @@ class Orbits:
         new = panel(self.line, point, self.heading[lines], arc, self.uphill)
         # across a kink of F no polynomial fits, but a short enough panel does not matter
         risen = self.end(HEIGHT, lines) - self.knots[0, HEIGHT, lines]
-        slight = (new.gain <= 1e-15 * np.stack([self.end(CLOCK, lines), risen])).all(axis=0)
+        slight = (new.gain <= 1e-15 * np.stack([self.end(DUAL, lines), risen])).all(axis=0)
         least = arc <= 4 * np.finfo(float).eps * np.abs(point).max(axis=1) + 1e-300
         # rounding inside the map leaves a roughness that shorter panels do not cure: accept it
         stubborn = new.roughness > 0.1 * self.refused_with[lines]
@@ -216,11 +220,11 @@ class Orbits:
         """Appends the accepted panels and notes which lines end with them."""
         at = self.used[lines]
         self.table[at, lines], self.arc[at, lines] = new.table[taken], self.next_arc[lines]
-        clock, height = new.gain[:, taken]
-        self.gain[at, lines] = clock
+        dual, height = new.gain[:, taken]
+        self.gain[at, lines] = dual
         before = self.knots[at, :, lines].T
-        cost = height * (before[CLOCK] + new.split[taken] * clock)
-        after = before + np.stack([clock, height, cost, np.zeros(len(at))])
+        cost = height * (before[DUAL] + new.split[taken] * dual)
+        after = before + np.stack([dual, height, cost, np.zeros(len(at))])
         after[SPEED] = speed = new.speed[taken]
         if self.absolute:
             after[HEIGHT] = self.uphill * new.value[taken]
@@ -244,13 +248,13 @@ class Orbits:
                     f"{WHO}: the map is not smooth at its start {self.point[line]}, so no gradient"
                     " line leaves it; start elsewhere"
                 )
-            clock, height = self.limits(line)
-            self.beyond[line] = height if np.isinf(height) or np.isinf(clock) else np.nan
+            dual, height = self.limits(line)
+            self.beyond[line] = height if np.isinf(height) or np.isinf(dual) else np.nan
 
     def limits(self, line: int) -> tuple[float, float]:
-        """The limits of clock and height along a line that has ended; infinite if they grow."""
-        clock, height, _, speed = self.knots[: self.used[line] + 1, :, line].T
-        clock_end, height_end = float(clock[-1]), float(height[-1])
+        """The limits of dual and height along a line that has ended; infinite if they grow."""
+        dual, height, _, speed = self.knots[: self.used[line] + 1, :, line].T
+        dual_end, height_end = float(dual[-1]), float(height[-1])
         if abs(height_end) <= 1e-25 * abs(height[0]):
             height_end = 0.0
 
@@ -258,11 +262,11 @@ class Orbits:
             return bool(values[-1] - values[since] < 1e-6 * (values[-1] - values[0]))
 
         if speed[-1] < 1e-4 * speed.max():  # coming to rest, unless b grows like log s
-            at_rest = settled(height, np.searchsorted(clock, clock_end / 2) - 1)
+            at_rest = settled(height, np.searchsorted(dual, dual_end / 2) - 1)
             return np.inf, height_end if at_rest else np.inf
         if speed[-1] > 1e4 * speed.min():  # running away, in finite time or not, or into a wall
             if settled(height, np.flatnonzero(speed <= speed[-1] / 100)[-1]):
-                return clock_end, height_end
-            boxed = settled(clock, np.searchsorted(height, (height[0] + height[-1]) / 2) - 1)
-            return clock_end if boxed else np.inf, np.inf
-        return (np.inf, np.inf) if height_end > HUGE**0.4 else (clock_end, height_end)
+                return dual_end, height_end
+            boxed = settled(dual, np.searchsorted(height, (height[0] + height[-1]) / 2) - 1)
+            return dual_end if boxed else np.inf, np.inf
+        return (np.inf, np.inf) if height_end > HUGE**0.4 else (dual_end, height_end)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.regularizers.branch import Branch, Leg, Place, reading, shifted
+from tacit.regularizers.branch import Branch, Position, Summand, reading, shifted
 from tacit.regularizers.gradient_lines import PANELS, Index, Orbits
 from tacit.regularizers.reparametrization import Reparametrization, length
 
@@ -18,7 +18,7 @@ ENOUGH = 400  # panels double the arc, so a line that is not there by now never 
 
 
 class Growth(NamedTuple):
-    """How a branch grows: the unit of s that it requires (0 if none), and the leg that leads."""
+    """How a branch grows: the unit of s that it requires (0 if none), the summand that leads."""
 
     unit: float
     leader: int
@@ -32,8 +32,11 @@ def branches(
     plus, minus = index.reshape(2, -1)
     up, down = (Orbits(line, points, way, absolute=not signed, most=most) for way in (ABOVE, BELOW))
     if not signed:
-        return {ABOVE: Branch((Leg(up, plus),)), BELOW: Branch((Leg(down, plus),))}
-    above, below = (Leg(up, plus), Leg(down, minus)), (Leg(down, plus), Leg(up, minus))
+        return {ABOVE: Branch((Summand(up, plus),)), BELOW: Branch((Summand(down, plus),))}
+    above, below = (
+        (Summand(up, plus), Summand(down, minus)),
+        (Summand(down, plus), Summand(up, minus)),
+    )
     return {ABOVE: Branch(above), BELOW: Branch(below)}
 
 
@@ -70,8 +73,8 @@ def growth_of(branch: Branch, scale: float) -> Growth:
     if not np.all(branch.reach(kind, heights) >= heights):
         return Growth(0.0, 0)
     points, leader = branch.at_height(kind, heights), int(branch.leaders(kind[:1])[0])
-    first, second, last = np.diff(points.clock)
-    end = points.clock[-1]
+    first, second, last = np.diff(points.dual)
+    end = points.dual[-1]
     if last <= 1e-13 * end:
         return Growth(float(1 / end), leader)
     # what is missing to the edge of a box fades like a power of the height
@@ -85,15 +88,15 @@ def growth_of(branch: Branch, scale: float) -> Growth:
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """The two branches of b, the leg that leads each of them, and the units of s and beta."""
+    """The two branches of b, the summand that leads each of them, and the units of s and beta."""
 
     branches: dict[float, Branch]
     leaders: dict[float, int]
     unit: float
     offset: Array  # of every kind of coordinate
 
-    def leader(self, way: float) -> Leg:
-        return self.branches[way].legs[self.leaders[way]]
+    def leader(self, way: float) -> Summand:
+        return self.branches[way].summands[self.leaders[way]]
 
 
 class LineWalk:
@@ -106,8 +109,8 @@ class LineWalk:
             here = self.on(sign)
             if not here.size:
                 continue
-            clock, height, slope, _ = reading(graph.leader(sign).orbits, self.place(sign, here))
-            other = branch.without(graph.leaders[sign]).at_clock(kind[here], clock)
+            dual, height, slope, _ = reading(graph.leader(sign).orbits, self.position(sign, here))
+            other = branch.without(graph.leaders[sign]).at_dual(kind[here], dual)
             self.beta[here] = graph.offset[kind[here]] + sign * (height + other.height)
             self.slope[here] = (slope + other.slope) / graph.unit
 
@@ -119,9 +122,11 @@ class LineWalk:
         """The coordinates on one branch, and not past its end."""
         return np.flatnonzero((self.way == sign) & np.isfinite(self.t))
 
-    def place(self, sign: float, here: Index) -> Place:
-        """The places of the coordinates `here` on the leading lines of a branch."""
-        return Place(self.graph.leader(sign).lines[self.kind[here]], self.panel[here], self.t[here])
+    def position(self, sign: float, here: Index) -> Position:
+        """The positions of the coordinates `here` on the leading lines of a branch."""
+        return Position(
+            self.graph.leader(sign).lines[self.kind[here]], self.panel[here], self.t[here]
+        )
 
     def moved(self, ds: Array) -> LineWalk:
         """The walk after s -> s + ds; beta is not finite where that leaves the domain of b."""
@@ -131,17 +136,19 @@ class LineWalk:
             if not here.size:
                 continue
             step = sign * ds[here] / self.graph.unit
-            place, excess = shifted(self.graph.leader(sign).orbits, self.place(sign, here), step)
-            panel[here], t[here] = place.panel, np.where(excess > 0, np.nan, place.t)
+            position, excess = shifted(
+                self.graph.leader(sign).orbits, self.position(sign, here), step
+            )
+            panel[here], t[here] = position.panel, np.where(excess > 0, np.nan, position.t)
             over = here[excess < 0]
             if over.size:  # back across the start, to the other branch
-                place, past = self.departed(-sign, over, -excess[excess < 0])
-                way[over], panel[over] = -sign, place.panel
-                t[over] = np.where(past > 0, np.nan, place.t)
+                position, past = self.departed(-sign, over, -excess[excess < 0])
+                way[over], panel[over] = -sign, position.panel
+                t[over] = np.where(past > 0, np.nan, position.t)
         return LineWalk(self.graph, self.kind, way, panel, t)
 
-    def departed(self, sign: float, here: Index, clock: Array) -> tuple[Place, Array]:
-        """(place, excess) of coordinates that left the start along a branch `clock` ago."""
-        leg = self.graph.leader(sign)
-        start = Place(leg.lines[self.kind[here]], np.zeros_like(here), np.zeros(len(here)))
-        return shifted(leg.orbits, start, clock)
+    def departed(self, sign: float, here: Index, dual: Array) -> tuple[Position, Array]:
+        """(position, excess) of coordinates that moved by `dual` along a branch from the start."""
+        summand = self.graph.leader(sign)
+        start = Position(summand.lines[self.kind[here]], np.zeros_like(here), np.zeros(len(here)))
+        return shifted(summand.orbits, start, dual)

@@ -36,12 +36,12 @@ class SignedPair(Regularizer):
         """Sets the fields of a pair whose mu is (alpha |w0|)^layers; for use in `__init__`."""
         who = type(self).__name__
         weights = start_shape(who, shape)
-        lean = None if tilt is None else finite_array(who, "tilt", tilt, ndim=1)
-        sizes = {len(vector) for vector in (weights, lean) if vector is not None}
+        tilt_array = None if tilt is None else finite_array(who, "tilt", tilt, ndim=1)
+        sizes = {len(vector) for vector in (weights, tilt_array) if vector is not None}
         if len(sizes) > 1:
             raise ValueError(f"{who}: shape and tilt must have equally many entries, got {sizes}")
         values = {"level": self.layers * log_alpha, "log_alpha": log_alpha, "shape": weights}
-        for name, value in (values | {"tilt": lean}).items():
+        for name, value in (values | {"tilt": tilt_array}).items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "dimension", sizes.pop() if sizes else None)
 
@@ -93,18 +93,18 @@ class SignedPair(Regularizer):
         return self.level + self.log_weight
 
     @property
-    def lean(self) -> Any:
+    def tilt_or_zero(self) -> Any:
         """The tilt, zero where there is none."""
         return 0.0 if self.tilt is None else self.tilt
 
     def terms(self, beta: Array) -> Array:
-        return laws.terms(beta, self.log_mu, self.power) / self.kappa - self.lean * beta
+        return laws.terms(beta, self.log_mu, self.power) / self.kappa - self.tilt_or_zero * beta
 
     def dual_of(self, beta: Array) -> Array:
-        return laws.gradient(beta, self.log_mu, self.power) / self.kappa - self.lean
+        return laws.gradient(beta, self.log_mu, self.power) / self.kappa - self.tilt_or_zero
 
     def primal_of(self, s: Array) -> Array:
-        return laws.primal(self.kappa * (s + self.lean), self.log_mu, self.power)
+        return laws.primal(self.kappa * (s + self.tilt_or_zero), self.log_mu, self.power)
 
     def prox_of(self, beta: Any, weight: Any) -> Any:
         if self.tilt is None:
@@ -114,7 +114,9 @@ class SignedPair(Regularizer):
         return through_dual(upright, beta + weight * self.tilt, weight)
 
     def slope(self, s: Array) -> Array:
-        return self.kappa * laws.slope(self.kappa * (s + self.lean), self.log_mu, self.power)
+        return self.kappa * laws.slope(
+            self.kappa * (s + self.tilt_or_zero), self.log_mu, self.power
+        )
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)

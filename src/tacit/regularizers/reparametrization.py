@@ -148,11 +148,11 @@ def check_start(line: Reparametrization, points: Array) -> None:
     for w, f, g in zip(points, value, gradient, strict=True):
         if not np.isfinite(f):
             raise ValueError(
-                f"{WHO}: the map is not finite at the start {place(line, w)}: its value is {f}"
+                f"{WHO}: the map is not finite at the start {shown(line, w)}: its value is {f}"
             )
         if not np.isfinite(g).all():
             raise ValueError(
-                f"{WHO}: the map is not differentiable at the start {place(line, w)}: gradient {g}"
+                f"{WHO}: the map is not differentiable at the start {shown(line, w)}: gradient {g}"
             )
 
 
@@ -161,17 +161,17 @@ def check_moving(line: Reparametrization, points: Array) -> None:
     for w, v in zip(points, length(line.evaluate(points)[1]), strict=True):
         if v == 0:
             raise ValueError(
-                f"{WHO}: the map has gradient zero at the start {place(line, w)}, so gradient flow"
+                f"{WHO}: the map has gradient zero at the start {shown(line, w)}, so gradient flow"
                 " never moves and there is no regularizer; start elsewhere"
             )
         if not SMALL < v < LARGE:
             raise ValueError(
-                f"{WHO}: the gradient of the map at the start {place(line, w)} has size {v:.3g},"
+                f"{WHO}: the gradient of the map at the start {shown(line, w)} has size {v:.3g},"
                 " whose square leaves double precision; rescale the map or the start"
             )
 
 
-def place(line: Reparametrization, w: Array) -> str:
+def shown(line: Reparametrization, w: Array) -> str:
     return ", ".join(f"{name} = {x:.6g}" for name, x in zip(line.names, w, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Regularizers that see only singular values: nuclear, spectral, Frobenius, Schatten-Q."""
+"""Regularizers of the singular values alone: nuclear, spectral, Frobenius, Schatten-Q."""
 
 from __future__ import annotations
 

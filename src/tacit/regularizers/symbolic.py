@@ -132,15 +132,15 @@ def through_predictor(F: Any, arguments: list[Any]) -> tuple[Flow, Unit]:
     b = sympy.Symbol("b", positive=w.is_positive, real=True)
     speed = sympy.diff(F, w).subs(w, solve_for(F, w, b))
     rate = sympy.powdenest(sympy.expand(speed**2), force=True)
-    clock = integral(1 / rate, b)
+    dual = integral(1 / rate, b)
 
     def begin(start: list[Any]) -> Any:
-        return clock.subs(b, F.subs(w, start[0]))
+        return dual.subs(b, F.subs(w, start[0]))
 
     def unit(start: list[Any]) -> Any:
-        return natural_unit(clock, rate / b, b, begin(start))
+        return natural_unit(dual, rate / b, b, begin(start))
 
-    return lambda start, s: solve_for(clock, b, begin(start) + s), unit
+    return lambda start, s: solve_for(dual, b, begin(start) + s), unit
 
 
 def through_parameter(F: Any, arguments: list[Any]) -> tuple[Flow, Unit]:
@@ -148,19 +148,19 @@ def through_parameter(F: Any, arguments: list[Any]) -> tuple[Flow, Unit]:
     import sympy
 
     (w,) = arguments
-    clock = integral(1 / sympy.diff(F, w), w)
+    dual = integral(1 / sympy.diff(F, w), w)
 
     def unit(start: list[Any]) -> Any:
-        return natural_unit(clock, sympy.diff(F, w) ** 2 / F, w, clock.subs(w, start[0]))
+        return natural_unit(dual, sympy.diff(F, w) ** 2 / F, w, dual.subs(w, start[0]))
 
-    return lambda start, s: F.subs(w, solve_for(clock, w, clock.subs(w, start[0]) + s)), unit
+    return lambda start, s: F.subs(w, solve_for(dual, w, dual.subs(w, start[0]) + s)), unit
 
 
-def natural_unit(clock: Any, rate: Any, variable: Any, begin: Any) -> Any:
+def natural_unit(dual: Any, rate: Any, variable: Any, begin: Any) -> Any:
     """1/(time to infinity) if that is finite, else the exponential rate there."""
     import sympy
 
-    end = sympy.limit(clock, variable, sympy.oo)
+    end = sympy.limit(dual, variable, sympy.oo)
     return 1 / (end - begin) if end.is_finite else sympy.limit(rate, variable, sympy.oo)
 
 

@@ -81,8 +81,10 @@ def circumstances(
     if any(module_named(home) is None for home, _ in claim.roots):
         return None
     code = reached([*claim.roots, *JUDGES], files).digest()
-    asked = [claim.attributes(size), *(sizes.at(size).describe() for sizes in claim.studies)]
-    cells = hashlib.blake2b(json.dumps(asked, sort_keys=True).encode(), digest_size=6).hexdigest()
+    settings = [claim.attributes(size), *(sizes.at(size).describe() for sizes in claim.studies)]
+    cells = hashlib.blake2b(
+        json.dumps(settings, sort_keys=True).encode(), digest_size=6
+    ).hexdigest()
     return {**versions(), "code": code, "cells": cells, "images": _images()}
 
 

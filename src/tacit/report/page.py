@@ -92,7 +92,7 @@ def _bar(groups: dict[str, list[Verdict]]) -> Markup:
             tag("b", letter),
             f" {LETTERS[letter].short if letter in LETTERS else OTHERS.get(letter, 'other')} ",
             tag("small", str(len(own))),
-            href=f"#{place_of(letter)}",
+            href=f"#{anchor_of(letter)}",
         )
         for letter, own in groups.items()
     ]
@@ -133,11 +133,11 @@ def source_part(letter: str, verdicts: list[Verdict], open_: bool) -> Markup:
         head,
         *claims,
         class_="source",
-        id=place_of(letter),
+        id=anchor_of(letter),
     )
 
 
-def place_of(letter: str) -> str:
+def anchor_of(letter: str) -> str:
     """The id of the part of a source: letters, digits and dashes only."""
     return "source-" + re.sub(r"[^A-Za-z0-9-]", "_", letter)
 
@@ -153,7 +153,7 @@ def _claim(verdict: Verdict, open_: bool) -> Markup:
     name = joined(
         tag("b", verdict.id),
         tag("span", mathematics(verdict.statement), class_="statement"),
-        tag("span", _place(verdict), class_="place"),
+        tag("span", _source_text(verdict), class_="place"),
     )
     run = (
         tag("span", f"{verdict.size}, {verdict.seconds:.1f} s"),
@@ -184,7 +184,7 @@ def _decisive(verdict: Verdict) -> tuple[Markup | None, ...]:
     return tag("span", shown(check), class_="number"), named
 
 
-def _place(verdict: Verdict) -> str:
+def _source_text(verdict: Verdict) -> str:
     source = LETTERS.get(verdict.id.split("-")[0])
     if source is None or verdict.place.startswith("ours"):
         return verdict.place

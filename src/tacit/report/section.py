@@ -106,15 +106,19 @@ def _premises(verdict: Verdict) -> Markup | None:
 
 
 def _correction(verdict: Verdict) -> Markup | None:
-    told = _told(verdict.counterexample)
+    counterexample = _counterexample(verdict.counterexample)
     parts = []
     if verdict.correction:
         parts += [tag("h3", "Correction"), tag("p", mathematics(verdict.correction))]
-    parts += [tag("h3", "Counterexample to the printed statement"), told] if told else []
+    parts += (
+        [tag("h3", "Counterexample to the printed statement"), counterexample]
+        if counterexample
+        else []
+    )
     return tag("aside", *parts) if parts else None
 
 
-def _told(value: Any) -> Markup | None:
+def _counterexample(value: Any) -> Markup | None:
     """A stored counterexample as text, a list of named values or nothing."""
     if value is None:
         return None
@@ -159,7 +163,7 @@ def strain(check: Check) -> float:
     return check.measured / limit if check.kind == "at most" else limit / check.measured
 
 
-def place(check: Check) -> float:
+def track_position(check: Check) -> float:
     """The position of the check, 0 to 1 from left to right with the tolerance at one half."""
     used = strain(check)
     power = -SPAN if used == 0 else math.log10(used)
@@ -188,6 +192,8 @@ def _placeable(check: Check) -> bool:
 
 
 def _track(check: Check, kind: str) -> Markup:
-    dot = tag("i", "●" if kind == "check" else "×", style=f"left:{100 * place(check):.2f}%")
+    dot = tag(
+        "i", "●" if kind == "check" else "×", style=f"left:{100 * track_position(check):.2f}%"
+    )
     name = tag("span", check.name, class_="name")
     return tag("div", name, tag("div", dot, class_="track"), class_=f"row {kind}")

@@ -55,9 +55,9 @@ def failures(dataset: xarray.Dataset) -> Markup | None:
     failed = np.argwhere(~np.isin(status, [*OK, MISSING]))
     if not len(failed):
         return None
-    said = dataset.sentence.values
+    sentences = dataset.sentence.values
     rows = [
-        (_place(dataset, at), str(status[at]), _cut(str(said[at])))
+        (_position_text(dataset, at), str(status[at]), _cut(str(sentences[at])))
         for at in map(tuple, failed[:SHOWN])
     ]
     rest = f"and {len(failed) - SHOWN} more: see the variables status and sentence in the file"
@@ -68,10 +68,10 @@ def failures(dataset: xarray.Dataset) -> Markup | None:
     return joined(heading, table(("cell", "status", "message"), rows, "plain"), more)
 
 
-def _place(dataset: xarray.Dataset, index: tuple[int, ...]) -> str:
-    places = zip(dataset.status.dims, index, strict=True)
-    told = (f"{dim} = {listed([dataset[dim].values[i].item()])}" for dim, i in places)
-    return ", ".join(told) or "the cell"
+def _position_text(dataset: xarray.Dataset, index: tuple[int, ...]) -> str:
+    indices = zip(dataset.status.dims, index, strict=True)
+    texts = (f"{dim} = {listed([dataset[dim].values[i].item()])}" for dim, i in indices)
+    return ", ".join(texts) or "the cell"
 
 
 def _cut(text: str) -> str:
@@ -111,7 +111,7 @@ def parameters(dataset: xarray.Dataset, description: Mapping[str, Any]) -> Marku
         for key, value in description.items()
         if key not in ELSEWHERE and value is not None
     }
-    pairs = [joined(tag("dt", name), tag("dd", text)) for name, text in _told("", rest)]
+    pairs = [joined(tag("dt", name), tag("dd", text)) for name, text in _named_texts("", rest)]
     text = tag("pre", tag("code", toml(description)), tabindex="0")
     return joined(
         tag("h2", "Parameters"),
@@ -144,11 +144,11 @@ def listed(values: list[Any]) -> str:
     return ", ".join(texts if len(texts) <= FEW else [*texts[:3], "…", *texts[-2:]])
 
 
-def _told(prefix: str, described: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _named_texts(prefix: str, described: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(name, text) of every value; a table that names a part of tacit is written as a call."""
     for key, value in described.items():
         if isinstance(value, Mapping) and value and IS not in value:
-            yield from _told(f"{prefix}{key}.", value)
+            yield from _named_texts(f"{prefix}{key}.", value)
         else:
             yield f"{prefix}{key}", _short(value)
 
@@ -167,12 +167,12 @@ def toml(description: Mapping[str, Any]) -> str:
 
 def _lines(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[str]:
     """The plain values of a table, then its tables under their own headings."""
-    kept = {key: value for key, value in table.items() if value is not None}
-    inner = {key: value for key, value in kept.items() if isinstance(value, Mapping)}
-    if path and (len(inner) < len(kept) or not kept):
+    given = {key: value for key, value in table.items() if value is not None}
+    inner = {key: value for key, value in given.items() if isinstance(value, Mapping)}
+    if path and (len(inner) < len(given) or not given):
         yield f"\n[{'.'.join(map(_key, path))}]"
-    for key in (key for key in kept if key not in inner):
-        yield f"{_key(key)} = {_value(kept[key])}"
+    for key in (key for key in given if key not in inner):
+        yield f"{_key(key)} = {_value(given[key])}"
     for key, value in inner.items():
         yield from _lines((*path, key), value)
 

@@ -129,33 +129,33 @@ def _figure(picture: Picture) -> Markup:
 def _repeat(dataset: xarray.Dataset) -> Markup:
     name = dataset.attrs["study"]
     command = dataset.attrs.get("command") or f"tacit run {name}.toml"
-    kept = f"or save the description above as {name}.toml and run that"
+    alternative = f"or save the description above as {name}.toml and run that"
     rows = {
-        command: f"run it again, on any engine; finished cells are not repeated; {kept}",
+        command: f"run it again, on any engine; finished cells are not repeated; {alternative}",
         f"tacit show {name}.nc": "show its sizes, variables and origin",
         f"tacit explore {name}.nc": "open the study as a page; click on a cell to see it",
         f'tacit.load("{name}.nc")': "load the labelled data in Python as an xarray.Dataset",
     }
     pairs = [joined(tag("dt", tag("code", line)), tag("dd", text)) for line, text in rows.items()]
-    place = f"{name}.nc is in the same folder as this page, and so is {name}.png if it was drawn."
+    files = f"{name}.nc is in the same folder as this page, and so is {name}.png if it was drawn."
     return joined(
         tag("h2", "Repeat and open"),
         tag("dl", *pairs, class_="commands"),
-        tag("p", place, class_="place"),
+        tag("p", files, class_="place"),
         _provenance(dataset),
     )
 
 
 def _provenance(dataset: xarray.Dataset) -> Markup:
     versions = json.loads(dataset.attrs["versions"])
-    said = ", ".join(f"{package} {_one(number)}" for package, number in versions.items())
+    text = ", ".join(f"{package} {_one(number)}" for package, number in versions.items())
     mixed = dataset.attrs.get("mixed")
     warning = (
         tag("p", f"The cells were computed with different versions: {mixed}.") if mixed else None
     )
     return part(
         "Versions",
-        tag("p", said or "unknown"),
+        tag("p", text or "unknown"),
         warning,
         tag("p", "Code: ", tag("code", str(dataset.attrs["code"]))),
     )
@@ -166,8 +166,8 @@ def _one(number: str | list[str]) -> str:
 
 
 def _footer(dataset: xarray.Dataset) -> Markup:
-    said = f"The report of {dataset.attrs['study']}.nc; the same study gives the same page."
-    return tag("footer", tag("p", said))
+    text = f"The report of {dataset.attrs['study']}.nc; the same study gives the same page."
+    return tag("footer", tag("p", text))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -150,7 +150,7 @@ def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
     return float(np.linalg.norm(gaps) / np.linalg.norm(y))
 
 
-def mended(X: Array, y: Array, beta: Array) -> Array:
+def refitted(X: Array, y: Array, beta: Array) -> Array:
     """beta with X beta = y to rounding, moved along the heaviest columns of X alone."""
     for free in (beta != 0, np.ones(len(beta), dtype=bool)):
         pivoted, moved = Pivoted(X * free, NEARLY), beta.copy()

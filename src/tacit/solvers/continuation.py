@@ -16,7 +16,7 @@ from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.regularizers.q import SignedPair
 from tacit.solvers.constraints import Constraints
-from tacit.solvers.dual_state import DualState, Failed, begin, leaned, leant
+from tacit.solvers.dual_state import DualState, Failed, begin, tilt_in_parts, with_tilt
 from tacit.solvers.pivots import Elimination, heaviest_columns
 
 EXACT = 1e-14  # relative residual at a requested scale
@@ -146,7 +146,7 @@ class Walker:
             guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
             spent = self.newton(top, guess, EXACT if top == m else LOOSE)
             if self.pair.tilt is not None:
-                spent += leant(self.pair.tilt, self.lean)
+                spent += tilt_in_parts(self.pair.tilt, self.add_tilt)
         while self.m > m:
             try:
                 spent += self.advance(m)
@@ -164,12 +164,12 @@ class Walker:
         beta, _ = self.state.evaluate(m)
         return Point(beta, self.original(self.state.nu), spent)
 
-    def lean(self, tilt: Array) -> int:
+    def add_tilt(self, tilt: Array) -> int:
         """Adds a part of the tilt at the present m; the number of factorizations it took."""
         assert self.state is not None
         beta, slope = self.state.evaluate(self.m)
         dnu = -self.hessian(self.state, beta, slope).solve(self.X @ (slope * tilt))
-        built = self.newton(self.m, leaned(self.state, tilt, dnu, self.X), EXACT)
+        built = self.newton(self.m, with_tilt(self.state, tilt, dnu, self.X), EXACT)
         self.tangents = self.tangents[-1:]  # those before were of another tilt
         return 1 + built
 

@@ -158,7 +158,7 @@ def mixed(start: DualState, end: DualState, part: float) -> DualState:
     return dataclasses.replace(start, **parts)
 
 
-def leaned(state: DualState, tilt: Array, dnu: Array, X: Array) -> DualState:
+def with_tilt(state: DualState, tilt: Array, dnu: Array, X: Array) -> DualState:
     """The state with more tilt after nu -> nu + dnu; for depth 2 its s is X^T nu + tilt."""
     for move in (dnu, np.zeros_like(dnu)):
         ds = move @ X + tilt
@@ -167,13 +167,13 @@ def leaned(state: DualState, tilt: Array, dnu: Array, X: Array) -> DualState:
     raise Failed("with more the dual has no domain, where Q has no minimum")
 
 
-def leant(tilt: Array, lean: Callable[[Array], int]) -> int:
-    """Factorizations spent on adding the tilt, in parts as large as `lean` can take."""
+def tilt_in_parts(tilt: Array, add_tilt: Callable[[Array], int]) -> int:
+    """Factorizations spent on adding the tilt, in parts as large as `add_tilt` can take."""
     done, part, spent = 0.0, 1.0, 0
     while done < 1:
         part = min(part, 1 - done)
         try:
-            spent += lean(part * tilt)
+            spent += add_tilt(part * tilt)
             done, part = done + part, 2 * part
         except Failed as reason:
             spent, part = spent + 12, part / 3

@@ -22,9 +22,9 @@ def product(parts: Array, matrix: Array) -> Array:
     vector, power = integers(parts)
     total = vector.sum(axis=0)
     found = np.empty(matrix.shape[1])
-    for place, column in enumerate(matrix.T):
+    for index, column in enumerate(matrix.T):
         numbers, unit = integers(column)
-        found[place] = rounded(int(total @ numbers), power + unit)
+        found[index] = rounded(int(total @ numbers), power + unit)
     return found
 
 
@@ -83,14 +83,14 @@ def independent(X: Array) -> bool:
     if samples > dimension or samples * samples * dimension > ELIMINATION:
         return False
     rows = modular(X)
-    for place in range(samples):
-        columns = np.flatnonzero(rows[place])
+    for index in range(samples):
+        columns = np.flatnonzero(rows[index])
         if not columns.size:
             return False
         first = columns[0]
-        rows[place] = rows[place] * pow(int(rows[place, first]), -1, PRIME) % PRIME
-        below = rows[place + 1 :]
-        below[:] = (below - np.outer(below[:, first], rows[place])) % PRIME
+        rows[index] = rows[index] * pow(int(rows[index, first]), -1, PRIME) % PRIME
+        below = rows[index + 1 :]
+        below[:] = (below - np.outer(below[:, first], rows[index])) % PRIME
     return True
 
 
@@ -99,9 +99,9 @@ def modular(X: Array) -> np.ndarray:
     parts, powers = np.frexp(X)
     whole = np.ldexp(parts, 53).astype(np.int64)
     rows = np.empty(X.shape, dtype=object)
-    for place, (numbers, shifts) in enumerate(zip(whole, powers, strict=True)):
+    for index, (numbers, shifts) in enumerate(zip(whole, powers, strict=True)):
         least = int(shifts.min())
-        rows[place] = [
+        rows[index] = [
             int(n) % PRIME * pow(2, int(k) - least, PRIME) % PRIME
             for n, k in zip(numbers, shifts, strict=True)
         ]

@@ -61,9 +61,9 @@ class Path:
             if not np.isfinite(first).all():
                 return self.gave_up(Kind.STALLED, "the Hessian became singular")
             walk, spent = self.walk.moved(first @ self.X), self.spent
-            tame = np.isfinite(walk.beta).all() and not np.isnan(walk.slope).any()
-            tame = tame and walk.slope.max() <= WILD * self.walk.slope.max()
-            if tame and self.corrected(self.nu + first, walk, self.done + step):
+            usable = np.isfinite(walk.beta).all() and not np.isnan(walk.slope).any()
+            usable = usable and walk.slope.max() <= WILD * self.walk.slope.max()
+            if usable and self.corrected(self.nu + first, walk, self.done + step):
                 self.done += step
                 step *= 2 if self.spent - spent <= 3 else 1 if self.spent - spent <= 6 else 0.5
             else:

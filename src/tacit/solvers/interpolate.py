@@ -11,12 +11,13 @@ from tacit.arguments import Array, regression_data
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import SpectralFunction, shape_of
 from tacit.solvers import continuation, exact, power_norm, sparse
-from tacit.solvers.constraints import Constraints, mended, reduce
+from tacit.solvers.constraints import Constraints, reduce, refitted
 from tacit.solvers.data import FARTHEST, after_problem, units_of, unpacked
 from tacit.solvers.solution import (
     SMALL,
@@ -211,7 +212,7 @@ def certified(
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     residual = primal_residual(X, y, beta)
     if outcome.ok and residual > SMALL:
-        beta = mended(X, y, beta)
+        beta = refitted(X, y, beta)
         residual = primal_residual(X, y, beta)
     inner, unit_beta = normalized(regularizer, beta, log_unit)
     slopes = exact.product(np.vstack([dual, *rest]), X) if rest else dual @ X

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, finite_array, one_of, positive, regression_data
 from tacit.records import Record
 
-WHO, HELD = "predicted_delay", "held_ridge"
+WHO, RIDGE = "predicted_delay", "held_ridge"
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -201,11 +201,11 @@ def predicted_delay(
     if truth.size != X.shape[1]:
         rule = f"truth must have one entry per column of X ({X.shape[1]})"
         raise ValueError(f"{WHO}: {rule}, got {truth.size}")
-    pace = positive(WHO, "learning_rate", learning_rate) * positive(WHO, "beta", beta)
+    rate = positive(WHO, "learning_rate", learning_rate) * positive(WHO, "beta", beta)
     t1 = memorization_steps(X, y, learning_rate, positive(WHO, "level", level))
     gap = (least_squares_limit(X, y, learning_rate).point - truth.ravel()).reshape(truth.shape)
     distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
-    return Delay(t1, t1 + distance / pace, distance, pace, error_floor(X, truth.ravel()))
+    return Delay(t1, t1 + distance / rate, distance, rate, error_floor(X, truth.ravel()))
 
 
 def _spectrum(X: Array) -> Array:
@@ -232,11 +232,11 @@ def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None =
     part in the null space of X and stretching keeps its direction, so from a start with the
     null-space part u it ends at a_hat + c u/|u|; `free` is that start.
     """
-    X, y = regression_data(HELD, X, y)
-    size = positive(HELD, "size", size)
+    X, y = regression_data(RIDGE, X, y)
+    size = positive(RIDGE, "size", size)
     left, values, right = np.linalg.svd(X, full_matrices=False)
-    kept = values > values.max() * max(X.shape) * np.finfo(float).eps
-    values, right, pull = values[kept], right[kept], (left.T @ y)[kept]
+    significant = values > values.max() * max(X.shape) * np.finfo(float).eps
+    values, right, pull = values[significant], right[significant], (left.T @ y)[significant]
     shortest = right.T @ (pull / values)
     spare = size**2 - float(shortest @ shortest)
     if spare <= 0:
@@ -260,16 +260,16 @@ def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
     """The unit vector along the part of `free` in the null space of X."""
     if free is None:
         raise ValueError(
-            f"{HELD}: beyond the norm of X^+ y the end depends on the start; give it as free="
+            f"{RIDGE}: beyond the norm of X^+ y the end depends on the start; give it as free="
         )
-    start = finite_array(HELD, "free", free, ndim=1)
+    start = finite_array(RIDGE, "free", free, ndim=1)
     if len(start) != dimension:
-        raise ValueError(f"{HELD}: free must have {dimension} entries, got {len(start)}")
+        raise ValueError(f"{RIDGE}: free must have {dimension} entries, got {len(start)}")
     unseen = start - right.T @ (right @ start)
     size = float(np.linalg.norm(unseen))
     if size <= 1e-12 * float(np.linalg.norm(start)):
         raise ValueError(
-            f"{HELD}: free has no part in the null space of X, so no interpolator of this norm is "
+            f"{RIDGE}: free has no part in the null space of X, so no interpolator of this norm is "
             "reached from it; give another start"
         )
     return np.asarray(unseen / size)

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, classification_data
 from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome
-from tacit.regularizers.norms import L1, L2, Linf, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2, Linf
 from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import MatrixNorm

@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
-from tacit.regularizers.norms import Lp
+from tacit.regularizers.lp import Lp
 from tacit.solvers.homotopy import Graded
 
 STEPS = 100  # per stage

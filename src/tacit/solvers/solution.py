@@ -11,7 +11,8 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome, Record, brief
-from tacit.regularizers.norms import L1, L2, Linf, Lp
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, L2, Linf
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import MatrixNorm, SpectralFunction
 from tacit.solvers import exact

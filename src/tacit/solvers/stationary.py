@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data, integer
 from tacit.records import Kind, Outcome
-from tacit.regularizers.norms import Lp
+from tacit.regularizers.lp import Lp
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers.continuation import Failed
 from tacit.solvers.margins.active_set import Index, least_squares

@@ -187,8 +187,8 @@ def cells_of(study: Study, code: str) -> Iterator[Cell]:
     for index in itertools.product(*(range(len(p)) for p in points), range(len(seeds))):
         values = [p[i] for p, i in zip(points, index, strict=False)]
         spec = spec_at(study, values, seeds[index[-1]])
-        place = index if study.seed_values else index[:-1]
-        yield Cell(cell_name(spec, code), place, spec)
+        position = index if study.seed_values else index[:-1]
+        yield Cell(cell_name(spec, code), position, spec)
 
 
 def spec_at(study: Study, values: Sequence[Scalar], seed: int | None) -> dict[str, Any]:

@@ -64,10 +64,10 @@ def _check_values(study: Study) -> None:
     if seed is not None and not taken:
         raise ValueError(f"{study.source}: seeds are given, but no part takes a seed; drop them")
     _check_built(study, (*PARTS, *OPTIONAL), first, "")
-    for place, axis in enumerate(study.axes):
+    for number, axis in enumerate(study.axes):
         touched = tuple(part for part in (*PARTS, *OPTIONAL) if axis.key.startswith(f"{part}."))
         for value in axis.values[1:]:
-            at = [*first[:place], value, *first[place + 1 :]]
+            at = [*first[:number], value, *first[number + 1 :]]
             _check_built(study, touched, at, f" at {axis.key} = {value!r}")
 
 

@@ -38,13 +38,13 @@ Value = float | int | bool | str | tuple[tuple[str, ...], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The result of a cell; `kept` is False if a second try may give another one."""
+    """The result of a cell; `stored` is False if a second try may give another one."""
 
     status: str
     sentence: str
     values: Mapping[str, Value]
     seconds: float
-    kept: bool = True
+    stored: bool = True
     made_with: Mapping[str, str] = dataclasses.field(default_factory=dict)
     inputs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -59,7 +59,7 @@ def compute(spec: Mapping[str, Any]) -> Result:
     except NumericalError as error:
         status, sentence, values = error.outcome.kind.value, error.outcome.sentence, {}
     except PASSING as error:
-        return Result(ERROR, message_of(error), {}, perf_counter() - start, kept=False)
+        return Result(ERROR, message_of(error), {}, perf_counter() - start, stored=False)
     except Exception as error:  # one failed cell must not stop the others
         status, sentence, values = ERROR, message_of(error), {}
     return Result(status, sentence, values, perf_counter() - start)
@@ -110,9 +110,9 @@ def _run(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
 def _trained(spec: Mapping[str, Any], problem: Any, model: Any, method: Any) -> Any:
     if hasattr(method, "run"):  # a method that `train` has not taken over yet
         return method.run(model, problem)
-    asked = {name: built(name, spec[name]) for name in OPTIONAL if name in spec}
+    options = {name: built(name, spec[name]) for name in OPTIONAL if name in spec}
     numbers = {name: spec[name] for name in ("batch", "seed") if name in spec}
-    return train(model, problem, method, **asked, **numbers)
+    return train(model, problem, method, **options, **numbers)
 
 
 @functools.lru_cache(maxsize=8)

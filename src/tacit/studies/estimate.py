@@ -101,18 +101,18 @@ def _planned(study: Study) -> tuple[Study, int]:
 def _sampled(cells: Sequence[Cell], code: Code) -> tuple[list[Done], list[int]]:
     """Ends and file sizes of cells from all over the grid; the first one includes the imports."""
     spread = np.unique(np.linspace(0, len(cells) - 1, SAMPLES + 1).astype(int))
-    with tempfile.TemporaryDirectory(prefix="tacit-dry-") as place, one_thread(xla=True):
-        cache, start = CellCache(Path(place), code), perf_counter()
+    with tempfile.TemporaryDirectory(prefix="tacit-dry-") as directory, one_thread(xla=True):
+        cache, start = CellCache(Path(directory), code), perf_counter()
         ends = []
         for at in spread:
             ends.append(cache.finish(cells[at]))
             if perf_counter() - start > (PATIENCE if len(ends) > 1 else LONG):
                 break
         ends = ends[1:] or ends
-        files = [file_of(cache.folder, done.name) for done in ends if done.kept]
+        files = [file_of(cache.folder, done.name) for done in ends if done.stored]
         return ends, [os.path.getsize(file) for file in files]
 
 
 def _free(folder: Path) -> int:
-    here = next(place for place in (folder, *folder.parents) if place.exists())
+    here = next(directory for directory in (folder, *folder.parents) if directory.exists())
     return shutil.disk_usage(here).free

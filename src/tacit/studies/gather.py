@@ -137,8 +137,8 @@ def stacked(
     filler: Any = np.nan if dtype.kind == "f" else dtype.type()
     out = np.full((*shape, *inner), filler, dtype)
     for index, array in arrays.items():
-        place: tuple[Any, ...] = (*index, *map(slice, array.shape))
-        out[place] = array
+        position: tuple[Any, ...] = (*index, *map(slice, array.shape))
+        out[position] = array
     return own, out
 
 

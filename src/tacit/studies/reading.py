@@ -100,6 +100,6 @@ def _from_python(path: Path) -> Study:
 
 def _reachable(folder: Path) -> None:
     """Let Python import from a folder, here and in the workers, which get our sys.path."""
-    place = str(folder.resolve())
-    if place not in sys.path:
-        sys.path.append(place)
+    entry = str(folder.resolve())
+    if entry not in sys.path:
+        sys.path.append(entry)

@@ -42,12 +42,12 @@ def keep_other(study: Study, file: Path) -> str | None:
         mark = _digest(_nature(found).encode())
     except (ValueError, KeyError, OSError):  # not a result of tacit, or a damaged one
         mark = _digest(file.read_bytes())
-    kept = file.with_name(f"{study.name}-{mark}.nc")
+    renamed = file.with_name(f"{study.name}-{mark}.nc")
     for suffix in (".nc", ".html", ".png"):
         own = file.with_name(f"{study.name}{suffix}")
         if own.exists():
-            os.replace(own, kept.with_name(f"{study.name}-{mark}{suffix}"))
-    return f"{file.name} held a different study of the same name; it was renamed to {kept.name}"
+            os.replace(own, renamed.with_name(f"{study.name}-{mark}{suffix}"))
+    return f"{file.name} held a different study of the same name; it was renamed to {renamed.name}"
 
 
 def _nature(description: dict[str, Any]) -> str:
@@ -127,19 +127,19 @@ def run_study(
     cache = CellCache(cells_folder(study, out), code_of(study))
     rounds = Rounds(cache, chosen, progress or Progress())
     try:
-        dataset = _asked(study, rounds, command)
+        dataset = _computed(study, rounds, command)
     except DescriptionError as fault:
         raise ValueError(f"{study.source}: {fault}") from None
     # not with_suffix, which would cut a name such as v1.2
     file = cache.folder.with_name(f"{study.name}.nc")
-    kept = keep_other(study, file)
-    if kept:
-        rounds.progress.aside(kept)
+    message = keep_other(study, file)
+    if message:
+        rounds.progress.aside(message)
     write_dataset(dataset, file)
     return dataset
 
 
-def _asked(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
+def _computed(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The dataset of a study: its whole grid, or the cells that an adaptive study chooses."""
     if study.threshold is not None:
         return bisected(study, rounds, command)

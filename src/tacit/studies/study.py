@@ -147,10 +147,10 @@ class Study(Record):
     def template(self) -> dict[str, Any]:
         """A cell without the values of the axes and the seed."""
         found: dict[str, Any] = {part: getattr(self, part) for part in PARTS}
-        asked = {name: getattr(self, name) for name in (*OPTIONAL, "batch")}
-        found |= {name: value for name, value in asked.items() if value is not None}
-        kept = {"final": list(self.final), "trajectory": list(self.trajectory)}
-        return found | kept | {"probes": self.probes}
+        options = {name: getattr(self, name) for name in (*OPTIONAL, "batch")}
+        found |= {name: value for name, value in options.items() if value is not None}
+        recorded = {"final": list(self.final), "trajectory": list(self.trajectory)}
+        return found | recorded | {"probes": self.probes}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -172,8 +172,8 @@ class Study(Record):
             for field in dataclasses.fields(self)
             if field.init and field.name not in ("grid", "seeds", "source")
         }
-        kept = {key: value for key, value in own.items() if value not in (None, (), {}, "")}
-        found = json.loads(json.dumps({**kept, "grid": grid, "seeds": seeds}))
+        given = {key: value for key, value in own.items() if value not in (None, (), {}, "")}
+        found = json.loads(json.dumps({**given, "grid": grid, "seeds": seeds}))
         return dict(found)
 
 

@@ -242,9 +242,9 @@ def _pulls(objective: SampleLoss, terms: tuple[Any, ...]) -> Callable[..., Any]:
 
 
 def inputs_of(model: Model, problem: Any) -> Any:
-    """One row per sample; for observed entries of a matrix only their places in it."""
+    """One row per sample; for observed entries of a matrix only their positions in it."""
     if isinstance(problem, Completion) and isinstance(model, MatrixModel):
-        return problem.places
+        return problem.positions
     return problem.design if isinstance(problem, MatrixProblem) else problem.X
 
 

@@ -85,7 +85,7 @@ def test_the_measures_of_a_norm_after_t2():
 def test_the_words_of_the_panels_follow_the_numbers(rise, word):
     picture = figure_3.experiment.picture([invented(rise=rise)])
     assert_can_be_read(picture)
-    below = picture.axes[1]
+    below = picture.axes[len(figure_3.DRAWN)]
     assert word in below.get_title(loc="left")
     lines = {line.get_label(): line for line in below.lines}
     assert f"$t_1$ = {memorized(runs_of(invented())[0]):.0f}" in lines

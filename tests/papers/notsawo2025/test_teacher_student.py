@@ -10,7 +10,6 @@ import xarray
 from figure_checks import assert_can_be_read, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.two_layer import student
-from tacit.papers.notsawo2025.figures import students
 from tacit.papers.notsawo2025.figures import teacher_student as module
 from tacit.problems.teacher import teacher_student
 from tacit.regularizers.norms import L1
@@ -127,7 +126,7 @@ SMALL = {
 
 
 def test_a_cell_is_a_run_of_adam_and_t2_is_where_its_error_comes_down_to_stay():
-    found = students.cell(0, runs=[{}], given=SMALL)
+    found = module.cell(0, runs=[{}], given=SMALL)
     data = teacher_student(20, 6, width=8, outputs=2, units=1, reads=1, seed=0, standard=True)
     problem = dataclasses.replace(data.training, test=data.test)
     rules = {"penalty": 0.1 * L1(), "stop": Steps(300), "record": LogSpaced(40)}
@@ -143,13 +142,13 @@ def test_a_cell_is_a_run_of_adam_and_t2_is_where_its_error_comes_down_to_stay():
         assert test[step > 1.2 * t2].max() < module.LEVEL < test[step < 0.8 * t2].max()
     assert found["left"] == wanted[-1]
     with pytest.raises(ValueError, match="unknown penalty 'l3'"):
-        students.cell(0, runs=[{"penalty": "l3"}], given=SMALL)
+        module.cell(0, runs=[{"penalty": "l3"}], given=SMALL)
 
 
 def test_the_derivatives_of_other_samples_are_those_of_another_one():
-    data = students._data(12, (3, 4, 2), None, None, 0)
-    model = students._student(5, 2, 0)
-    right, wrong = (students._penalty(name, data, model).slopes for name in students.PENALTIES[3:])
+    data = module._data(12, (3, 4, 2), 0)
+    model = module._student(5, 2, 0)
+    right, wrong = (module._penalty(name, data, model).slopes for name in module.PENALTIES[3:])
     assert (right == data.slopes).all()
     assert (wrong[2:] == right[:-2]).all()
 

@@ -19,8 +19,9 @@ from tacit.papers.woodworth2020.figures import conv_nets, figure_6d, figure_8
 from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, rate
 from tacit.problems.images import cache
 from tacit.training.descent.methods import SGD
+from tacit.training.goals import Accuracy
 from tacit.training.record import At
-from tacit.training.stop import Accuracy, Epochs
+from tacit.training.stop import Epochs
 from tacit.training.train import train
 
 

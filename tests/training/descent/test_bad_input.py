@@ -18,9 +18,11 @@ from tacit.regularizers.custom import Custom
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.penalty import Blocks
 from tacit.regularizers.spectral import Nuclear
-from tacit.training.descent.methods import SGD, Adam, GradientDescent, Proximal, Subgradient
+from tacit.training.descent.methods import SGD, Adam, GradientDescent, Subgradient
+from tacit.training.descent.proximal import Proximal
+from tacit.training.goals import Below
 from tacit.training.record import At
-from tacit.training.stop import Below, Loss, Steps
+from tacit.training.stop import Loss, Steps
 from tacit.training.train import train
 
 NAN = float("nan")

@@ -10,7 +10,8 @@ from tacit.problems.matrices import low_rank_completion
 from tacit.problems.matrix_problem import Completion
 from tacit.problems.regression import sparse_recovery
 from tacit.regularizers.norms import L1, L2
-from tacit.training.descent.methods import Adam, Proximal, Subgradient
+from tacit.training.descent.methods import Adam, Subgradient
+from tacit.training.descent.proximal import Proximal
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Steps
 from tacit.training.train import train

@@ -1,4 +1,4 @@
-"""Descent on observed entries of a matrix uses their places, and goes where dense rows go."""
+"""Descent on observed entries of a matrix uses their positions, and goes where dense rows go."""
 
 import numpy as np
 import pytest
@@ -67,5 +67,5 @@ def test_models_of_vectors_take_the_rows_of_a_regression():
 def test_places_are_where_the_entries_are():
     given = problem()
     matrix = np.arange(36.0).reshape(SHAPE)
-    np.testing.assert_array_equal(matrix.ravel()[given.places], given.apply(matrix))
+    np.testing.assert_array_equal(matrix.ravel()[given.positions], given.apply(matrix))
     np.testing.assert_array_equal(given.design @ matrix.ravel(), given.apply(matrix))

@@ -26,8 +26,9 @@ from tacit.training.descent.held_norm import (
     onto_l1_sphere,
     onto_l2_sphere,
 )
+from tacit.training.goals import Below
 from tacit.training.record import At
-from tacit.training.stop import Below, Steps
+from tacit.training.stop import Steps
 from tacit.training.train import train
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)

@@ -10,10 +10,11 @@ from tacit import DiagonalNet, ProductNet, sparse_regression
 from tacit.models.linear import LinearPredictor
 from tacit.problems.classification import Classification, three_points
 from tacit.records import Kind
-from tacit.training.descent.methods import NormalizedDescent
+from tacit.training.descent.steepest import NormalizedDescent
 from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.goals import Near
 from tacit.training.record import At
-from tacit.training.stop import LogLoss, Near, Scale, Steps, Time
+from tacit.training.stop import LogLoss, Scale, Steps, Time
 from tacit.training.train import train
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])

@@ -18,9 +18,11 @@ from tacit.records import Kind
 from tacit.regularizers.custom import Custom
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.spectral import Nuclear
-from tacit.training.descent.methods import GradientDescent, Proximal, Subgradient
+from tacit.training.descent.methods import GradientDescent, Subgradient
+from tacit.training.descent.proximal import Proximal
+from tacit.training.goals import Accuracy, Below
 from tacit.training.record import At
-from tacit.training.stop import Accuracy, Below, Steps
+from tacit.training.stop import Steps
 from tacit.training.train import train
 
 

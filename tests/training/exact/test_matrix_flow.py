@@ -30,8 +30,9 @@ from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.matrices.system import FactorSystem, extrapolated
 from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.goals import Accuracy
 from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Accuracy, Interpolated, Loss, Steps, Time
+from tacit.training.stop import Interpolated, Loss, Steps, Time
 from tacit.training.train import train
 
 SMALL = low_rank_completion(samples=14, dimension=5, rank=1, seed=1)

@@ -11,7 +11,8 @@ from tacit.problems.classification import Classification, separable_points, thre
 from tacit.records import Kind
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import MarginParameters, ParameterFlow
-from tacit.training.stop import LogLoss, Near, Scale
+from tacit.training.goals import Near
+from tacit.training.stop import LogLoss, Scale
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
 STARTS = {

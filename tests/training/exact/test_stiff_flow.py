@@ -28,7 +28,8 @@ from tacit.training.exact.bdf import SIGNS, Backward, Curved, GaussNewton
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.task import DenseDerivative, MatrixSamples, TwoFactorSamples
-from tacit.training.stop import LogLoss, Near
+from tacit.training.goals import Near
+from tacit.training.stop import LogLoss
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.standard_normal((4, 4))

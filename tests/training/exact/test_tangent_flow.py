@@ -24,8 +24,9 @@ from tacit.training.descent.methods import GradientDescent
 from tacit.training.exact import tangent as exponential_step
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.tangent import TangentFlow, compiled, function_of, trial
+from tacit.training.goals import Near
 from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Interpolated, Near, Steps, Time
+from tacit.training.stop import Interpolated, Steps, Time
 from tacit.training.train import train
 
 CIRCLE = circle_teacher(samples=5, seed=1, test=200)

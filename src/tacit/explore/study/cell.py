@@ -11,26 +11,30 @@ from tacit.explore.study.grid import CUT, TIMES, Grid, plain
 from tacit.explore.study.layer import Diagram, logarithmic, span_of
 from tacit.plotting.style import BLUE, ORANGE
 
-MOST_TOLD = 12  # values of a cell that are written out
+MOST_VALUES = 12  # values of a cell that are written out
 TRAJECTORY = "trajectory_"
 
 
-def trajectory(grid: Grid, name: str, place: Mapping[str, int]) -> Panel:
+def trajectory(grid: Grid, name: str, position: Mapping[str, int]) -> Panel:
     """The recorded row of the chosen cell over its own times, or over the values tried."""
-    cell = grid.dataset.isel(place)
+    cell = grid.dataset.isel(position)
     dim = cell[name].dims[-1]
-    clock = next((c for c in TIMES if c in cell and cell[c].dims == (dim,)), None)
+    time_axis = next((c for c in TIMES if c in cell and cell[c].dims == (dim,)), None)
     numbers = np.asarray(cell[name].values, float)
-    t = np.asarray(cell[clock].values, float) if clock else np.arange(len(numbers), dtype=float)
+    t = (
+        np.asarray(cell[time_axis].values, float)
+        if time_axis
+        else np.arange(len(numbers), dtype=float)
+    )
     known = np.isfinite(t) & np.isfinite(numbers)
-    if clock in ("trajectory_t", "trajectory_step"):
+    if time_axis in ("trajectory_t", "trajectory_step"):
         known &= t > 0  # a run begins at 0, which a logarithm cannot show
     order = np.argsort(t[known], kind="stable")
-    x, x_label = logarithmic(t[known][order], plain(str(clock or dim).removeprefix(TRAJECTORY)))
+    x, x_label = logarithmic(t[known][order], plain(str(time_axis or dim).removeprefix(TRAJECTORY)))
     y, y_label = logarithmic(numbers[known][order], plain(name.removeprefix(TRAJECTORY), CUT))
     curves = (
         Curve("the chosen cell", x, y, "line", ORANGE),
-        Curve("every record", x, y, "points", ORANGE, told=False),
+        Curve("every record", x, y, "points", ORANGE, in_legend=False),
     )
     title = "The trajectory of the chosen cell"
     return Panel(
@@ -47,12 +51,12 @@ def trajectory(grid: Grid, name: str, place: Mapping[str, int]) -> Panel:
 def row(cells: Cells, shown: Diagram) -> Panel:
     """The row of the chosen cell as a curve over the values of the axis."""
     column, at = cells.chosen
-    places, numbers = np.arange(len(cells.columns), dtype=float), shown.numbers[at]
+    positions, numbers = np.arange(len(cells.columns), dtype=float), shown.numbers[at]
     known = np.isfinite(numbers)
     curves = (
-        Curve("the row of the cell", places[known], numbers[known], "line", BLUE),
-        Curve("every value", places[known], numbers[known], "points", BLUE, told=False),
-        Curve("the cell", places[[column]], numbers[[column]], "stars", ORANGE),
+        Curve("the row of the cell", positions[known], numbers[known], "line", BLUE),
+        Curve("every value", positions[known], numbers[known], "points", BLUE, in_legend=False),
+        Curve("the cell", positions[[column]], numbers[[column]], "stars", ORANGE),
     )
     return Panel(
         "cut",
@@ -60,18 +64,18 @@ def row(cells: Cells, shown: Diagram) -> Panel:
         cells.column_label,
         shown.label,
         curves,
-        x_range=(-0.5, len(places) - 0.5),
+        x_range=(-0.5, len(positions) - 0.5),
         y_range=reach(np.array(span_of(numbers))),
         x_names=cells.columns,
     )
 
 
-def told(grid: Grid, show: str, place: Mapping[str, int]) -> str:
+def cell_sentence(grid: Grid, show: str, position: Mapping[str, int]) -> str:
     """The chosen cell in one sentence: where it is, all of its values, how it ended."""
-    cell = grid.dataset.isel(place)
-    where = ", ".join(f"{plain(dim, 30)} = {grid.values(dim)[k]}" for dim, k in place.items())
-    names = sorted(grid.quantities[:-1], key=lambda name: name != show)[:MOST_TOLD]
+    cell = grid.dataset.isel(position)
+    where = ", ".join(f"{plain(dim, 30)} = {grid.values(dim)[k]}" for dim, k in position.items())
+    names = sorted(grid.quantities[:-1], key=lambda name: name != show)[:MOST_VALUES]
     numbers = [f"{plain(name, CUT)} = {float(cell[name].values):.5g}" for name in names]
-    said = str(cell["sentence"].values) if "sentence" in cell else ""
+    message = str(cell["sentence"].values) if "sentence" in cell else ""
     ended = ", ".join([*numbers, plain(str(cell.status.values), 20)])
-    return f"{where}: {ended}. {plain(said, 300)}".strip()
+    return f"{where}: {ended}. {plain(message, 300)}".strip()

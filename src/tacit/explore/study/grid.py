@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.explore.controls import WHO
-from tacit.plotting.study.plan import CLOCKS, SEED, Plan, Study, plan_of
+from tacit.plotting.study.plan import SEED, TIME_AXES, Plan, Study, plan_of
 
 if TYPE_CHECKING:
     import xarray
 
 CUT = 40  # letters of a name
 MOST_LINES = 6  # contours of a diagram
-TIMES = (*CLOCKS, "tried")  # what a row of numbers is drawn over
+TIMES = (*TIME_AXES, "tried")  # what a row of numbers is drawn over
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
 
 
@@ -35,7 +35,7 @@ def plain(text: object, most: int = 160) -> str:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Requested:
     """What is shown first, and the lines on the diagram; `y` may be None, as all of it."""
 
     x: str | None = None
@@ -52,7 +52,7 @@ class Grid:
     """The dataset of a study, its axes rising."""
 
     dataset: xarray.Dataset
-    wish: Wish
+    requested: Requested
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -109,15 +109,20 @@ def grid_of(dataset: xarray.Dataset) -> Grid:
     try:
         return _wished(dataset)
     except UNREADABLE as reason:
-        told = f"Its table [draw] is ignored ({plain(reason, 200)})."
+        remark = f"Its table [draw] is ignored ({plain(reason, 200)})."
     try:
         found = _wished(bare)
     except UNREADABLE:  # there is no number in it: its status is shown
-        return Grid(Study(bare).data, Wish())
-    asked = bool(_table(dataset))
+        return Grid(Study(bare).data, Requested())
+    has_table = bool(_table(dataset))
     return Grid(
         found.dataset,
-        Wish(found.wish.x, found.wish.y, found.wish.colour, remark=told if asked else ""),
+        Requested(
+            found.requested.x,
+            found.requested.y,
+            found.requested.colour,
+            remark=remark if has_table else "",
+        ),
     )
 
 
@@ -132,7 +137,9 @@ def _wished(dataset: xarray.Dataset) -> Grid:
     study = Study(dataset)
     plan = plan_of(study)
     y = plan.y or plan.lines or plan.panels
-    return Grid(study.data, Wish(plan.x, y, plan.colour, _levels(plan), _range(plan), _log(plan)))
+    return Grid(
+        study.data, Requested(plan.x, y, plan.colour, _levels(plan), _range(plan), _log(plan))
+    )
 
 
 def _levels(plan: Plan) -> dict[str, float]:

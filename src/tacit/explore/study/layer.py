@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.explore.controls import WHO
 from tacit.explore.picture import Curve, Range, Style
-from tacit.explore.study.grid import CUT, Grid, Wish, plain
+from tacit.explore.study.grid import CUT, Grid, Requested, plain
 from tacit.plotting.study.layer import layer, spans_decades
 from tacit.plotting.study.map import crossings
 from tacit.plotting.study.ruler import Ruler
@@ -67,12 +67,12 @@ def _colours(
     if show == "status":
         return _statuses(grid, data, across)
     numbers = np.atleast_2d(layer(data, show, across).value)
-    wish = grid.wish if show == grid.wish.colour else Wish()
-    log = False if wish.log is None and wish.range is not None else wish.log
+    requested = grid.requested if show == grid.requested.colour else Requested()
+    log = False if requested.log is None and requested.range is not None else requested.log
     numbers, label = logarithmic(numbers, plain(show, CUT), log)
-    if wish.range is None:
+    if requested.range is None:
         return numbers, span_of(numbers), label
-    low, high = np.log10(wish.range) if wish.log else wish.range
+    low, high = np.log10(requested.range) if requested.log else requested.range
     return numbers, (float(low), float(high)), label
 
 
@@ -81,9 +81,9 @@ def _statuses(
 ) -> tuple[Array, Range, str]:
     """How cells ended, as numbers with their words."""
     kinds = np.unique(grid.dataset.status.values)
-    told = ", ".join(f"{k} {plain(kind, 20)}" for k, kind in enumerate(kinds[:6]))
+    words = ", ".join(f"{k} {plain(kind, 20)}" for k, kind in enumerate(kinds[:6]))
     found = np.searchsorted(kinds, data.status.transpose(*across).values).astype(float)
-    return np.atleast_2d(found), (0.0, float(max(len(kinds) - 1, 1))), told
+    return np.atleast_2d(found), (0.0, float(max(len(kinds) - 1, 1))), words
 
 
 def _failures(
@@ -94,28 +94,30 @@ def _failures(
     shape = np.atleast_2d(np.empty([data.sizes[dim] for dim in across])).shape
     status = data.status.transpose(*order).values.reshape(*shape, -1)
     known = "sentence" in data and data.sentence.dims == data.status.dims
-    said = data.sentence.transpose(*order).values.reshape(status.shape) if known else status
+    sentences = data.sentence.transpose(*order).values.reshape(status.shape) if known else status
     bad = ~np.isin(status, (*OK, MISSING))
     failed = np.asarray(bad.any(axis=-1))
     notes = np.full(shape, "", dtype=object)
-    for place in zip(*np.nonzero(failed), strict=True):  # most cells have no message
-        first = int(bad[place].argmax())
-        count = f" ({bad[place].sum()} of {bad.shape[-1]} seeds)" if bad.shape[-1] > 1 else ""
-        notes[place] = f"{plain(status[place][first], 20)}{count}: {plain(said[place][first], 100)}"
+    for cell in zip(*np.nonzero(failed), strict=True):  # most cells have no message
+        first = int(bad[cell].argmax())
+        count = f" ({bad[cell].sum()} of {bad.shape[-1]} seeds)" if bad.shape[-1] > 1 else ""
+        notes[cell] = (
+            f"{plain(status[cell][first], 20)}{count}: {plain(sentences[cell][first], 100)}"
+        )
     return failed, tuple(notes.ravel())
 
 
 def _lines(grid: Grid, data: xarray.Dataset, across: tuple[str, ...]) -> tuple[Curve, ...]:
     """The contours of the study; the first is measured, the others are theory."""
     found: list[Curve] = []
-    for place, (name, level) in enumerate(grid.wish.contours.items()):
+    for index, (name, level) in enumerate(grid.requested.contours.items()):
         x, y = np.empty(0), np.empty(0)
         if len(across) == 2:
-            powers = bool(place or grid.wish.log)
+            powers = bool(index or grid.requested.log)
             values = layer(data, name, across).value
             x, y = _joined(crossings(*_rulers(data, across), values, level, powers))
-        words = f"{plain(name, 30)} = {level:.4g}, {'theory' if place else 'measured'}"
-        style, colour, width, rim = THEORY[min(place, 2) - 1] if place else MEASURED
+        words = f"{plain(name, 30)} = {level:.4g}, {'theory' if index else 'measured'}"
+        style, colour, width, rim = THEORY[min(index, 2) - 1] if index else MEASURED
         found.append(Curve(words, x, y, style, colour, width, rim=rim))
     return tuple(found)
 

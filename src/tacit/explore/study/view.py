@@ -10,7 +10,7 @@ import numpy as np
 from tacit.explore.controls import WHO, Choice, Control, Number
 from tacit.explore.picture import Cells, Panel, Picture
 from tacit.explore.state import Values, View
-from tacit.explore.study.cell import row, told, trajectory
+from tacit.explore.study.cell import cell_sentence, row, trajectory
 from tacit.explore.study.grid import CUT, Grid, grid_of, plain
 from tacit.explore.study.layer import NONE, Diagram, Fixed, diagram
 from tacit.plotting.study.plan import SEED
@@ -34,23 +34,23 @@ def study_view(dataset: xarray.Dataset) -> View:
         return diagram(grid, show, x, y, fixed)
 
     def picture(values: Values) -> Picture:
-        place = {dim: int(float(values.get(f"at{k}", 0))) for k, dim in enumerate(grid.dims)}
+        position = {dim: int(float(values.get(f"at{k}", 0))) for k, dim in enumerate(grid.dims)}
         x, y, show = str(values["x"]), str(values["y"]), str(values["show"])
         if x == y:
             raise ValueError(f"{WHO}: choose two different axes, not {x!r} twice")
         free = {x, y} | ({SEED} if values.get("seeds") == "median" and show != "status" else set())
-        found = shown(show, x, y, tuple((d, k) for d, k in place.items() if d not in free))
-        cells = _cells(grid, found, x, y, place)
+        found = shown(show, x, y, tuple((d, k) for d, k in position.items() if d not in free))
+        cells = _cells(grid, found, x, y, position)
         panels = [Panel("diagram", "Phase diagram", "", "", found.lines, cells=cells)]
         if grid.curves:
-            panels.append(trajectory(grid, str(values["curve"]), place))
-        return Picture((*panels, row(cells, found)), told(grid, show, place))
+            panels.append(trajectory(grid, str(values["curve"]), position))
+        return Picture((*panels, row(cells, found)), cell_sentence(grid, show, position))
 
     def python(values: Values) -> str:
-        place = {dim: int(float(values.get(f"at{k}", 0))) for k, dim in enumerate(grid.dims)}
+        position = {dim: int(float(values.get(f"at{k}", 0))) for k, dim in enumerate(grid.dims)}
         name = plain(dataset.attrs["study"], 60)
         opened = f"import tacit\n\ndataset = tacit.load({f'{name}.nc'!r})\n"
-        return f"{opened}print(dataset.isel({place}))\n"
+        return f"{opened}print(dataset.isel({position}))\n"
 
     title = f"Study {plain(dataset.attrs['study'], 60)}"
     controls = controls_of(grid)
@@ -64,7 +64,7 @@ def controls_of(grid: Grid) -> tuple[Control, ...]:
         "status": "how cells ended"
     }
     axes = {dim: grid.label(dim) for dim in grid.long}
-    (x, y), colour = _first_axes(grid), grid.wish.colour or grid.quantities[0]
+    (x, y), colour = _first_axes(grid), grid.requested.colour or grid.quantities[0]
     first: list[Control] = [
         Choice("show", "colour", {**names, "status": "how cells ended"}, colour),
         Choice("x", "across", axes, x),
@@ -76,22 +76,28 @@ def controls_of(grid: Grid) -> tuple[Control, ...]:
         words = {name: grid.label(name) for name in grid.curves}
         first.append(Choice("curve", "trajectory", words, grid.curves[0]))
     sizes = zip(grid.dims, grid.dataset.status.shape, strict=True)
-    places = [_place(grid, k, dim, size) for k, (dim, size) in enumerate(sizes) if size > 1]
-    return (*first, *places)
+    controls = [
+        _position_control(grid, k, dim, size) for k, (dim, size) in enumerate(sizes) if size > 1
+    ]
+    return (*first, *controls)
 
 
-def _place(grid: Grid, number: int, dim: str, size: int) -> Number:
-    """The place of the chosen cell on an axis; by default the middle, with the first seed."""
+def _position_control(grid: Grid, number: int, dim: str, size: int) -> Number:
+    """The position of the chosen cell on an axis; by default the middle, with the first seed."""
     start, words = 0 if dim == SEED else size // 2, tuple(grid.values(dim))
     return Number(f"at{number}", plain(dim, 30), 0, size - 1, 1, start, words=words)
 
 
 def _first_axes(grid: Grid) -> tuple[str, str]:
     """The axes that the study names, else the first ones along which something changes."""
-    wish, long = grid.wish, grid.long
-    x = wish.x if wish.x in long else next(dim for dim in long if dim != wish.y or len(long) == 1)
-    if wish.y in long and wish.y != x:
-        return x, str(wish.y)
+    requested, long = grid.requested, grid.long
+    x = (
+        requested.x
+        if requested.x in long
+        else next(dim for dim in long if dim != requested.y or len(long) == 1)
+    )
+    if requested.y in long and requested.y != x:
+        return x, str(requested.y)
     return x, next((dim for dim in long if dim not in (x, SEED)), NONE)
 
 
@@ -104,12 +110,12 @@ def _words(grid: Grid) -> str:
         f"{status.size - blank} cells{f', {failed} of them failed (crossed out)' * bool(failed)}.",
         f"{blank} more were not needed (blank)." if blank else "",
         "Click on a cell, or move the sliders, to open it.",
-        grid.wish.remark,
+        grid.requested.remark,
     ]
     return " ".join(filter(None, parts))
 
 
-def _cells(grid: Grid, found: Diagram, x: str, y: str, place: dict[str, int]) -> Cells:
+def _cells(grid: Grid, found: Diagram, x: str, y: str, position: dict[str, int]) -> Cells:
     return Cells(
         columns=tuple(grid.values(x)),
         rows=tuple(grid.values(y)) if y != NONE else ("",),
@@ -117,7 +123,7 @@ def _cells(grid: Grid, found: Diagram, x: str, y: str, place: dict[str, int]) ->
         span=found.span,
         failed=found.failed,
         notes=found.notes,
-        chosen=(place[x], place[y] if y != NONE else 0),
+        chosen=(position[x], position[y] if y != NONE else 0),
         names=(_control(grid, x), _control(grid, y)),
         colour_label=found.label,
         column_label=plain(x, CUT),

@@ -23,7 +23,7 @@ class TokenTransformer(Record):
     """Attention and a ReLU layer on the residual stream at "=", without layer norm.
 
     The input is embedding + position for a, b and "=", whose embedding is the last row. Only
-    the stream at "=" is read, and it may see all three places: causal and full attention agree.
+    the stream at "=" is read, and it may see all three positions: causal and full attention agree.
     The stream s becomes s + W_out relu(W_in s + b_in) + b_out after attention, and logits are
     `unembedding` times it. The start is N(0, 1/width) for embedding and position, times
     `scale`, N(0, 1/n) for layers with n inputs, zero for biases. Sizes by default are those of
@@ -120,13 +120,13 @@ class TokenTransformer(Record):
     def attended(self, parameters: dict[str, Any], pairs: Any) -> Any:
         """The residual stream at "=" after attention, one row per pair.
 
-        Keys and values belong to a token at a place, so they are computed once for all pairs; the
-        query is that of "=" and the same for all.
+        Keys and values belong to a token at a position, so they are computed once for all pairs;
+        the query is that of "=" and the same for all.
         """
         seen = self._keys_and_values(parameters)
-        chosen = [rows(part, pairs[:, place]) for place, part in enumerate(seen[:2])]
+        chosen = [rows(part, pairs[:, position]) for position, part in enumerate(seen[:2])]
         last = library(seen[2]).broadcast_to(seen[2], chosen[0].shape)
-        table = library(last).stack([*chosen, last])  # places x pairs x (heads + width)
+        table = library(last).stack([*chosen, last])  # positions x pairs x (heads + width)
         scores = table[:, :, : self.heads]
         powers = library(scores).exp(scores - scores.max(axis=0))
         weights = powers / powers.sum(axis=0)
@@ -135,15 +135,17 @@ class TokenTransformer(Record):
         return self._stream(parameters)[2] + mixed @ parameters["output"].T
 
     def _stream(self, parameters: dict[str, Any]) -> list[Any]:
-        """The vectors that enter the block: all tokens at both places, and "="."""
+        """The vectors that enter the block: all tokens at both positions, and "="."""
         embedding = parameters["embedding"]
         parts = [embedding[:-1], embedding[:-1], embedding[-1:]]
         if not self.positions:
             return parts
-        return [part + place for part, place in zip(parts, parameters["position"], strict=True)]
+        return [
+            part + position for part, position in zip(parts, parameters["position"], strict=True)
+        ]
 
     def _keys_and_values(self, parameters: dict[str, Any]) -> list[Any]:
-        """For every place its scores under the query of "=", one per head, and its values."""
+        """For every position its scores under the query of "=", one per head, and its values."""
         stream = self._stream(parameters)
         query = (stream[2] @ parameters["query"].T).reshape(self.heads, -1)
         query = query / math.sqrt(self.width // self.heads)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least
 from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
 from tacit.papers.experiment import Experiment
@@ -105,20 +105,23 @@ def check(dataset: xarray.Dataset) -> Evidence:
     """The end of every method, and its end according to wrong theorems."""
     one = dataset.sel(optimizer=ONE)
 
-    def ends(name: str, share: Any) -> Check:
-        return Check(f"least share of the best margin: {name}", float(share), 0.99, kind="at least")
-
-    alone = ends("Adam on one sample, in the norm of its weights", one.fitted.min())
-    plain = ends("Adam on one sample, signs, in l2", one.l2.sel(features=SIGNS).min())
-    full = ends("Adam on all samples, in l_inf", dataset.l_inf.sel(optimizer=ALL).min())
-    signs = ends("Signum on one sample, in l_inf", dataset.l_inf.sel(optimizer=SIGNUM).min())
+    alone = at_least(one.fitted.min(), 0.99)
+    plain = at_least(one.l2.sel(features=SIGNS).min(), 0.99)
+    full = at_least(dataset.l_inf.sel(optimizer=ALL).min(), 0.99)
+    signs = at_least(dataset.l_inf.sel(optimizer=SIGNUM).min(), 0.99)
+    share = "least share of the best margin"
     fixed = float(dataset.apart.max())
     return Evidence(
         ran=f"linear classifiers on {2 * dataset.sizes['seed']} random problems with 8 samples of"
         " 12 features, signs or normal numbers of many sizes, and the exponential loss; Adam"
         " without epsilon with b1 = 0.9 and b2 = 0.99, Signum with momentum 0.995 and 0.9",
         premises={"the weights of the norm are a fixed point": (fixed < 1e-6, fixed)},
-        checks=[alone, plain, full, signs],
+        checks={
+            f"{share}: Adam on one sample, in the norm of its weights": alone,
+            f"{share}: Adam on one sample, signs, in l2": plain,
+            f"{share}: Adam on all samples, in l_inf": full,
+            f"{share}: Signum on one sample, in l_inf": signs,
+        },
         controls={
             "one sample: l_inf, as for all samples": alone.control(one.l_inf.min()),
             "one sample: l2 for all data": alone.control(one.l2.min()),

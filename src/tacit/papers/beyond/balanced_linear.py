@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.models.factorization import Factorization
 from tacit.models.tangent import kernel_distance
 from tacit.papers.experiment import Experiment
@@ -184,33 +184,18 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
     first, last = dataset.imbalance.values[[0, -1]]
     uneven = dataset.where(dataset.imbalance != 0, drop=True)
     square, positive = dataset.sel(shape="square"), dataset.imbalance.values[-2:]
-    exact = Check(
-        "largest distance of training from the closed form, at any time",
-        float(dataset.error.max()),
-        tolerance=1e-8,
-    )
-    ends = Check(
-        "largest difference between the measured and the predicted kernel distance from start to"
-        " end",
-        float(np.abs(dataset.distance - dataset.foreseen).max()),
-        tolerance=1e-6,
-    )
-    power = Check(
-        f"square, imbalance {positive[0]:g} to {positive[1]:g}: power of it in the kernel distance",
-        slope(positive, square.distance.sel(imbalance=positive).values),
-        -4.0,
-        tolerance=0.5,
-    )
-    rich = [
-        Check(
-            f"{shape}, imbalance {size:g}: kernel distance over that of the opposite imbalance",
-            float(dataset.distance.sel(shape=shape, imbalance=size))
-            / float(dataset.distance.sel(shape=shape, imbalance=-size)),
+    exact = within(float(dataset.error.max()), tolerance=1e-8)
+    ends = within(float(np.abs(dataset.distance - dataset.foreseen).max()), tolerance=1e-6)
+    power = within(slope(positive, square.distance.sel(imbalance=positive).values), -4.0, 0.5)
+    shapes = {"funnel": first, "inverted funnel": last}
+    rich = {
+        shape: at_least(
+            dataset.distance.sel(shape=shape, imbalance=size)
+            / dataset.distance.sel(shape=shape, imbalance=-size),
             100.0,
-            kind="at least",
         )
-        for shape, size in (("funnel", first), ("inverted funnel", last))
-    ]
+        for shape, size in shapes.items()
+    }
     wide, narrow = (diagram.distance.sel(width=width) for width in ("wide", "narrow"))
     corner = {"scale": 0, "imbalance": diagram.sizes["imbalance"] // 2}  # small and balanced
 
@@ -219,13 +204,7 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
         edges = distance.isel(scale=-1).max(), distance.isel(imbalance=[0, -1]).max()
         return float(distance.isel(corner)) / max(map(float, edges))
 
-    spread = Check(
-        "wide layers: kernel distance from a small balanced start over the largest from a start of"
-        " large scale or imbalance",
-        outside(wide),
-        10.0,
-        kind="at least",
-    )
+    spread = at_least(outside(wide), 10.0)
     mirrored = dataset.foreseen.values[:, ::-1]
     delay = dataset.time.sel(shape="funnel", imbalance=first) / dataset.time.sel(
         shape="funnel", imbalance=last
@@ -240,14 +219,27 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
                 float(dataset.drift.max()),
             )
         },
-        checks=[exact, ends, power, *rich, spread],
+        checks={
+            "largest distance of training from the closed form, at any time": exact,
+            "largest difference between the measured and the predicted kernel distance from start"
+            " to end": ends,
+            f"square, imbalance {positive[0]:g} to {positive[1]:g}: power of it in the kernel"
+            " distance": power,
+            **{
+                f"{shape}, imbalance {shapes[shape]:g}: kernel distance over that of the opposite"
+                " imbalance": one
+                for shape, one in rich.items()
+            },
+            "wide layers: kernel distance from a small balanced start over the largest from a"
+            " start of large scale or imbalance": spread,
+        },
         controls={
             "the closed form of balanced layers": exact.control(float(uneven.error_balanced.min())),
             "the sign of the imbalance does not matter": ends.control(
                 float(np.abs(dataset.distance - mirrored).max())
             ),
-            "the same, for the funnel": rich[0].control(1.0),
-            "the same, for the inverted funnel": rich[1].control(1.0),
+            "the same, for the funnel": rich["funnel"].control(1.0),
+            "the same, for the inverted funnel": rich["inverted funnel"].control(1.0),
             "layers without spare hidden units behave the same": spread.control(outside(narrow)),
             "a relative change of the kernel like 1/imbalance": power.control(predicted=-2.0),
         },

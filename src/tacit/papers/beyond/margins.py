@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Check, Evidence, at_least, at_most
 from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
 from tacit.papers.experiment import Experiment
@@ -147,47 +147,38 @@ def orders(dataset: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any) -> Ar
 
 def checks(
     dataset: xarray.Dataset, ways: xarray.Dataset, kinds: Mapping[str, Kind], norms: Any
-) -> tuple[Check, Check, Check]:
+) -> dict[str, Check]:
     """The own share at the end; of steepest descent its rate, and that the margin never falls."""
     steepest = {name: kinds[name] for name in ways.optimizer.values}
-    powers = orders(dataset, steepest, norms)
-    return (
-        Check(
-            "least share of the best margin in a method's own norm, after the most steps",
-            shares(dataset, kinds, norms, "own")[:, -1].min(),
-            0.99,
-            kind="at least",
-        ),
-        Check(
-            "steepest descent: largest exponent of the missing share in the number of steps",
-            powers.max(),
-            -0.5,
-            tolerance=0.1,  # the bound has a logarithm of the steps in addition to the power
-            kind="at most",
-        ),
-        Check(
-            "steepest descent: largest fall of the smoothed margin in the method's own norm",
-            ways.own.max(),
-            1e-6,
-            kind="at most",
-        ),
+    rate = at_most(  # the bound has a logarithm of the steps in addition to the power
+        orders(dataset, steepest, norms).max(), -0.5, tolerance=0.1
     )
+    return {
+        "least share of the best margin in a method's own norm, after the most steps": at_least(
+            shares(dataset, kinds, norms, "own")[:, -1].min(), 0.99
+        ),
+        "steepest descent: largest exponent of the missing share in the number of steps": rate,
+        "steepest descent: largest fall of the smoothed margin in the method's own norm": at_most(
+            ways.own.max(), 1e-6
+        ),
+    }
 
 
 def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
     """The three laws, and wrong ones as controls."""
-    own, rate, rises = checks(dataset, ways, HEADING, NORMS)
+    found = checks(dataset, ways, HEADING, NORMS)
+    own, rate, rises = found.values()
 
     def least(norm: str, *names: str) -> Check:
-        found = shares(dataset, {name: KINDS[name] for name in names}, NORMS, norm)
-        return own.control(found[:, -1].min())
+        kinds = {name: KINDS[name] for name in names}
+        return own.control(shares(dataset, kinds, NORMS, norm)[:, -1].min())
 
     dwindled = least("l_inf", *WITH_EPSILON)
     return Evidence(
         ran=f"linear classifiers on {dataset.sizes['seed']} random problems with 8 samples of 12"
         " features and the exponential loss, from zero with learning rates proportional to"
         " 1/sqrt(steps), and with small steps from the best predictor of another norm",
-        checks=[own, rate, rises],
+        checks=found,
         controls={
             "sign descent and Adam converge to l2": least("l2", "sign descent", "Adam"),
             "normalized gradient descent converges to l_inf": least(

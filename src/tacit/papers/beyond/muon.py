@@ -88,7 +88,8 @@ ways = sized(
 
 def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
     """The laws of vectors for matrices, and wrong ones for Muon as controls."""
-    own, rate, rises = checks(dataset, ways, KINDS, NORMS)
+    found = checks(dataset, ways, KINDS, NORMS)
+    own, _, rises = found.values()
 
     def least(norm: str, name: str) -> Check:
         return own.control(shares(dataset, {name: KINDS[name]}, NORMS, norm)[0, -1].min())
@@ -98,7 +99,7 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
         f" {dataset.sizes['seed']} random problems with 6 samples and the exponential loss of all"
         " pairs of a right and a wrong class, from zero with learning rates proportional to"
         " 1/sqrt(steps), and with small steps from the best predictor of another norm",
-        checks=[own, rate, rises],
+        checks=found,
         controls={
             "Muon converges to the Frobenius norm": least("Frobenius", "Muon"),
             "Muon converges to the nuclear norm": least("nuclear", "Muon"),

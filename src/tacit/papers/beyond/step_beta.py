@@ -40,8 +40,9 @@ def cell(
     """
     from tacit.records import Kind, NumericalError
     from tacit.training.descent.methods import Subgradient
+    from tacit.training.goals import Below
     from tacit.training.record import At
-    from tacit.training.stop import Below, Steps
+    from tacit.training.stop import Steps
     from tacit.training.train import train
 
     given = (samples, dimension, sparsity, seed, snr)

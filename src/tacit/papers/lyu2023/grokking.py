@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Check, Evidence, at_least, within
 from tacit.measures.forecast import forecast
 from tacit.measures.grokking import grokking
 from tacit.models.diagonal import DiagonalNet
@@ -158,46 +158,27 @@ def at(run: xarray.Dataset, name: str, t: float) -> float:
     return float(np.interp(np.log(t), np.log(run.t.values), run[name].values))
 
 
-def two_biases(run: xarray.Dataset) -> tuple[list[Check], dict[str, Check], dict[str, Any]]:
+def two_biases(run: xarray.Dataset) -> tuple[dict[str, Check], dict[str, Check], dict[str, Any]]:
     """(checks, controls, premises): the kernel's classifier at half of the forecast, then l1's.
 
     The controls exchange the two, or take log alpha with alpha the size of one parameter.
     """
     half, last = float(run.forecast) / 2, float(run.t[-1])
     l1, l2 = float(run.accuracy_l1), float(run.accuracy_l2)
-    early = Check(
-        "test accuracy at half of the forecast time against that of the l2 max margin",
-        at(run, "test_accuracy", half),
-        l2,
-        0.02,
-    )
-    late = Check(
-        "test accuracy at the end against that of the l1 max margin",
-        at(run, "test_accuracy", last),
-        l1,
-        0.02,
-    )
-    kernel = Check(
-        "l2 margin at half of the forecast, share of the largest",
-        at(run, "share_l2", half),
-        0.9,
-        kind="at least",
-    )
-    rich = Check(
-        "l1 margin at the end, share of the largest",
-        at(run, "share_l1", last),
-        0.85,
-        kind="at least",
-    )
-    shrinks = Check(
-        "norm at half of the forecast over that of the start times e^(-lambda t)",
-        at(run, "parameter_norm", half) / at(run, "decayed_norm", half),
-        1.0,
-        0.02,
-    )
-    time = Check(
-        "time predicted before training over the measured one", run.forecast / run.jump, 1.0, 0.5
-    )
+    early = within(at(run, "test_accuracy", half), l2, 0.02)
+    late = within(at(run, "test_accuracy", last), l1, 0.02)
+    kernel = at_least(at(run, "share_l2", half), 0.9)
+    rich = at_least(at(run, "share_l1", last), 0.85)
+    shrinks = within(at(run, "parameter_norm", half) / at(run, "decayed_norm", half), 1.0, 0.02)
+    time = within(run.forecast / run.jump, 1.0, 0.5)
+    checks = {
+        "test accuracy at half of the forecast time against that of the l2 max margin": early,
+        "test accuracy at the end against that of the l1 max margin": late,
+        "l2 margin at half of the forecast, share of the largest": kernel,
+        "l1 margin at the end, share of the largest": rich,
+        "norm at half of the forecast over that of the start times e^(-lambda t)": shrinks,
+        "time predicted before training over the measured one": time,
+    }
     naive = max(math.log(float(run.entry)), 0.0) / float(run.decay)
     controls = {
         "the accuracy of the l1 max margin in the kernel phase": early.control(predicted=l1),
@@ -218,7 +199,7 @@ def two_biases(run: xarray.Dataset) -> tuple[list[Check], dict[str, Check], dict
             trained,
         )
     }
-    return [early, late, kernel, rich, shrinks, time], controls, premises
+    return checks, controls, premises
 
 
 def check_grok(dataset: xarray.Dataset) -> Evidence:
@@ -226,16 +207,11 @@ def check_grok(dataset: xarray.Dataset) -> Evidence:
     run = run_of(dataset)
     half = float(run.forecast) / 2
     checks, controls, premises = two_biases(run)
-    solved = Check(
-        "test accuracy at twice the forecast",
-        at(run, "test_accuracy", 2 * float(run.forecast)),
-        0.99,
-        kind="at least",
-    )
+    solved = at_least(at(run, "test_accuracy", 2 * float(run.forecast)), 0.99)
     return Evidence(
         ran="a diagonal net of depth 2 under weight decay 1e-3 by the exact flow, on corners of"
         " a cube labelled by the majority of three coordinates",
-        checks=[solved, *checks],
+        checks={"test accuracy at twice the forecast": solved, **checks},
         controls={
             "the test accuracy at half of the forecast": solved.control(
                 at(run, "test_accuracy", half)
@@ -258,16 +234,14 @@ def check_misgrok(dataset: xarray.Dataset) -> Evidence:
     run = run_of(dataset)
     before = at(run, "test_accuracy", float(run.forecast) / 2)
     checks, controls, premises = two_biases(run)
-    falls = Check(
-        "fall of the test accuracy from half of the forecast to the end",
-        before - float(run.test_accuracy[-1]),
-        0.15,
-        kind="at least",
-    )
+    falls = at_least(before - float(run.test_accuracy[-1]), 0.15)
     return Evidence(
         ran="a diagonal net of depth 2 under weight decay 1e-3 by the exact flow, labels of a"
         " linear classifier in general position with a gap between the classes",
-        checks=[falls, *checks],
+        checks={
+            "fall of the test accuracy from half of the forecast to the end": falls,
+            **checks,
+        },
         controls={
             "a fall before the transition: the same fall up to the forecast": falls.control(
                 before - at(run, "test_accuracy", float(run.forecast))

@@ -19,7 +19,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.instances import furthest, slope
 from tacit.papers.lyu2023.runs import data_set, exact, margin_points
 from tacit.problems.classification import Classification
-from tacit.regularizers.norms import Lp
+from tacit.regularizers.lp import Lp
 from tacit.solvers.stationary import stationary_points
 from tacit.studies.sizes import sized
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.curves import crossing
 from tacit.measures.directions import angle
@@ -25,7 +25,7 @@ from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
-from tacit.training.descent.methods import NormalizedDescent
+from tacit.training.descent.steepest import NormalizedDescent
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Scale, Steps
 from tacit.training.train import train
@@ -186,73 +186,60 @@ def check(
     alphas = dataset.alpha.values
     data = dataset.assign_coords(mu=list(SQUARES))
     digits = data.needed / np.log(10)
-    read = [
-        Check(
-            f"alpha = {a:g}: digits of the loss where training is as near to l1 as argmin Q_mu"
-            f" at mu = {mu:g}",
-            float(digits.sel(alpha=a, mu=mu)),
-            *printed,
-        )
+    read = {
+        f"alpha = {a:g}: digits of the loss where training is as near to l1 as argmin Q_mu"
+        f" at mu = {mu:g}": within(digits.sel(alpha=a, mu=mu), *printed)
         for (a, mu), printed in PRINTED.items()
-    ]
+    }
+    nearest = next(iter(read.values()))
     late, late_smaller = (
         values / (alphas**2 / 0.001) - 1
         for values in (data.needed.sel(mu=0.001).values, data.needed_smaller.values[:, 0])
     )
-    excess_rate = Check(
-        "exponent in alpha of log(1/loss)/(alpha²/mu) - 1 at argmin Q_mu, mu = 0.001, alpha = 1"
-        " to 100",
-        slope(alphas, late),
-        -2.0,
-        tolerance=0.05,
-    )
+    excess_rate = within(slope(alphas, late), -2.0, 0.05)
     hundred, arc = data.sel(alpha=100.0), float(data.arc[0])
     left_l2 = float(hundred.to_l2.sel(mu=0.5))
-    removed = Check(
-        "alpha = 100, mu = 0.5: share of the arc from l2 to l1", left_l2 / arc, 0.02, kind="at most"
-    )
-    passed = [
-        Check(
-            f"alpha = {a:g}: share of the arc from l2 at gtilde = alpha²",
-            float(visits.at_square.sel(alpha=a)) / arc,
-            0.02,
-            kind="at most",
-        )
-        for a in visits.alpha.values
-    ]
-    left = Check(
-        "alpha = 100: the angle to l2 at mu = 0.5 over the least angle during training",
-        left_l2 / float(visits.least.sel(alpha=100.0)),
-        10.0,
-        kind="at least",
-    )
+    removed = at_most(left_l2 / arc, 0.02)
     visit_rate = slope(visits.alpha.values, visits["where"].values)
-    rate = Check(
-        "exponent in alpha of the gtilde nearest to l2 (ours)", visit_rate, 4 / 3, tolerance=0.05
-    )
+    rate = within(visit_rate, 4 / 3, 0.05)
     excess = {run: float(rich.excess.sel(run=run)) for run in RICH}
-    near_l1 = [
-        Check(f"panel 3c, alpha = {a}: excess l1 norm at gtilde = {g}", value, 0.01, kind="at most")
+    near_l1 = {
+        f"panel 3c, alpha = {a}: excess l1 norm at gtilde = {g}": at_most(value, 0.01)
         for a, g, value in (("100", "1e+08", excess[RICH[1]]), ("0.001", "0.1", excess[RICH[2]]))
-    ]
+    }
     needed = float(data.needed.sel(alpha=1.0, mu=0.001))
-    again = Check(
+    again = within(float(descent.needed.item()) / needed, 1.0, 0.002)
+    stay = {
         "alpha = 1: log(1/loss) at argmin Q_mu, mu = 0.001, by normalized descent, over that of"
-        " the flow",
-        float(descent.needed.item()) / needed,
-        1.0,
-        tolerance=0.002,
-    )
-    stay = [removed, left, *passed, rate, *near_l1]
+        " the flow": again,
+        "alpha = 100, mu = 0.5: share of the arc from l2 to l1": removed,
+        "alpha = 100: the angle to l2 at mu = 0.5 over the least angle during training": at_least(
+            left_l2 / float(visits.least.sel(alpha=100.0)), 10.0
+        ),
+        **{
+            f"alpha = {a:g}: share of the arc from l2 at gtilde = alpha²": at_most(
+                visits.at_square.sel(alpha=a) / arc, 0.02
+            )
+            for a in visits.alpha.values
+        },
+        "exponent in alpha of the gtilde nearest to l2 (ours)": rate,
+        **near_l1,
+    }
     apart = float(twin.apart.item())
     one, steps = data.sel(alpha=1.0, mu=0.001), int(descent.steps.item())
+    first_excess = next(iter(near_l1.values()))
     return Evidence(
         ran="panels 3b and 3c (our points) trained at depth 2: alpha = 1 to 100 beyond mu = 0.001,"
         " to loss e^-12500000, alpha = 1000, 10000 and 0.001; the loss is read where the trained"
         f" direction is as near to l1 as argmin Q_mu; alpha = 1 again by {steps} steps of"
         " normalized descent",
-        checks=[*read, again, *stay],
-        corrected=[*read[:2], excess_rate, again, *stay],
+        checks={**read, **stay},
+        corrected={
+            **dict(list(read.items())[:2]),
+            "exponent in alpha of log(1/loss)/(alpha²/mu) - 1 at argmin Q_mu, mu = 0.001, alpha = 1"
+            " to 100": excess_rate,
+            **stay,
+        },
         correction="10^-434 is exp(-alpha²/mu) for alpha = 1 and mu = 0.001, the definition of"
         " mu; to come as near to l1 as argmin Q_mu at mu = 0.001, training needs"
         f" log(1/loss) = alpha²/mu plus a constant, {1000 * late[0]:.0f} on these"
@@ -272,10 +259,10 @@ def check(
             ),
         },
         controls={
-            "a loss that does not depend on the start: alpha = 10 in place of 100": read[0].control(
+            "a loss that does not depend on the start: alpha = 10 in place of 100": nearest.control(
                 float(digits.sel(alpha=10.0, mu=0.5))
             ),
-            "argmin Q_mu of depth 3 in place of that of depth 2 (mu = 0.5)": read[0].control(
+            "argmin Q_mu of depth 3 in place of that of depth 2 (mu = 0.5)": nearest.control(
                 float(hundred.needed_deeper[0]) / np.log(10)
             ),
             "argmin Q_mu for a mu 5% smaller": excess_rate.control(slope(alphas, late_smaller)),
@@ -285,7 +272,7 @@ def check(
             "nearest to argmin Q_mu at mu = 0.5 in place of l2": rate.control(
                 slope(alphas[1:], data.needed.sel(mu=0.5).values[1:])
             ),
-            "panel 3c, alpha = 100 at gtilde = 1e4": near_l1[0].control(excess[RICH[0]]),
+            "panel 3c, alpha = 100 at gtilde = 1e4": first_excess.control(excess[RICH[0]]),
         },
         findings=[
             "log(1/loss) where training is as near to l1 as argmin Q_mu, over alpha²/mu: "

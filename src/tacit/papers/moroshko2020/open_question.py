@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
@@ -177,60 +177,43 @@ def check(dataset: xarray.Dataset, flows: xarray.Dataset) -> Evidence:
     calm = dataset.gap.sel(points=every.points).where(~event).max()
     cases = dataset.sel(points=event.points[event])
     left, kept = (cases.isel(points=np.flatnonzero(cases.falls == side)) for side in (1, 0))
-    limit = Check(
-        "alpha^D = 1e12: largest angle of the flow to the ratchet, degrees",
-        cases.to_ratchet.values.max(),
-        tolerance=CLOSE,
-    )
+    limit = within(cases.to_ratchet.values.max(), tolerance=CLOSE)
     shares = (left.to_q / left.gap.max("mu")).values
-    share = Check(
-        "where a weight falls: the flow's distance to the Q path over the ratchet's",
-        shares[np.abs(shares - 1).argmax()],
-        1.0,
-        tolerance=1e-3,
-    )
-    followed = Check(
-        "where support vectors change and no weight falls: largest angle of the flow"
-        " to the Q path, degrees",
-        kept.to_q.values.max(initial=0.0),
-        tolerance=CLOSE,
-    )
-    rule = Check(
-        "data sets where a falling weight does not decide whether the flow leaves the Q path",
-        misjudged(cases, cases.falls),
-    )
-    rates = [
-        Check(
-            f"panel {name}: exponent in alpha of the angle to the ratchet at mu = 0.01",
+    share = within(shares[np.abs(shares - 1).argmax()], 1.0, 1e-3)
+    followed = within(kept.to_q.values.max(initial=0.0), tolerance=CLOSE)
+    rule = within(misjudged(cases, cases.falls))
+    rates = {
+        f"panel {name}: exponent in alpha of the angle to the ratchet at mu = 0.01": within(
             slope(row.alpha.values, row.to_ratchet.values),
             -int(dataset.depth.sel(points=name)),
-            tolerance=0.05,
+            0.05,
         )
         for name in PANELS[:2]
         for row in (flows.sel(points=name),)
-    ]
-    growth = Check(
-        "trained in the parameters: lowest increment of a weight, relative",
-        flows.growth.values.min(),
-        0.0,
-        1e-6,
-        "at least",
-    )
+    }
+    growth = at_least(flows.growth.values.min(), tolerance=1e-6)
     deep = left.isel(points=np.flatnonzero(left.depth == 3))
-    stationary = Check(
-        "D = 3: largest deviation of the ratchet's end from a stationary point of"
-        " the l_{2/3} margin",
-        deep.defect.values.max(),
-        tolerance=1e-6,
-    )
+    stationary = within(deep.defect.values.max(), tolerance=1e-6)
     twin, misfit = flows.apart.values.max(), flows.misfit.values.max()
     panel = flows.sel(points="3d")
+    first_rate = next(iter(rates.values()))
     return Evidence(
         ran=f"{every.sizes['points']} random data sets of 3 or 4 points in 3 to 5 dimensions, a"
         " third of them at depth 3, and the panels 3d, 4a and 4b; the"
         f" {cases.sizes['points']} whose Q path has an event trained with alpha = 1e6 (1e4 at depth"
         " 3), mu from 10 to 0.001; panels 3d and 4a in the parameters too",
-        checks=[limit, share, followed, rule, *rates, growth, stationary],
+        checks={
+            "alpha^D = 1e12: largest angle of the flow to the ratchet, degrees": limit,
+            "where a weight falls: the flow's distance to the Q path over the ratchet's": share,
+            "where support vectors change and no weight falls: largest angle of the flow"
+            " to the Q path, degrees": followed,
+            "data sets where a falling weight does not decide whether the"
+            " flow leaves the Q path": rule,
+            **rates,
+            "trained in the parameters: lowest increment of a weight, relative": growth,
+            "D = 3: largest deviation of the ratchet's end from a stationary point of"
+            " the l_{2/3} margin": stationary,
+        },
         premises={
             "both kinds of data sets occur": (
                 min(left.sizes["points"], kept.sizes["points"]) > 0,
@@ -252,7 +235,7 @@ def check(dataset: xarray.Dataset, flows: xarray.Dataset) -> Evidence:
                 np.median(left.to_q.values)
             ),
             "the rule that support vectors change": rule.control(misjudged(cases, cases.changes)),
-            "the Q path in place of the ratchet: the same exponent": rates[0].control(
+            "the Q path in place of the ratchet: the same exponent": first_rate.control(
                 slope(panel.alpha.values, panel.to_q.values)
             ),
             "the weights of the Q path": growth.control(float(panel.q_growth)),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -163,60 +163,41 @@ def check(
     worst = dataset.delta.isel(depth=0)
     dimensions, bits = dataset.dimension.values.tolist(), np.log(1 / MUS)
     shares = {d: float(worst.sel(dimension=d)[0]) * -TINY / constant(d) for d in dimensions}
-    two = [
-        Check(
-            f"D = 2, d = {d}, mu = e^{TINY:g}: delta log(1/mu) on the worst near ties, over"
-            f" W((d-1)/e) = {constant(d):.4f}",
-            share,
-            1.0,
-            tolerance=0.01,
-        )
-        for d, share in shares.items()
-    ]
+    two = {d: within(share, 1.0, 0.01) for d, share in shares.items()}
     limits = np.array([constant(int(d)) for d in random.features.values])
-    bound = Check(
-        f"D = 2: largest delta log(1/mu) over W((d-1)/e) on {len(limits)} random sets",
-        (random.share.values / limits).max(),
-        1.0,
-        0.01,
-        "at most",
-    )
+    bound = at_most((random.share.values / limits).max(), 1.0, 0.01)
     deltas = {
         (int(D), int(d)): deep.delta.sel(depth=D, dimension=d).values
         for D in deep.depth.values
         for d in deep.dimension.values
     }
-    greater = [
-        Check(
-            f"worst near ties, D = {D}, d = {d}: exponent of delta in mu",
-            slope(MUS, far),
-            (D - 2) / D,
-            tolerance=0.01,
+    greater = {
+        f"worst near ties, D = {D}, d = {d}: exponent of delta in mu": within(
+            slope(MUS, far), (D - 2) / D, 0.01
         )
         for (D, d), far in deltas.items()
-    ]
+    }
     on_panel = {D: panel.delta.sel(depth=D).values for D in (2, 3)}
     z = off_support(three_points("3b"))
-    printed = Check(
-        "panel 3b, D = 2: exponent of log(1/mu) in 1/delta",
-        slope(1 / on_panel[2], bits),
-        1.0,
-        tolerance=0.1,
-    )
-    agree = Check(
-        "d = 30, mu = 1e-6, trained in the parameters: delta over that of argmin Q_mu",
-        float((trained.trained / trained.delta).item()),
-        1.0,
-        tolerance=1e-3,
-    )
-    deciding = [*two, bound, *greater, agree]
-    thirty = two[dimensions.index(30)]
+    deciding = {
+        **{
+            f"D = 2, d = {d}, mu = e^{TINY:g}: delta log(1/mu) on the worst near ties, over"
+            f" W((d-1)/e) = {constant(d):.4f}": one
+            for d, one in two.items()
+        },
+        f"D = 2: largest delta log(1/mu) over W((d-1)/e) on {len(limits)} random sets": bound,
+        **greater,
+        "d = 30, mu = 1e-6, trained in the parameters: delta over that of argmin Q_mu": within(
+            (trained.trained / trained.delta).item(), 1.0, 1e-3
+        ),
+    }
+    printed = within(slope(1 / on_panel[2], bits), 1.0, 0.1)
     return Evidence(
         ran=f"the worst of all points (1, 1 - eps, ...) in d = {', '.join(map(str, dimensions))}"
         f" dimensions at mu = e^{TINY:g} for depth 2, at mu = 1e-6 to 1e-12 for greater depths;"
         f" {len(limits)} random sets of 1 to 3 near ties at mu = e^{SMALL:g}; panel 3b; one worst"
         " case trained from alpha = 100",
-        checks=[*deciding, printed],
+        checks={**deciding, "panel 3b, D = 2: exponent of log(1/mu) in 1/delta": printed},
         corrected=deciding,
         correction="at depth 2 the worst data set with d features has delta = W((d-1)/e) /"
         " log(1/mu) as mu -> 0, W the Lambert function, which grows like log d: it"
@@ -229,18 +210,18 @@ def check(
             "d = 30: delta log(1/mu)": shares[30] * constant(30),
         },
         controls={
-            "the constant of d = 2 at d = 30": thirty.control(
+            "the constant of d = 2 at d = 30": two[30].control(
                 shares[30] * constant(30) / constant(2)
             ),
             "the constant of d = 2 in place of that of every random set": bound.control(
                 random.share.values.max() / constant(2)
             ),
-            "depth 3 at the same mu, d = 30": thirty.control(
+            "depth 3 at the same mu, d = 30": two[30].control(
                 wrong.delta.item() * -TINY / constant(30)
             ),
-            "the exponent of one data set, panel 3b, in place of the worst at D = 3": greater[
-                0
-            ].control(slope(MUS, on_panel[3])),
+            "the exponent of one data set, panel 3b, in place of the worst at D = 3": next(
+                iter(greater.values())
+            ).control(slope(MUS, on_panel[3])),
         },
         findings=[
             f"panel 3b, D = 2: delta falls like mu^{slope(MUS, on_panel[2]):.4f} (1 - z ="

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import follow, rising_margins
@@ -62,28 +62,19 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """The smallest margin during training: positive on the panels, not on every separable set."""
     panels, drawn = dataset.sel(points=PANELS), dataset.drop_sel(points=PANELS)
-    shown = Check(
-        "Figure 3: lowest smallest margin over |w| during training",
-        panels.least.values.min(),
-        kind="at least",
-    )
-    every = Check(
-        "random separable sets: the same margin", drawn.least.values.min(), kind="at least"
-    )
-    late = Check(
-        "every set, from the loss 1/N on: the same margin",
-        dataset.inside.values.min(),
-        kind="at least",
-    )
+    shown = at_least(panels.least.values.min())
+    every = at_least(drawn.least.values.min())
+    late = at_least(dataset.inside.values.min())
     begins = drawn.of_mean.values > 0
     worst = np.unravel_index(drawn.least.values.argmin(), drawn.least.shape)
     row = drawn.isel(points=worst[0], alpha=worst[1])
     outside = float((drawn.smallest < 0).any("record").mean())
+    both = {"Figure 3: lowest smallest margin over |w| during training": shown}
     return Evidence(
         ran=f"exact flows of depth 2 from {dataset.sizes['alpha']} alphas on the sets of Figure 3"
         f" and {drawn.sizes['points']} random separable sets of 5 points in 4 dimensions",
-        checks=[shown, every],
-        corrected=[shown, late],
+        checks={**both, "random separable sets: the same margin": every},
+        corrected={**both, "every set, from the loss 1/N on: the same margin": late},
         correction="trajectories begin along the mean of the data, and from small starts soon"
         " follow one coordinate; neither direction has to separate the data. They"
         " separate the data from the loss 1/N on, and on the sets of Figure 3 at all"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
@@ -19,7 +19,7 @@ from tacit.papers.moroshko2020.nets import signs_of_products
 from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, rows_at, trained
 from tacit.papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
 from tacit.problems.classification import Classification, separable_points, three_points
-from tacit.regularizers.norms import Lp
+from tacit.regularizers.lp import Lp
 from tacit.solvers.stationary import stationary_points
 from tacit.studies.sizes import sized
 from tacit.training.path import Path
@@ -183,39 +183,35 @@ def check(
 
     alphas = dataset.alpha.values
     runs = {(D, a): dataset.defect.sel(depth=D, alpha=a) for D in (2, 3) for a in alphas}
-    rates = [
-        Check(
-            f"panel 3b, D = {D}: exponent of the KKT defect in log(1/eps), minus"
-            f" {predicted[D]:.4f}",
-            max((rate(runs[D, a]) for a in alphas), key=abs),
-            tolerance=0.01,
+    rates = {
+        f"panel 3b, D = {D}: exponent of the KKT defect in log(1/eps), minus"
+        f" {predicted[D]:.4f}": within(
+            max((rate(runs[D, a]) for a in alphas), key=abs), tolerance=0.01
         )
         for D in (2, 3)
-    ]
-    every = Check(
-        "nets of four kinds on random data: largest KKT defect at loss e^-1e5 over that at e^-10",
-        nets.fall.values.max(),
-        0.2,
-        kind="at most",
-    )
-    point = Check(
-        "D = 3, loss e^-1e8: largest angle to a certified stationary point of l_{2/3}, degrees",
-        ends.away.values.max(),
-        tolerance=0.01,
-    )
+    }
+    every = at_most(nets.fall.values.max(), 0.2)
+    point = within(ends.away.values.max(), tolerance=0.01)
     two = [ends.nearest.sel(run=run).dropna("feature").values for run in PANELS[1:]]
     differ = float(angle(two[0], two[1]))
     slow = runs[2, 1.0].values
+    first_rate = next(iter(rates.values()))
     return Evidence(
         ran=f"panel 3b at depths 2 and 3 from alpha = {', '.join(f'{a:g}' for a in alphas)},"
         f" panels 4a and 4b and {ends.sizes['run'] - len(PANELS)} random sets at depth 3, all"
         f" trained in the parameters to log(1/eps) = 1e8; {nets.fall.size} nets with quadratic"
         " units or of the form u² - v w, u v, u³ - v³ on random sets to 1e5",
-        checks=[*rates, point, every],
+        checks={
+            **rates,
+            "D = 3, loss e^-1e8: largest angle to a certified stationary point"
+            " of l_{2/3}, degrees": point,
+            "nets of four kinds on random data: largest KKT defect at loss"
+            " e^-1e5 over that at e^-10": every,
+        },
         premises={"panel 4b ends at two points from two starts": (differ > 10, differ)},
         controls={
             "the l2 max margin of panel 4b": point.control(float(ends.l2_away.sel(run=PANELS[1]))),
-            "the linearized net on panel 3b, D = 2: the same exponent": rates[0].control(
+            "the linearized net on panel 3b, D = 2: the same exponent": first_rate.control(
                 rate(linearized.defect.isel(depth=0, alpha=0))
             ),
             "|u|_4 in place of |u|_2, nets of four kinds": every.control(nets.fall_l4.values.max()),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -66,39 +66,36 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset) -> Evidence:
     every = dataset.angle.values.reshape(-1, len(clock))
     alphas = dataset.alpha.values.reshape(-1, len(clock))
     halves = np.tile(depths / 2, dataset.sizes["points"])
-    law = Check(
-        "every data set and depth: largest deviation of 1/tan(angle) at log(1/eps) = 1000"
-        " from the line through 100 and 300",
-        max(off_line(clock, far) for far in every),
-        tolerance=0.01,
-    )
+    law = within(max(off_line(clock, far) for far in every), tolerance=0.01)
     bare = max(
         abs(slope(a, far) + half) for a, far, half in zip(alphas, every, halves, strict=True)
     )
     panel = dataset.sel(points="3b")
-    rates = [
-        Check(
-            f"panel 3b, D = {D}: exponent in alpha of the angle to l2, minus {-D / 2:g}",
-            slope(row.alpha.values, row.angle.values) + D / 2,
-            tolerance=0.03,
+    rates = {
+        f"panel 3b, D = {D}: exponent in alpha of the angle to l2, minus {-D / 2:g}": within(
+            slope(row.alpha.values, row.angle.values) + D / 2, tolerance=0.03
         )
         for D in depths
         for row in (panel.sel(depth=D),)
-    ]
-    near = Check(
-        "log(1/eps) = 1000: largest angle to l2, degrees", every[:, -1].max(), tolerance=1.0
-    )
+    }
+    near = within(every[:, -1].max(), tolerance=1.0)
     stays = wrong.late.values
+    first_rate = next(iter(rates.values()))
     return Evidence(
         ran=f"{dataset.sizes['points']} data sets at depths {tuple(depths.tolist())}, trained in"
         " the parameters from alpha = g^(2/D) to log(1/eps) = g = alpha^(D/2), for g = 100, 300,"
         " 1000",
-        checks=[law, *rates, near],
+        checks={
+            "every data set and depth: largest deviation of 1/tan(angle) at log(1/eps) = 1000"
+            " from the line through 100 and 300": law,
+            **rates,
+            "log(1/eps) = 1000: largest angle to l2, degrees": near,
+        },
         controls={
             "an angle that falls like 1/log(1/eps)^2 (median)": law.control(
                 np.median([off_line(clock, far, power=2) for far in every])
             ),
-            "log(1/eps) = 10 alpha^D: exponent of the angle to l2": rates[0].control(
+            "log(1/eps) = 10 alpha^D: exponent of the angle to l2": first_rate.control(
                 slope(wrong.alpha.values, stays) + 1
             ),
             "the same: angle to l2 at alpha = 300": near.control(stays[-1]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.recoveries import reached, recovery
@@ -120,53 +120,43 @@ def evidence(
         for name in ("scaled", "tau", "gap", "euclidean")
     )
     with_noise = found.values[np.isfinite(found.values)]
-    law = Check(
-        "largest deviation of the exponent of t2 - t1 in step beta from -1",
-        max((power + 1 for power in powers), key=abs),
-        tolerance=0.05,
-    )
-    printed = Check(
-        f"largest |(t2 - t1) step beta/{words.gap} - 1|",
-        np.abs(scaled / gap - 1).max(),
-        tolerance=0.05,
-    )
-    slow = Check(
-        "largest |(t2 - t1) step beta/tau - 1|, tau the time of the slow phase",
-        np.abs(np.append(scaled / tau, with_noise) - 1).max(),
-        tolerance=0.05,
-    )
-    by_beta = Check(
-        f"deviation of the exponent of {error} in beta from 1 at the smallest beta",
+    law = within(max((power + 1 for power in powers), key=abs), tolerance=0.05)
+    printed = within(np.abs(scaled / gap - 1).max(), tolerance=0.05)
+    slow = within(np.abs(np.append(scaled / tau, with_noise) - 1).max(), tolerance=0.05)
+    by_beta = within(
         max((slope(low, row[-2:]) - 1 for row in in_beta(first.to_truth)), key=abs),
         tolerance=tolerance,
     )
-    over_all = Check(
-        f"deviation of the exponent of {error} in beta from 1 over all beta, first problem",
-        slope(first.beta, in_beta(first.to_truth)[0]) - 1,
-        tolerance=tolerance,
-    )
+    over_all = within(slope(first.beta, in_beta(first.to_truth)[0]) - 1, tolerance=tolerance)
     by_step, to_point = (
-        Check(
-            f"deviation of the exponent of {name} in the step from 1",
-            slope(steps.step.values, steps[of].values) - 1,
-            tolerance=tolerance,
-        )
-        for name, of in (
-            (error, "to_truth"),
-            (f"|{a} - {words.point}|_{words.norm}", "to_point"),
-        )
+        within(slope(steps.step.values, steps[name].values) - 1, tolerance=tolerance)
+        for name in ("to_truth", "to_point")
     )
     loud = weakest.isel(noise=noisy.noise.values > 1e-6)
-    noise = Check(
-        f"deviation of the exponent of {error} in the signal-to-noise ratio from -1/2",
-        slope(1 / loud.noise, loud.to_truth) + 0.5,
-        tolerance=0.05,
-    )
+    noise = within(slope(1 / loud.noise, loud.to_truth) + 0.5, tolerance=0.05)
+    time = {"largest deviation of the exponent of t2 - t1 in step beta from -1": law}
+    power = f"deviation of the exponent of {error} in"
+    errors = {
+        f"{power} beta from 1 at the smallest beta": by_beta,
+        f"{power} beta from 1 over all beta, first problem": over_all,
+    }
     faint = noisy.sel(noise=noisy.noise.values[0])
     ratios = scaled / gap
     return Evidence(
-        checks=[law, printed, by_beta, over_all, by_step],
-        corrected=[law, slow, by_beta, over_all, to_point, noise],
+        checks={
+            **time,
+            f"largest |(t2 - t1) step beta/{words.gap} - 1|": printed,
+            **errors,
+            f"{power} the step from 1": by_step,
+        },
+        corrected={
+            **time,
+            "largest |(t2 - t1) step beta/tau - 1|, tau the time of the slow phase": slow,
+            **errors,
+            f"deviation of the exponent of |{a} - {words.point}|_{words.norm} in the step from"
+            " 1": to_point,
+            f"{power} the signal-to-noise ratio from -1/2": noise,
+        },
         correction="t2 = t1 + tau/(step beta), tau the time that steepest descent of"
         f" |{a}|_{words.norm} on {{X {a} = y}} takes from {a}_hat to the required"
         f" error (tacit.slow_flow); {words.gap} only has the same order of magnitude"

@@ -28,7 +28,8 @@ from tacit.regularizers.spectral import Nuclear
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.least_squares import least_squares_limit, memorization_steps
 from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
-from tacit.training.descent.methods import Proximal, Subgradient
+from tacit.training.descent.methods import Subgradient
+from tacit.training.descent.proximal import Proximal
 from tacit.training.record import At
 from tacit.training.stop import Steps
 from tacit.training.train import train

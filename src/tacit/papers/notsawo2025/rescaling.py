@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
 from tacit.plotting.typeset import typeset
@@ -168,31 +168,18 @@ def check(dataset: xarray.Dataset) -> Evidence:
     a, b, L = of
     at, value = minimum(*of)
     predicted = w(*of, dataset.scale)
-    same = Check(
-        "largest relative change of the outputs over lambda in [1e-3, 1e3]",
-        float(dataset.change.max()),
-        tolerance=1e-9,
-    )
-    place = Check(
-        "largest relative distance of the shortest net's lambda to lambda_0",
-        float(relative(dataset.best_scale, at).max()),
-        tolerance=1e-6,
-    )
-    bottom = Check(
-        "largest relative distance of the least squared norm to the printed minimum",
-        float(relative(dataset.least, value).max()),
-        tolerance=1e-9,
-    )
-    shape = Check(
-        "nets whose norm does not first fall and then rise without bound",
-        int(np.sum(~falls_and_rises(dataset))),
-    )
-    squared = Check(
-        "largest relative distance of the squared norm to w(lambda)",
-        float(relative(dataset.squared_norm, predicted).max()),
-        tolerance=1e-9,
-    )
-    plain = squared.control(float(relative(np.sqrt(dataset.squared_norm), predicted).max()))
+    same = within(dataset.change.max(), tolerance=1e-9)
+    place = within(relative(dataset.best_scale, at).max(), tolerance=1e-6)
+    bottom = within(relative(dataset.least, value).max(), tolerance=1e-9)
+    shape = within(np.sum(~falls_and_rises(dataset)))
+    squared = within(relative(dataset.squared_norm, predicted).max(), tolerance=1e-9)
+    plain = squared.control(relative(np.sqrt(dataset.squared_norm), predicted).max())
+    both = {
+        "largest relative change of the outputs over lambda in [1e-3, 1e3]": same,
+        "largest relative distance of the shortest net's lambda to lambda_0": place,
+        "largest relative distance of the least squared norm to the printed minimum": bottom,
+        "nets whose norm does not first fall and then rise without bound": shape,
+    }
     steep = L > 1
     without_factor = relative(dataset.best_scale, at / L ** (1 / (2 * L + 2)))
     swapped = relative(dataset.least, value * (b / a) ** ((L - 1) / (L + 1)))
@@ -201,14 +188,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
         ran=f"{dataset.status.size} random nets, phi = {', '.join(ACTIVATIONS)},"
         f" {dataset.sizes['place']} values of lambda; the minimum by a search over measured"
         " parameters",
-        checks=[
-            same,
-            place,
-            bottom,
-            shape,
-            dataclasses.replace(plain, name="largest relative distance of the norm to w(lambda)"),
-        ],
-        corrected=[same, place, bottom, shape, squared],
+        checks={**both, "largest relative distance of the norm to w(lambda)": plain},
+        corrected={**both, "largest relative distance of the squared norm to w(lambda)": squared},
         correction="w(lambda) is the squared norm of the parameters, with Frobenius norms in a and"
         " b; the rest is right as printed",
         counterexample=f"A = B = 1 (one unit): the norm is sqrt(2) = {np.sqrt(2):.4f}, w(1) = 2",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -212,16 +212,11 @@ def check_norms(
     shrunk = [row for one in (vectors, matrices) for row in in_beta(one.of_truth - one.of_point)]
     betas = [one.beta[-2:] for one in (vectors, matrices) for _ in in_beta(one.tau)]
     printed, mended = (
-        Check(
-            f"largest growth of |h(a) - h({goal})|/(step beta) as the step falls",
-            max(growth(one[name], one.pace) for one in varied.values()),
-            2.0,
-            kind="at most",
-        )
-        for name, goal in (("above_truth", "a*"), ("above_point", "a_beta"))
+        at_most(max(growth(one[name], one.pace) for one in varied.values()), 2.0)
+        for name in ("above_truth", "above_point")
     )
-    power = Check(
-        "largest deviation of the exponent of h(a*) - h(a_beta) in beta from 1",
+    grows = "largest growth of |h(a) - h({})|/(step beta) as the step falls"
+    power = within(
         max((slope(b, row[-2:]) - 1 for b, row in zip(betas, shrunk, strict=True)), key=abs),
         tolerance=0.05,
     )
@@ -232,8 +227,11 @@ def check_norms(
         ran=f"the runs of both theorems after convergence, long after t2: {len(shrunk)} problems"
         f" over beta, a sparse recovery with steps of 0.1 to {float(last.step):g} and a"
         " completion with a range of steps as wide",
-        checks=[printed],
-        corrected=[mended, power],
+        checks={grows.format("a*"): printed},
+        corrected={
+            grows.format("a_beta"): mended,
+            "largest deviation of the exponent of h(a*) - h(a_beta) in beta from 1": power,
+        },
         correction="h(a) - h(a*) = O(step beta) holds from above only. The iterates converge to"
         " the minimiser a_beta of g + beta h, up to O(step beta), and h(a_beta) lies"
         " below h(a*) by an amount of order beta, however small the step is: h(a) -"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.grokking import grokking
 from tacit.models.linear import LinearPredictor
@@ -123,36 +123,23 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """The rate to the ridge point, the floor under its error, and what the late drop follows."""
     clean = dataset.sel(noise=0.0)
-    bound = Check(
-        "largest |a(t) - a_hat| over rho_2^(t-1) |a(1) - a_hat|",
-        dataset.excess_printed.max(),
-        1.0,
-        1e-4,
-        "at most",
-    )
-    floor = Check(
-        "least squared error of the ridge point over the floor",
-        (dataset.ridge_error / dataset.floor).min(),
-        1.0,
-        1e-9,
-        "at least",
-    )
-    others = int((dataset.kinds != "mirage").sum())
-    mirage = Check("l2 runs not classified as a mirage", others)
-    follows = Check(
-        "largest change of log(|a - a*|/|a|) during the l2 drop",
-        dataset.drift.max(),
-        0.0,
-        0.1,
-        "at most",
-    )
+    bound = at_most(dataset.excess_printed.max(), 1.0, 1e-4)
+    floor = at_least((dataset.ridge_error / dataset.floor).min(), 1.0, 1e-9)
+    mirage = within(int((dataset.kinds != "mirage").sum()))
+    follows = at_most(dataset.drift.max(), tolerance=0.1)
+    rate = "largest |a(t) - a_hat| over rho_2^(t-1) |a(1) - a_hat|"
+    both = {
+        "least squared error of the ridge point over the floor": floor,
+        "largest change of log(|a - a*|/|a|) during the l2 drop": follows,
+        "l2 runs not classified as a mirage": mirage,
+    }
     agree, first = float(dataset.descended.max()), clean.isel(seed=0)
     return Evidence(
         ran=f"{dataset.drift.size} sparse recoveries (100, 5, 30), without noise and with noise,"
         " step 0.1, beta 1e-5, to 1e8 steps in closed form from 10 and from 1 in every coordinate",
         premises={"closed form and compiled descent agree": (agree < 1e-9, agree)},
-        checks=[bound, floor, follows, mirage],
-        corrected=[bound.control(dataset.excess_corrected.max()), floor, follows, mirage],
+        checks={rate: bound, **both},
+        corrected={rate: bound.control(dataset.excess_corrected.max()), **both},
         correction="a_hat, rho_2 and the bound of the step need 2 beta in place of beta (or the"
         " objective needs (beta/2)|a|^2): the gradient of beta |a|^2 is 2 beta a; and"
         " the component of a* must be orthogonal to the row space of X, because its"

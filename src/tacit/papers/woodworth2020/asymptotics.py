@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
@@ -109,52 +109,29 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
     z, printed, mended = (formulas[name].values for name in ("z", "printed", "mended"))
     bounded, misfit = formulas.bounded.values, float(dataset.residual.max())
     rates = float((dataset.scaled[:, -1] / dataset.scaled[:, 0]).max())
-    order = Check(
-        "exponent of the remainder of (6)",
-        slope(formulas.alpha.values, formulas.kernel.values),
-        -6.0,
-        tolerance=0.05,
-    )
-    trained_l2 = Check(
-        "trained at alpha = 20: distance to the weighted l2 solution",
-        float(dataset.far_weighted.max()),
-        tolerance=1e-4,
-    )
-    trained_l1 = Check(
-        "trained at alpha = 1e-6: excess l1 norm over what (7) allows",
-        float(dataset.rich.max()),
-        1.0,
-        tolerance=1e-6,
-        kind="at most",
-    )
-    shared = [
-        order,
-        Check(
-            "spread of the remainder of (7) times log(1/alpha²), log alpha -5 to -1e6",
-            float(np.ptp(bounded) / bounded.max()),
-            tolerance=1e-3,
+    order = within(slope(formulas.alpha.values, formulas.kernel.values), -6.0, 0.05)
+    trained_l2 = within(float(dataset.far_weighted.max()), tolerance=1e-4)
+    trained_l1 = at_most(float(dataset.rich.max()), 1.0, 1e-6)
+    shared = {
+        "exponent of the remainder of (6)": order,
+        "spread of the remainder of (7) times log(1/alpha²), log alpha -5 to -1e6": within(
+            float(np.ptp(bounded) / bounded.max()), tolerance=1e-3
         ),
-        trained_l2,
-        trained_l1,
-        Check(
-            "largest distance to the l1 solution times |log alpha|, last over first",
-            rates,
-            1.0,
-            kind="at most",
+        "trained at alpha = 20: distance to the weighted l2 solution": trained_l2,
+        "trained at alpha = 1e-6: excess l1 norm over what (7) allows": trained_l1,
+        "largest distance to the l1 solution times |log alpha|, last over first": at_most(
+            rates, 1.0
         ),
-    ]
+    }
     return Evidence(
         ran=f"q, Q at 8 to 12 scales; {dataset.sizes['instance']} problems trained in the "
         "parameters at alpha = 20 and 1e-6, the latter from two shapes each; their "
         "minimisers followed to log alpha = -1000",
-        checks=[
-            *shared,
-            Check("|z| |q(z) - |z| log|z|| at z = 1e4", printed[-1], 3.0, kind="at most"),
-        ],
-        corrected=[
-            *shared,
-            Check("|z| |q(z) - |z| log|z| + |z| - 2| at z = 1e4", mended[-1], 3.0, kind="at most"),
-        ],
+        checks={**shared, "|z| |q(z) - |z| log|z|| at z = 1e4": at_most(printed[-1], 3.0)},
+        corrected={
+            **shared,
+            "|z| |q(z) - |z| log|z| + |z| - 2| at z = 1e4": at_most(mended[-1], 3.0),
+        },
         correction="q(z) = |z| log|z| - |z| + 2 + O(1/|z|); eq. (7) and its O(1/log(1/alpha²)) "
         "hold",
         counterexample={

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -171,9 +171,7 @@ def check(
     """The powers of (69) and (70), and the constants of the proof as printed and corrected."""
     law = np.array([powers(targets), powers(blank)])
     rates = {
-        (rule, whose, scale): Check(
-            f"{whose}, {rule}: exponent in {scale}", law[i, j, k], LAW[i, j, k], tolerance=0.03
-        )
+        (rule, whose, scale): within(law[i, j, k], LAW[i, j, k], 0.03)
         for i, rule in enumerate(("targets dominate", "no targets"))
         for j, whose in enumerate(("|W - W(0)|", "|W - W_TK|"))
         for k, scale in enumerate(("alpha", "k"))
@@ -185,27 +183,20 @@ def check(
         for row in [vanishing.sel(power=power)]
     }
     printed, mended = (
-        [
-            Check(f"{label}: largest share used of (98)", shares[0], 1.0, kind="at most"),
-            Check(f"{label}: largest share used of (99)", shares[1], 1.0, kind="at most"),
-            Check(
-                f"{label}: misfit over what (92) allows, at the width of (94)",
-                float(rows.reached.max()),
-                1.0,
-                kind="at most",
+        {
+            f"{label}: largest share used of (98)": at_most(shares[0], 1.0),
+            f"{label}: largest share used of (99)": at_most(shares[1], 1.0),
+            f"{label}: misfit over what (92) allows, at the width of (94)": at_most(
+                rows.reached.max(), 1.0
             ),
-            Check(
-                f"{label}: alpha = k^{power}: exponent in k of the relative distance to the "
-                "tangent-kernel flow",
-                drift[power],
-                -0.1,
-                kind="at most",
-            ),
-        ]
+            f"{label}: alpha = k^{power}: exponent in k of the relative distance to the "
+            "tangent-kernel flow": at_most(drift[power], -0.1),
+        }
         for how, label, power in (("printed", "as printed", -0.75), ("mended", "corrected", -0.375))
         for rows in [edge.sel(how=how)]
         for shares in [rows.shares.max([d for d in rows.shares.dims if d != "bound"]).values]
     )
+    moved, *_, slower = mended.values()
     left = max(float(f.left.max()) for f in (edge.sel(how="mended"), targets, blank))
     typical = float(edge.typical.max())
     axes = [d for d in edge.reached.dims if d != "how"]
@@ -216,7 +207,10 @@ def check(
         ran=f"{edge.reached.size} Gaussian starts at the least width of (94), and"
         f" {targets.alpha.size + blank.alpha.size} of widths 1e6 to 1e14 (W W^T drawn by its"
         " Wishart law)",
-        checks=tuple(rates.values()),
+        checks={
+            f"{whose}, {rule}: exponent in {scale}": rate
+            for (rule, whose, scale), rate in rates.items()
+        },
         proof=printed,
         corrected=mended,
         correction="|X|_F^2 <= N Lambda (not d Lambda^2) in (89), so 256 k d^2 N alpha^4 Lambda "
@@ -239,7 +233,7 @@ def check(
             "every start satisfies (88)": (typical < 1, typical),
         },
         controls={
-            "(98) with 1/(alpha k), as the text after the corollary has it": mended[0].control(
+            "(98) with 1/(alpha k), as the text after the corollary has it": moved.control(
                 float(edge.share_of_1_over_k.sel(how="mended").max())
             ),
             "|W - W_TK| like its printed middle term 1/(alpha sqrt k)": (
@@ -251,7 +245,7 @@ def check(
             "|W - W(0)| like 1/(alpha sqrt k) without targets too": (
                 rates["no targets", "|W - W(0)|", "k"].control(predicted=-0.5)
             ),
-            "alpha = k^-0.75, slower than 1/k": mended[3].control(drift[-0.75]),
+            "alpha = k^-0.75, slower than 1/k": slower.control(drift[-0.75]),
         },
         findings=[
             "(70) is not sharp: |W - W_TK| scales like 1/(alpha^3 k^(3/2)) + alpha/sqrt k, "

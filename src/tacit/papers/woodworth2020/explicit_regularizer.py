@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
@@ -145,62 +145,39 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
     """R against three other routes to it, against Q, and against training."""
     f, alphas = formulas, formulas.alpha.values
     R_is, R_printed = float(f.searched_R), float(f.printed_R)
-    solved = Check(
-        "distance of eq. (8), solved in the parameters, to argmin R",
-        float(dataset.to_R.max()),
-        tolerance=1e-5,
-    )
-    value = Check(
-        "R against the shortest move found in the parameters",
-        relative(f.r, f.searched),
-        tolerance=1e-7,
-    )
-    polynomial = Check(
-        "exponent of |R/|b|_1 - 1| in alpha", slope(alphas, f.gap_R.values), 1.0, tolerance=0.05
-    )
-    logarithmic = Check(
-        "exponent of |Q/log(1/alpha²)/|b|_1 - 1| in log(1/alpha)",
-        slope(f.log_alpha.values, f.far_gap_Q.values),
-        -1.0,
-        tolerance=0.05,
-    )
-    shared = [
-        value,
-        Check(
-            "r(z) against the quartic's smallest real root",
-            relative(f.smallest_root, f.r),
-            tolerance=1e-5,
+    solved = within(float(dataset.to_R.max()), tolerance=1e-5)
+    value = within(relative(f.r, f.searched), tolerance=1e-7)
+    polynomial = within(slope(alphas, f.gap_R.values), 1.0, 0.05)
+    logarithmic = within(slope(f.log_alpha.values, f.far_gap_Q.values), -1.0, 0.05)
+    shared = {
+        "R against the shortest move found in the parameters": value,
+        "r(z) against the quartic's smallest real root": within(
+            relative(f.smallest_root, f.r), tolerance=1e-5
         ),
-        polynomial,
-        logarithmic,
-        solved,
-        Check(
-            "training at depth 4, same mu: distance to the solution of eq. (8)",
-            float(dataset.deeper_training.max()),
-            tolerance=1e-5,
+        "exponent of |R/|b|_1 - 1| in alpha": polynomial,
+        "exponent of |Q/log(1/alpha²)/|b|_1 - 1| in log(1/alpha)": logarithmic,
+        "distance of eq. (8), solved in the parameters, to argmin R": solved,
+        "training at depth 4, same mu: distance to the solution of eq. (8)": within(
+            float(dataset.deeper_training.max()), tolerance=1e-5
         ),
-    ]
+    }
     return Evidence(
         ran=f"r at {f.sizes['z']} points by search in the parameters, by the quartic's roots and by"
         " R; eq. (8) solved in the parameters and training on the same problems",
-        checks=[
-            *shared,
-            Check("real roots of p_z (printed: unique)", float(f.roots.max()), 1.0),
-            Check(
-                "R as printed, sum r(b_i/alpha²), at alpha = 0.5",
-                R_printed / R_is - 1,
-                tolerance=1e-7,
+        checks={
+            **shared,
+            "real roots of p_z (printed: unique)": within(float(f.roots.max()), 1.0),
+            "R as printed, sum r(b_i/alpha²), at alpha = 0.5": within(
+                R_printed / R_is - 1, tolerance=1e-7
             ),
-        ],
-        corrected=[
-            *shared,
-            Check("real roots of p_z", float(f.roots.max()), 2.0, kind="at most"),
-            Check(
-                "alpha² sum r(b_i/alpha²), at alpha = 0.5",
-                ALPHA**2 * R_printed / R_is - 1,
-                tolerance=1e-7,
+        },
+        corrected={
+            **shared,
+            "real roots of p_z": at_most(float(f.roots.max()), 2.0),
+            "alpha² sum r(b_i/alpha²), at alpha = 0.5": within(
+                ALPHA**2 * R_printed / R_is - 1, tolerance=1e-7
             ),
-        ],
+        },
         correction="R(beta) = alpha² sum r(beta_i/alpha²), and r(z) is the smallest of the two real"
         " roots of p_z (for z = 0 they are 0 and 2, the latter threefold)",
         counterexample={

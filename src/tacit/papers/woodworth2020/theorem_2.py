@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A problem with its two extreme solutions' norms and a slack eps < d to ask for."""
+    """A problem with the norms of its two extreme solutions and a slack eps < d."""
 
     X: Array
     y: Array
@@ -38,13 +38,13 @@ class Case:
 
     @property
     def log_small(self) -> float:
-        """log of the largest alpha that Theorem 2 trusts to be near the l1 solution."""
+        """log of the largest alpha that by Theorem 2 is near the l1 solution."""
         power = -(2 + self.eps) / (2 * self.eps) * np.log(2 * (1 + self.eps) * self.l1)
         return min(power, -self.d / (self.eps * self.l1))
 
     @property
     def log_large(self) -> float:
-        """log of the smallest alpha that Theorem 2 trusts to be near the l2 solution."""
+        """log of the smallest alpha that by Theorem 2 is near the l2 solution."""
         return 0.5 * np.log(2 * (1 + self.eps) * (1 + 2 / self.eps) * self.l2)
 
     def share_l1(self, beta: Array) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import endpoint, trace
@@ -99,30 +99,30 @@ def check(dataset: xarray.Dataset, limits: xarray.Dataset) -> Evidence:
     """Endpoints against argmin Q^D, the rates of both limits, and eq. (56) with two factors."""
     misfit, (printed_law, mended_law) = float(dataset.residual.max()), dataset.law.max("instance")
     rates = {
-        (D, norm): Check(
-            f"D = {D}: exponent in mu of the distance to {norm}",
-            slope(row.mu.values, row.far.values),
-            predicted,
-            tolerance=0.1,
-        )
+        (D, norm): within(slope(row.mu.values, row.far.values), predicted, 0.1)
         for D in (3, 5)
         for norm, predicted in (("l1", 1.0), ("l2", -2.0))
         for row in [limits.sel(depth=D, norm=norm)]
     }
-    end = Check("largest distance to argmin Q^D", float(dataset.far.max()), tolerance=1e-6)
-    shaped = Check(
-        "the same with a shape w0 (ours)", float(dataset.far_shaped.max()), tolerance=1e-6
-    )
-    printed, mended = (
-        Check(f"eq. (56) with the factor {name}: deviation in training", float(law), tolerance=1e-6)
-        for law, name in ((printed_law, "D(D-2)"), (mended_law, "2D(D-2)"))
-    )
+    end = within(dataset.far.max(), tolerance=1e-6)
+    deviation = "deviation in training"
     return Evidence(
         ran=f"{dataset.sizes['instance']} problems at depths {DEPTHS}, mu from 1e-4 to 3, trained"
         " in the parameters; the limits trained at four scales each",
-        checks=[end, shaped, *rates.values()],
-        proof=[printed],
-        corrected=[mended],
+        checks={
+            "largest distance to argmin Q^D": end,
+            "the same with a shape w0 (ours)": within(dataset.far_shaped.max(), tolerance=1e-6),
+            **{
+                f"D = {D}: exponent in mu of the distance to {norm}": rate
+                for (D, norm), rate in rates.items()
+            },
+        },
+        proof={
+            f"eq. (56) with the factor D(D-2): {deviation}": within(printed_law, tolerance=1e-6)
+        },
+        corrected={
+            f"eq. (56) with the factor 2D(D-2): {deviation}": within(mended_law, tolerance=1e-6)
+        },
         correction="with the loss sum r², eqs. (50)-(57) need 2D(D-2) where D(D-2) is printed, "
         "and (55) needs a minus sign; Q^D does not change, because a factor on the "
         "dual cancels",

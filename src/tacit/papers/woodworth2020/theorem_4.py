@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.models.factorization import Factorization
 from tacit.papers.endpoints import trace
@@ -195,43 +195,33 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, further: xarray.Datas
     unseen = widths.off_diagonal.sel(family="diagonal", problem=0).mean("seed")
     rate_unseen = slope(k[k >= 10_000], unseen.values[k >= 10_000])
     o = {name: float(value) for name, value in further.data_vars.items() if value.dtype.kind == "f"}
-    limit = Check(
-        "start 2 mu^2 I (k -> infinity): largest distance to argmin Schatten-Q_mu",
-        float(dataset.far.sel(family=["diagonal", "symmetric"]).max()),
-        tolerance=1e-6,
-    )
-    rate = Check(
-        "exponent in k of the distance to argmin Schatten-Q_mu", slope(k, rms), -0.5, tolerance=0.1
-    )
-    near = Check("k = 1e6: root mean square of the distance", rms[-1], tolerance=0.02)
-    law = Check("eq. (67): deviation in training", o["law"], tolerance=1e-6)
+    limit = within(float(dataset.far.sel(family=["diagonal", "symmetric"]).max()), tolerance=1e-6)
+    rate = within(slope(k, rms), -0.5, 0.1)
+    near = within(rms[-1], tolerance=0.02)
+    law = within(o["law"], tolerance=1e-6)
     commuting = float(dataset.commutator.max())
+    both = {
+        "start 2 mu^2 I (k -> infinity): largest distance to argmin Schatten-Q_mu": limit,
+        "exponent in k of the distance to argmin Schatten-Q_mu": rate,
+        "k = 1e6: root mean square of the distance": near,
+        "eq. (67): deviation in training": law,
+    }
     return Evidence(
         ran=f"{dataset.far.size} runs from 2 mu^2 I with mu^2 = 0.01 to 1, and i.i.d. starts of"
         f" width 1e2 to 1e6 at mu^2 = {MU2} (above {DIRECT} columns W W^T is drawn by its Wishart"
         " law), all trained in U and V",
-        checks=[
-            limit,
-            rate,
-            near,
-            law,
-            Check(
-                "commuting but not symmetric: largest distance",
-                max(o["far_shear"], o["far_spirals"]),
-                tolerance=1e-6,
+        checks={
+            **both,
+            "commuting but not symmetric: largest distance": within(
+                max(o["far_shear"], o["far_spirals"]), tolerance=1e-6
             ),
-        ],
-        corrected=[
-            limit,
-            rate,
-            near,
-            law,
-            Check(
-                "A diag(x_n) B^T that do not commute (ours): largest distance",
-                float(dataset.far.sel(family="turned").max()),
-                tolerance=1e-6,
+        },
+        corrected={
+            **both,
+            "A diag(x_n) B^T that do not commute (ours): largest distance": within(
+                float(dataset.far.sel(family="turned").max()), tolerance=1e-6
             ),
-        ],
+        },
         correction="the lifted measurements must commute: X_n X_m^T and X_n^T X_m symmetric, "
         "that is X_n = A diag(x_n) B^T with A, B orthogonal. Commuting symmetric X_n "
         "are of this kind; for others, commuting is neither sufficient nor necessary. "

@@ -50,15 +50,15 @@ def curves_of(data: xarray.Dataset, plan: Plan) -> list[tuple[str, Any, Layer]]:
     dims = (plan.x or "",)
     if plan.lines is None:
         return [("", CYCLE[0], layer(data, plan.colour, dims))]
-    places = some(data.sizes[plan.lines], MOST)
-    colours = colours_of(data, plan.lines, len(places))
+    indices = some(data.sizes[plan.lines], MOST)
+    colours = colours_of(data, plan.lines, len(indices))
     return [
         (
             f"{short(data, plan.lines, 24)} = {number(data[plan.lines].values[k])}",
             colour,
             layer(data.isel({plan.lines: k}), plan.colour, dims),
         )
-        for k, colour in zip(places, colours, strict=True)
+        for k, colour in zip(indices, colours, strict=True)
     ]
 
 
@@ -72,22 +72,22 @@ def colours_of(data: xarray.Dataset, dim: str, count: int) -> list[Any]:
 
 
 def _curve(
-    axes: Axes, x: Ruler, found: Layer, style: Any, place: int, count: int, log: bool
+    axes: Axes, x: Ruler, found: Layer, style: Any, index: int, count: int, log: bool
 ) -> Any:
     """One curve, its band over the seeds, and the handle for the legend."""
     value, low, high = (drawable(v, log) for v in (found.value, found.low, found.high))
     if (found.high > found.low).any():
         axes.fill_between(x.at, low, high, color=style["color"], alpha=0.18, linewidth=0)
     dash = "none" if x.name == SEED else "-"
-    every = 1 if len(x.at) <= DENSE else (place * 2, len(x.at) // 12)
+    every = 1 if len(x.at) <= DENSE else (index * 2, len(x.at) // 12)
     (line,) = axes.plot(x.at, value, linestyle=dash, markersize=5, markevery=every, **style)
     return line
 
 
-def _bars(axes: Axes, x: Ruler, found: Layer, style: Any, place: int, count: int, log: bool) -> Any:
+def _bars(axes: Axes, x: Ruler, found: Layer, style: Any, index: int, count: int, log: bool) -> Any:
     """One group of bars with whiskers over the seeds; a logarithm has points, as it has no 0."""
     width = 0.8 / count
-    at = x.at + (place - (count - 1) / 2) * width
+    at = x.at + (index - (count - 1) / 2) * width
     value, low, high = (drawable(v, log) for v in (found.value, found.low, found.high))
     whiskers = np.array([value - low, high - value])
     if (whiskers > 0).any():

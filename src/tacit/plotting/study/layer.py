@@ -30,7 +30,7 @@ class Layer:
     value: Array
     low: Array
     high: Array
-    asked: Flags
+    attempted: Flags
     failed: Flags
     partly: Flags
 
@@ -50,17 +50,17 @@ def layer(dataset: xarray.Dataset, name: str, dims: tuple[str, ...]) -> Layer:
         return np.asarray(variable.transpose(*order).values).reshape(*shape, -1)
 
     status, raw = flat(dataset.status), flat(dataset[name]).astype(float)
-    good, asked = np.isin(status, OK), status != MISSING
+    good, attempted = np.isin(status, OK), status != MISSING
     trusted = np.where(good & np.isfinite(raw), raw, np.nan)
     some = np.isfinite(trusted).any(axis=-1, keepdims=True)
     values = np.where(some, trusted, np.where(np.isfinite(raw), raw, np.nan))
-    bad = asked & ~good
+    bad = attempted & ~good
     every = bad.any(axis=-1) & ~good.any(axis=-1)
     return Layer(
         middle(values),
         -_largest(-values),
         _largest(values),
-        asked.any(axis=-1),
+        attempted.any(axis=-1),
         every,
         bad.any(axis=-1) & ~every,
     )

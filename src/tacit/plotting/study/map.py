@@ -38,11 +38,11 @@ def draw_contours(
     `logarithmic`: what is measured is seen by its logarithm, and so is its line.
     """
     handles = []
-    for place, (name, level) in enumerate(levels.items()):
-        theory = {**THEORY, "linestyle": DASHES[(place - 1) % len(DASHES)]}
-        style, word = (theory, "theory") if place else (MEASURED, "measured")
+    for index, (name, level) in enumerate(levels.items()):
+        theory = {**THEORY, "linestyle": DASHES[(index - 1) % len(DASHES)]}
+        style, word = (theory, "theory") if index else (MEASURED, "measured")
         values = layer(data, name, (y.name, x.name)).value
-        lines = crossings(x, y, values, level, powers=bool(place) or logarithmic)
+        lines = crossings(x, y, values, level, powers=bool(index) or logarithmic)
         handles += _draw(axes, lines, f"{word}: {short(data, name)} = {number(level)}", style)
     return handles
 
@@ -158,7 +158,7 @@ def _seen(found: Layer, norm: Any) -> Flags:
 
 def _marks(axes: Axes, x: Ruler, y: Ruler, found: Layer, norm: Any) -> list[Any]:
     """Failed cells are hatched, ended ones without a number dotted, some failed seeds crossed."""
-    empty = found.asked & ~found.failed & ~_seen(found, norm)
+    empty = found.attempted & ~found.failed & ~_seen(found, norm)
     handles = _hatch(axes, x, y, found.failed, found.lost, "////", "failed")
     handles += _hatch(axes, x, y, empty, empty, "...", "no number")
     if not found.partly.any():
@@ -190,7 +190,7 @@ def _hatch(
         Rectangle((a[j], b[i]), a[j + 1] - a[j], b[i + 1] - b[i])
         for i, j in zip(*np.nonzero(where), strict=True)
     ]
-    ground = [PALE if filled[place] else "none" for place in zip(*np.nonzero(where), strict=True)]
+    ground = [PALE if filled[index] else "none" for index in zip(*np.nonzero(where), strict=True)]
     marks = PatchCollection(boxes, facecolor=ground, zorder=2, **style)
     axes.add_collection(marks, autolim=False)
     return [Patch(facecolor=PALE, label=name, **style)]

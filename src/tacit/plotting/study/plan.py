@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SEED = "seed"
 LONG = 4  # values from which both axes of a map must have
-CLOCKS = ("trajectory_t", "trajectory_log_t", "trajectory_step", "trajectory_smoothed_margin")
+TIME_AXES = ("trajectory_t", "trajectory_log_t", "trajectory_step", "trajectory_smoothed_margin")
 BRACKET = ("lower", "upper", "trials")  # of a threshold: drawn with it, or not worth a picture
 
 
@@ -81,7 +81,7 @@ class Study:
     def rows(self) -> list[str]:
         """The variables with one row of numbers per cell, except times."""
         first = [f"trajectory_{name}" for name in self.table.get("trajectory", ())]
-        return self._named(1, (*CLOCKS, "tried"), first)
+        return self._named(1, (*TIME_AXES, "tried"), first)
 
     def _named(self, more: int, without: tuple[str, ...], first: list[Any]) -> list[str]:
         """The variables with this many more dimensions than a cell, `first` ones first."""
@@ -147,7 +147,7 @@ def _numeric(study: Study, dim: str) -> bool:
     return study.data[dim].dtype.kind in "fiu"
 
 
-def told(study: Study, plan: Plan) -> str:
+def caption_of(study: Study, plan: Plan) -> str:
     """The caption: what was done with the seeds, with other axes, and how the cells ended."""
     parts = []
     seeds = study.data.sizes.get(SEED, 1)
@@ -156,8 +156,8 @@ def told(study: Study, plan: Plan) -> str:
         mark = "" if plan.y else f"; {'whiskers' if texts else 'band'}: smallest to largest"
         parts.append(f"Median over {seeds} seeds{mark}.")
     if plan.fixed:
-        held = (f"{plain(dim, 30)} = {number(study.data[dim].values[0])}" for dim in plan.fixed)
-        parts.append(f"At {', '.join(held)}.")
+        fixed = (f"{plain(dim, 30)} = {number(study.data[dim].values[0])}" for dim in plan.fixed)
+        parts.append(f"At {', '.join(fixed)}.")
     return " ".join([*parts, counted(study)])
 
 
@@ -167,8 +167,8 @@ def counted(study: Study) -> str:
     if study.table.get("threshold"):
         return f"{cells} cells, {failed} of {study.data.status.size} searches without a threshold."
     blank = study.table.get("refine") and (study.data.status.values == MISSING).any()
-    said = f"{cells} cell{'s' * (cells != 1)}{f', {failed} failed' if failed else ''}."
-    return f"{said} Blank: not needed." if blank else said
+    count = f"{cells} cell{'s' * (cells != 1)}{f', {failed} failed' if failed else ''}."
+    return f"{count} Blank: not needed." if blank else count
 
 
 MOST = 6
@@ -202,14 +202,14 @@ def blank(study: Study, plan: Plan, count: int, note: str = "") -> tuple[Figure,
     columns = count if count <= 3 else -(-count // 2)
     rows = -(-count // columns)
     width, height = ONE if count == 1 else MANY
-    caption = " ".join(filter(None, [told(study, plan), _left_out(study, plan), note]))
+    caption = " ".join(filter(None, [caption_of(study, plan), _left_out(study, plan), note]))
     figure, (empty,) = sheet(
         plan.title or title_of(study.data), caption, (width * columns,), height * rows + 0.6
     )
     empty.remove()
     grid = figure.add_gridspec(rows + 1, columns, height_ratios=[0.001, *[1.0] * rows])
-    places = [(row + 1, column) for row in range(rows) for column in range(columns)]
-    return figure, [figure.add_subplot(grid[place]) for place in places[:count]]
+    cells = [(row + 1, column) for row in range(rows) for column in range(columns)]
+    return figure, [figure.add_subplot(grid[cell]) for cell in cells[:count]]
 
 
 def _left_out(study: Study, plan: Plan) -> str:
@@ -238,9 +238,9 @@ def key(axes: Sequence[Axes], handles: list[Any]) -> None:
     if not handles:
         return
     names = [handle.get_label() for handle in handles]
-    place = axes[0].get_gridspec()
-    assert place is not None
-    row = axes[0].figure.add_subplot(place[0, :])
+    layout = axes[0].get_gridspec()
+    assert layout is not None
+    row = axes[0].figure.add_subplot(layout[0, :])
     inches = row.get_figure(root=True).get_size_inches()[0]  # type: ignore[union-attr]
     columns = int(LETTERS * inches / (max(map(len, names)) + 6)) or 1
     row.axis("off")

@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.plotting.study.curves import MOST, colours_of, curves_of, draw_curves, drawable
 from tacit.plotting.study.layer import layer, spans_decades
-from tacit.plotting.study.plan import CLOCKS, SEED, Plan, Study, blank, key, panels, some
+from tacit.plotting.study.plan import SEED, TIME_AXES, Plan, Study, blank, key, panels, some
 from tacit.plotting.study.ruler import ruler
 from tacit.plotting.study.words import label, number, plain, short
 from tacit.plotting.style import CYCLE, GREY, RED
@@ -61,34 +61,34 @@ def _coloured(
     """(name, colour, its lines) for some values of the axis."""
     if dim is None:
         return [("", CYCLE[0], _lines(data, name))]
-    places = some(data.sizes[dim], MOST)
-    colours = colours_of(data, dim, len(places))
+    indices = some(data.sizes[dim], MOST)
+    colours = colours_of(data, dim, len(indices))
     return [
         (
             f"{short(data, dim, 24)} = {number(data[dim].values[k])}",
             colour,
             _lines(data.isel({dim: k}), name),
         )
-        for k, colour in zip(places, colours, strict=True)
+        for k, colour in zip(indices, colours, strict=True)
     ]
 
 
 def _lines(data: xarray.Dataset, name: str) -> list[tuple[Array, Array]]:
     """The finite part of every row that is left, over its own times."""
-    clock = _clock(data, name)
+    time_axis = _time_axis(data, name)
     rows = np.asarray(data[name].values, float)
     rows = rows.reshape(-1, rows.shape[-1])[:SEEDS]
-    if clock is None:
+    if time_axis is None:
         times = np.broadcast_to(_count(data, name), rows.shape)
     else:
-        times = np.asarray(data[clock].values, float).reshape(-1, rows.shape[-1])[:SEEDS]
+        times = np.asarray(data[time_axis].values, float).reshape(-1, rows.shape[-1])[:SEEDS]
     known = np.isfinite(rows) & np.isfinite(times)
     return [(t[k], row[k]) for t, row, k in zip(times, rows, known, strict=True)]
 
 
-def _clock(data: xarray.Dataset, name: str) -> str | None:
-    clocks = (*CLOCKS, "tried") if name == "measured" else CLOCKS
-    return next((c for c in clocks if c in data and data[c].dims == data[name].dims), None)
+def _time_axis(data: xarray.Dataset, name: str) -> str | None:
+    time_axes = (*TIME_AXES, "tried") if name == "measured" else TIME_AXES
+    return next((c for c in time_axes if c in data and data[c].dims == data[name].dims), None)
 
 
 def _count(data: xarray.Dataset, name: str) -> Array:
@@ -101,8 +101,8 @@ def _count(data: xarray.Dataset, name: str) -> Array:
 
 
 def _over(data: xarray.Dataset, name: str) -> str:
-    clock = _clock(data, name)
-    return label(data, clock, 60) if clock else plain(data[name].dims[-1], 60)
+    time_axis = _time_axis(data, name)
+    return label(data, time_axis, 60) if time_axis else plain(data[name].dims[-1], 60)
 
 
 def _scales(axes: Any, groups: list[list[tuple[Array, Array]]]) -> None:
@@ -131,8 +131,8 @@ def draw_threshold(study: Study, plan: Plan) -> Figure:
     figure = draw_curves(study, chosen, NOTE)
     for axes, (_, data) in zip(figure.axes, panels(study, chosen), strict=False):
         shown = some(data.sizes[chosen.lines], MOST) if chosen.lines else [0]
-        for place, (_, colour, found) in zip(shown, curves_of(data, chosen), strict=True):
-            part = data.isel({chosen.lines: place}) if chosen.lines else data
+        for index, (_, colour, found) in zip(shown, curves_of(data, chosen), strict=True):
+            part = data.isel({chosen.lines: index}) if chosen.lines else data
             _bracket(axes, ruler(study.data, chosen.x or ""), part, found, colour, log)
         axes.set_ylabel(typeset(rule_of(study)))
     return figure
@@ -146,9 +146,11 @@ def _decided(study: Study) -> Study:
     if SEED not in study.dims:
         return study
     some = np.isfinite(study.data.threshold).mean(SEED) >= 0.5
-    kept = {name: study.data[name].where(some) for name in ("threshold", "lower", "upper")}
+    decided_variables = {
+        name: study.data[name].where(some) for name in ("threshold", "lower", "upper")
+    }
     decided = copy.copy(study)
-    decided.data = study.data.assign(kept)
+    decided.data = study.data.assign(decided_variables)
     return decided
 
 

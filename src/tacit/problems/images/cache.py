@@ -50,13 +50,13 @@ def file_of(images: ImageSet) -> Path:
 
 def prepared(who: str) -> Path:
     """The cache folder, created if needed and cleared of abandoned files."""
-    place = folder()
+    target = folder()
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
     except OSError as reason:
         raise unwritable(who, reason) from None
-    sweep(place)
-    return place
+    sweep(target)
+    return target
 
 
 def unwritable(who: str, reason: OSError) -> OSError:
@@ -163,9 +163,9 @@ def _oversized(stream: Any) -> str:
     return ""
 
 
-def sweep(place: Path) -> None:
+def sweep(directory: Path) -> None:
     """Remove what killed imports and downloads left behind; younger drafts may be in use."""
-    for left in (*place.glob(".*.npz.*.part"), *place.glob(".fetch-*")):
+    for left in (*directory.glob(".*.npz.*.part"), *directory.glob(".fetch-*")):
         try:
             if time.time() - left.stat().st_mtime > STALE:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
@@ -190,7 +190,7 @@ class Status(Record):
 
 def status(images: ImageSet) -> Status:
     """The condition of a set, found by reading it and verifying its checksums."""
-    where, size = _place(images)
+    where, size = _location(images)
     try:
         read(WHO, images)
     except FileNotFoundError:
@@ -202,7 +202,7 @@ def status(images: ImageSet) -> Status:
     return Status(images.name, "verified", size, where)
 
 
-def _place(images: ImageSet) -> tuple[str, int]:
+def _location(images: ImageSet) -> tuple[str, int]:
     if images.package is None:
         return "inside scikit-learn", 0
     file = file_of(images)

@@ -38,27 +38,27 @@ def files_in(source: Path, names: Iterable[str], pattern: str) -> dict[str, byte
     if not source.is_dir() and not source.is_file():
         raise Unreadable("is a device or a pipe, not a file or a folder")
     if not source.is_dir():
-        return _kept(_members(source), wanted)
-    found = _kept(_walked(source, wanted), wanted)
+        return _selected(_members(source), wanted)
+    found = _selected(_walked(source, wanted), wanted)
     archives = sorted(source.glob(pattern))
-    return found if found or not archives else _kept(_members(archives[-1]), wanted)
+    return found if found or not archives else _selected(_members(archives[-1]), wanted)
 
 
-def _kept(entries: Iterable[tuple[str, IO[bytes]]], wanted: set[str]) -> dict[str, bytes]:
+def _selected(entries: Iterable[tuple[str, IO[bytes]]], wanted: set[str]) -> dict[str, bytes]:
     """The contents of the wanted entries, the first of each name."""
-    kept: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     try:
         for path, stream in entries:
             name = path.rsplit("/", 1)[-1]
             plain = name.removesuffix(".gz")
-            if plain in wanted - kept.keys():
-                kept[plain] = _content(name, stream)
-            if len(kept) == len(wanted):
+            if plain in wanted - contents.keys():
+                contents[plain] = _content(name, stream)
+            if len(contents) == len(wanted):
                 break
     except _BROKEN as reason:
-        told = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-        raise Unreadable(f"is cut short or damaged ({told})") from None
-    return kept
+        cause = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        raise Unreadable(f"is cut short or damaged ({cause})") from None
+    return contents
 
 
 def _content(name: str, stream: IO[bytes]) -> bytes:
@@ -71,10 +71,10 @@ def _content(name: str, stream: IO[bytes]) -> bytes:
 
 
 def _walked(folder: Path, wanted: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    for place, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
-            if name.removesuffix(".gz") in wanted and (file := Path(place, name)).is_file():
+            if name.removesuffix(".gz") in wanted and (file := Path(parent, name)).is_file():
                 with open(file, "rb") as stream:
                     yield name, stream
 

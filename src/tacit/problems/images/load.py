@@ -130,8 +130,8 @@ def load_images(
         "flat": bool(flat),
     }
     names = tuple(images.classes[label] for label in chosen)
-    told = _description(images, arrays, parts, len(chosen), seed)
-    return Images(images.name, *parts["train"], *parts["test"], names, told, recipe)
+    description = _description(images, arrays, parts, len(chosen), seed)
+    return Images(images.name, *parts["train"], *parts["test"], names, description, recipe)
 
 
 def _classes(images: ImageSet, classes: Sequence[int | str] | None) -> list[int]:
@@ -159,13 +159,13 @@ def _class(images: ImageSet, label: int | str) -> int:
 def _part(
     images: ImageSet, arrays: Arrays, which: str, count: int | None, chosen: list[int], seed: int
 ) -> Part:
-    """The training or test half: pixels between 0 and 1, and labels by their place in `chosen`."""
+    """The training or test half: pixels between 0 and 1, and labels by their index in `chosen`."""
     labels = arrays[f"{which}_labels"]
-    place = np.full(256, -1)
-    place[chosen] = np.arange(len(chosen))
-    rows = _rows(which, np.flatnonzero(place[labels] >= 0), count, seed)
+    class_index = np.full(256, -1)
+    class_index[chosen] = np.arange(len(chosen))
+    rows = _rows(which, np.flatnonzero(class_index[labels] >= 0), count, seed)
     pixels = np.divide(arrays[f"{which}_images"][rows], np.float32(images.white), dtype=np.float32)
-    return pixels, place[labels[rows]]
+    return pixels, class_index[labels[rows]]
 
 
 def _rows(which: str, rows: NDArray[np.intp], count: int | None, seed: int) -> NDArray[np.intp]:

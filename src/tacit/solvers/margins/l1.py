@@ -60,9 +60,9 @@ def highs(cost: Array, A: Array, c: Array, lowest: Array) -> tuple[Array, Array,
 def vertex(rows: Rows, b: Array, nu: Array) -> tuple[Array, Array]:
     """The pair with its equations solved anew: margins on the active rows, signs on the support."""
     exact, support, _ = primal(rows, b, nu)
-    weighty = np.flatnonzero(nu > TIGHT * nu.max())
+    weighted = np.flatnonzero(nu > TIGHT * nu.max())
     dual, signs = np.zeros_like(nu), np.sign(exact[support])
-    dual[weighty] = corrected(rows.A[np.ix_(weighty, support)].T, nu[weighty], signs)
+    dual[weighted] = corrected(rows.A[np.ix_(weighted, support)].T, nu[weighted], signs)
     return exact, np.maximum(dual, 0.0)
 
 
@@ -71,10 +71,10 @@ def primal(rows: Rows, b: Array, nu: Array) -> tuple[Array, Index, Index]:
     # where targets spread over decades so may the entries of b
     spread = min(1.0, 1e3 * float(rows.c.min() / rows.c.max()))
     support = np.flatnonzero(np.abs(b) > spread * TIGHT * np.abs(b).max())
-    weighty = np.flatnonzero(nu > TIGHT * nu.max())
-    near = np.union1d(weighty, np.flatnonzero(rows.A @ b - rows.c < TIGHT * rows.c))
+    weighted = np.flatnonzero(nu > TIGHT * nu.max())
+    near = np.union1d(weighted, np.flatnonzero(rows.A @ b - rows.c < TIGHT * rows.c))
     exact = np.zeros_like(b)
-    for active in (near, weighty):  # rows nearly equal to a weighty one need not be met exactly
+    for active in (near, weighted):  # rows nearly equal to a weighted one need not be met exactly
         exact[support] = corrected(rows.A[np.ix_(active, support)], b[support], rows.c[active])
         if not rows.lacking(exact).any():
             break
@@ -94,60 +94,62 @@ def solve(rows: Rows) -> tuple[Array, Array, int]:
     if dimension <= WIDE * samples:
         b, nu, steps = linear_program(rows)
         return *vertex(rows, b, nu), steps
-    kept, total = most(np.abs(rows.A.sum(axis=0)), 2 * samples), 0
+    columns, total = most(np.abs(rows.A.sum(axis=0)), 2 * samples), 0
     while True:
-        kept, b, nu, steps = restricted(rows, kept)
+        columns, b, nu, steps = restricted(rows, columns)
         total += steps
         exact, dual, long = priced(rows, b, nu)
-        joined = np.union1d(kept, long)
-        if len(joined) == len(kept):
+        joined = np.union1d(columns, long)
+        if len(joined) == len(columns):
             return exact, dual, total
-        kept = joined
+        columns = joined
 
 
 def most(sizes: Array, count: int) -> Index:
     return np.argsort(-sizes, kind="stable")[:count]
 
 
-def restricted(rows: Rows, kept: Index) -> tuple[Index, Array, Array, int]:
-    """(columns, b, nu, iterations) of the linear program on `kept`, or on more if that has none."""
+def restricted(rows: Rows, columns: Index) -> tuple[Index, Array, Array, int]:
+    """(columns, b, nu, iterations) of the linear program on `columns`, or on more if needed."""
     dimension = rows.A.shape[1]
     while True:
-        inside = dataclasses.replace(rows, A=rows.A[:, kept])
+        inside = dataclasses.replace(rows, A=rows.A[:, columns])
         try:
             some, nu, steps = linear_program(inside)
         except Failed:
-            if len(kept) == dimension:
+            if len(columns) == dimension:
                 raise
-            more = np.setdiff1d(np.arange(dimension), kept)[: len(kept)]
-            kept = np.union1d(kept, more)
+            more = np.setdiff1d(np.arange(dimension), columns)[: len(columns)]
+            columns = np.union1d(columns, more)
             continue
         b = np.zeros(dimension)
-        b[kept] = some
-        return kept, b, nu, steps
+        b[columns] = some
+        return columns, b, nu, steps
 
 
 def priced(rows: Rows, b: Array, nu: Array) -> tuple[Array, Array, Index]:
     """(b, dual, columns that may shorten b): none of them if the pair is optimal."""
     exact, support, active = primal(rows, b, nu)
-    dual, held = serving(rows, DualFace(rows, exact, support, active))
+    dual, limited = serving(rows, DualFace(rows, exact, support, active))
     if dual is not None:
         return exact, dual, np.empty(0, dtype=np.intp)
     exact, dual = vertex(rows, b, nu)
-    return exact, dual, np.abs(np.union1d(held, too_long(rows, dual))) - 1
+    return exact, dual, np.abs(np.union1d(limited, too_long(rows, dual))) - 1
 
 
 def serving(rows: Rows, face: DualFace) -> tuple[Array | None, Index]:
     """A dual of b under which no column is too long, or None and the columns that prevent it."""
-    held = np.empty(0, dtype=np.intp)
-    while (dual := face.shortest(held)) is not None:
+    limited = np.empty(0, dtype=np.intp)
+    while (dual := face.shortest(limited)) is not None:
         long = too_long(rows, dual)
         if not long.size:
-            return dual, held
-        if len(joined := np.union1d(held, long)) == len(held):  # to rounding there is no other
-            return None, held
-        held = joined
-    return None, held
+            return dual, limited
+        if len(joined := np.union1d(limited, long)) == len(
+            limited
+        ):  # to rounding there is no other
+            return None, limited
+        limited = joined
+    return None, limited
 
 
 def too_long(rows: Rows, nu: Array) -> Index:
@@ -170,9 +172,9 @@ class DualFace:
         self.least = corrected(matrix.T, np.zeros(len(active)), self.signs)
         self.empty = bool(np.abs(matrix.T @ self.least - self.signs).max() > LONG)
 
-    def shortest(self, held: Index) -> Array | None:
-        """The shortest of them under which no held column is longer than 1, None without any."""
-        columns = self.rows.A[np.ix_(self.active, np.abs(held) - 1)] * np.sign(held)
+    def shortest(self, limited: Index) -> Array | None:
+        """The shortest of them under which no limited column is longer than 1, None without any."""
+        columns = self.rows.A[np.ix_(self.active, np.abs(limited) - 1)] * np.sign(limited)
         unit = float(np.linalg.norm(self.least))
         walls = np.vstack([self.free, -columns.T @ self.free])
         room = np.concatenate([-self.least, columns.T @ self.least - 1])
@@ -185,7 +187,7 @@ class DualFace:
         return nu
 
     def polished(self, nu: Array, columns: Array) -> Array:
-        """The same to the last digit: signs on the support, held columns not above 1."""
+        """The same to the last digit: signs on the support, limited columns not above 1."""
         rows = np.flatnonzero(nu > 1e-13 * nu.max())
         inside = np.hstack([self.rows.A[np.ix_(self.active, self.support)], columns])[rows]
         targets = np.append(self.signs, np.minimum(nu @ columns, 1.0))

@@ -29,7 +29,7 @@ Marks = NDArray[np.bool_]  # one per sample
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Position:
     """The state of the ratchet at one log tau, and its next direction."""
 
     log_tau: float
@@ -47,7 +47,7 @@ class Place:
 
 
 class RatchetWalk:
-    """Walks up in log tau, keeping the last place and the changes on the way."""
+    """Walks up in log tau, keeping the last position and the changes on the way."""
 
     def __init__(self, law: Q, Z: Array):
         self.law, self.Z = law, Z
@@ -58,23 +58,23 @@ class RatchetWalk:
         s = self.start @ Z
         self.kernel = slope * s
         self.edge = float(np.log(KERNEL / np.abs(law.kappa * s).max()))
-        self.place: Place | None = None
+        self.position: Position | None = None
         self.changes: list[tuple[float, int, bool]] = []  # (log tau, sample, enters)
 
     def at(self, log_tau: float) -> tuple[Array, Array, Marks]:
         """(W/tau, R, growing) at log tau, which must not lie below the last one."""
         if log_tau <= self.edge:
             return self.kernel, self.start * np.exp(log_tau), self.start > 0
-        if self.place is None:
+        if self.position is None:
             R = self.start * np.exp(self.edge)
             state = begin(self.law, self.Z.shape[1], R, R @ self.Z)
-            self.place = self.settled(state, self.start > 0, self.edge)
-        while self.place.log_tau < log_tau:
-            self.place = self.advance(self.place, log_tau)
-        return self.place.W * np.exp(-log_tau), self.place.state.nu, self.place.growing
+            self.position = self.settled(state, self.start > 0, self.edge)
+        while self.position.log_tau < log_tau:
+            self.position = self.advance(self.position, log_tau)
+        return self.position.W * np.exp(-log_tau), self.position.state.nu, self.position.growing
 
-    def advance(self, here: Place, goal: float) -> Place:
-        """A place further on: at `goal`, at the next change, or closer by."""
+    def advance(self, here: Position, goal: float) -> Position:
+        """A position further on: at `goal`, at the next change, or closer by."""
         step, why = min(STRIDE, goal - here.log_tau), ""
         for _ in range(20):
             try:
@@ -85,12 +85,12 @@ class RatchetWalk:
                 step, why = step / 2, str(reason)
         raise Failed(f"no way beyond mu = {np.exp(-here.log_tau):.6g}: {why}")
 
-    def moved(self, here: Place, log_tau: float) -> Place:
-        """The place at log tau if the same weights grow until then."""
+    def moved(self, here: Position, log_tau: float) -> Position:
+        """The position at log tau if the same weights grow until then."""
         dR = here.rate * (np.exp(log_tau) - np.exp(here.log_tau))
         return self.settled(shifted(here.state, dR, self.Z), here.growing, log_tau)
 
-    def settled(self, state: DualState, marks: Marks, log_tau: float) -> Place:
+    def settled(self, state: DualState, marks: Marks, log_tau: float) -> Position:
         """Newton's method on Z_S W = tau, the gradient of a convex function, from a guess."""
         rows, tau = self.Z[marks], np.exp(log_tau)
         W, slope = state.evaluate(0.0)
@@ -100,7 +100,7 @@ class RatchetWalk:
             terms = float((np.abs(rows) @ np.abs(W)).max())
             if error <= 1e-15 * terms:
                 return self.surveyed(log_tau, state, marks, W, slope)
-            dR[marks] = damping * keep_pace(rows * np.sqrt(slope), short)
+            dR[marks] = damping * solve_gram(rows * np.sqrt(slope), short)
             trial = shifted(state, dR, self.Z)
             with np.errstate(over="ignore", invalid="ignore"):
                 new_W, new_slope = trial.evaluate(0.0)
@@ -116,13 +116,13 @@ class RatchetWalk:
 
     def surveyed(
         self, log_tau: float, state: DualState, marks: Marks, W: Array, slope: Array
-    ) -> Place:
-        """The place with its rates and the leads of all margins."""
+    ) -> Position:
+        """The position with its rates and the leads of all margins."""
         lead = self.Z @ W * np.exp(-log_tau) - 1
-        return Place(log_tau, state, marks, W, slope, rates(self.Z, slope, marks), lead)
+        return Position(log_tau, state, marks, W, slope, rates(self.Z, slope, marks), lead)
 
-    def first(self, here: Place, there: Place, late: Index) -> tuple[Place, int]:
-        """The place between two where the first of the `late` samples crosses, and which it is."""
+    def first(self, here: Position, there: Position, late: Index) -> tuple[Position, int]:
+        """The position between two where the first `late` sample crosses, and its number."""
         sample = -1
         for n in late:
             if here.clearance[n] <= 0:
@@ -131,8 +131,8 @@ class RatchetWalk:
                 there, sample = self.crossing(here, there, int(n)), int(n)
         return there, sample
 
-    def crossing(self, here: Place, there: Place, n: int) -> Place:
-        """The place between two where the clearance of sample n vanishes."""
+    def crossing(self, here: Position, there: Position, n: int) -> Position:
+        """The position between two where the clearance of sample n vanishes."""
 
         def clearance(log_tau: float) -> float:
             return float(self.moved(here, log_tau).clearance[n])
@@ -140,8 +140,8 @@ class RatchetWalk:
         span = (here.log_tau, there.log_tau)
         return self.moved(here, scipy.optimize.brentq(clearance, *span, xtol=1e-14, rtol=1e-14))
 
-    def changed(self, here: Place, n: int) -> Place:
-        """The same place after sample n has changed sides, and others where it forces them to."""
+    def changed(self, here: Position, n: int) -> Position:
+        """The same position after sample n has changed sides, and others where that forces them."""
         marks = here.growing.copy()
         marks[n] = not marks[n]
         if marks[n]:
@@ -158,7 +158,7 @@ class RatchetWalk:
 def rates(Z: Array, slope: Array, marks: Marks) -> Array:
     """dR/dtau when the margins of the marked rows keep pace with tau and the other weights rest."""
     rate = np.zeros(len(Z))
-    rate[marks] = keep_pace(Z[marks] * np.sqrt(slope), np.ones(int(marks.sum())))
+    rate[marks] = solve_gram(Z[marks] * np.sqrt(slope), np.ones(int(marks.sum())))
     return rate
 
 
@@ -171,13 +171,13 @@ def growing(Z: Array, slope: Array, among: Marks) -> Marks:
     return marks
 
 
-def keep_pace(G: Array, pace: Array) -> Array:
-    """x with G G^T x = pace, by a QR factorization: G G^T itself would square the condition."""
+def solve_gram(G: Array, target: Array) -> Array:
+    """x with G G^T x = target, by a QR factorization: G G^T itself would square the condition."""
     if len(G) > G.shape[1]:
         raise Failed(f"{len(G)} support vectors in dimension {G.shape[1]}")
     triangle = scipy.linalg.lapack.dgeqrf(G.T)[0][: len(G)]
     sizes = np.abs(triangle.diagonal())
     if sizes.min() < 1e-14 * sizes.max():
         raise Failed("the rows of the support vectors are dependent")
-    inner, _ = scipy.linalg.lapack.dtrtrs(triangle, pace, trans=1)
+    inner, _ = scipy.linalg.lapack.dtrtrs(triangle, target, trans=1)
     return np.asarray(scipy.linalg.lapack.dtrtrs(triangle, inner)[0])

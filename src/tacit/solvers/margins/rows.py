@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import exact
-from tacit.solvers.constraints import mended, unit
+from tacit.solvers.constraints import refitted, unit
 from tacit.solvers.data import exponents
 from tacit.solvers.solution import (
     SMALL,
@@ -58,7 +58,7 @@ def scaled_rows(Z: Array) -> Rows:
     return Rows(A * more[:, None], factors / scale, scale, factors)
 
 
-def met(Z: Array, beta: Array, held: NDArray[np.bool_]) -> tuple[Array, Array]:
+def met(Z: Array, beta: Array, tight: NDArray[np.bool_]) -> tuple[Array, Array]:
     """(beta, margins) with no margin below one but for rounding, also of the largest rows.
 
     A margin of 1 on a row of size 1e8, for a beta of size 1e8, is known to one part in one. Aimed
@@ -70,8 +70,8 @@ def met(Z: Array, beta: Array, held: NDArray[np.bool_]) -> tuple[Array, Array]:
         low = (margins < 1 - SMALL) | ((rounding > SMALL) & (margins < 1 + rounding / 2))
         if not low.any():
             break
-        held = held | low
-        beta = mended(Z[held], 1 + rounding[held], beta)
+        tight = tight | low
+        beta = refitted(Z[tight], 1 + rounding[tight], beta)
         margins = margins_of(Z, beta)
     return beta, margins
 
@@ -87,11 +87,11 @@ def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = Tr
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     margins = margins_of(Z, beta)
-    held = (dual > 0) | (margins < 1 - SMALL)
+    tight = (dual > 0) | (margins < 1 - SMALL)
     if outcome.ok:
-        if (np.abs(margins - 1)[held] > SMALL).any():
-            beta = mended(Z[held], np.ones(int(held.sum())), beta)
-        beta, margins = met(Z, beta, held) if moved else (beta, margins_of(Z, beta))
+        if (np.abs(margins - 1)[tight] > SMALL).any():
+            beta = refitted(Z[tight], np.ones(int(tight.sum())), beta)
+        beta, margins = met(Z, beta, tight) if moved else (beta, margins_of(Z, beta))
     residual = float(np.maximum(1 - margins, 0.0).max())
     inner, unit_beta = normalized(regularizer, beta, log_unit)
     slopes = exact.product(np.vstack([dual, *rest]), Z) if rest else dual @ Z

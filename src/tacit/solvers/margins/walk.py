@@ -18,7 +18,7 @@ from tacit.solvers.continuation import (
     Walker,
     settled_level,
 )
-from tacit.solvers.dual_state import DualState, begin, leaned, leant, mixed
+from tacit.solvers.dual_state import DualState, begin, mixed, tilt_in_parts, with_tilt
 from tacit.solvers.margins.active_set import (
     Index,
     Iterate,
@@ -97,13 +97,13 @@ class MarginWalk:
             raise Failed("the tilt alone has all margins >= 1 at this scale; take a smaller one")
         spent = 0 if self.here is not None else self.start(max(m, self.m))
         if self.upright and self.free(self.m) is None:
-            spent += self.leant()
+            spent += self.add_whole_tilt()
         while self.m > m:
             spent += self.try_step(m)
             if spent > FACTORIZATIONS:
                 raise Failed(f"spent {spent} factorizations; start closer or check the data")
         if self.upright:
-            spent += self.leant()
+            spent += self.add_whole_tilt()
         assert self.here is not None
         return self.here.b, self.here.nu, spent
 
@@ -115,17 +115,17 @@ class MarginWalk:
             reached = bool(np.isfinite(b).all()) and not self.rows.lacking(b).any()
         return b if reached else None
 
-    def leant(self) -> int:
+    def add_whole_tilt(self) -> int:
         """Adds the tilt at the present m; the Hessians built."""
         assert self.pair.tilt is not None
         self.upright = False
-        return leant(self.pair.tilt, self.lean)
+        return tilt_in_parts(self.pair.tilt, self.add_tilt)
 
-    def lean(self, tilt: Array) -> int:
+    def add_tilt(self, tilt: Array) -> int:
         """Adds a part of the tilt; the Hessians built."""
         assert self.here is not None
         here = self.here
-        state = leaned(here.state, tilt, np.zeros_like(here.state.nu), self.rows.A[self.active])
+        state = with_tilt(here.state, tilt, np.zeros_like(here.state.nu), self.rows.A[self.active])
         return self.settled(self.m, Standing(here.nu, here.b, state))
 
     def start(self, top: float) -> int:

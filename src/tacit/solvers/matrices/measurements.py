@@ -97,7 +97,7 @@ Measurements = Rows | Entries
 def measurements(problem: MatrixProblem) -> Measurements | Outcome:
     """The reduced measurements, or an outcome that says why no matrix fits them."""
     if isinstance(problem, Completion):  # it holds every entry once
-        first = np.argsort(problem.places)
+        first = np.argsort(problem.positions)
         row, column = problem.entries[first].T
         scale = float(np.abs(problem.y).max()) or 1.0
         return Entries(problem.shape, row, column, problem.y[first] / scale, scale, first)

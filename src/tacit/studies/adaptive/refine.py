@@ -112,14 +112,14 @@ class Lattice:
     def __init__(self, study: Study, shape: Point, parts: int, level: float):
         self.study, self.level = study, level
         self.known: Array = np.full(shape, np.nan)
-        self.asked: dict[Point, list[Cell]] = {}
+        self.requested: dict[Point, list[Cell]] = {}
         starts = itertools.product(*(range(0, size - 1, parts) for size in shape))
         self.boxes = [Box(start, parts) for start in starts]
 
-    def wants(self) -> list[Point]:
+    def missing_points(self) -> list[Point]:
         """The corners that have not been computed yet."""
         corners = dict.fromkeys(point for box in self.boxes for point in box.corners())
-        return [point for point in corners if point not in self.asked]
+        return [point for point in corners if point not in self.requested]
 
     def crossed(self, box: Box) -> bool:
         block = self.known[box.points()] - self.level
@@ -151,8 +151,8 @@ def refined(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     lattice = Lattice(plain, shape, 2**depth, level)
     going = True
     while going:
-        fresh = {point: lattice.cells(point, code) for point in lattice.wants()}
-        lattice.asked |= fresh
+        fresh = {point: lattice.cells(point, code) for point in lattice.missing_points()}
+        lattice.requested |= fresh
         answers = iter(rounds.measures([c for cells in fresh.values() for c in cells], measure))
         for point, cells in fresh.items():
             values = np.array([next(answers)[0] for _ in cells])
@@ -160,6 +160,6 @@ def refined(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
                 values[~np.isnan(values)].mean() if (values == values).any() else np.nan
             )
         going = lattice.split()
-    cells = [cell for group in lattice.asked.values() for cell in group]
+    cells = [cell for group in lattice.requested.values() for cell in group]
     dataset = gather(plain, cells, rounds.cache.folder, code, rounds.lost, command)
     return dataset.assign_attrs({**provenance(study, code, command), "versions": dataset.versions})

@@ -146,7 +146,7 @@ class Line:
         self.measured: list[float] = []
         self.failure: Result | None = None
 
-    def wants(self) -> list[float]:
+    def next_values(self) -> list[float]:
         """The values to try next; none when the bracket is narrow or the line has ended."""
         if not self.tried:
             return [self.rule.low, self.rule.high]
@@ -155,13 +155,13 @@ class Line:
             return []
         return [self.rule.middle(low, high)]
 
-    def hear(self, value: float, measured: float, result: Result) -> None:
+    def add(self, value: float, measured: float, result: Result) -> None:
         self.tried.append(value)
         self.measured.append(measured)
         if math.isnan(measured) and self.failure is None:
-            say = result.sentence if result.status not in OK else "the measure is NaN"
+            reason = result.sentence if result.status not in OK else "the measure is NaN"
             status = result.status if result.status not in OK else Kind.STALLED.value
-            self.failure = Result(status, f"at {self.rule.axis} = {value:g}: {say}", {}, 0.0)
+            self.failure = Result(status, f"at {self.rule.axis} = {value:g}: {reason}", {}, 0.0)
 
     @property
     def rising(self) -> bool:
@@ -216,14 +216,14 @@ class Line:
 def bisected(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The threshold of every line of a study; all lines advance together, one round at a time."""
     rule, plain = read_threshold(study.source, study.threshold or {}), with_axis(study)
-    places = itertools.product(*(range(size) for size in study.shape))
-    lines = [Line(rule, plain, place) for place in places]
+    indices = itertools.product(*(range(size) for size in study.shape))
+    lines = [Line(rule, plain, index) for index in indices]
     seen: list[Result] = []
-    while asked := [(line, value) for line in lines for value in line.wants()]:
-        cells = [line.cell(value, rounds.cache.code.version) for line, value in asked]
+    while trials := [(line, value) for line in lines for value in line.next_values()]:
+        cells = [line.cell(value, rounds.cache.code.version) for line, value in trials]
         answers = rounds.measures(cells, rule.measure)
-        for (line, value), (measured, result) in zip(asked, answers, strict=True):
-            line.hear(value, measured, result)
+        for (line, value), (measured, result) in zip(trials, answers, strict=True):
+            line.add(value, measured, result)
         seen += [result for _, result in answers]
     found = {line.index: line.result() for line in lines}
     failed = sum(result.status not in OK for result in found.values())

@@ -98,7 +98,7 @@ class Module:
     bindings: dict[str, Text]  # name -> what the statements that bind it say
     imports: dict[str, Reference]  # alias -> what it stands for
     stars: list[str]  # modules of `from ... import *`
-    always: Text  # what runs at import, except bindings and imports
+    always: Text  # what runs at import except bindings and imports
     read: dict[str | None, list[Reference]] = dataclasses.field(
         default_factory=dict, compare=False
     )  # the references that `definition` has given before: many studies reach the same code
@@ -320,7 +320,7 @@ def _resolved(file: str) -> Path:
 def _is_library(name: str) -> bool:
     """True for the standard library and for what pip installed, except tacit."""
     found = [file] if (file := _located(name)) else _folders_of(name)
-    inside = any(place.is_relative_to(p) for place in found for p in library_places())
+    inside = any(folder.is_relative_to(p) for folder in found for p in library_folders())
     return name != "tacit" and (not found or inside)
 
 
@@ -328,17 +328,19 @@ def _folders_of(name: str) -> list[Path]:
     """The folders of a package without __init__.py, which has no file of its own."""
     with suppress(ImportError, AttributeError, ValueError):
         spec = importlib.util.find_spec(name)
-        return [Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()]
+        return [
+            Path(folder).resolve() for folder in (spec and spec.submodule_search_locations) or ()
+        ]
     return []
 
 
 @functools.cache
-def library_places() -> tuple[Path, ...]:
+def library_folders() -> tuple[Path, ...]:
     """Folders of the standard library and of installed packages."""
     paths = sysconfig.get_paths()
     found = [paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")]
     found += [*site.getsitepackages(), site.getusersitepackages()]
-    return tuple(dict.fromkeys(Path(place).resolve() for place in found))
+    return tuple(dict.fromkeys(Path(folder).resolve() for folder in found))
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacit.studies.code.definitions import library_places
+from tacit.studies.code.definitions import library_folders
 
 SYSTEM = tuple(map(Path, ("/proc", "/sys", "/dev", "/etc", "/run", "/usr", "/lib")))
 CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".dll")
@@ -38,10 +38,12 @@ def noticed() -> Iterator[None]:
 
 @functools.cache
 def _listen() -> None:
-    sys.addaudithook(_hear)  # it cannot be removed, so it is added once and does nothing outside
+    sys.addaudithook(
+        _note_open
+    )  # it cannot be removed, so it is added once and does nothing outside
 
 
-def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+def _note_open(event: str, arguments: tuple[Any, ...]) -> None:
     if _depth and event == "open":
         file, mode, flags = arguments
         reads = mode is None or not set(str(mode)) & set("wax+")
@@ -56,9 +58,9 @@ def inputs() -> dict[str, str]:
     return {file: digest for file, digest in found.items() if digest}
 
 
-def changed(kept: Mapping[str, str]) -> str | None:
+def changed(digests: Mapping[str, str]) -> str | None:
     """The first file whose content has changed; a file that is gone does not count."""
-    for file, digest in kept.items():
+    for file, digest in digests.items():
         now = content(file)
         if now and now != digest:
             return file
@@ -67,8 +69,8 @@ def changed(kept: Mapping[str, str]) -> str | None:
 
 @functools.cache
 def _counts(name: str) -> bool:
-    places, file = (*library_places(), *SYSTEM, Path(__file__).parents[1]), Path(name)
-    return file.suffix not in CODE and not any(file.is_relative_to(place) for place in places)
+    folders, file = (*library_folders(), *SYSTEM, Path(__file__).parents[1]), Path(name)
+    return file.suffix not in CODE and not any(file.is_relative_to(folder) for folder in folders)
 
 
 def content(file: str) -> str:

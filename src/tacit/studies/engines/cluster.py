@@ -15,7 +15,13 @@ from typing import Any
 from tacit.studies.cells import Cell
 from tacit.studies.compute import ERROR
 from tacit.studies.engines.processes import refuse_main
-from tacit.studies.engines.worker import ChunkSize, attend_all, hello, packed, seated
+from tacit.studies.engines.worker import (
+    ChunkSize,
+    cache_from_setup,
+    compute_all,
+    packed,
+    worker_setup,
+)
 from tacit.studies.parts import DescriptionError
 from tacit.studies.storage.files import CannotWrite, file_of
 from tacit.studies.storage.folder import CellCache, Done, Ends
@@ -112,13 +118,13 @@ def _run(client: Any, cache: CellCache, cells: Sequence[Cell]) -> Ends:
     from distributed import as_completed
 
     refuse_main(cells)
-    greeting, chunks = json.dumps(hello(cache)), ChunkSize()
+    setup, chunks = json.dumps(worker_setup(cache)), ChunkSize()
     waiting, running = deque(cells), as_completed(loop=client.loop)
     sent: dict[Any, list[Cell]] = {}
 
     def send(portion: list[Cell]) -> None:
         text = json.dumps(packed(portion))
-        future = client.submit(attend_portion, greeting, text, pure=False)
+        future = client.submit(compute_portion, setup, text, pure=False)
         sent[future.key] = portion
         running.add(future)
 
@@ -128,7 +134,7 @@ def _run(client: Any, cache: CellCache, cells: Sequence[Cell]) -> Ends:
             count = chunks.portion(len(waiting), workers)
             send([waiting.popleft() for _ in range(min(count, len(waiting)))])
         future = next(running)
-        ended, again = _heard(future, sent.pop(future.key))
+        ended, again = _ends_of(future, sent.pop(future.key))
         for cell in again:  # alone, so that the one that kills its worker is known
             send([cell])
         for done in ended:
@@ -138,7 +144,7 @@ def _run(client: Any, cache: CellCache, cells: Sequence[Cell]) -> Ends:
             yield ended
 
 
-def _heard(future: Any, portion: list[Cell]) -> tuple[list[Done], list[Cell]]:
+def _ends_of(future: Any, portion: list[Cell]) -> tuple[list[Done], list[Cell]]:
     """(the ends of a portion, the cells to send again); dask has tried a killed one elsewhere."""
     from distributed import KilledWorker
 
@@ -152,7 +158,7 @@ def _heard(future: Any, portion: list[Cell]) -> tuple[list[Done], list[Cell]]:
         ], []
     if answer["full"]:
         raise CannotWrite(0, answer["full"])
-    return [Done(*told) for told in answer["done"]], []
+    return [Done(*fields) for fields in answer["done"]], []
 
 
 def _short(reason: BaseException) -> str:
@@ -161,8 +167,8 @@ def _short(reason: BaseException) -> str:
 
 def _refuse_unshared(cache: CellCache, ended: Iterable[Done]) -> None:
     """Raise if a worker wrote its cells where we cannot see them."""
-    kept = [done.name for done in ended if done.kept]
-    if kept and _nowhere(cache, kept[0]):
+    stored = [done.name for done in ended if done.stored]
+    if stored and _nowhere(cache, stored[0]):
         raise ValueError(
             f"run: a worker wrote its cells, but they are not in {cache.folder} here; --out must "
             "be on a file system that all machines share, under the same path"
@@ -173,22 +179,22 @@ def _nowhere(cache: CellCache, name: str) -> bool:
     return not os.path.exists(file_of(cache.folder, name))
 
 
-def attend_portion(greeting: str, cells: str) -> dict[str, Any]:
+def compute_portion(setup: str, cells: str) -> dict[str, Any]:
     """Computes a portion on a dask worker: {"done": ends, "full": why it cannot write}."""
     ended: list[Done] = []
     with ONE:
         try:
-            attend_all(_desk(greeting), json.loads(cells), ended.extend)
+            compute_all(_cache(setup), json.loads(cells), ended.extend)
         except CannotWrite as reason:
             return {"done": [], "full": reason.strerror}
     return {"done": [list(done) for done in ended], "full": None}
 
 
 @functools.lru_cache(maxsize=4)
-def _desk(greeting: str) -> CellCache:
+def _cache(setup: str) -> CellCache:
     """The cache of this worker process, whose BLAS and XLA are set to one thread for good."""
     from tacit.threads import VARIABLES, controller
 
     os.environ.update(VARIABLES)
     controller().limit(limits=1, user_api="blas")
-    return seated(json.loads(greeting))
+    return cache_from_setup(json.loads(setup))

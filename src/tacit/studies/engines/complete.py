@@ -45,7 +45,7 @@ def complete(
         with closing(engine(cache, missing)) as ends:  # workers stop when we are interrupted
             for ended in ends:
                 progress.done(ended)
-                lost |= {done.name: done for done in ended if not done.kept}
+                lost |= {done.name: done for done in ended if not done.stored}
         there = listed(cache.folder)
         missing = [cell for cell in missing if cell.name not in there and cell.name not in lost]
     return lost

@@ -20,7 +20,7 @@ from typing import Any
 import tacit
 from tacit.studies.cells import Cell
 from tacit.studies.compute import ERROR
-from tacit.studies.engines.worker import GRACE, ChunkSize, hello, packed
+from tacit.studies.engines.worker import GRACE, ChunkSize, packed, worker_setup
 from tacit.studies.parts import DescriptionError
 from tacit.studies.storage.files import CannotWrite, NotACell, read_named
 from tacit.studies.storage.folder import CellCache, Done, Ends
@@ -63,8 +63,8 @@ def refuse_main(cells: Sequence[Cell]) -> None:
 class Worker:
     """One worker process and the cells that were given to it."""
 
-    def __init__(self, greeting: dict[str, Any], inbox: Inbox):
-        # the folder of tacit itself, so that a worker starts before it is told our sys.path
+    def __init__(self, setup: dict[str, Any], inbox: Inbox):
+        # the folder of tacit itself, so that a worker starts before it receives our sys.path
         home = str(Path(tacit.__file__).parents[1])
         inherited = os.environ.get("PYTHONPATH")
         path = os.pathsep.join([home, inherited] if inherited else [home])
@@ -76,10 +76,10 @@ class Worker:
         )
         self.given: dict[str, Cell] = {}
         self.ready = False
-        self.say(greeting)
+        self.send(setup)
         threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
 
-    def say(self, message: Any) -> None:
+    def send(self, message: Any) -> None:
         assert self.process.stdin is not None
         with suppress(OSError):  # a worker that died is noticed by its listener
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -87,7 +87,7 @@ class Worker:
 
     def give(self, cells: list[Cell]) -> None:
         self.given |= {cell.name: cell for cell in cells}
-        self.say(packed(cells))
+        self.send(packed(cells))
 
     def _listen(self, inbox: Inbox) -> None:
         assert self.process.stdout is not None
@@ -114,16 +114,16 @@ class _Pool:
 
     def __init__(self, cache: CellCache, cells: Sequence[Cell]):
         self.cache = cache
-        self.greeting = hello(cache)
+        self.setup = worker_setup(cache)
         self.waiting = deque(cells)
         self.workers: list[Worker] = []
         self.inbox: Inbox = SimpleQueue()
         self.deaths: Counter[str] = Counter()
-        self.stillborn = 0
+        self.failed_starts = 0
         self.chunks = ChunkSize()
 
     def start(self) -> None:
-        self.workers.append(Worker(self.greeting, self.inbox))
+        self.workers.append(Worker(self.setup, self.inbox))
 
     def busy(self) -> bool:
         return bool(self.waiting) or any(worker.given for worker in self.workers)
@@ -142,8 +142,8 @@ class _Pool:
             return self._bury(worker)
         if "stop" in message:
             raise _error(*message["stop"])
-        worker.ready, self.stillborn = True, 0
-        ended = [Done(*told) for told in message.get("done", [])]
+        worker.ready, self.failed_starts = True, 0
+        ended = [Done(*fields) for fields in message.get("done", [])]
         for done in ended:
             worker.given.pop(done.name, None)
             self.chunks.took(done.seconds)
@@ -153,8 +153,8 @@ class _Pool:
         """What a dead worker finished; the rest goes to a new one, unless it killed two."""
         self.workers.remove(worker)
         worker.stop()
-        self.stillborn += not worker.ready
-        if self.stillborn >= STARTS:
+        self.failed_starts += not worker.ready
+        if self.failed_starts >= STARTS:
             raise OSError(f"run: {STARTS} worker processes could not start ({_how(worker)})")
         ended, rest = self._sorted(worker.given.values())
         if rest:

@@ -50,45 +50,45 @@ class ChunkSize:
 PATIENCE = 0.05  # seconds for which ends are collected before they are reported
 GRACE = 2.0  # seconds in which a worker may tidy up
 
-Tell = Callable[[dict[str, Any]], None]
+Send = Callable[[dict[str, Any]], None]
 
 
-def hello(cache: CellCache) -> dict[str, Any]:
+def worker_setup(cache: CellCache) -> dict[str, Any]:
     """The settings that a worker needs before its first cell."""
     code = dataclasses.asdict(cache.code)
     return {"path": sys.path, "folder": str(cache.folder), "code": code}
 
 
-def seated(greeting: dict[str, Any]) -> CellCache:
+def cache_from_setup(setup: dict[str, Any]) -> CellCache:
     """The cache of a worker, if it has the code that the study was planned with."""
-    sys.path += [entry for entry in greeting["path"] if entry not in sys.path]
-    code = Code(**greeting["code"])
+    sys.path += [entry for entry in setup["path"] if entry not in sys.path]
+    code = Code(**setup["code"])
     difference = code.difference()
     if difference:
         raise DescriptionError(
             f"run: a worker has {difference}; install the same versions on all machines, and do "
             "not change the code while a study runs"
         )
-    return CellCache(Path(greeting["folder"]), code)
+    return CellCache(Path(setup["folder"]), code)
 
 
 def packed(cells: Iterable[Cell]) -> list[list[Any]]:
     return [[cell.name, cell.spec] for cell in cells]
 
 
-def attend_all(
-    cache: CellCache, cells: Iterable[list[Any]], tell: Callable[[list[Done]], None]
+def compute_all(
+    cache: CellCache, cells: Iterable[list[Any]], send: Callable[[list[Done]], None]
 ) -> None:
     """Compute cells in turn, and report their ends at intervals."""
     ended: list[Done] = []
-    told = perf_counter()
+    last_report = perf_counter()
     for name, spec in cells:
         ended.append(cache.finish(Cell(name, (), spec)))
-        if perf_counter() - told > PATIENCE:
-            tell(ended)
-            ended, told = [], perf_counter()
+        if perf_counter() - last_report > PATIENCE:
+            send(ended)
+            ended, last_report = [], perf_counter()
     if ended:
-        tell(ended)
+        send(ended)
 
 
 def end_with_parent() -> None:
@@ -113,25 +113,25 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what a cell prints must not mix with the answers
 
-    def tell(message: dict[str, Any]) -> None:
+    def send(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")
 
     with suppress(BrokenPipeError, KeyboardInterrupt):  # one thread: the environment says so
         try:
-            _serve(tell)
+            _serve(send)
         except (CannotWrite, DescriptionError) as reason:
             sentence = reason.strerror if isinstance(reason, CannotWrite) else str(reason)
-            tell({"stop": [type(reason).__name__, sentence]})
+            send({"stop": [type(reason).__name__, sentence]})
     with suppress(BrokenPipeError):
         answers.close()
 
 
-def _serve(tell: Tell) -> None:
+def _serve(send: Send) -> None:
     lines = iter(sys.stdin.buffer.readline, b"")
-    cache = seated(json.loads(next(lines)))
-    tell({"ready": True})
+    cache = cache_from_setup(json.loads(next(lines)))
+    send({"ready": True})
     for line in lines:
-        attend_all(cache, json.loads(line), lambda ended: tell({"done": ended}))
+        compute_all(cache, json.loads(line), lambda ended: send({"done": ended}))
 
 
 if __name__ == "__main__":

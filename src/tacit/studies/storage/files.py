@@ -148,17 +148,17 @@ def read_cell(file: str) -> tuple[str, str, Result]:
     if _checksum(body) != words[2]:
         raise NotACell("is truncated or was changed: its checksum is wrong")
     try:
-        told = json.loads(body)
-        values = {str(key): _decoded(value) for key, value in told["values"].items()}
+        parsed = json.loads(body)
+        values = {str(key): _decoded(value) for key, value in parsed["values"].items()}
         result = Result(
-            str(told["status"]),
-            str(told["sentence"]),
+            str(parsed["status"]),
+            str(parsed["sentence"]),
             values,
-            float(told["seconds"]),
-            made_with=_texts(told["made_with"]),
-            inputs=_texts(told["inputs"]),
+            float(parsed["seconds"]),
+            made_with=_texts(parsed["made_with"]),
+            inputs=_texts(parsed["inputs"]),
         )
-        return str(told["name"]), str(told["code"]), result
+        return str(parsed["name"]), str(parsed["code"]), result
     except (
         ValueError,
         KeyError,

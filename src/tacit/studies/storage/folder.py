@@ -103,8 +103,8 @@ def set_aside(folder: Path, file: Path, reason: str) -> list[str]:
     aside = folder / "aside"
     aside.mkdir(parents=True, exist_ok=True)
     tails = itertools.chain([""], (f".{n}" for n in itertools.count(1)))
-    places = (aside / f"{file.name}{tail}" for tail in tails)
-    target = next(place for place in places if not place.exists())
+    candidates = (aside / f"{file.name}{tail}" for tail in tails)
+    target = next(candidate for candidate in candidates if not candidate.exists())
     try:
         os.replace(file, target)
     except FileNotFoundError:  # another run of the same study was faster
@@ -119,7 +119,7 @@ class Done(NamedTuple):
     status: str
     sentence: str
     seconds: float
-    kept: bool
+    stored: bool
 
 
 Ends = Generator[list[Done], None, None]  # batches of ends, in any order
@@ -141,7 +141,7 @@ class CellCache:
         if result is None:
             with noticed():
                 result = compute(cell.spec)
-            if result.kept:
+            if result.stored:
                 made = dataclasses.replace(result, made_with=versions(), inputs=inputs())
                 write_cell(self.folder, cell, self.code.version, made)
-        return Done(cell.name, result.status, result.sentence, result.seconds, result.kept)
+        return Done(cell.name, result.status, result.sentence, result.seconds, result.stored)

@@ -162,8 +162,9 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     True
     """
     description = json.loads(path.dataset.attrs.get("description", "{}"))
-    if description.get("method", {}).get("method") != "EffectiveScale":
-        raise ValueError(f"{WHO}: the path must be one of EffectiveScale(method)")
+    seen = description.get("method", {}).get("method", "no method")
+    if seen != "EffectiveScale":
+        raise ValueError(f"{WHO}: the path must be one of EffectiveScale(method), got {seen}")
     if path.memory is None:
         raise ValueError(f"{WHO}: the run diverged; take a smaller learning rate")
     parameters, dual = np.asarray(path.parameters), np.asarray(path.memory[-1])

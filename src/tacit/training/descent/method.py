@@ -273,3 +273,8 @@ class Wrapped(Descent):
         copy.__dict__.update(self.__dict__ | numbers)
         copy.__dict__["method"] = self.method.with_numbers(numbers)
         return copy
+
+
+def over(top: float, curvature: float) -> float:
+    """top / curvature, infinite where there is no curvature."""
+    return top / curvature if curvature > 0 else math.inf

@@ -1,4 +1,4 @@
-"""Gradient descent, plain, stochastic, with subgradients and normalized; Adam; proximal steps."""
+"""Gradient descent, plain, stochastic and with subgradients; Adam."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.lazy import jax, jnp
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Checks
-from tacit.training.descent.method import Descent, Oracle, plus, zeros
+from tacit.training.descent.method import Descent, Oracle, over, plus, zeros
 
 FINEST = 10  # the least shrinkage per step, in units of rounding; below it decay is noise
 
@@ -89,7 +89,7 @@ class GradientDescent(Descent):
 
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         total = smoothness + curvature + self.weight_decay
-        return _over(2, total), "below 2/(largest curvature of the objective)"
+        return over(2, total), "below 2/(largest curvature of the objective)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -181,7 +181,7 @@ class SGD(Descent):
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         if self.nesterov:
             return None
-        bound = _over(2 * (1 + self.momentum), smoothness + curvature + self.weight_decay)
+        bound = over(2 * (1 + self.momentum), smoothness + curvature + self.weight_decay)
         return bound, "below 2 (1 + momentum)/(largest curvature of the objective)"
 
 
@@ -260,104 +260,6 @@ class Adam(Descent):
         return 2 / curvature, "below 2/(curvature of the decoupled penalty)"
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Proximal(Descent):
-    """w <- prox(w - learning_rate * grad L(w)), the proximal map of the penalty (ISTA).
-
-    `accelerated` is FISTA (Beck and Teboulle 2009): the same step from z, starting at z = w and
-    weight 1, with weight' = (1 + sqrt(1 + 4 weight^2))/2 and
-    z' = w' + (weight - 1)/weight' (w' - w).
-
-    Parameters
-    ----------
-    learning_rate
-        The length of a step along the direction of the method.
-    accelerated
-        Whether steps start ahead of the parameters (FISTA).
-    weight_decay
-        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
-    check
-        False also allows a learning rate beyond the bound of a quadratic loss.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.LinearPredictor(), tacit.Steps(100)
-    >>> tacit.train(net, problem, tacit.Proximal(1e-2), stop=stop, penalty=0.1 * tacit.L1()).steps
-    100
-    """
-
-    accelerated: bool = False
-    penalties: ClassVar[str] = "prox"
-    batches: ClassVar[bool] = False
-
-    def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        return (parameters, jnp.float64(1.0)) if self.accelerated else ()
-
-    def ahead(self, parameters: Any, memory: Any) -> Any:
-        return memory[0] if self.accelerated else parameters
-
-    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        ahead = self.ahead(parameters, memory)
-        moved = plus(ahead, -self.learning_rate, oracle.loss_gradient(ahead))
-        moved = oracle.prox(moved, self.learning_rate)
-        if not self.accelerated:
-            return moved, ()
-        weight = memory[1]
-        grown = (1 + jnp.sqrt(1 + 4 * weight**2)) / 2
-        push = (weight - 1) / grown
-        return moved, (plus(moved, push, plus(moved, -1.0, parameters)), grown)
-
-    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
-        words, top = ("at most 1", 1 + 1e-12) if self.accelerated else ("below 2", 2.0)
-        return _over(top, smoothness), f"{words}/(largest curvature of the loss)"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class NormalizedDescent(Descent):
-    """w <- w - learning_rate * grad L(w) / L(w), in the stable form of M appendix H.5.
-
-    A step takes learning_rate / L of training time, so that its paths share the axes of the flows.
-    Only log L is ever represented.
-
-    Parameters
-    ----------
-    learning_rate
-        The length of a step along the direction of the method.
-    weight_decay
-        Must be 0: this method has none.
-    check
-        False also allows a learning rate beyond the bound of a quadratic loss.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
-    >>> stop = [tacit.Steps(1000), tacit.LogLoss(-50)]
-    >>> path = tacit.train(net, problem, tacit.NormalizedDescent(1e-2), stop=stop)
-    >>> path.log_loss <= -50
-    True
-    """
-
-    batches: ClassVar[bool] = False
-    penalties: ClassVar[str] = "none"
-    decays: ClassVar[bool] = False
-    steady: ClassVar[bool] = False
-    logarithmic: ClassVar[bool] = True
-
-    def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        return jnp.float64(-math.inf)
-
-    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        log_loss, gradient = oracle.log_value_and_gradient(parameters)
-        log_time = jnp.logaddexp(memory, jnp.log(self.learning_rate) - log_loss)
-        return plus(parameters, -self.learning_rate, gradient), log_time
-
-    def log_time(self, memory: Any, k: int) -> float:
-        return float(memory)
-
-
 def _resolved(method: GradientDescent, parameters: Any) -> None:
     rate = float(method.rate(parameters, 0))
     least = min(FINEST * float(np.finfo(part.dtype).eps) for part in jax.tree.leaves(parameters))
@@ -367,7 +269,3 @@ def _resolved(method: GradientDescent, parameters: Any) -> None:
             f"weight_decay = {rate * method.weight_decay:.2g}, which their precision cannot "
             f"resolve (it needs {least:.2g}); take larger steps or precision='double'"
         )
-
-
-def _over(top: float, curvature: float) -> float:
-    return top / curvature if curvature > 0 else math.inf

@@ -12,6 +12,7 @@ from tacit.records import Kind, Outcome
 from tacit.training import record as recording
 from tacit.training import stop as stopping
 from tacit.training.descent.method import Descent
+from tacit.training.goals import listed
 from tacit.training.path import Path
 from tacit.training.task import Moment, Task
 
@@ -80,10 +81,10 @@ class Goals:
         for rule in self.others:
             if rule.missed(numbers) is None:
                 seen = {name: f"{numbers[name]:.4g}" for name in rule.levels}
-                found = f"reached {stopping.listed(seen)}"
+                found = f"reached {listed(seen)}"
         if found is None:
             return None
-        if self.goals and found.startswith("took"):
+        if self.goals and found.startswith("reached t = "):
             return self.ended(moment, numbers)
         loss = f"log loss {numbers['log_loss']:.6g}"
         return Outcome(Kind.SOLVED, f"{found} after {moment.step} steps with {loss}")

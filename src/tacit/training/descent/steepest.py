@@ -1,12 +1,13 @@
-"""Steepest descent in a norm; sign descent and Muon are two instances."""
+"""Steepest descent in a norm, as in sign descent and Muon; descent normalized by the loss."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, ClassVar
 
 from tacit.arguments import flag, share
-from tacit.lazy import jax
+from tacit.lazy import jax, jnp
 from tacit.records import Checks
 from tacit.regularizers.norms import Linf, as_norm
 from tacit.regularizers.spectral import MatrixNorm, Spectral
@@ -166,3 +167,47 @@ def _spectral(who: str, norm: object) -> Spectral:
             f"{who}: norm must be Spectral(), got {norm!r}; use SteepestDescent for others"
         )
     return norm
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class NormalizedDescent(Descent):
+    """w <- w - learning_rate * grad L(w) / L(w), in the stable form of M appendix H.5.
+
+    A step takes learning_rate / L of training time, so that its paths share the axes of the flows.
+    Only log L is ever represented.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    weight_decay
+        Must be 0: this method has none.
+    check
+        False also allows a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> stop = [tacit.Steps(1000), tacit.LogLoss(-50)]
+    >>> path = tacit.train(net, problem, tacit.NormalizedDescent(1e-2), stop=stop)
+    >>> path.log_loss <= -50
+    True
+    """
+
+    batches: ClassVar[bool] = False
+    penalties: ClassVar[str] = "none"
+    decays: ClassVar[bool] = False
+    steady: ClassVar[bool] = False
+    logarithmic: ClassVar[bool] = True
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        return jnp.float64(-math.inf)
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        log_loss, gradient = oracle.log_value_and_gradient(parameters)
+        log_time = jnp.logaddexp(memory, jnp.log(self.learning_rate) - log_loss)
+        return plus(parameters, -self.learning_rate, gradient), log_time
+
+    def log_time(self, memory: Any, k: int) -> float:
+        return float(memory)

@@ -16,6 +16,7 @@ from tacit.training.exact.flow import Course, Flow
 from tacit.training.exact.follow import SADDLE, STOPS, Goal, Integrator, Plan, go_on
 from tacit.training.exact.solver import GaveUp, inside, try_step
 from tacit.training.exact.task import Moment
+from tacit.training.goals import Near
 from tacit.training.labels import columns
 from tacit.training.stop import Stop
 from tacit.training.task import Progress
@@ -208,7 +209,7 @@ class MarginIntegrator(MarginSteps):
         return Outcome(outcome.kind, outcome.sentence + self.loosened)
 
 
-GOALS = (*STOPS, stopping.Scale, stopping.Near)
+GOALS = (*STOPS, stopping.Scale, Near)
 END = 1e13  # the smoothed margin at which the search for a direction ends
 
 

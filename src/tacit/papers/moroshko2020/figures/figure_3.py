@@ -13,7 +13,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
 from tacit.plotting.sphere import draw_on_sphere, draw_sphere, viewer
-from tacit.plotting.style import BLACK, PURPLE, RED, caption_of
+from tacit.plotting.style import BLACK, PURPLE, RED, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray
@@ -136,7 +136,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
     """The sphere for the points of (b), and the azimuth-pitch plane for each set."""
     caption = caption_of(dataset.attrs)
     title = dataset.attrs["title"]
-    picture, panels = plane.sheet_of_rows(title, caption, widths=(6.2, 6.2), height=10.4)
+    picture, panels = sheet(title, caption, (6.2, 6.2), 10.4, rows=(1, 1))
     colours = plane.shades(dataset.alpha.values.tolist())
     falling = dataset.sortby("alpha", ascending=False)
     _on_the_sphere(panels[0], lines_on(dataset, B), landmarks.sel(curve_set=B), colours)
@@ -185,8 +185,8 @@ def _kink(
     closer.plot(*row.q_mark.values.T, **plane.SQUARE)
     for mark in (0.01, 0.001):
         at, text = row.isel(mark=MARKS.index(mark)), f"{mark:g}"
-        plane.tell(closer, at.q_mark.values, text, PURPLE, xytext=(-8, -9), ha="right")
-        plane.tell(closer, at.limit_mark.values, text, RED, xytext=(5, 8))
+        plane.label_point(closer, at.q_mark.values, text, PURPLE, xytext=(-8, -9), ha="right")
+        plane.label_point(closer, at.limit_mark.values, text, RED, xytext=(5, 8))
     arrow = {"arrowstyle": "->", "color": BLACK}
     text = rf"kink of $Q_\mu$ at $\mu_0 = {mu:.4f}$"
     closer.annotate(text, (x, y), (x - 7.0, y + 0.9), fontsize=9, arrowprops=arrow)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Check, Evidence, at_least, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.figure_3 import lines_on
 from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
-from tacit.plotting.style import caption_of
+from tacit.plotting.style import caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray
@@ -44,41 +44,29 @@ NAMES: dict[str, dict[str, Any]] = {  # where the values of mu are written
 
 def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     """Both sets: to l2, near the Q path, then to a stationary point that is not l1; in degrees."""
-    checks: list[Check] = []
+    checks: dict[str, Check] = {}
     controls: dict[str, Check] = {}
     for panel, name in (("(a)", A), ("(b)", B)):
         curves, goal = dataset.sel(curve_set=name), landmarks.sel(curve_set=name)
         large, ends = curves.sel(alpha=100.0), line_of(curves)[:, -1]
         best, l1 = goal.stationary[0], goal.l1[0]
-        visit = Check(
-            f"{panel}, alpha = 100: least angle to l2", apart(line_of(large), goal.l2).min(), 0, 0.2
-        )
         off = apart(large.cross, goal.q_mark)
-        near = Check(f"{panel}, alpha = 100: angle to argmin Q_mu at mu = 1", off[0], 0, 0.01)
-        leaves = Check(
-            f"{panel}, alpha = 100: angle to argmin Q_mu at mu = 0.001", off[-1], 3, kind="at least"
-        )
-        limit = Check(
-            f"{panel}, alpha = 100: largest angle to the ratchet",
-            apart(large.cross, goal.limit_mark).max(),
-            0,
-            0.05,
-        )
-        to_l1 = Check(
-            f"{panel}: angle of the last argmin Q_mu to l1",
-            float(apart(goal.q_path[-1], l1)),
-            0,
-            0.5,
-        )
+        limit = within(apart(large.cross, goal.limit_mark).max(), tolerance=0.05)
+        to_l1 = within(apart(goal.q_path[-1], l1), tolerance=0.5)
         caught = curves.alpha.values <= (0.3 if name == B else 0)
-        end = Check(
-            f"{panel}: largest angle of an end to the l_{{2/3}} max margin"
-            + (", alpha >= 0.5" if name == B else ""),
-            apart(ends[~caught], best).max(),
-            0,
-            0.5,
-        )
-        checks += [visit, near, leaves, limit, to_l1, end]
+        end, which = within(apart(ends[~caught], best).max(), tolerance=0.5), ""
+        if name == B:
+            which = ", alpha >= 0.5"
+        checks |= {
+            f"{panel}, alpha = 100: least angle to l2": within(
+                apart(line_of(large), goal.l2).min(), tolerance=0.2
+            ),
+            f"{panel}, alpha = 100: angle to argmin Q_mu at mu = 1": within(off[0], tolerance=0.01),
+            f"{panel}, alpha = 100: angle to argmin Q_mu at mu = 0.001": at_least(off[-1], 3),
+            f"{panel}, alpha = 100: largest angle to the ratchet": limit,
+            f"{panel}: angle of the last argmin Q_mu to l1": to_l1,
+            f"{panel}: largest angle of an end to the l_{{2/3}} max margin{which}": end,
+        }
         controls |= {
             f"{panel}: endpoints at l1": end.control(apart(ends[~caught], l1).min()),
             f"{panel}: the Q path in place of the ratchet": limit.control(off.max()),
@@ -87,13 +75,8 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
             ),
         }
         if name == B:
-            local = Check(
-                "(b), alpha <= 0.3: largest angle of an end to (0, 0)",
-                apart(ends[caught], np.zeros(2)).max(),
-                0,
-                0.5,
-            )
-            checks.append(local)
+            local = within(apart(ends[caught], np.zeros(2)).max(), tolerance=0.5)
+            checks["(b), alpha <= 0.3: largest angle of an end to (0, 0)"] = local
             controls["(b): runs from alpha >= 0.5 end at (0, 0)"] = local.control(
                 apart(ends[~caught], np.zeros(2)).min()
             )
@@ -112,9 +95,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
 
 def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
     """The azimuth-pitch plane for each set, with one legend at the right."""
-    picture, panels = plane.sheet_of_rows(
-        dataset.attrs["title"], caption_of(dataset.attrs), widths=(7.2, 7.2), height=5.6, rows=1
-    )
+    picture, panels = sheet(dataset.title, caption_of(dataset.attrs), (7.2, 7.2), height=5.6)
     colours = plane.shades(dataset.alpha.values.tolist())
     falling = dataset.sortby("alpha", ascending=False)
     for axes, (name, title) in zip(panels, TITLES.items(), strict=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
@@ -105,47 +105,38 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
     """Slopes above and below alpha^D = 1, intercepts and the order of the curves of (a)."""
     large, below = lines(dataset, LARGE), lines(dataset, SMALL)
     tiny = lines(small, TINY)
-    slopes = [
-        Check(f"D = {D}: slope for alpha^D from 10 to 1000", a, 1.0, tolerance=0.02)
+    slopes = {
+        f"D = {D}: slope for alpha^D from 10 to 1000": within(a, 1.0, 0.02)
         for D, (a, _) in large.items()
-    ]
-    printed = [
-        Check(f"D = {D}: slope for alpha^D from 0.01 to 1", a, 1.0, tolerance=0.02)
+    }
+    printed = {
+        f"D = {D}: slope for alpha^D from 0.01 to 1": within(a, 1.0, 0.02)
         for D, (a, _) in below.items()
-    ]
-    mended = [
-        Check(f"D = {D}: slope for alpha^D from 1e-14 to 1e-10", a, 1.0, tolerance=0.02)
+    }
+    mended = {
+        f"D = {D}: slope for alpha^D from 1e-14 to 1e-10": within(a, 1.0, 0.02)
         for D, (a, _) in tiny.items()
-    ]
+    }
     intercepts = np.array([b for _, b in large.values()])
-    falling = Check(
-        "largest step of the intercept from one depth to the next",
-        np.diff(intercepts).max(),
-        -0.1,
-        kind="at most",
-    )
+    falling = at_most(np.diff(intercepts).max(), -0.1)
     last = along.excess_l1.transpose("depth", "scale").values
-    deeper = Check(
-        "(a): largest ratio of excess norms at the last loss, each depth over the previous one",
-        (last[1:] / last[:-1]).max(),
-        0.9,
-        kind="at most",
-    )
-    smaller = Check(
-        "(a): largest ratio of excess norms at the last loss, alpha^D = 0.1 over 1",
-        (last[:, 0] / last[:, 1]).max(),
-        0.9,
-        kind="at most",
-    )
-    others = [falling, deeper, smaller]
+    deeper = at_most((last[1:] / last[:-1]).max(), 0.9)
+    smaller = at_most((last[:, 0] / last[:, 1]).max(), 0.9)
+    others = {
+        "largest step of the intercept from one depth to the next": falling,
+        "(a): largest ratio of excess norms at the last loss, each depth over the"
+        " previous one": deeper,
+        "(a): largest ratio of excess norms at the last loss, alpha^D = 0.1 over 1": smaller,
+    }
     alphas = np.log10(dataset.start.values[-1]) - np.log10(LARGE[0])
     two = dataset.needed.sel(depth=2).values
+    first_slope = next(iter(slopes.values()))
     return Evidence(
         ran=f"panel 3b at depths 2, 3 and 10 from {dataset.sizes['start']} scales alpha^D"
         f" between 0.01 and 1000 and {small.sizes['start']} from 1e-14 on, until the excess l1 norm"
         " stays below 5 %",
-        checks=[*slopes, *printed, *others],
-        corrected=[*slopes, *mended, *others],
+        checks={**slopes, **printed, **others},
+        corrected={**slopes, **mended, **others},
         correction="the accuracy needed is proportional to alpha^D for large alpha, and for"
         " alpha -> 0 again, where the level is reached while the loss is still near 1,"
         " but with another constant: below alpha^D = 1 it changes from one to the"
@@ -164,7 +155,7 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
             )
         },
         controls={
-            "accuracy proportional to alpha in place of alpha^D (D = 2)": slopes[0].control(
+            "accuracy proportional to alpha in place of alpha^D (D = 2)": first_slope.control(
                 predicted=0.5
             ),
             "an intercept that does not fall: large alpha against alpha -> 0 at D = 2": (

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.figure_3 import B, C, D, lines_on
 from tacit.papers.moroshko2020.figures.trajectories import apart, studies
 from tacit.plotting import plane
 from tacit.plotting.placing import FAR, Note, write_beside
-from tacit.plotting.style import BLACK, caption_of
+from tacit.plotting.style import BLACK, caption_of, sheet
 from tacit.plotting.transition import LEGEND
 
 if TYPE_CHECKING:
@@ -65,28 +65,24 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
         for n in (B, C, D)
     }
     share = {key: angle / arc[key[0]] for key, angle in away.items()}
-    around = [
-        Check(
-            f"panel {name}, alpha = {alpha:g}: share of the arc from l2 to l1 at log(1/loss) ="
-            " alpha²",
-            value,
-            0.05,
-            kind="at most",
-        )
+    around = {
+        f"panel {name}, alpha = {alpha:g}: share of the arc from l2 to l1 at log(1/loss) ="
+        " alpha²": at_most(value, 0.05)
         for (name, alpha, shift), value in share.items()
         if shift == 0
-    ]
+    }
     ends = [key for key in share if key[2] == 3]
     starts = [key for key in share if key[2] == -4]
+    first = next(iter(around.values()))
     return Evidence(
         ran="exact flows of depth 2 on three sets of three points from alpha = 100 and 10000, read"
         " at the powers of ten of log(1/loss)",
         checks=around,
         controls={
-            "log(1/loss) = 1000 alpha² (least share)": around[0].control(
+            "log(1/loss) = 1000 alpha² (least share)": first.control(
                 min(share[key] for key in ends)
             ),
-            "alpha = 100, log(1/loss) = 1 (least share)": around[0].control(
+            "alpha = 100, log(1/loss) = 1 (least share)": first.control(
                 min(share[key] for key in starts if key[1] == 100)
             ),
         },
@@ -103,7 +99,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
     """The azimuth-pitch plane for each set, with numbers along the trajectories."""
     caption = f"{caption_of(dataset.attrs)} The letters of the panels are those of Figure 3."
     title = dataset.attrs["title"]
-    picture, panels = plane.sheet_of_rows(title, caption, (5.7, 5.7, 5.7), 5.4, rows=1)
+    picture, panels = sheet(title, caption, (5.7, 5.7, 5.7), 5.4)
     colours = plane.shades([alpha for alphas in SHOWN.values() for alpha in alphas])
     shown = {
         name: dataset.sel(alpha=np.intersect1d(alphas, dataset.alpha)[::-1])

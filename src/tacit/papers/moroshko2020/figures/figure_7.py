@@ -89,7 +89,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
         (max(lines), r"large $\alpha$: least $\ell_2$ norm", -26),
         (min(lines), r"small $\alpha$: largest $\ell_2$ norm", 4),
     ):
-        plane.tell(axes, lines[alpha][-1], text, BLACK, xytext=(14, lift))
+        plane.label_point(axes, lines[alpha][-1], text, BLACK, xytext=(14, lift))
     axes.set(xlabel=r"excess $\ell_1$ norm, $\|w\|_1 / \min\|w\|_1 - 1$ (at margin 1)")
     axes.set(ylabel=r"excess $\ell_2$ norm, $\|w\|_2 / \min\|w\|_2 - 1$ (at margin 1)")
     axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))

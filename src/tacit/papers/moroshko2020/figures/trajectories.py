@@ -178,7 +178,7 @@ LANDMARK_DIMS = {
 @functools.lru_cache(maxsize=8)
 def stationary(problem: Classification, depth: int) -> Array:
     """The predictors of margin 1 that are stationary for the l_{2/depth} quasi-norm, best first."""
-    from tacit.regularizers.norms import Lp
+    from tacit.regularizers.lp import Lp
     from tacit.solvers.stationary import stationary_points
 
     if depth == 2:  # the norm is l1, and its minimisers are the l1 set

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
@@ -114,12 +114,13 @@ power = sized(
 
 def laws(
     near: xarray.Dataset, names: tuple[str, str, str, str], tolerance: float
-) -> tuple[Check, Check, dict[str, Check], Plot]:
+) -> tuple[dict[str, Check], dict[str, Check], Plot]:
     """The checks of w and of dw/dt, the kernel of the start as their control, and the plot."""
-    law, speed = (
-        Check(f"largest deviation of {what} from {name}", near[key].values.max(), 0.0, tolerance)
-        for what, name, key in (("w", names[0], "law"), ("dw/dt", names[1], "speed"))
-    )
+    law, speed = (within(near[key].values.max(), tolerance=tolerance) for key in ("law", "speed"))
+    checks = {
+        f"largest deviation of w from {names[0]}": law,
+        f"largest deviation of dw/dt from {names[1]}": speed,
+    }
     controls = {
         f"the kernel of the start at all times: {what} (least deviation)": check.control(
             values.min()
@@ -134,26 +135,26 @@ def laws(
     kernel = Series("the kernel of the start: w", near.scale, near.law_of_kernel.values, "points")
     title = "largest deviation of training from each formula, to loss e^-25"
     axes = names[3], "relative deviation", [*series, kernel]
-    return law, speed, controls, Plot(title, *axes, x_scale="log", y_scale="log")
+    return checks, controls, Plot(title, *axes, x_scale="log", y_scale="log")
 
 
 def check_sinh(dataset: xarray.Dataset) -> Evidence:
     """Both equations during training, and the span of the data at losses below float64."""
     near, far = of_kind(dataset, "near"), of_kind(dataset, "far")
     names = ("eq. (13)", "eq. (14)", "4/N in place of 4", "alpha^2")
-    law, speed, controls, plot = laws(near, names, 1e-7)
-    span = Check(
-        "to loss e^-1000000: distance of arcsinh(w/2 alpha²) from the span of the data",
-        far.misfit.values.max(),
-        tolerance=1e-5,
-    )
-    lowest = far.lowest.values.min()
-    weight = Check("the same: lowest weight, relative", lowest, 0.0, 1e-5, "at least")
+    checks, controls, plot = laws(near, names, 1e-7)
+    law, _ = checks.values()
+    span = within(far.misfit.values.max(), tolerance=1e-5)
+    weight = at_least(far.lowest.values.min(), tolerance=1e-5)
     return Evidence(
         ran=f"{near.sizes['run']} data sets with labels of both signs, alpha² from 0.1 to 100,"
         " trained in the parameters and in t to loss e^-25 with int r integrated alongside;"
         f" {far.sizes['run']} with fewer samples than features to loss e^-1000000",
-        checks=[law, speed, span, weight],
+        checks={
+            **checks,
+            "to loss e^-1000000: distance of arcsinh(w/2 alpha²) from the span of the data": span,
+            "the same: lowest weight, relative": weight,
+        },
         controls={
             **controls,
             "the factor 4/N inside the sinh, r not averaged (median)": law.control(
@@ -167,19 +168,21 @@ def check_sinh(dataset: xarray.Dataset) -> Evidence:
 def check_power(dataset: xarray.Dataset) -> Evidence:
     """The law, its inverse and the speed at every record, and the box of the argument."""
     near = of_kind(dataset, "near")
-    law, speed, controls, plot = laws(near, ("h_D", "A_D X r", "h of depth D + 1", "alpha^D"), 1e-6)
-    inverse = Check(
-        "largest deviation of the argument from h_D^-1(w/alpha^D), eq. (25)",
-        near.inverse.values.max(),
-        tolerance=1e-7,
-    )
+    checks, controls, plot = laws(near, ("h_D", "A_D X r", "h of depth D + 1", "alpha^D"), 1e-6)
+    (first, law), (second, speed) = checks.items()
+    inverse = within(near.inverse.values.max(), tolerance=1e-7)
     most = near.most.values.max()
-    box = Check("largest argument of h_D", most, 1.0, kind="at most")
+    box = at_most(most, 1.0)
     unbounded = float(dataset.most.sel(run="depth 2"))
     return Evidence(
         ran=f"{near.sizes['run']} data sets at depths {DEPTHS}, alpha^D from 0.1 to 100, trained"
         " in the parameters and in t to loss e^-25 with int r integrated alongside",
-        checks=[law, inverse, speed, box],
+        checks={
+            first: law,
+            "largest deviation of the argument from h_D^-1(w/alpha^D), eq. (25)": inverse,
+            second: speed,
+            "largest argument of h_D": box,
+        },
         controls={
             "h of depth D + 1 (least deviation)": law.control(near.law_wrong.values.min()),
             **controls,

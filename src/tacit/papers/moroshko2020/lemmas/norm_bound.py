@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
@@ -94,13 +94,7 @@ def check_depth_2(dataset: xarray.Dataset) -> Evidence:
     """The bound at every record of every run."""
     near, far = of_kind(dataset, "near", "one point"), of_kind(dataset, "far")
     third, sharp = dataset.sel(run="near 2"), dataset.sel(run="one point")
-    worst, beyond = (
-        Check(name, runs.most.values.max(), 0.0, 1e-8, "at most")
-        for name, runs in (
-            ("largest log of |w|_inf over the bound, to loss e^-25", near),
-            ("the same to loss e^-1000000", far),
-        )
-    )
+    worst, beyond = (at_most(runs.most.values.max(), tolerance=1e-8) for runs in (near, far))
     shown = [third, dataset.sel(run="far 2")]
     series = [Series(str(run.label.values), run.margin, -run.excess) for run in shown]
     title = "ratio of the bound of lemma 11 to training"
@@ -108,7 +102,10 @@ def check_depth_2(dataset: xarray.Dataset) -> Evidence:
         ran=f"{near.sizes['run']} data sets in the parameters and in t to loss e^-25,"
         f" {far.sizes['run']} to loss e^-1000000; alpha² from 0.1 to 100, one point with"
         " alpha = 100",
-        checks=[worst, beyond],
+        checks={
+            "largest log of |w|_inf over the bound, to loss e^-25": worst,
+            "the same to loss e^-1000000": beyond,
+        },
         controls={
             BY_KERNEL: worst.control(float(dataset.most_linear.sel(run="small start"))),
             "|w|_2 in place of |w|_inf, on one point": worst.control(float(sharp.most_l2)),
@@ -189,13 +186,7 @@ def check_beyond(dataset: xarray.Dataset) -> Evidence:
     used = left.where(inside)
     crossed = int((runs.argument > 1).any("record").sum())
     share = float(inside.sum() / recorded.sum())
-    printed, mended = (
-        Check(f"least bound/|w|_inf - 1{where}", float(values.min()), 0.0, 1e-8, "at least")
-        for where, values in (
-            (" at all t", left),
-            (" while the argument is below 1", used),
-        )
-    )
+    printed, mended = (at_least(values.min(), tolerance=1e-8) for values in (left, used))
     sizes = {kind: of_kind(runs, kind).sizes["run"] for kind in ("near", "far")}
     series = [
         Series(
@@ -208,8 +199,8 @@ def check_beyond(dataset: xarray.Dataset) -> Evidence:
         ran=f"{sizes['near'] + 1} data sets at depths {DEPTHS['near']} in the parameters and in t"
         f" to loss e^-25, {sizes['far']} at depths 3 and 4 to loss e^-1000000; alpha^D from 0.1 to"
         " 100, one point with alpha = 30",
-        checks=[printed],
-        corrected=[mended],
+        checks={"least bound/|w|_inf - 1 at all t": printed},
+        corrected={"least bound/|w|_inf - 1 while the argument is below 1": mended},
         correction="the bound holds while its argument (D-2) x_bar gtilde / (2 D gamma_2² alpha^D)"
         " is below 1; beyond, h_D is not defined and Grönwall's inequality bounds nothing",
         counterexample=broken(runs.isel(run=int(left.min("record").values.argmin()))),

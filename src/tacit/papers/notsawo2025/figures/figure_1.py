@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Check, Evidence, at_most, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.figures.runs import (
     DIMS,
@@ -115,31 +115,17 @@ def check(dataset: xarray.Dataset) -> Evidence:
     one, found = printed[0], [landmarks(run) for run in printed]
     weak = landmarks(of["weak"][0])
     beyond = min(float(run.step[-1]) / f["t1"] for run, f in zip(printed, found, strict=True))
-    late = Check(
-        "largest distance of t2/t1 from the printed 17, in factors of two",
-        farthest(found),
-        tolerance=1.0,
-    )
-    grok = Check(
-        "runs not classified as a grok", sum(judged(run).kind != "grok" for run in printed)
-    )
+    late = within(farthest(found), tolerance=1.0)
+    grok = within(sum(judged(run).kind != "grok" for run in printed))
     gaps = [f["plateau"] - float(run.twins) for f, run in zip(found, printed, strict=True)]
-    twins = Check(
-        "largest gap of the plateau from the share of mirrored pairs",
-        max(gaps, key=abs),
-        tolerance=0.03,
-    )
-    novel = Check(
-        "largest accuracy on the plateau without mirrored pairs",
-        max(f["novel_plateau"] for f in found),
-        0.05,
-        kind="at most",
-    )
+    twins = within(max(gaps, key=abs), tolerance=0.03)
+    novel = at_most(max(f["novel_plateau"] for f in found), 0.05)
     of_source = int(one.modulus) == 97
-    times = printed_times(found) if of_source else []
+    times = printed_times(found) if of_source else {}
     tenth = late.control(farthest([weak]))
     if times:  # a narrower window, which the longer delay of a larger table needs
-        tenth = times[1].control(off(weak["t2"], PRINTED["t2"]))
+        _, t2 = times.values()
+        tenth = t2.control(off(weak["t2"], PRINTED["t2"]))
     return Evidence(
         ran=f"the MLP as the source writes it, embedding and hidden size {int(one.width)}, p ="
         f" {int(one.modulus)}, {float(one.fraction):.0%} of the pairs, Adam at"
@@ -149,7 +135,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
         " from (b, a)"
         + ("" if of_source else "; the times of p = 97 are checked at full size only"),
         premises={"the runs are longer than the largest t2 allowed": (beyond > 2 * LATE, beyond)},
-        checks=[late, *times, grok, twins, novel],
+        checks={
+            "largest distance of t2/t1 from the printed 17, in factors of two": late,
+            **times,
+            "runs not classified as a grok": grok,
+            "largest gap of the plateau from the share of mirrored pairs": twins,
+            "largest accuracy on the plateau without mirrored pairs": novel,
+        },
         controls={
             "no penalty": late.control(farthest([landmarks(bare)])),
             "a tenth of the penalty": tenth,
@@ -170,16 +162,14 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def printed_times(found: Sequence[dict[str, float]]) -> list[Check]:
+def printed_times(found: Sequence[dict[str, float]]) -> dict[str, Check]:
     """The checks of the printed times themselves."""
-    return [
-        Check(
-            f"largest distance of {name} from the printed {printed}, in factors of two",
-            max(off(f[name], printed) for f in found),
-            tolerance=math.log2(1.5),
+    return {
+        f"largest distance of {name} from the printed {printed}, in factors of two": within(
+            max(off(f[name], printed) for f in found), tolerance=math.log2(1.5)
         )
         for name, printed in PRINTED.items()
-    ]
+    }
 
 
 def choices(run: xarray.Dataset, half: xarray.Dataset) -> str:

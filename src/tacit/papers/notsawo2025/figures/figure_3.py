@@ -236,11 +236,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """Above accuracies for every strength; below the norms with the largest, with t1 and t2."""
     found, none = parts(dataset)
     caption = caption_of(dataset.attrs)
-    picture, top = sheet(dataset.title, caption, (4.2,) * len(DRAWN), height=7.4)
-    grid = picture.add_gridspec(2, len(DRAWN))
-    for place, name in enumerate(DRAWN):
-        top[place].remove()
-        above, below = (picture.add_subplot(grid[row, place]) for row in (0, 1))
+    many = len(DRAWN)
+    picture, panels = sheet(dataset.title, caption, (4.2,) * many, height=7.4, rows=(1, 1))
+    for name, above, below in zip(DRAWN, panels[:many], panels[many:], strict=True):
         _accuracies(above, found[name], none)
         _norms(below, found[name][0])
         above.set_title(typeset(f"penalty: {NAMES[name]}"), fontsize=11)

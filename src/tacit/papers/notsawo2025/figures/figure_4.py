@@ -218,30 +218,21 @@ def draw(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Figure:
         f" squared error <= {level:g}. Detector on l2: {runs[0].reason.item()}; on l1:"
         f" {runs[1].reason.item()}."
     )
-    picture, grid = _panels(dataset.attrs["title"], caption)
+    title = dataset.attrs["title"]
+    picture, panels = sheet(title, caption, (6.0, 6.0), height=8.2, rows=(1.0, 1.25, 1.25))
+    grid = [panels[:2], panels[2:4], panels[4:]]
+    for first, second in grid:
+        second.sharey(first)
+        second.tick_params(labelleft=False)
     for column, run in enumerate(runs):
         later = run.isel(time=np.flatnonzero(run.step.values > 0))
         for row, shown in enumerate((later, later, run)):
             _draw_run(grid[row][column], shown, level)
         _furnish([line[column] for line in grid], run)
         _marks([line[column] for line in grid], run)
-    _legends(grid)
+    grid[1][1].legend(*grid[0][1].get_legend_handles_labels(), **LEGEND)  # one for all panels
     picture.align_ylabels([line[0] for line in grid])
     return picture
-
-
-def _panels(title: str, caption: str) -> tuple[Figure, list[list[Axes]]]:
-    """Three rows and two columns; a row shares its vertical axis."""
-    picture, (whole,) = sheet(title, caption, widths=(12.0,), height=8.2)
-    whole.remove()
-    layout = picture.add_gridspec(3, 2, height_ratios=[1.0, 1.25, 1.25])
-    grid = []
-    for row in range(3):
-        first = picture.add_subplot(layout[row, 0])
-        second = picture.add_subplot(layout[row, 1], sharey=first)
-        second.tick_params(labelleft=False)
-        grid.append([first, second])
-    return picture, grid
 
 
 def _draw_run(axes: Axes, run: xarray.Dataset, level: float) -> None:
@@ -257,11 +248,6 @@ def _draw_run(axes: Axes, run: xarray.Dataset, level: float) -> None:
         label="floor: part of the truth\nthat the data do not determine",
     )
     axes.axhline(level, color=GREY, linewidth=0.9, label="solved below this level")
-
-
-def _legends(grid: list[list[Axes]]) -> None:
-    """One for all panels, beside the middle row."""
-    grid[1][1].legend(*grid[0][1].get_legend_handles_labels(), **LEGEND)
 
 
 def _marks(axes: list[Axes], run: xarray.Dataset) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.delays import cell
 from tacit.papers.notsawo2025.recoveries import LOW_RANK, SPARSE, given
@@ -105,20 +105,22 @@ def check(dataset: xarray.Dataset) -> Evidence:
     """The exponents of the delay in step beta, and of the error in beta and in the step."""
     run = dataset.isel(seed=0)
     fitted = exponents(run)
-    law = Check("exponent of t2 - t1 in step beta", fitted["delay"], -1.0, 0.05)
-    by_beta = Check("exponent of the remaining error in beta", fitted["beta"], 1.0, 0.1)
-    by_step, rest = (
-        Check(f"exponent of the distance to {goal} in the step", fitted[name], 1.0, 0.1)
-        for name, goal in (("step", "the truth"), ("rest", "the minimiser of g + beta h"))
-    )
+    law = within(fitted["delay"], -1.0, 0.05)
+    both = {
+        "exponent of t2 - t1 in step beta": law,
+        "exponent of the remaining error in beta": within(fitted["beta"], 1.0, 0.1),
+    }
+    rest = within(fitted["rest"], 1.0, 0.1)
+    goals = ("the truth", "the minimiser of g + beta h")
+    by_truth, by_point = (f"exponent of the distance to {goal} in the step" for goal in goals)
     scaled = ((run.t2 - run.t1) * run.pace).values
     seen = scaled[np.isfinite(scaled)]
     return Evidence(
         ran=f"{run.t2.size} runs of one problem, steps {float(run.step.min()):g} to"
         f" {float(run.step.max()):g}, beta {float(run.beta.min()):g} to"
         f" {float(run.beta.max()):g}, to rest",
-        checks=[law, by_beta, by_step],
-        corrected=[law, by_beta, rest],
+        checks={**both, by_truth: within(fitted["step"], 1.0, 0.1)},
+        corrected={**both, by_point: rest},
         correction="The remaining error is not proportional to step beta: it scales with beta,"
         " like that of the minimiser of g + beta h, and only the distance to that"
         " minimiser is proportional to step beta. A smaller step alone takes longer"

@@ -2,25 +2,210 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.arguments import Array, one_of
+from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.notsawo2025.figures.runs import runs_of
-from tacit.papers.notsawo2025.figures.students import BETAS, LARGE, LEVEL, controls, descent, study
+from tacit.papers.notsawo2025.figures.runs import Runs, arguments, dims_of, runs_of
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
+from tacit.studies.compute import TRAJECTORY
+from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from tacit.models.function import FunctionModel
+    from tacit.problems.teacher import TeacherStudent
+    from tacit.regularizers.penalty import Term
+
+LEVEL = 0.05  # of the variance of the labels: what counts as solved
+BETAS = (0.1, 0.03, 0.01)
+PAIRS = ((4e-3, 0.1), (4e-3, 0.03), (4e-3, 0.01), (2e-3, 0.1))  # step and beta of descent
+PENALTIES = ("none", "l1", "l2^2", "derivatives", "derivatives of other samples")
+# `sizes` are inputs, hidden units and outputs of the teacher, of whose hidden units `units` are
+# used, each reading `reads` inputs (all of them where there is none); `width` is the student's
+GIVEN = {"samples": 60, "sizes": [30, 50, 1], "width": 50, "method": "Adam", "learning_rate": 3e-3}
+GIVEN |= {"steps": 5000, "seed": 0, "per_decade": 20}
+QUICK = {"steps": 3600, "per_decade": 12}  # the latest t2 of seed 0 is 2815
+SPARSE = {"teacher": "sparse", "units": 3, "reads": 2}  # 3 units that read 2 inputs each
+SMOOTH = {"teacher": "smooth", "sizes": [10, 10, 1]}  # its derivatives are known
+DENSE = {"teacher": "dense"}  # every weight Gaussian, as in N
+
+
+@functools.lru_cache(maxsize=16)
+def _data(samples: int, sizes: tuple[int, ...], seed: int, **used: Any) -> TeacherStudent:
+    from tacit.problems.teacher import teacher_student
+
+    inputs, hidden, outputs = sizes
+    own: Any = {"width": hidden, "outputs": outputs, "seed": seed, "standard": True}
+    return teacher_student(samples, inputs, **own, **used)
+
+
+@functools.lru_cache(maxsize=16)
+def _student(width: int, outputs: int, seed: int) -> FunctionModel:
+    """One object for all of its runs, so that its steps are compiled once."""
+    from tacit.models.two_layer import student
+
+    return student(width, outputs, alpha=1.0, seed=100 + seed)
+
+
+@functools.lru_cache(maxsize=16)
+def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | None:
+    """The penalty of this name, one object; samples may be given the derivatives of others."""
+    from tacit.regularizers.custom import DerivativeMatch
+    from tacit.regularizers.norms import L1, L2
+
+    one_of("student", "penalty", name, PENALTIES)
+    if name in ("none", "l1", "l2^2"):
+        return {"none": None, "l1": L1(), "l2^2": L2()}[name]
+    shift = 0 if name == "derivatives" else data.outputs
+    return DerivativeMatch(model, data.training.X, np.roll(data.slopes, shift, axis=0))
+
+
+def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Errors of one student over the steps, over the variance of the labels; t1, t2 and kind."""
+    from tacit.measures.grokking import grokking
+    from tacit.records import NumericalError
+    from tacit.training.descent.methods import SGD, Adam
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
+
+    one = {**given, **runs[run]}
+    used = {name: one[name] for name in ("units", "reads") if name in one}
+    data = _data(one["samples"], tuple(one["sizes"]), one["seed"], **used)
+    model = _student(one["width"], data.outputs, one["seed"])
+    penalty = _penalty(one["penalty"], data, model)
+    path = train(
+        model,
+        data.training,
+        {"Adam": Adam, "SGD": SGD}[one["method"]](one["learning_rate"]),
+        penalty=None if penalty is None else one["beta"] * penalty,
+        stop=Steps(one["steps"]),
+        record=LogSpaced(one["per_decade"]),
+    )
+    if not path.outcome.ok:
+        raise NumericalError("student", path.outcome)
+    steps = path.dataset.step.values.astype(float)
+    fitted = data.share(path.dataset.loss.values, data.training)
+    tested = data.share(path.dataset.test_loss.values, data.test)
+    found = grokking(steps, fitted, tested, LEVEL, error=True)
+    own = ("teacher", "penalty", "samples", "method", "learning_rate")
+    return {
+        **{name: one[name] for name in own},
+        "split": one["seed"],
+        "beta": one.get("beta", 0.0),
+        "hidden": one["sizes"][1],
+        "t1": found.t1 if math.isfinite(found.t1) else math.nan,
+        "t2": found.t2 if math.isfinite(found.t2) else math.nan,
+        "verdict": found.kind,
+        "left": tested[-1],
+        "best": tested.min(),
+        f"{TRAJECTORY}step": steps,
+        f"{TRAJECTORY}train": fitted,
+        f"{TRAJECTORY}test": tested,
+    }
+
+
+def penalized(seeds: Iterable[int]) -> list[dict[str, Any]]:
+    """Both kinds of students at every beta."""
+    kinds: dict[str, Any] = {"l1": SPARSE, "derivatives": SMOOTH}
+    return [
+        {**teacher, "penalty": name, "beta": beta, "seed": seed}
+        for seed, (name, teacher), beta in itertools.product(seeds, kinds.items(), BETAS)
+    ]
+
+
+def unhelped(seeds: Iterable[int]) -> list[dict[str, Any]]:
+    """Students without what makes the others generalize."""
+    wrong = {"penalty": "derivatives of other samples", "beta": BETAS[1]}
+    cases: list[dict[str, Any]] = [
+        {**SPARSE, "penalty": "none"},
+        {**SPARSE, "penalty": "l2^2", "beta": BETAS[0]},
+        {**DENSE, "penalty": "l1", "beta": BETAS[0]},
+        {**SMOOTH, "penalty": "none"},
+        {**SMOOTH, **wrong},
+    ]
+    return [{**case, "seed": seed} for seed in seeds for case in cases]
+
+
+def descended(seeds: Iterable[int], reach: float, pairs: Any = PAIRS) -> list[dict[str, Any]]:
+    """Subgradient descent with l1, for `reach` times 1/(step beta) steps."""
+    return [
+        {"learning_rate": step, "beta": beta, "steps": round(reach / (step * beta)), "seed": seed}
+        for seed in seeds
+        for step, beta in pairs
+    ]
+
+
+SLOWER = {**SPARSE, "penalty": "l1", "beta": BETAS[0], "learning_rate": 1e-3, "steps": 15_000}
+LARGE: dict[str, Any] = {"samples": 100, "sizes": [100, 500, 2], "width": 500}  # N's size
+LARGE_SPARSE = {"teacher": "sparse", "units": 5, "reads": 3, "penalty": "l1", "steps": 3000}
+LARGE_DENSE = {**DENSE, "penalty": "l1", "beta": 0.3, "steps": 1000}
+MORE = [  # what is reported beside the checks
+    SLOWER,
+    {**SPARSE, "penalty": "l2^2", "beta": BETAS[0], "samples": 180},
+    {**DENSE, "penalty": "l1", "beta": BETAS[0], "samples": 180},
+    {**LARGE, **LARGE_SPARSE, "beta": 0.3},
+    {**LARGE, **LARGE_SPARSE, "beta": 0.03},
+    {**LARGE, **LARGE_DENSE},
+    {**LARGE, **LARGE_DENSE, "samples": 1000},
+]
+CURVES = ("step", "train", "test")
+LABELS = {
+    "run": "number of the run",
+    "split": "seed of teacher and start",
+    "beta": "strength of the penalty",
+    "learning_rate": "step size",
+    "t1": "step after which the training error stays below the level; NaN if it does not",
+    "t2": "step after which the test error stays below the level; NaN if it does not",
+    "left": "test error at the end, over the variance of the labels",
+    "best": "least test error, over the variance of the labels",
+    "verdict": "how tacit.grokking classifies the run",
+    f"{TRAJECTORY}test": "test error, mean square over the variance of the labels",
+    f"{TRAJECTORY}train": "training error, mean square over the variance of the labels",
+}
+FORM: dict[str, Any] = {"function": cell, "dims": dims_of(CURVES), "labels": LABELS}
+DESCENT = {**GIVEN, **SPARSE, "penalty": "l1", "method": "SGD", "per_decade": 40}
+
+study = sized(
+    "N-F-ts",
+    title="A student that has memorized generalizes late under ℓ₁ or Sobolev penalties",
+    draw={"x": "run", "colour": "t2", "log": True},
+    **FORM,
+    **arguments(penalized([0]), **GIVEN | QUICK),
+    standard=arguments(penalized([0]), **GIVEN),
+    full=arguments(penalized(range(5)), **GIVEN),
+)
+controls = sized(
+    "N-F-ts-controls",
+    title="Students without the penalty or data that make the others generalize",
+    draw={"x": "run", "colour": "left"},
+    **FORM,
+    **arguments(unhelped([0]), **GIVEN | QUICK),
+    standard=arguments([*unhelped([0]), SLOWER], **GIVEN),
+    full=arguments([*unhelped(range(5)), *MORE], **GIVEN),
+)
+# the first seed is done at 0.3/(step beta), the slowest of the first five at 0.9/(step beta)
+descent = sized(
+    "N-F-ts-descent",
+    title="With subgradient descent, t₂ scales like 1/(step β)",
+    draw={"x": "run", "colour": "t2", "log": True},
+    **FORM,
+    **arguments(descended([0], 0.4, (PAIRS[0], *PAIRS[2:])), **DESCENT),
+    standard=arguments(descended([0], 0.6), **DESCENT),
+    full=arguments(descended(range(5), 1.2), **DESCENT),
+)
 
 
 def among(runs: Sequence[Any], **wanted: Any) -> list[Any]:
@@ -57,16 +242,11 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, descent: xarray.Dat
     runs, others, steps = (runs_of(one) for one in (dataset, controls, descent))
     small = alike(others, runs[0])
     of = {name: among(runs, penalty=name) for name in ("l1", "derivatives")}
-    found = {name: _checks(name, row) for name, row in of.items()}
-    grok, left, slow = found["l1"]
-    left_too = found["derivatives"][1]
+    first, second = (_checks(name, row) for name, row in of.items())
+    grok, left, slow = first.values()
+    _, left_too, _ = second.values()
     powers = [exponent(row) for row in rows(steps)]
-    law = Check(
-        "median over the seeds of the exponent in step beta of descent's t2 with l1",
-        float(np.median(powers)),
-        -1.0,
-        0.05,
-    )
+    law = within(np.median(powers), -1.0, 0.05)
     free, euclid, dense, untold, misled = groups(small)
     everyone = [*runs, *small, *steps]
     return Evidence(
@@ -81,7 +261,11 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, descent: xarray.Dat
                 f"{len(everyone)} runs",
             )
         },
-        checks=[grok, left, slow, law, *found["derivatives"]],
+        checks={
+            **first,
+            "median over the seeds of the exponent in step beta of descent's t2 with l1": law,
+            **second,
+        },
         controls={
             "no penalty": left.control(values(free, "left").min()),
             "no penalty, share that groks": grok.control(share_of_groks(free)),
@@ -98,30 +282,18 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, descent: xarray.Dat
     )
 
 
-def _checks(name: str, runs: Sequence[Any]) -> tuple[Check, Check, Check]:
+def _checks(name: str, runs: Sequence[Any]) -> dict[str, Check]:
     """Kinds, errors and times of the students with one penalty."""
-    short = {"l1": "l1", "derivatives": "derivatives"}[name]
-    teacher = " and a sparse teacher" if name == "l1" else ""
-    return (
-        Check(
-            f"share of the runs with {short}{teacher} that grok",
-            share_of_groks(runs),
-            1.0,
-            kind="at least",
-        ),
-        Check(
-            f"largest test error that {short} {'leaves' if name == 'l1' else 'leave'}",
-            values(runs, "left").max(),
-            LEVEL,
-            kind="at most",
-        ),
-        Check(
-            f"least growth of t2 with {short} from a beta to a third of it",
-            min(map(later, rows(runs))),
-            1.3,
-            kind="at least",
-        ),
-    )
+    group, leaves = {
+        "l1": ("l1 and a sparse teacher", "l1 leaves"),
+        "derivatives": ("derivatives", "derivatives leave"),
+    }[name]
+    growth = at_least(min(map(later, rows(runs))), 1.3)
+    return {
+        f"share of the runs with {group} that grok": at_least(share_of_groks(runs), 1.0),
+        f"largest test error that {leaves}": at_most(values(runs, "left").max(), LEVEL),
+        f"least growth of t2 with {name} from a beta to a third of it": growth,
+    }
 
 
 def alike(others: Sequence[Any], one: Any) -> list[Any]:
@@ -204,13 +376,9 @@ def draw(dataset: xarray.Dataset, controls: xarray.Dataset, descent: xarray.Data
     free, euclid, dense, untold, misled = (group[0] for group in groups(alike(others, runs[0])))
     l1, told = (among(runs, penalty=name) for name in ("l1", "derivatives"))
     large = among(others, hidden=LARGE["sizes"][1])
-    height = 13.6 if large else 8.8
-    picture, whole = sheet(dataset.title, caption_of(dataset.attrs), (5.6, 5.6), height)
-    for axes in whole:
-        axes.remove()
-    heights = (1.25, 1, 1.25) if large else (1.25, 1)
-    grid = picture.add_gridspec(len(heights), 2, height_ratios=heights)
-    panels = [picture.add_subplot(grid[place]) for place in range(2 * len(heights))]
+    height, rows = (13.6, (1.25, 1, 1.25)) if large else (8.8, (1.25, 1))
+    caption = caption_of(dataset.attrs)
+    picture, panels = sheet(dataset.title, caption, (5.6, 5.6), height, rows)
     without = {"no penalty": free, r"squared $\ell_2$ norm": euclid}
     _errors(panels[0], l1, {**without, r"$\ell_1$, dense teacher": dense})
     _errors(panels[1], told, {"no penalty": untold, "derivatives of other samples": misled})

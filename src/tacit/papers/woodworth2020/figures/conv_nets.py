@@ -19,9 +19,10 @@ from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, presen
 from tacit.problems.images.load import Images, load_images
 from tacit.studies.sizes import Sizes, sized
 from tacit.training.descent.methods import SGD
+from tacit.training.goals import Accuracy
 from tacit.training.path import Path
 from tacit.training.record import At, log_spaced
-from tacit.training.stop import Accuracy, Epochs, Stop
+from tacit.training.stop import Epochs, Stop
 from tacit.training.train import train
 
 if TYPE_CHECKING:

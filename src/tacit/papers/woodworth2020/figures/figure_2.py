@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.plotting.style import BLUE, GREY, RED, caption_of, end_label, sheet
@@ -58,25 +58,24 @@ def check(dataset: xarray.Dataset) -> Evidence:
     def spread(one: Array, other: Array) -> float:
         return float(np.max(one / other) / np.min(one / other))
 
-    near = [
-        Check(f"{name}(z)/z² near zero", ratio[0] / far[0], limit, tolerance=1e-3)
+    near = {
+        f"{name}(z)/z² near zero": within(ratio[0] / far[0], limit, 1e-3)
         for name, ratio, limit in (("q", q, 1 / 4), ("r", r, 1 / 8))
-    ]
-    rescaled = Check("largest over smallest q/r", spread(q, r), 1.1, kind="at least")
-    grows = Check(
-        "q/|z| per factor e in |z|, |z| > 1e3", np.polyfit(logs, q[last], 1)[0], 1.0, tolerance=0.01
-    )
-    linear = Check(
-        "exponent in |z| of 1 - r/|z|, |z| > 1e3",
-        slope(far[last], np.abs(1 - r[last])),
-        -0.5,
-        tolerance=0.02,
-    )
+    }
+    rescaled = at_least(spread(q, r), 1.1)
+    grows = within(np.polyfit(logs, q[last], 1)[0], 1.0, 0.01)
+    linear = within(slope(far[last], np.abs(1 - r[last])), -0.5, 0.02)
+    nearest = next(iter(near.values()))
     return Evidence(
         ran=f"q, r and q of depth 4 at {dataset.sizes['out']} points from |z| = 0.01 to 1e6",
-        checks=[*near, rescaled, grows, linear],
+        checks={
+            **near,
+            "largest over smallest q/r": rescaled,
+            "q/|z| per factor e in |z|, |z| > 1e3": grows,
+            "exponent in |z| of 1 - r/|z|, |z| > 1e3": linear,
+        },
         controls={
-            "q = r, near zero": near[0].control(r[0] / far[0]),
+            "q = r, near zero": nearest.control(r[0] / far[0]),
             "r is q of depth 4, up to a factor": rescaled.control(spread(deeper, r)),
             "q becomes linear, as r does": grows.control(np.polyfit(logs, r[last], 1)[0]),
             "r approaches linearity logarithmically, as q does": linear.control(

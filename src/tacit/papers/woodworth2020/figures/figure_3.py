@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures import recovery
@@ -129,60 +129,40 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
     gains = log10_mu.diff("depth")
     first = int(np.argmax(log10_mu.notnull().all("depth").values))
     fewest, l1_needs = fewest_samples(log10_mu), recovery.needed(least.l1_error)
-    sooner = Check(
-        "(a) q_D(10)/q_D''(0) over that of the previous depth, at most",
-        (at_10[1:] / at_10[:-1]).max(),
-        1.0,
-        kind="at most",
-    )
-    kernel = Check(
-        "(b) ratio at the largest alpha, deviation from 1",
-        float(np.abs(shapes.transition.isel(scale=0) - 1).max()),
-        tolerance=1e-3,
-    )
-    rich = Check(
-        "(b) D > 2: ratio at alpha = 1e-6 over 1/sqrt(d), deviation from 1",
-        np.abs(to_l1[1:] - 1).max(),
-        tolerance=0.01,
-    )
-    powers = [
-        Check(
-            f"(b) D = {D}: exponent in alpha of the distance to 1/sqrt(d) (ours: D - 2)",
-            rates[D],
-            D - 2,
-            tolerance=0.05,
+    sooner = at_most((at_10[1:] / at_10[:-1]).max(), 1.0)
+    kernel = within(float(np.abs(shapes.transition.isel(scale=0) - 1).max()), tolerance=1e-3)
+    rich = within(np.abs(to_l1[1:] - 1).max(), tolerance=0.01)
+    powers = {
+        f"(b) D = {D}: exponent in alpha of the distance to 1/sqrt(d) (ours: D - 2)": within(
+            rates[D], D - 2, 0.05
         )
         for D in (3, 4)
-    ]
-    larger = Check(
-        "(c) smallest gain in log10 alpha^D from one depth to the next",
-        float(gains.min()),
-        0.0,
-        kind="at least",
-    )
-    striking = Check(
-        "(c) decades of alpha^D that D = 3 gains over D = 2 at the fewest samples for both",
-        float(gains.isel(depth=0, sample_size=first)),
-        3.0,
-        kind="at least",
-    )
-    optimal = Check(
-        "(c) D > 2: fewest samples that recover from alpha^D = 1e-6, over those that l1 needs",
-        fewest[1:].max() / l1_needs,
-        1.2,
-        kind="at most",
-    )
+    }
+    larger = at_least(float(gains.min()), 0.0)
+    striking = at_least(float(gains.isel(depth=0, sample_size=first)), 3.0)
+    optimal = at_most(fewest[1:].max() / l1_needs, 1.2)
+    first_power = next(iter(powers.values()))
     return Evidence(
         ran=f"q_D and the ratio of Q at depths {shapes.depth.values.tolist()}; the largest alpha^D"
         f" that recovers at depths {scales.depth.values.tolist()}, {scales.sizes['sample_size']}"
         f" sample sizes and {scales.sizes['seed']} seeds, along the path of minimisers of Q^D",
-        checks=[sooner, kernel, rich, *powers, larger, striking, optimal],
+        checks={
+            "(a) q_D(10)/q_D''(0) over that of the previous depth, at most": sooner,
+            "(b) ratio at the largest alpha, deviation from 1": kernel,
+            "(b) D > 2: ratio at alpha = 1e-6 over 1/sqrt(d), deviation from 1": rich,
+            **powers,
+            "(c) smallest gain in log10 alpha^D from one depth to the next": larger,
+            "(c) decades of alpha^D that D = 3 gains over D = 2 at the"
+            " fewest samples for both": striking,
+            "(c) D > 2: fewest samples that recover from alpha^D = 1e-6, over"
+            " those that l1 needs": optimal,
+        },
         controls={
             "(b) D = 2 at the same alpha": rich.control(abs(to_l1[0] - 1)),
             "(b) |beta|^(2/D), which a small weight norm would select, at D = 3": rich.control(
                 float(np.abs(shapes.weight_norm / shapes.l1_limit - 1).sel(depth=3))
             ),
-            "(b) D = 2, where the approach takes exponentially small scales": powers[0].control(
+            "(b) D = 2, where the approach takes exponentially small scales": first_power.control(
                 rates[2]
             ),
             "(c) the next depth after D = 3, in place of the step from 2": striking.control(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures.completion import MEASURES, cell, draw, gaps, rich, turns
@@ -90,83 +90,60 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset)
     found = turns(dataset, limit)
     excess, k = found.sel(measure="excess"), dataset.k.values
     widths = found.width.transpose("measure", "k").values
-    exponent = Check(
-        "exponent s of alpha ~ k^s where the excess nuclear norm is 10 % of the kernel's",
-        slope(k, excess.departure.values),
-        -0.5,
-        tolerance=0.05,
-    )
-    place = Check(
-        "largest |log10 alpha^2 k| where it is halfway, any width and infinite",
-        np.abs(np.log10([*excess.scale.values, float(excess.limit_scale)])).max(),
-        tolerance=0.5,
-    )
-    moving = Check(
-        "|log10 alpha^2 k| where the change of the hidden entries has half fallen, infinite width",
-        abs(np.log10(float(found.limit_scale.sel(measure="move")))),
-        tolerance=0.5,
-    )
-    none = Check(
-        "alpha^2 k <= 0.001: largest median excess",
-        float(excess.excess.where(dataset.alpha**2 * dataset.k <= 1e-3).max()),
-        tolerance=0.05,
-    )
-    held = Check(
-        "alpha^2 k >= 10: largest median change of the unobserved entries",
-        float(excess.move.where(dataset.alpha**2 * dataset.k >= 10).max()),
-        tolerance=0.1,
-    )
-    sharper = [
-        Check(
-            f"decades of alpha from 10 % to 90 % of the {measure}, k = {k[-1]} over k = {k[0]}",
-            row[-1] / row[0],
-            1.0,
-            kind="at most",
-        )
-        for measure, row in zip(MEASURES, widths, strict=True)
-    ]
-    nuclear = Check(
-        "alpha = 1e-4: largest relative distance to the least nuclear norm, any seed",
-        float(small.to_nuclear.max()),
-        tolerance=0.01,
-    )
-    truth, low = (
-        Check(f"alpha = 1e-4: largest relative distance to {name}", value, tolerance=0.01)
-        for name, value in (
-            ("the truth", float(small.to_truth.max())),
-            ("greedy low-rank learning", float(small.to_greedy.max())),
-        )
-    )
-    floor = Check(
-        "exponent in k of the least change over all alpha",
-        slope(k, found.floor.values),
-        -0.5,
-        tolerance=0.1,
-    )
-    frozen = Check(
-        "infinite width, alpha^2 k >= 10: largest median change",
-        float(found.limit_move.where(limit.alpha.rename(alpha="limit_alpha") ** 2 >= 10).max()),
-        tolerance=0.1,
-    )
-    profile = Check(
-        f"alpha^2 k <= 1: largest distance of the excess at k = {k[-1]} to infinite width",
-        gaps(found)[-1],
-        tolerance=0.1,
-    )
-    blunter = Check(
-        f"decades from 10 % to 90 % of the excess at infinite width over those at k = {k[0]}",
-        float(excess.limit_width) / widths[0, 0],
-        1.2,
-        kind="at least",
-    )
-    stands = [exponent, place, moving, none, truth]
+    scale = dataset.alpha**2 * dataset.k
+    exponent = within(slope(k, excess.departure.values), -0.5, 0.05)
+    middles = np.log10([*excess.scale.values, float(excess.limit_scale)])
+    moving = np.log10(float(found.limit_scale.sel(measure="move")))
+    wide = limit.alpha.rename(alpha="limit_alpha") ** 2 >= 10
+    low = within(small.to_greedy.max(), tolerance=0.01)
+    floor = within(slope(k, found.floor.values), -0.5, 0.1)
+    profile = within(gaps(found)[-1], tolerance=0.1)
+    blunter = at_least(float(excess.limit_width) / widths[0, 0], 1.2)
+    stands = {
+        "exponent s of alpha ~ k^s where the excess nuclear norm is 10 % of the kernel's": exponent,
+        "largest |log10 alpha^2 k| where it is halfway, any width and infinite": within(
+            np.abs(middles).max(), tolerance=0.5
+        ),
+        "|log10 alpha^2 k| where the change of the hidden entries has half fallen, infinite"
+        " width": within(abs(moving), tolerance=0.5),
+        "alpha^2 k <= 0.001: largest median excess": within(
+            excess.excess.where(scale <= 1e-3).max(), tolerance=0.05
+        ),
+        "alpha = 1e-4: largest relative distance to the truth": within(
+            small.to_truth.max(), tolerance=0.01
+        ),
+    }
     return Evidence(
         ran=f"{dataset.sizes['alpha']} x {dataset.sizes['k']} starts of a factorization of "
         f"{dataset.sizes['seed']} matrices (d = 10, rank 1, 60 entries), followed to their end by"
         f" exact gradient flow, and the infinite width; {small.sizes['seed']} matrices from"
         " alpha = 1e-4, k = 10",
-        checks=[*stands, held, *sharper, nuclear],
-        corrected=[*stands, floor, frozen, profile, blunter, low],
+        checks={
+            **stands,
+            "alpha^2 k >= 10: largest median change of the unobserved entries": within(
+                excess.move.where(scale >= 10).max(), tolerance=0.1
+            ),
+            **{
+                f"decades of alpha from 10 % to 90 % of the {measure}, k = {k[-1]} over"
+                f" k = {k[0]}": at_most(row[-1] / row[0], 1.0)
+                for measure, row in zip(MEASURES, widths, strict=True)
+            },
+            "alpha = 1e-4: largest relative distance to the least nuclear norm, any seed": within(
+                small.to_nuclear.max(), tolerance=0.01
+            ),
+        },
+        corrected={
+            **stands,
+            "exponent in k of the least change over all alpha": floor,
+            "infinite width, alpha^2 k >= 10: largest median change": within(
+                found.limit_move.where(wide).max(), tolerance=0.1
+            ),
+            f"alpha^2 k <= 1: largest distance of the excess at k = {k[-1]} to infinite"
+            " width": profile,
+            "decades from 10 % to 90 % of the excess at infinite width over those at"
+            f" k = {k[0]}": blunter,
+            "alpha = 1e-4: largest relative distance to greedy low-rank learning": low,
+        },
         correction="the transition is at alpha^2 k of order one, but it does not sharpen: as k "
         "grows its profile tends to one curve in alpha^2 k, that of infinite width, "
         "which is wider than that of narrow factors, where the start's own product "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance
@@ -104,32 +104,28 @@ def check(dataset: xarray.Dataset) -> Evidence:
     wrong = {"standard": "one weight for both layers", "unbiased": "no minus sign for w-"}
     rows = {name: dataset.sel(network=name) for name in NETWORKS}
     same = {
-        name: Check(
-            f"{name}: largest difference of the drawn network from {names[name]}, relative",
-            distance(row.picture.values, row.model.values),
-            tolerance=1e-12,
-        )
+        name: within(distance(row.picture.values, row.model.values), tolerance=1e-12)
         for name, row in rows.items()
     }
     return Evidence(
         ran="the units and connections that are drawn, as networks with d = 3, compared with "
         f"ProductNet and DiagonalNet of depth 2, at {dataset.sizes['draw']} random weights "
         "and inputs",
-        checks=[
-            *same.values(),
-            *(
-                Check(
-                    f"{name}: weights drawn, over the parameters of the model",
-                    float(row.weights / row.parameters),
-                    1.0,
+        checks={
+            **{
+                f"{name}: largest difference of the drawn network from {names[name]}, relative": one
+                for name, one in same.items()
+            },
+            **{
+                f"{name}: weights drawn, over the parameters of the model": within(
+                    row.weights / row.parameters, 1.0
                 )
                 for name, row in rows.items()
+            },
+            "unbiased, w+ = w-: largest |beta| at the start": within(
+                rows["unbiased"].output_at_start
             ),
-            Check(
-                "unbiased, w+ = w-: largest |beta| at the start",
-                float(rows["unbiased"].output_at_start),
-            ),
-        ],
+        },
         controls={
             f"{name}: {wrong[name]}": same[name].control(
                 distance(row.other.values, row.model.values)

@@ -16,8 +16,9 @@ from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
 from tacit.problems.images.load import Images, load_images
 from tacit.studies.sizes import Sizes, sized
 from tacit.training.descent.methods import SGD
+from tacit.training.goals import Accuracy
 from tacit.training.record import At
-from tacit.training.stop import Accuracy, Epochs
+from tacit.training.stop import Epochs
 from tacit.training.train import train
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.lifted import (
@@ -64,28 +64,25 @@ def check(dataset: xarray.Dataset, large_gamma: xarray.Dataset) -> Evidence:
     share, left = dataset.share.values, float(dataset.left.max())
     straight, length = float(dataset.second_line.max()), float(dataset.sixth_line.max())
 
-    def at_most_one(name: str, value: float) -> Check:
-        return Check(name, value, 1.0, tolerance=1e-9, kind="at most")
-
-    bound = at_most_one("sup |W - W(0)| over the bound, at worst", share.max())
-    printed, mended = (
-        [
-            at_most_one(f"eq. (80), second line, {how}", factor * straight),
-            at_most_one(f"eq. (80), sixth line, {how}", root * length),
-        ]
+    bound = at_most(share.max(), 1.0, 1e-9)
+    lines = [
+        {
+            f"eq. (80), second line, {how}": at_most(factor * straight, 1.0, 1e-9),
+            f"eq. (80), sixth line, {how}": at_most(root * length, 1.0, 1e-9),
+        }
         for factor, root, how in ((4.0, 1.0, "as printed"), (1.0, 1 / np.sqrt(8), "corrected"))
-    )
+    ]
     return Evidence(
         ran=f"{len(share)} random lifted problems that meet the premises, W trained to"
         " interpolation",
-        checks=[
-            bound,
-            at_most_one(
-                "the same over 2 sqrt(2)/3 of the bound (ours)", 3 / np.sqrt(8) * share.max()
+        checks={
+            "sup |W - W(0)| over the bound, at worst": bound,
+            "the same over 2 sqrt(2)/3 of the bound (ours)": at_most(
+                3 / np.sqrt(8) * share.max(), 1.0, 1e-9
             ),
-        ],
-        proof=printed,
-        corrected=mended,
+        },
+        proof=lines[0],
+        corrected=lines[1],
         correction="the gradient of sum r^2 is 4 sum r_n X_n W with the lifted X_n, so the "
         "second line of (80) needs a factor 4 and sqrt(Lambda) becomes 2 sqrt(2 "
         "Lambda); but by (74) the misfit falls like exp(-3 mu lambda t), and both "

@@ -66,7 +66,7 @@ class DualFlow(Flow):
     --------
     >>> import tacit
     >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.DiagonalNet(3, log_alpha=-20.0), tacit.Interpolated()
+    >>> net, stop = tacit.DiagonalNet(3, log_alpha=-5.0), tacit.Interpolated()
     >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=stop)
     >>> path.outcome.ok
     True
