@@ -1,5 +1,6 @@
 """The version of a study's code: it changes with what a cell calls, and with nothing else."""
 
+import gc
 import importlib
 import sys
 
@@ -173,6 +174,7 @@ class Calls:
 
     def __enter__(self):
         self.seen = set()
+        gc.collect()  # or generators that earlier tests left behind are closed while we listen
         sys.setprofile(self.note)
         return self.seen
 
