@@ -84,7 +84,7 @@ def generate(name: str, folder: Path) -> None:
     found = f"{table}\n\nSize full, {runs} runs, {datetime.date.today().isoformat()}."
     write_whole(PAGE, replaced(PAGE.read_text(encoding="utf-8"), name, found))
     evidence = experiment.evidence([dataset])
-    print(*(f"{check.name}: {check.sentence}" for check in evidence.checks), sep="\n")
+    print(*(f"{check.name}: {check.sentence}" for check in evidence.checks.values()), sep="\n")
     print(*evidence.findings, sep="\n")
 
 

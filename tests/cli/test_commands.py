@@ -485,7 +485,7 @@ def test_a_run_that_broke_off_is_not_stored(monkeypatch):
 
 
 PAPER = """
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import sheet
 from tacit.studies.sizes import sized
@@ -494,7 +494,7 @@ def cell():
     return {"value": 1.0}
 
 def check(dataset):  # a remark
-    return Evidence("one cell", [Check("value", float(dataset.value), 1.0, 0.25)])
+    return Evidence("one cell", {"value": within(float(dataset.value), 1.0, 0.25)})
 
 def draw(dataset):
     return sheet("a caption")[0]

@@ -87,9 +87,9 @@ def evidence(printed=(), corrected=(), premises=(), controls=(), proof=()):
     """Evidence with the outcomes named, all under the rule |measured| <= 1."""
 
     def checks(names, kind="check"):
-        return [Check(f"{kind} {i}", OUTCOMES[n], tolerance=1) for i, n in enumerate(names)]
+        return {f"{kind} {i}": within(OUTCOMES[n], tolerance=1) for i, n in enumerate(names)}
 
-    rule = Check("rule", 0.0, tolerance=1)
+    rule = within(0.0, tolerance=1)
     return Evidence(
         ran="nothing",
         checks=checks(printed),
@@ -147,33 +147,34 @@ CASES = {
     "made", [lambda m: 2 * m, lambda m: m / 10, lambda m: 1 / m, lambda m: m + 0.5, lambda m: 3 - m]
 )
 def test_a_control_that_is_arithmetic_on_a_measured_number_is_named(made):
-    check = Check("distance", 0.123456789, tolerance=0.2)
-    independent = check.control(0.987654321)
-    seen = Evidence("a run", [check], controls={"made": made(0.123456789), "trained": independent})
+    check = within(0.123456789, tolerance=0.2)
+    controls = {"made": made(0.123456789), "trained": check.control(0.987654321)}
+    seen = Evidence("a run", {"distance": check}, controls=controls)
     assert seen.arithmetic == ["made"]
 
 
 def test_arithmetic_alone_guards_nothing():
-    check = Check("distance", 0.123456789, tolerance=0.2)
-    made = Evidence("a run", [check], controls={"twice": 2 * check.measured})
+    check = within(0.123456789, tolerance=0.2)
+    made = Evidence("a run", {"distance": check}, controls={"twice": 2 * check.measured})
     assert judge(made) == (
         "inconclusive",
         "no control shows that a wrong theorem would miss the tolerance",
     )
     beside = {"twice": 2 * check.measured, "trained": check.control(0.987654321)}
-    assert judge(Evidence("a run", [check], controls=beside))[0] == "holds"
+    assert judge(Evidence("a run", {"distance": check}, controls=beside))[0] == "holds"
 
 
 def test_counts_and_other_predictions_are_not_arithmetic():
-    count = Check("runs that fail", 0.0, tolerance=0.5)
-    share = Check("share of 200 images", 0.115, tolerance=0.2)
-    rate = Check("exponent", -1.98765, -2.0, tolerance=0.1)
+    count = within(0.0, tolerance=0.5)
+    share = within(0.115, tolerance=0.2)
+    rate = within(-1.98765, -2.0, tolerance=0.1)
+    checks = {"runs that fail": count, "share of 200 images": share, "exponent": rate}
     controls = {
         "all fail": count.control(4.0),
         "other images": share.control(0.23),
         "exponent -1": rate.control(predicted=-1.0),
     }
-    assert Evidence("a run", [count, share, rate], controls=controls).arithmetic == []
+    assert Evidence("a run", checks, controls=controls).arithmetic == []
 
 
 def test_a_mended_proof_does_not_save_a_statement_that_misses():
@@ -212,9 +213,9 @@ def test_the_status_cannot_be_passed_in_or_changed():
 
 
 def test_a_control_of_the_printed_rule_does_not_guard_the_correction():
-    printed = Check("printed", 2.0, tolerance=1)
-    corrected = Check("corrected", 0.0, tolerance=0.5)
-    common = {"ran": "", "checks": [printed], "corrected": [corrected], "correction": "better"}
+    printed, corrected = within(2.0, tolerance=1), within(0.0, tolerance=0.5)
+    common = {"ran": "", "checks": {"printed": printed}, "correction": "better"}
+    common["corrected"] = {"corrected": corrected}
     assert judge(Evidence(**common, controls={"wrong": printed.control(3)}))[0] == "inconclusive"
     assert judge(Evidence(**common, controls={"wrong": corrected.control(3)}))[0] != "inconclusive"
     # A bare number is held against the statement that decides, here the corrected one.
@@ -222,19 +223,21 @@ def test_a_control_of_the_printed_rule_does_not_guard_the_correction():
 
 
 def test_a_control_may_change_the_prediction_but_not_the_rule():
-    slope = Check("slope", -1.01, predicted=-1, tolerance=0.1)
-    found = Evidence(ran="", checks=[slope], controls={"slope 2": slope.control(predicted=-2)})
+    slope = within(-1.01, -1, tolerance=0.1)
+    checks = {"slope": slope}
+    found = Evidence(ran="", checks=checks, controls={"slope 2": slope.control(predicted=-2)})
     assert judge(found)[0] == "holds"
-    stricter = Check("slope", -1.01, predicted=-1, tolerance=1e-9)
+    stricter = within(-1.01, -1, tolerance=1e-9)
     with pytest.raises(ValueError, match="no check has its rule"):
-        Evidence(ran="", checks=[slope], controls={"judged more strictly": stricter})
+        Evidence(ran="", checks=checks, controls={"judged more strictly": stricter})
 
 
 def test_a_check_is_named_by_the_evidence_that_holds_it():
     checks = {"near": within(1.5, 1, 0.5), "low": at_most(1, 2), "high": at_least(3, 2, 1)}
     found = Evidence(ran="", checks=checks, controls={"wrong": checks["low"].control(4)})
     named = [Check("near", 1.5, 1, 0.5), Check("low", 1, 2, kind="at most")]
-    assert found.checks == (*named, Check("high", 3, 2, 1, "at least"))
+    named.append(Check("high", 3, 2, 1, "at least"))
+    assert list(found.checks.items()) == [(check.name, check) for check in named]
     assert dataclasses.replace(found, findings=["more"]).checks == found.checks
     assert judge(found)[0] == "holds"
     with pytest.raises(ValueError, match=r"^Check: tolerance must be finite"):
@@ -242,15 +245,28 @@ def test_a_check_is_named_by_the_evidence_that_holds_it():
 
 
 def test_evidence_refuses_half_a_correction_and_equal_names():
-    check = Check("c", 1.0, tolerance=2)
+    checks, others = {"c": within(1.0, tolerance=2)}, {"d": within(1.0, tolerance=2)}
     with pytest.raises(ValueError, match="correction is missing"):
-        Evidence(ran="", checks=[check], corrected=[check])
+        Evidence(ran="", checks=checks, corrected=checks)
     with pytest.raises(ValueError, match="corrected is missing"):
-        Evidence(ran="", checks=[check], correction="words without numbers")
-    with pytest.raises(ValueError, match="names must differ"):
-        Evidence(ran="", checks=[check, check])
+        Evidence(ran="", checks=checks, correction="words without numbers")
+    with pytest.raises(ValueError, match="names must differ, got c twice"):
+        Evidence(ran="", checks=checks, proof=checks)
+    with pytest.raises(ValueError, match="names must differ, got c twice"):
+        Evidence(ran="", checks=checks, proof=others, corrected=checks, correction="better")
+    Evidence(ran="", checks=checks, proof=others, corrected=others, correction="better")
+    Evidence(ran="", checks=checks, corrected=checks, correction="better")
     with pytest.raises(ValueError, match="no check to be compared with"):
         Evidence(ran="", controls={"wrong": 1.0})
+
+
+@pytest.mark.parametrize("part", ["checks", "proof", "corrected"])
+@pytest.mark.parametrize("given", [[Check("c", 1.0)], (Check("c", 1.0),), [], Check("c", 1.0)])
+def test_checks_without_a_mapping_are_refused(part, given):
+    seen = type(given).__name__
+    rule = f"^Evidence: {part} must map names to checks, got {seen}; write .*at_most"
+    with pytest.raises(ValueError, match=rule):
+        Evidence(**{"ran": "", part: given})
 
 
 # --- verdicts ------------------------------------------------------------------------------
@@ -344,7 +360,8 @@ def test_full_takes_larger_instances():
     quick, full = (verify("A-SUM", size, registry=little_papers.library) for size in (False, True))
     assert (quick.size, full.size) == ("quick", "full")
     assert "200000 terms" in full.ran
-    assert full.evidence.checks[0].measured < quick.evidence.checks[0].measured / 5
+    error = "distance to pi^2/6"
+    assert full.evidence.checks[error].measured < quick.evidence.checks[error].measured / 5
     assert full.command == "tacit verify A-SUM --size full"
 
 
@@ -517,12 +534,12 @@ plots = st.builds(Plot, texts, texts, texts, st.lists(series, max_size=2), st.ju
 
 @st.composite
 def verdicts(draw):
-    check = Check("check", np.float64(draw(numbers)), draw(numbers), 0.5, "at most")
+    check = at_most(np.float64(draw(numbers)), draw(numbers), 0.5)
     corrected = draw(st.booleans())
     found = Evidence(
         ran=draw(texts),
-        checks=[check],
-        corrected=[check.control(draw(numbers))] if corrected else [],
+        checks={"check": check},
+        corrected={"check": check.control(draw(numbers))} if corrected else {},
         correction="so" if corrected else None,
         premises={draw(texts): Premise(draw(st.booleans()), draw(numbers | texts))},
         controls={draw(texts): draw(numbers)},
@@ -545,10 +562,9 @@ def test_json_keeps_everything(items):
 
 
 def test_numpy_values_survive_json():
-    check = Check("c", np.float64(1e-300), np.int32(0), np.float32(0.5))
     found = Evidence(
         ran="",
-        checks=[check],
+        checks={"c": within(np.float64(1e-300), np.int32(0), np.float32(0.5))},
         counterexample={"w": np.arange(3.0), "n": np.int64(2), "flag": np.True_, "t": (1, 2)},
         premises={"p": (np.True_, np.float64(2.0))},
         controls={"wrong": np.float64(np.inf)},

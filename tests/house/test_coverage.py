@@ -15,7 +15,7 @@ import pytest
 import little_papers
 from expected_statuses import EXPECTED
 from tacit.arguments import nearest, one_of
-from tacit.evidence.evidence import STATUSES, Check, Evidence
+from tacit.evidence.evidence import STATUSES, Check, Evidence, within
 from tacit.evidence.verdict import MEANINGS, Verdict
 from tacit.papers.reading import presets
 from tacit.papers.registry import Registry, library
@@ -112,7 +112,7 @@ def test_a_row_cannot_hold_against_its_own_number():
 def test_rows_survive_json_and_say_what_the_verdicts_say():
     verdicts = gather(little_papers.library.experiments(), jobs=1)
     rows = [row_of(verdict) for verdict in verdicts]
-    unknown = Evidence("a run", [Check("c", math.nan, tolerance=1)], controls={"w": 3.0})
+    unknown = Evidence("a run", {"c": within(math.nan, tolerance=1)}, controls={"w": 3.0})
     rows.append(row_of(Verdict("C-1", "s", "p", unknown)))
     assert str(loads(dumps(rows))) == str(rows)
     text = coverage(rows)

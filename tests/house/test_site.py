@@ -86,12 +86,12 @@ def test_every_statement_has_its_verdict_file_and_commands(site, source):
 
 
 def test_a_report_that_contradicts_the_rows_is_refused(site, tmp_path):
-    from tacit.evidence.evidence import Check, Evidence
+    from tacit.evidence.evidence import Evidence, within
     from tacit.evidence.verdict import Verdict, Verdicts
     from tacit.report.write import write_report
 
     claim = library()["W-L7"]
-    evidence = Evidence("a run", [Check("c", 2.0, tolerance=1)])
+    evidence = Evidence("a run", {"c": within(2.0, tolerance=1)})
     verdict = Verdict(claim.id, claim.statement, claim.place, evidence)
     write_report(Verdicts((verdict,)), tmp_path)
     with pytest.raises(SystemExit, match=r"W-L7 fails in .* and holds in"):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import little_papers
 from explore_browser import CHROMIUM, browser
 from tacit.evidence import saved
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Check, Evidence, within
 from tacit.evidence.plot import Plot, Series
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.verify import gather
@@ -117,8 +117,8 @@ def test_claims_are_grouped_by_source_and_lie_closed(verdicts):
 
 
 def named(id, place):
-    check = Check("c", 0.5, tolerance=1)
-    return Verdict(id, f"statement of {id}", place, Evidence("r", [check], controls={"w": 3.0}))
+    evidence = Evidence("r", {"c": within(0.5, tolerance=1)}, controls={"w": 3.0})
+    return Verdict(id, f"statement of {id}", place, evidence)
 
 
 def test_the_page_names_its_papers_and_the_printed_place_of_every_claim():
@@ -233,11 +233,10 @@ hostile = st.text(alphabet=st.sampled_from("<>&\"'$_{}\\[]ab é≤"), min_size=1
 @settings(deadline=None, derandomize=True, max_examples=15, phases=[Phase.generate])
 @given(hostile, hostile, hostile)
 def test_everything_is_escaped(one, two, three):
-    check = Check(one, 0.5, tolerance=1)
     plot = Plot(one, two, three, [Series(two, [1, 2], [1, 2]), Series(one, [1], [1])], caption=one)
     found = Evidence(
         ran=two,
-        checks=[check],
+        checks={one: within(0.5, tolerance=1)},
         premises={three: (True, one)},
         controls={two: 3.0},
         counterexample={one: two},
@@ -288,10 +287,8 @@ def test_the_gauge_puts_what_passes_on_the_left(measured, tolerance):
 
 
 def test_the_bars_are_left_out_where_nothing_can_be_placed():
-    assert tolerance_bars(Evidence(ran="", checks=[Check("c", 1.0)], controls={"w": 2.0})) is None
-    assert (
-        tolerance_bars(Evidence(ran="", checks=[Check("c", math.inf, tolerance=1.0)])) is not None
-    )
+    assert tolerance_bars(Evidence("", {"c": within(1.0)}, controls={"w": 2.0})) is None
+    assert tolerance_bars(Evidence("", {"c": within(math.inf, tolerance=1.0)})) is not None
 
 
 # --- files ---------------------------------------------------------------------------------

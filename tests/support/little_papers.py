@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.registry import Registry
@@ -39,13 +39,15 @@ def basel(dataset) -> Evidence:
     k = np.arange(1, terms)
     partial = np.cumsum(1.0 / k**2)
     error = np.abs(partial - np.pi**2 / 6)
-    check = Check("distance to pi^2/6", error[-1], tolerance=1e-4)
     slope = np.polyfit(np.log(k[100:]), np.log(error[100:]), 1)[0]
-    order = Check("order of convergence", slope, predicted=-1.0, tolerance=0.05)
+    order = within(slope, -1.0, tolerance=0.05)
     shown = slice(None, None, 199)
     return Evidence(
         ran=f"partial sums of {terms} terms in float64",
-        checks=[check, order],
+        checks={
+            "distance to pi^2/6": within(error[-1], tolerance=1e-4),
+            "order of convergence": order,
+        },
         premises={"the terms fall": (np.all(np.diff(1.0 / k**2) < 0), float(1.0 / k[-1] ** 2))},
         controls={
             "pi^2 / 8 in place of pi^2 / 6": abs(partial[-1] - np.pi**2 / 8),
@@ -73,12 +75,10 @@ def basel(dataset) -> Evidence:
 def sum_of_integers(dataset) -> Evidence:
     n = np.arange(1, 200)
     sums = np.cumsum(n)
-    printed = Check("largest error of n(n - 1)/2", np.abs(sums - n * (n - 1) / 2).max())
-    mended = Check("largest error of n(n + 1)/2", np.abs(sums - n * (n + 1) / 2).max())
     return Evidence(
         ran="n from 1 to 199, exact integers",
-        checks=[printed],
-        corrected=[mended],
+        checks={"largest error of n(n - 1)/2": within(np.abs(sums - n * (n - 1) / 2).max())},
+        corrected={"largest error of n(n + 1)/2": within(np.abs(sums - n * (n + 1) / 2).max())},
         correction="the sum is n(n + 1)/2: the sign in front of 1 is a misprint",
         counterexample={"n": np.int64(3), "sum": np.int64(6), "printed formula": np.float64(3.0)},
         controls={"n^2 / 2": np.abs(sums - n**2 / 2).max()},
@@ -86,18 +86,18 @@ def sum_of_integers(dataset) -> Evidence:
 
 
 def odd_is_prime(dataset) -> Evidence:
-    composite = Check("odd numbers below 30 that are not prime", 5, kind="at most")
-    return Evidence(ran="odd numbers below 30", checks=[composite], controls={"even": 14})
+    checks = {"odd numbers below 30 that are not prime": at_most(5)}
+    return Evidence(ran="odd numbers below 30", checks=checks, controls={"even": 14})
 
 
 def vague(dataset) -> Evidence:
-    check = Check("distance", 2.2 - 2.2**0.5, tolerance=1.0)
-    return Evidence(ran="one number", checks=[check], controls={"3 in place of 2.2": 0.8})
+    checks = {"distance": within(2.2 - 2.2**0.5, tolerance=1.0)}
+    return Evidence(ran="one number", checks=checks, controls={"3 in place of 2.2": 0.8})
 
 
 def stops(dataset) -> Evidence:
     warnings.warn("about to divide", RuntimeWarning, stacklevel=1)
-    return Evidence(ran="", checks=[Check("quotient", 1 / 0)])
+    return Evidence(ran="", checks={"quotient": within(1 / 0)})
 
 
 library = Registry(
@@ -164,8 +164,8 @@ def most_threads(terms: int) -> dict[str, int]:
 
 
 def counts_threads(dataset) -> Evidence:
-    check = Check("BLAS threads", int(dataset.number), predicted=1)
-    return Evidence(ran="threadpoolctl", checks=[check], controls={"two threads": 2})
+    checks = {"BLAS threads": within(int(dataset.number), 1)}
+    return Evidence(ran="threadpoolctl", checks=checks, controls={"two threads": 2})
 
 
 threads = Registry(

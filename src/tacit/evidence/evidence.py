@@ -175,9 +175,9 @@ class Evidence(Record):
     """
 
     ran: str
-    checks: Any = ()  # given by name; then a tuple of named checks, like the next two
-    proof: Any = ()
-    corrected: Any = ()
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    proof: Mapping[str, Check] = field(default_factory=dict)
+    corrected: Mapping[str, Check] = field(default_factory=dict)
     premises: Mapping[str, Any] = field(default_factory=dict)
     controls: Mapping[str, Any] = field(default_factory=dict)
     counterexample: str | Mapping[str, Any] | None = None
@@ -187,7 +187,7 @@ class Evidence(Record):
 
     def __post_init__(self) -> None:
         for name in ("checks", "proof", "corrected"):
-            object.__setattr__(self, name, _named(getattr(self, name)))
+            object.__setattr__(self, name, _named(name, getattr(self, name)))
         object.__setattr__(self, "plots", tuple(self.plots))
         object.__setattr__(self, "findings", tuple(str(line) for line in self.findings))
         object.__setattr__(self, "counterexample", plain(self.counterexample))
@@ -200,20 +200,25 @@ class Evidence(Record):
     def deciding(self) -> Sequence[Check]:
         """The printed checks, with the corrected ones in place of those that miss."""
         if self.corrected and self.proof_misses:
-            return (*self.checks, *self.corrected)
+            return (*self.checks.values(), *self.corrected.values())
         if self.corrected and self.statement_misses and not self.proof:
-            return self.corrected
-        return (*self.checks, *self.proof)
+            return tuple(self.corrected.values())
+        return (*self.checks.values(), *self.proof.values())
+
+    @property
+    def _all(self) -> Sequence[Check]:
+        parts = (self.checks, self.proof, self.corrected)
+        return [check for part in parts for check in part.values()]
 
     @property
     def statement_misses(self) -> bool:
         """True if the statement fails as printed."""
-        return any(check.misses for check in self.checks)
+        return any(check.misses for check in self.checks.values())
 
     @property
     def proof_misses(self) -> bool:
         """True if a printed line of the proof, or an equation beside the statement, fails."""
-        return any(check.misses for check in self.proof)
+        return any(check.misses for check in self.proof.values())
 
     @property
     def arithmetic(self) -> list[str]:
@@ -221,11 +226,10 @@ class Evidence(Record):
 
         Such a number is no evidence against a wrong theorem: it was constructed to miss.
         """
-        measured = (*self.checks, *self.proof, *self.corrected)
         return [
             name
             for name, control in self.controls.items()
-            if any(_derived(control.measured, check.measured) for check in measured)
+            if any(_derived(control.measured, check.measured) for check in self._all)
         ]
 
     @property
@@ -243,7 +247,7 @@ class Evidence(Record):
                 )
             given = self.deciding[0].control(given)
         # A wrong theorem judged more strictly than the right one would prove nothing.
-        if given.rule not in {check.rule for check in (*self.checks, *self.proof, *self.corrected)}:
+        if given.rule not in {check.rule for check in self._all}:
             rule = f"no check has its rule ({given.kind}, tolerance {given.tolerance:g})"
             raise ValueError(f"Evidence: control {name!r}: {rule}; write check.control(value)")
         return replace(given, name=name)
@@ -255,17 +259,17 @@ class Evidence(Record):
             raise ValueError(f"Evidence: {rule}, but {missing} is missing")
 
     def _refuse_equal_names(self) -> None:
-        decided_together = (*self.checks, *self.corrected) if self.proof else self.corrected
-        for checks in ((*self.checks, *self.proof), decided_together):
-            names = [check.name for check in checks]
-            if len(set(names)) < len(names):
-                raise ValueError(f"Evidence: check names must differ, got {', '.join(names)}")
+        decided_with_checks = (*self.proof, *self.corrected) if self.proof else ()
+        twice = [name for name in decided_with_checks if name in self.checks]
+        if twice:
+            raise ValueError(f"Evidence: check names must differ, got {', '.join(twice)} twice")
 
 
-def _named(given: Mapping[str, Check] | Sequence[Check]) -> tuple[Check, ...]:
-    if isinstance(given, Mapping):
-        return tuple(replace(check, name=name) for name, check in given.items())
-    return tuple(given)
+def _named(part: str, given: Mapping[str, Check]) -> dict[str, Check]:
+    if not isinstance(given, Mapping):
+        rule = f"{part} must map names to checks, got {type(given).__name__}"
+        raise ValueError(f'Evidence: {rule}; write {{"distance": at_most(gap, 0.1)}}')
+    return {name: replace(check, name=name) for name, check in given.items()}
 
 
 def _premise(given: Any) -> Premise:

@@ -14,17 +14,21 @@ from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.store import json_checksum
 
 FORMAT = "tacit verdicts 3"
+CHECKS = ("checks", "proof", "corrected")  # stored as lists, because a check has its name
 
 
 def dumps(verdicts: Verdicts) -> str:
     """The verdicts as JSON text: the evidence of each claim, and its status for readers."""
-    entries = [
-        {**asdict(verdict), "status": verdict.status, "reason": verdict.reason}
-        for verdict in verdicts
-    ]
+    entries = [_entry(verdict) for verdict in verdicts]
     content = packed({"format": FORMAT, "versions": verdicts.versions, "verdicts": entries})
     content["checksum"] = json_checksum(content)
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _entry(verdict: Verdict) -> dict[str, Any]:
+    entry = asdict(verdict)
+    entry["evidence"] |= {part: list(entry["evidence"][part].values()) for part in CHECKS}
+    return {**entry, "status": verdict.status, "reason": verdict.reason}
 
 
 def loads(text: str, name: str = "verdicts") -> Verdicts:
@@ -77,14 +81,16 @@ def _evidence(**stored: Any) -> Evidence:
     return Evidence(
         **{
             **stored,
-            "checks": [Check(**check) for check in stored["checks"]],
-            "proof": [Check(**check) for check in stored["proof"]],
-            "corrected": [Check(**check) for check in stored["corrected"]],
+            **{part: _checks(stored[part]) for part in CHECKS},
             "premises": {name: Premise(**seen) for name, seen in stored["premises"].items()},
             "controls": {name: Check(**seen) for name, seen in stored["controls"].items()},
             "plots": [_plot(**plot) for plot in stored["plots"]],
         }
     )
+
+
+def _checks(stored: list[dict[str, Any]]) -> dict[str, Check]:
+    return {check["name"]: Check(**check) for check in stored}
 
 
 def _plot(series: list[dict[str, Any]], **rest: Any) -> Plot:

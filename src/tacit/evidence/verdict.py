@@ -122,7 +122,7 @@ class Verdict(Record):
         """The counterexample to the printed statement: as stored, else the numbers that miss."""
         if self.evidence.counterexample is not None:
             return self.evidence.counterexample  # type: ignore[return-value]
-        printed = (*self.evidence.checks, *self.evidence.proof)
+        printed = (*self.evidence.checks.values(), *self.evidence.proof.values())
         missing = {check.name: check.sentence for check in printed if check.misses}
         return missing or None
 

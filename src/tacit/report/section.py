@@ -69,11 +69,11 @@ def _numbers(check: Check) -> list[str]:
     return [mathematics(check.name), *(f"{number:.6g}" for number in numbers), RULES[check.kind]]
 
 
-def _checks(title: str, checks: Sequence[Check]) -> Markup | None:
+def _checks(title: str, checks: Mapping[str, Check]) -> Markup | None:
     if not checks:
         return None
     head = ("check", "measured", "predicted", "tolerance", "rule", "result")
-    return part(title, table(head, ([*_numbers(c), _result(c)] for c in checks)))
+    return part(title, table(head, ([*_numbers(c), _result(c)] for c in checks.values())))
 
 
 def _result(check: Check) -> str:

@@ -27,7 +27,7 @@ def refuted(judged):
 
     def falls(id, data, words):
         verdict = judged(id, data)
-        missed = [check.name for check in verdict.evidence.checks if check.misses]
+        missed = [name for name, check in verdict.evidence.checks.items() if check.misses]
         assert any(words in name for name in missed), (missed, verdict.evidence.findings[:1])
         return verdict.status in REFUTED
 

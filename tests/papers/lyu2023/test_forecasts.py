@@ -28,7 +28,7 @@ def with_cell(dataset, case):
 def test_log_alpha_over_rate_is_refuted(data, judged):
     wrong = [d.assign(foreseen=d.naive) for d in data[:2]]
     verdict = judged("L-forecast", (*wrong, data[2]))
-    missed = [check.name for check in verdict.evidence.checks if check.misses]
+    missed = [name for name, check in verdict.evidence.checks.items() if check.misses]
     for family in ("majority", "wide margin", "table"):
         assert f"{family}: worst error of the predicted time of the test curve" in missed
 

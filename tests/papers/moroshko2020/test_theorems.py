@@ -44,7 +44,7 @@ def test_sets_that_fail_the_condition_would_refute_the_theorem(data_of, monkeypa
     monkeypatch.setattr(theorem_6, "stable", lambda random: random.exponent > 1)
     found = theorem_6.experiment.evidence(data_of("M-T6"))
     assert theorem_6.experiment.verdict(found, "tiny").status == "inconclusive"
-    assert next(c for c in found.checks if "where condition 5 holds" in c.name).misses
+    assert next(c for name, c in found.checks.items() if "where condition 5 holds" in name).misses
 
 
 def test_a_kernel_that_moves_in_first_order_is_told_from_an_even_one(data_of):

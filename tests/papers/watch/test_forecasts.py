@@ -290,7 +290,7 @@ def off_by(factor, width=0.1):
 def test_the_check_finds_a_wrong_forecast(rule, misses, data_of, monkeypatch):
     monkeypatch.setitem(forecast_rules.RULES, "the watch", rule)
     evidence = forecasts.check(*data_of("watch-forecast"))
-    found = [check.name for check in evidence.checks if check.misses]
+    found = [name for name, check in evidence.checks.items() if check.misses]
     assert len(found) == len(misses)
     for name, begin in zip(found, misses, strict=True):
         assert name.startswith(begin)

@@ -86,14 +86,14 @@ def status_of(module, datasets):
 def test_figure_6d_holds_as_corrected():
     evidence = figure_6d.check(*family())
     assert judge(evidence)[0] == "holds as corrected"
-    assert [check.passes for check in evidence.checks] == [True, True, True, False]
+    assert [check.passes for check in evidence.checks.values()] == [True, True, True, False]
     assert "machine accounts for 50%" in " ".join(evidence.findings)
     assert "10.0% (1), 50.0% (2), 52.0% (4)" in evidence.findings[0]
 
 
 def test_as_printed_it_would_hold_if_large_starts_were_still():
     evidence = figure_6d.check(*family(large={"turned": 0.01, "apart": 0.02}))
-    assert all(check.passes for check in evidence.checks)
+    assert all(check.passes for check in evidence.checks.values())
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,8 @@ def test_the_statement_does_not_say_that_every_start_learns():
     statement = figure_8.experiment.statement
     assert "every start" not in statement
     assert "alpha = 2" in statement
-    lost = [check for check in figure_8.check(*curves()).checks if "alpha = 2" in check.name]
+    checks = figure_8.check(*curves()).checks
+    lost = [check for name, check in checks.items() if "alpha = 2" in name]
     assert [check.measured for check in lost] == [0.1]
 
 

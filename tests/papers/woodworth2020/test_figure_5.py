@@ -31,7 +31,7 @@ def cell(seed, alpha, k, **changes):
 
 def test_what_fails_as_printed(verdict_of):
     evidence = verdict_of(ID).evidence
-    missed = [check.name for check in evidence.checks if check.misses]
+    missed = [name for name, check in evidence.checks.items() if check.misses]
     assert len(missed) == 4  # large starts move all, it does not sharpen (twice), nuclear norm
     assert "least nuclear norm" in missed[-1]
     (seeds, *_) = evidence.counterexample.values()

@@ -79,7 +79,7 @@ def test_it_holds_as_corrected():
 def test_the_statement_as_printed_would_hold_of_a_large_start_that_has_the_same_features():
     still = {"turned": 1e-5, "early": 8e-5}
     evidence, *_ = judged(large=still, larger={"early": 5e-6})
-    assert all(check.passes for check in evidence.checks)
+    assert all(check.passes for check in evidence.checks.values())
     assert judged(large=still)[1] in REFUTED  # its move must fall too
 
 
@@ -142,9 +142,8 @@ def test_a_lead_is_in_standard_errors_over_the_seeds_that_both_have():
 def test_a_proxy_within_its_noise_decides_nothing_good():
     """The difference that an old check called better: less than one standard error."""
     evidence, status, _ = judged(output={"error": 0.0405})
-    proxy = next(
-        check for check in evidence.checks if "of the output layer alone minus" in check.name
-    )
+    named = evidence.checks.items()
+    proxy = next(check for name, check in named if "of the output layer alone minus" in name)
     assert proxy.measured < 1
     assert status in REFUTED
 

@@ -33,7 +33,7 @@ def status(datasets):
 
 
 def test_what_fails_as_printed(verdict_of):
-    plateau, steep = [check for check in verdict_of(ID).evidence.checks if check.misses]
+    plateau, steep = [check for check in verdict_of(ID).evidence.checks.values() if check.misses]
     assert ["plateau" in plateau.name, "(0.7, 1)" in steep.name] == [True, True]
     assert min(plateau.measured, steep.measured) > 0.3
 
@@ -184,7 +184,7 @@ def test_a_plateau_net_at_the_linear_spline_would_hold_as_printed(datasets):
     random = datasets[3]
     random.distance.loc[{"kind": "steep"}] = 0.001
     evidence = figure_7.check(*datasets)
-    assert all(check.passes for check in evidence.checks)
+    assert all(check.passes for check in evidence.checks.values())
 
 
 @pytest.mark.parametrize(("kind", "other"), [("peak", "one way"), ("one way", "peak")])

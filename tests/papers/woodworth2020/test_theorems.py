@@ -145,5 +145,6 @@ def test_the_norms_of_a_drawn_problem_are_least():
 
 
 def test_both_lines_of_the_proof_are_named(verdict_of):
-    found = {check.name[:8]: check.measured for check in verdict_of("W-T2").evidence.proof[:2]}
+    lines = list(verdict_of("W-T2").evidence.proof.items())[:2]
+    found = {name[:8]: line.measured for name, line in lines}
     assert found == {"eq. (44)": pytest.approx(0.4, abs=0.1), "eq. (46)": pytest.approx(0.65, 0.1)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.papers.experiment import Experiment
 from tacit.papers.watch.forecast_rules import ASKED, RULES, Recorded, Score, moments, score
 from tacit.papers.watch.grokking_runs import LEAGUE, NEW, QUICK, RUNS, TINY
@@ -70,23 +70,15 @@ def check(dataset: xarray.Dataset) -> Evidence:
     by = scores(runs)
     at = {name: found[GOAL] for name, found in by.items()}
     ours = at["the watch"]
-    error = Check(
-        f"mean error of the step of the jump, asked at {GOAL:g} times the memorization",
-        ours.error,
-        ERROR,
-        kind="at most",
-    )
-    coverage = Check(
-        "share of the runs with the jump in the 80% interval",
-        ours.coverage,
-        COVERAGE,
-        kind="at least",
-    )
+    error, coverage = at_most(ours.error, ERROR), at_least(ours.coverage, COVERAGE)
     return Evidence(
         ran=f"{len(runs)} runs, {ours.asked} of which grok later than {GOAL:g} times their"
         f" memorization and {ours.quiet} never; seeds that had no part in choosing the rules",
         premises={"there are runs that grok": (ours.asked > 0, ours.asked)},
-        checks=[error, coverage],
+        checks={
+            f"mean error of the step of the jump, asked at {GOAL:g} times the memorization": error,
+            "share of the runs with the jump in the 80% interval": coverage,
+        },
         controls={
             "a clock, fitted on other runs": error.control(at["clock"].error),
             "norm separation, with the norm at the end": error.control(at["norm separation"].error),

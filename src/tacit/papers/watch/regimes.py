@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.papers.experiment import Experiment
 from tacit.papers.watch.rules import RULES, called, runs_of
 from tacit.papers.watch.runs import DENSE, GROKKED, OTHERS, SETTINGS, STILL, Setting, cell
@@ -78,37 +78,22 @@ def check(dataset: xarray.Dataset) -> Evidence:
     learning, still = ([r for r in runs if r["learns"] is learns] for learns in (True, False))
     by = {name: called(learning, rule) for name, rule in RULES.items()}
     ours, before, plain = (by[n] for n in ("the watch", "the kernel not centred", "no factor"))
-    kernel = Check(
-        "furthest twin of a run that is called kernel",
-        ours.furthest("kernel"),
-        KERNEL,
-        kind="at most",
-    )
-    rich = Check(
-        "nearest twin of a run that is called rich", ours.nearest("rich"), RICH, kind="at least"
-    )
-    far = Check(
-        f"share of runs with a twin further than {FAR:g} that are called rich",
-        ours.share("rich", FAR, math.inf),
-        0.7,
-        kind="at least",
-    )
-    near = Check(
-        f"share of runs with a twin nearer than {NEAR:g} that are called kernel",
-        ours.share("kernel", 0, NEAR),
-        0.8,
-        kind="at least",
-    )
-    quiet = Check(
-        "runs without a loss, which only decay, that are called anything but unknown",
-        sum(kind != "unknown" for kind in called(still, RULES["the watch"]).kinds),
-        kind="at most",
-    )
+    kernel = at_most(ours.furthest("kernel"), KERNEL)
+    rich = at_least(ours.nearest("rich"), RICH)
+    far = at_least(ours.share("rich", FAR, math.inf), 0.7)
+    near = at_least(ours.share("kernel", 0, NEAR), 0.8)
+    quiet = at_most(sum(kind != "unknown" for kind in called(still, RULES["the watch"]).kinds))
     return Evidence(
         ran=f"{len(runs)} runs on digits and modular addition, and the linearized net of each by"
         " the same optimizer to the same loss; seeds that had no part in choosing the limits",
         premises={"there are runs of both kinds": (_both(ours), _spread(ours))},
-        checks=[kernel, rich, far, near, quiet],
+        checks={
+            "furthest twin of a run that is called kernel": kernel,
+            "nearest twin of a run that is called rich": rich,
+            f"share of runs with a twin further than {FAR:g} that are called rich": far,
+            f"share of runs with a twin nearer than {NEAR:g} that are called kernel": near,
+            "runs without a loss, which only decay, that are called anything but unknown": quiet,
+        },
         controls={
             "kernel, not centred, without the linearized net under decay": kernel.control(
                 before.furthest("kernel")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -132,35 +132,12 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
         )
     away = float(kernel.biased.median("seed").max())
     turned = {scale: medians(runs, "grad_distance", scale) for scale in (RICH, *LARGE)}
-    still = Check(
-        f"alpha^D = {LARGE[-1]:g}: largest median grad distance over the depths",
-        turned[LARGE[-1]].max(),
-        tolerance=1e-3,
-    )
+    still = within(turned[LARGE[-1]].max(), tolerance=1e-3)
     powers = exponents(runs)
-    law = Check(
-        "exponent of the grad distance in alpha^D, the worst of the medians",
-        powers[np.abs(powers + 2).argmax()],
-        -2.0,
-        tolerance=0.1,
-    )
-    moved = Check(
-        f"alpha^D = {RICH:g}: least median grad distance over the depths",
-        turned[RICH].min(),
-        0.3,
-        kind="at least",
-    )
-    better = Check(
-        "median test error at the small start over that at the large one, the worst depth",
-        gains(runs).median("seed").values.max(),
-        0.5,
-        kind="at most",
-    )
-    limit = Check(
-        f"alpha^D = {LARGE[-1]:g}: RMS of net - kernel predictor, the worst median",
-        kernel.converged.median("seed").max(),
-        tolerance=1e-4,
-    )
+    law = within(powers[np.abs(powers + 2).argmax()], -2.0, tolerance=0.1)
+    moved = at_least(turned[RICH].min(), 0.3)
+    better = at_most(gains(runs).median("seed").values.max(), 0.5)
+    limit = within(kernel.converged.median("seed").max(), tolerance=1e-4)
     return Evidence(
         ran=f"{runs.sizes['seed']} draws of points, teacher (mean square one) and He-uniform start"
         f" whose kernel can fit the labels; width {nets.WIDTH}, output zero at the start"
@@ -172,7 +149,14 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
                 len(rested),
             ),
         },
-        checks=[still, law, moved, better, limit],
+        checks={
+            f"alpha^D = {LARGE[-1]:g}: largest median grad distance over the depths": still,
+            "exponent of the grad distance in alpha^D, the worst of the medians": law,
+            f"alpha^D = {RICH:g}: least median grad distance over the depths": moved,
+            "median test error at the small start over that at the large one, the worst"
+            " depth": better,
+            f"alpha^D = {LARGE[-1]:g}: RMS of net - kernel predictor, the worst median": limit,
+        },
         controls={
             "the small start": still.control(turned[RICH].min()),
             "without unbiasing, alpha -> infinity": still.control(away),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
 from tacit.papers.woodworth2020.figures.wide_nets import EARLY, best, draw, net_study
@@ -19,6 +19,26 @@ if TYPE_CHECKING:
 SMALL, LARGE, LARGER = 1.0, 50.0, 200.0  # alpha
 PRINTED = {"small": 0.014, "large": 0.024, "output": 0.027}  # W B.2
 CLEAR = 3.0  # standard errors from which on a difference of test errors counts
+
+PRINTED_CHECKS = {
+    "worse": "test error of the small start over that of the large one, printed 0.58",
+    "proxy": "test error of the output layer alone minus that of the small start, in standard "
+    "errors of the difference",
+    "level": "test error of the large start over that of the output layer alone, printed 0.89",
+    "still": "largest grad distance of the large start: it stays in the kernel regime",
+    "falls": f"exponent in alpha of its relative distance from the start after {EARLY} epochs; -2 "
+    "in the kernel regime",
+}
+CORRECTED_CHECKS = {
+    **{name: PRINTED_CHECKS[name] for name in ("worse", "proxy")},
+    "rich": "least grad distance of the small start, which leaves the kernel regime",
+    "machine": "largest grad distance of the kernel machine",
+    "less": "test error of the large start minus that of the kernel machine, in standard errors "
+    "of the difference",
+    "free": "exponent in alpha of the large start's relative distance from its start after "
+    f"{EARLY} epochs",
+    "law": "the same exponent for the kernel machine",
+}
 
 Runs = Mapping[str, "xarray.Dataset"]
 
@@ -140,10 +160,8 @@ def check(*datasets: xarray.Dataset) -> Evidence:
         f"steps 0.5 at alpha = {SMALL:g} and {step:g} (the best of those tried) at "
         f"{LARGE:g}; kernel machine: alpha = {LARGE:g}, outputs of the start subtracted, "
         "step 0.5/alpha^2. " + str(datasets[0].instead.values.flat[0]),
-        checks=[found[name] for name in ("worse", "proxy", "level", "still", "falls")],
-        corrected=[
-            found[name] for name in ("worse", "proxy", "rich", "machine", "less", "free", "law")
-        ],
+        checks={text: found[name] for name, text in PRINTED_CHECKS.items()},
+        corrected={text: found[name] for name, text in CORRECTED_CHECKS.items()},
         correction="large starts do have a larger test error, but as printed they are not in the "
         "kernel regime: under cross-entropy a net that starts with outputs of size "
         "alpha^2 is a perceptron on f(w/alpha), whose path and features no longer "
@@ -164,68 +182,16 @@ def checks(runs: Runs) -> dict[str, Check]:
     """Every check, of the printed statement and of the corrected one."""
     moves = exponent(runs, "large", "larger")
     return {
-        "worse": Check(
-            "test error of the small start over that of the large one, printed 0.58",
-            error(runs, "small") / error(runs, "large"),
-            0.8,
-            kind="at most",
-        ),
-        "proxy": Check(
-            "test error of the output layer alone minus that of the small start, in standard "
-            "errors of the difference",
-            lead(runs, "small", "output"),
-            CLEAR,
-            kind="at least",
-        ),
-        "level": Check(
-            "test error of the large start over that of the output layer alone, printed 0.89",
-            error(runs, "large") / error(runs, "output"),
-            0.8,
-            kind="at least",
-        ),
-        "still": Check(
-            "largest grad distance of the large start: it stays in the kernel regime",
-            runs["large"].turned.values.max(),
-            tolerance=INSIDE,
-        ),
-        "falls": Check(
-            f"exponent in alpha of its relative distance from the start after {EARLY} epochs; -2 "
-            "in the kernel regime",
-            moves,
-            -1.0,
-            kind="at most",
-        ),
-        "rich": Check(
-            "least grad distance of the small start, which leaves the kernel regime",
-            runs["small"].turned.values.min(),
-            OUTSIDE,
-            kind="at least",
-        ),
-        "machine": Check(
-            "largest grad distance of the kernel machine",
-            runs["kernel"].turned.values.max(),
-            tolerance=INSIDE,
-        ),
-        "less": Check(
-            "test error of the large start minus that of the kernel machine, in standard errors "
-            "of the difference",
-            lead(runs, "kernel", "large"),
-            CLEAR,
-            kind="at least",
-        ),
-        "free": Check(
-            "exponent in alpha of the large start's relative distance from its start after "
-            f"{EARLY} epochs",
-            moves,
-            0.0,
-            tolerance=0.1,
-        ),
-        "law": Check(
-            "the same exponent for the kernel machine",
-            exponent(runs, "kernel", "larger kernel"),
-            -2.0,
-            tolerance=0.1,
-        ),
+        "worse": at_most(error(runs, "small") / error(runs, "large"), 0.8),
+        "proxy": at_least(lead(runs, "small", "output"), CLEAR),
+        "level": at_least(error(runs, "large") / error(runs, "output"), 0.8),
+        "still": within(runs["large"].turned.values.max(), tolerance=INSIDE),
+        "falls": at_most(moves, -1.0),
+        "rich": at_least(runs["small"].turned.values.min(), OUTSIDE),
+        "machine": within(runs["kernel"].turned.values.max(), tolerance=INSIDE),
+        "less": at_least(lead(runs, "kernel", "large"), CLEAR),
+        "free": within(moves, 0.0, tolerance=0.1),
+        "law": within(exponent(runs, "kernel", "larger kernel"), -2.0, tolerance=0.1),
     }
 
 

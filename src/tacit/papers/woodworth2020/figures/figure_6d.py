@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, DIGITS, PART, WHOLE, net_study, told
 from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
@@ -59,46 +59,17 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Datase
     small, large, larger = (dataset.sel(alpha=alpha) for alpha in (SMALL, LARGE, LARGER))
     runs = {"small": small, "large": large, "larger": larger, "kernel": kernel, "output": output}
     error = {name: float(rows.error.mean()) for name, rows in runs.items()}
-    better = Check(
-        f"mean test error at alpha = {SMALL:g} over that at {LARGE:g}",
-        error["small"] / error["large"],
-        BETTER,
-        kind="at most",
-    )
-    proxy = Check(
-        f"mean test error at alpha = {LARGE:g} over that of the output layer alone",
-        error["large"] / error["output"],
-        BETTER,
-        kind="at least",
-    )
-    moved = Check(
-        f"least grad distance from alpha = {SMALL:g}, outside of the kernel regime",
-        small.turned.values.min(),
-        OUTSIDE,
-        kind="at least",
-    )
-    still = Check(
-        f"largest grad distance from alpha = {LARGE:g}, inside of the kernel regime",
-        large.turned.values.max(),
-        tolerance=INSIDE,
-    )
-    machine = Check(
-        f"largest grad distance from alpha = {LAZY:g} with its outputs subtracted",
-        kernel.turned.values.max(),
-        tolerance=INSIDE,
-    )
-    same = Check(
-        "largest share of test images that this net and its linearization at the start classify "
-        "differently",
-        kernel.apart.values.max(),
-        tolerance=ALIKE,
-    )
-    gain = Check(
-        f"mean test error at alpha = {SMALL:g} over that of this kernel machine",
-        error["small"] / error["kernel"],
-        BETTER,
-        kind="at most",
-    )
+    better = at_most(error["small"] / error["large"], BETTER)
+    proxy = at_least(error["large"] / error["output"], BETTER)
+    moved = at_least(small.turned.values.min(), OUTSIDE)
+    machine = within(kernel.turned.values.max(), tolerance=INSIDE)
+    same = within(kernel.apart.values.max(), tolerance=ALIKE)
+    gain = at_most(error["small"] / error["kernel"], BETTER)
+    both = {
+        f"mean test error at alpha = {SMALL:g} over that at {LARGE:g}": better,
+        f"mean test error at alpha = {LARGE:g} over that of the output layer alone": proxy,
+        f"least grad distance from alpha = {SMALL:g}, outside of the kernel regime": moved,
+    }
     least = min(float(rows.train_accuracy.min()) for rows in (dataset, kernel))
     return Evidence(
         ran=f"W's plan on {told(dataset)}, 32 x 32; He-uniform times alpha, SGD,"
@@ -106,8 +77,19 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Datase
         f" falls as alpha^{2 - DEPTH} above alpha = 1, with the outputs of the start subtracted as"
         f" alpha^{2 - 2 * DEPTH}",
         premises={"every net reaches 100% training accuracy": (least == 1.0, least)},
-        checks=[better, proxy, moved, still],
-        corrected=[better, proxy, moved, machine, same, gain],
+        checks={
+            **both,
+            f"largest grad distance from alpha = {LARGE:g}, inside of the kernel regime": within(
+                large.turned.values.max(), tolerance=INSIDE
+            ),
+        },
+        corrected={
+            **both,
+            f"largest grad distance from alpha = {LAZY:g} with its outputs subtracted": machine,
+            "largest share of test images that this net and its linearization at the start classify"
+            " differently": same,
+            f"mean test error at alpha = {SMALL:g} over that of this kernel machine": gain,
+        },
         correction="a large start is in the kernel regime once its own outputs, of size alpha^D, "
         "are subtracted; as printed, training first removes these outputs, which "
         "changes the tangent features as much as from a small start, however large "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures import spline_survey
@@ -114,49 +114,24 @@ def check(
     beside = float(steep["distance"][len(spline_survey.ON_THE_WAY) - 1])
     spline, least = float(level.spline_norm[0]), float(level.least_norm[0])
     limits = spline_survey.shares(random)
-    zig = Check(
-        f"alpha = {small}, three scalings: largest distance to the linear spline",
-        rich.max(),
-        tolerance=TIGHT,
-    )
-    falls = Check(
-        f"alpha = {big} to {small}: least factor by which it falls",
-        (coarse / rich).min(),
-        2.0,
-        kind="at least",
-    )
-    own = Check(
-        f"alpha = {LARGE[-1]:g}: largest distance (RMS) to the interpolant with the"
-        " kernel of the start",
-        last.to_own.values.max(),
-        tolerance=1e-3,
-    )
-    power = Check(
-        "exponent in alpha of that distance, furthest from -1",
-        powers[np.abs(powers + 1).argmax()],
-        -1.0,
-        tolerance=0.1,
-    )
-    kinks = Check(
-        "that distance over the one predicted from the kinks at finite width, furthest from 1",
-        ratios[np.abs(ratios - 1).argmax()],
-        1.0,
-        tolerance=0.05,
-    )
-    differ = Check(
-        "least distance (RMS) between the kernel interpolants of two scalings",
-        min(float(last.between.values[pair]) for pair in pairs),
-        0.02,
-        kind="at least",
-    )
-    most = Check(
-        "three random points with a peak: share that ends at the linear spline (0.999 lower limit)",
-        limits["mostly"],
-        MOST,
-        kind="at least",
-    )
+    zig = within(rich.max(), tolerance=TIGHT)
+    own = within(last.to_own.values.max(), tolerance=1e-3)
+    power = within(powers[np.abs(powers + 1).argmax()], -1.0, tolerance=0.1)
+    differ = at_least(min(float(last.between.values[pair]) for pair in pairs), 0.02)
+    most = at_least(limits["mostly"], MOST)
     alone = "points (-1, 0), (0.7, 1), (1, 0), one bend: distance to the linear spline"
-    both = [zig, falls, own, power, kinks, differ]
+    both = {
+        f"alpha = {small}, three scalings: largest distance to the linear spline": zig,
+        f"alpha = {big} to {small}: least factor by which it falls": at_least(
+            (coarse / rich).min(), 2.0
+        ),
+        f"alpha = {LARGE[-1]:g}: largest distance (RMS) to the interpolant with the"
+        " kernel of the start": own,
+        "exponent in alpha of that distance, furthest from -1": power,
+        "that distance over the one predicted from the kinks at finite width, furthest"
+        " from 1": within(ratios[np.abs(ratios - 1).argmax()], 1.0, tolerance=0.05),
+        "least distance (RMS) between the kernel interpolants of two scalings": differ,
+    }
     steep_norms = [float(random[n].sel(kind="steep")) for n in ("least_norm", "spline_norm")]
     zig_norms = [float(runs[n].values.flat[0]) for n in ("least_norm", "spline_norm")]
     count = runs.to_linear.size + len(SHARES) * (1 + len(LARGE))
@@ -165,34 +140,22 @@ def check(
         f"three scalings; narrower ones by descent from alpha = {spline_survey.ALPHA:g} on "
         f"{limits['peaks']:.0f} random sets of three points with a peak and on "
         f"{limits['ways']:.0f} of four points that bend one way",
-        checks=[
-            *both,
-            Check(
-                "four points on a plateau, three scalings: largest distance to the linear spline",
-                level.to_linear.values.max(),
-                tolerance=TIGHT,
-            ),
-            Check(alone, beside, tolerance=TIGHT),
-        ],
-        corrected=[
-            *both,
-            Check(
-                "plateau: least share by which the net has reduced the linear spline's excess "
-                "over the least norm",
-                ((spline - level.norm.values) / (spline - least)).min(),
-                0.5,
-                kind="at least",
-            ),
-            most,
-            Check(
-                "four random points that bend one way: share that ends at the linear spline"
-                " (0.999 upper limit)",
-                limits["rarely"],
-                MOST,
-                kind="at most",
-            ),
-            Check(alone, beside, 0.2, kind="at least"),
-        ],
+        checks={
+            **both,
+            "four points on a plateau, three scalings: largest distance to the linear"
+            " spline": within(level.to_linear.values.max(), tolerance=TIGHT),
+            alone: within(beside, tolerance=TIGHT),
+        },
+        corrected={
+            **both,
+            "plateau: least share by which the net has reduced the linear spline's excess over the"
+            " least norm": at_least(((spline - level.norm.values) / (spline - least)).min(), 0.5),
+            "three random points with a peak: share that ends at the linear spline (0.999 lower"
+            " limit)": most,
+            "four random points that bend one way: share that ends at the linear spline"
+            " (0.999 upper limit)": at_most(limits["rarely"], MOST),
+            alone: at_least(beside, 0.2),
+        },
         correction="small starts learn the linear spline of the five points of a zigzag, and "
         "that of three random points with a peak in most draws but not in all, and "
         "that of four points that bend one way in few. Neither alternating bends nor "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -87,38 +87,12 @@ def check(dataset: xarray.Dataset, first: xarray.Dataset, output: xarray.Dataset
         "dead": float(first.train_accuracy.sel(alpha=DEAD).min()),
         "output": float(output.train_accuracy.min()),
     }
-    slower = Check(
-        "least ratio of the epochs to 100% of one start to those of the next larger",
-        float((epochs[:-1] / epochs[1:]).min()),
-        SLOWER,
-        kind="at least",
-    )
-    law = Check(
-        "exponent in alpha of the relative change of the weights in the first epoch, smallest "
-        "starts",
-        exponent(first, TINY),
-        float(power),
-        tolerance=0.05 * power,
-    )
-    every = Check(
-        f"least training accuracy of a start between alpha = {SMALL[0]:g} and {FAST:g}",
-        accuracy["nets"],
-        1.0,
-        kind="at least",
-    )
-    lost = Check(
-        f"training accuracy from alpha = {DEAD:g}, for which the step is too large",
-        accuracy["dead"],
-        BLIND,
-        kind="at most",
-    )
+    slower = at_least(float((epochs[:-1] / epochs[1:]).min()), SLOWER)
+    law = within(exponent(first, TINY), float(power), tolerance=0.05 * power)
+    every = at_least(accuracy["nets"], 1.0)
+    lost = at_most(accuracy["dead"], BLIND)
+    alone = at_most(accuracy["output"], 0.99)
     spent = float(output.trajectory_t.max())
-    alone = Check(
-        "training accuracy of the output layer alone, after more epochs",
-        accuracy["output"],
-        0.99,
-        kind="at most",
-    )
     given = json.loads(dataset.attrs["description"])["arguments"]
     features = 512 // given["slimmer"]
     samples = given["train"] or 50_000
@@ -135,7 +109,14 @@ def check(dataset: xarray.Dataset, first: xarray.Dataset, output: xarray.Dataset
                 spent,
             ),
         },
-        checks=[slower, law, every, lost, alone],
+        checks={
+            "least ratio of the epochs to 100% of one start to those of the next larger": slower,
+            "exponent in alpha of the relative change of the weights in the first epoch, smallest"
+            " starts": law,
+            f"least training accuracy of a start between alpha = {SMALL[0]:g} and {FAST:g}": every,
+            f"training accuracy from alpha = {DEAD:g}, for which the step is too large": lost,
+            "training accuracy of the output layer alone, after more epochs": alone,
+        },
         controls={
             "the scale of the start does not change the training time": slower.control(1.0),
             f"exponent {DEPTH - 1}, that of the gradient": law.control(predicted=DEPTH - 1.0),
