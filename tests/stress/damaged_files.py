@@ -152,7 +152,7 @@ def records(folder: Path, count: int) -> Found:
         row |= {name: rng.uniform(size=2) for name in record.LAYERS}
         row |= {name: rng.normal(size=(3, 1)) for name in record.OUTPUTS}
         log.rows.append({"step": float(step), **row})
-        log.glance(float(step), row)
+        log.glance(float(step), row, 0.01)
     numbers = dict.fromkeys(record.ATTRIBUTES[:8], 1.0)
     texts = {"changed": "", "notes": ["a note"], "failures": [["look", 1.0, 2, "no"]]}
     made = log.dataset({**numbers, **texts})
