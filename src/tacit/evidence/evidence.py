@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -120,6 +121,7 @@ def at_least(measured: Any, limit: Any = 0.0, tolerance: float = 0.0) -> Check:
     return Check("", measured, limit, tolerance, "at least")
 
 
+@functools.lru_cache(2**14)
 def _derived(control: float, measured: float) -> bool:
     """True if `control` is `measured` scaled, inverted or shifted by a number of two digits."""
     if control == measured or not math.isfinite(control * measured):
@@ -132,6 +134,7 @@ def _derived(control: float, measured: float) -> bool:
     return any(abs(float(f"{number:.1e}") - number) <= 1e-12 * abs(number) for number in made)
 
 
+@functools.lru_cache(2**14)
 def _counted(number: float) -> bool:
     """True for a count, and for a share of some thousand cases."""
     near = Fraction(number).limit_denominator(2000)

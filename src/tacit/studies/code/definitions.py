@@ -291,9 +291,15 @@ def _deepest(start: Reference, rest: list[str]) -> Reference:
     """What a chain of attributes reaches: through modules as far as they go, then one name."""
     module, name = start
     names = [*([] if name is None else [name]), *rest]
-    while names and _file_of(f"{module}.{names[0]}") is not None:
+    while names and _is_package(module) and _file_of(f"{module}.{names[0]}") is not None:
         module = f"{module}.{names.pop(0)}"
     return module, names[0] if names else None
+
+
+def _is_package(name: str) -> bool:
+    """False for a module in one file: to look for modules below it would import it."""
+    file = _file_of(name)
+    return file is None or file.name == "__init__.py"
 
 
 def _file_of(name: str) -> Path | None:
