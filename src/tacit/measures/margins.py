@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import Array, classification_data, entries, real
 from tacit.problems.classification import Classification
@@ -49,7 +49,7 @@ def margins(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Array:
     return y * (X @ entries("margins", "beta", beta, X.shape[1], "one entry per feature"))
 
 
-def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> Array:
+def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> NDArray[np.bool_]:
     """True where a margin exceeds the smallest one by at most `rtol` of it (M footnote 4).
 
     Parameters

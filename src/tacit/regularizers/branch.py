@@ -236,7 +236,7 @@ class Branch:
 
     def leaders(self, kind: Index) -> Index:
         """The number of the summand that has risen most, as far as the lines are known."""
-        common = np.min([summand.horizon(kind) for summand in self.summands], axis=0)
+        common = np.stack([summand.horizon(kind) for summand in self.summands]).min(axis=0)
         return np.argmax([summand.at(kind, common).height for summand in self.summands], axis=0)
 
     def at_height(self, kind: Index, height: Array) -> Point:

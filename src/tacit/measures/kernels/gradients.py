@@ -109,22 +109,26 @@ class FunctionGradients(Gradients):
         sample = (x.shape[1:], str(x.dtype))
         choice = (self.asked, self.factored, self.double)
         key = (self.tree, tuple(fixed), tuple(self.learned), kinds, sample, choice)
-        row = jax.ShapeDtypeStruct((1, *x.shape[1:]), self._inputs(x[:1]).dtype)
+        row = jax.ShapeDtypeStruct((1, *x.shape[1:]), self._dtype_of(x))
         given = self.function, self.tree, fixed, self.places, self.arrays, row
         return compiled(self.function, key, CompiledFunction(*given))
+
+    def _dtype_of(self, x: Any) -> Any:
+        """The type that inputs have in JAX, which may not have double precision."""
+        return jax.dtypes.canonicalize_dtype(self._inputs(x[:1]).dtype)
 
     def _differentiate(self, x: Any) -> None:
         """Makes the gradients of one sample known: their outputs, bytes and uses of a layer."""
         known = self.compiled
         if not hasattr(known, "gradients"):
-            sample = jax.ShapeDtypeStruct(x.shape[1:], self._inputs(x[:1]).dtype)
+            sample = jax.ShapeDtypeStruct(x.shape[1:], self._dtype_of(x))
             known.differentiate(self.arrays, self.learned, sample, self.asked, self.factored)
         self.outputs, self.held, self.times = known.count, known.held, known.times
 
     def _check_rows(self, x: Any) -> None:
         """Each row has its own outputs, and they do not depend on the other rows."""
         if len(x) not in self.compiled.rows:
-            many = jax.ShapeDtypeStruct(x.shape, x.dtype)
+            many = jax.ShapeDtypeStruct(x.shape, self._dtype_of(x))
             found = jax.eval_shape(self.compiled.outputs, self.arrays, many)
             check_outputs(self.who, found, len(x), self.asked)
             self.compiled.rows.add(len(x))

@@ -64,7 +64,7 @@ class Output:
 class Projection:
     """`count` random sums of the outputs of a sample; `convert` makes an array of the library's."""
 
-    def __init__(self, shape: tuple[int, ...], count: int, convert: Callable[[Array], Any]):
+    def __init__(self, shape: tuple[int, ...], count: int, convert: Callable[[Any], Any]):
         random = np.random.default_rng(0)
         self.signs = [convert(random.choice([-1.0, 1.0], (size, count))) for size in shape]
         self.scale = 1 / math.sqrt(math.prod(shape))

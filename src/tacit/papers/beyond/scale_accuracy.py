@@ -36,5 +36,5 @@ def cell(
 
 
 def _excess(problem: Classification, beta: Array) -> float:
-    margin = (problem.signed_rows @ beta).min()
+    margin = np.asarray((problem.signed_rows @ beta).min())
     return float(relative_excess(beta, margin, 1.0, least_norm(problem, 1.0)))

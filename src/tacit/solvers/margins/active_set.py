@@ -129,7 +129,7 @@ def dependence(others: Array, row: Array) -> Array | None:
         return None
     lengths, length = np.linalg.norm(others, axis=1), float(np.linalg.norm(row))
     others, row = others / lengths[:, None], row / length
-    shares: Array = np.linalg.lstsq(others.T, row, rcond=1e-12)[0]  # type: ignore[assignment]
+    shares = np.asarray(np.linalg.lstsq(others.T, row, rcond=1e-12)[0], dtype=np.float64)
     distance = float(np.linalg.norm(row - shares @ others))
     # as many as there are columns span everything, since they are independent already
     spanned = len(others) >= len(row)

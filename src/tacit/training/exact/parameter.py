@@ -94,7 +94,7 @@ class MarginParameters(MarginSystem):
         ahead = pull.ratio * v / square
         rise = self.rows @ (slopes * self.model.table(ahead)).sum(axis=0)
         # the drift is zero but for rounding, which it keeps from adding up
-        rates = [ahead, rise - 1 + pull.drift, [pull.ratio**2 / square - scaled_time]]
+        rates: list[Any] = [ahead, rise - 1 + pull.drift, [pull.ratio**2 / square - scaled_time]]
         return self.stretch(sigma) * np.concatenate(rates) / self.units
 
     def _must_rise(self, g: float, scaled_time: float) -> None:

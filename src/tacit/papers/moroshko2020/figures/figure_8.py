@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tacit.arguments import Array
@@ -28,7 +30,7 @@ study, landmarks = studies(
 )
 
 
-def nearest(ends: Array, minima: Array) -> tuple[Array, Array]:
+def nearest(ends: Array, minima: Array) -> tuple[Array, Any]:
     """Degrees from each end to the nearest of the minima, and its number."""
     away = np.array([[float(angle(end, point)) for point in minima] for end in ends])
     return away.min(axis=1), away.argmin(axis=1)
