@@ -79,8 +79,9 @@ def test_l1_agrees_with_highs(seed):
     assert np.abs(solution.dual @ X).max() <= 1 + 1e-9
 
 
-def test_tiny_noise_spreads_the_sizes_over_decades():
-    X, y, _ = problem(0, samples=20, dimension=60, noise=1e-7)
+@pytest.mark.parametrize("seed", range(8))  # two of them need pivots, others on other machines
+def test_tiny_noise_spreads_the_sizes_over_decades(seed):
+    X, y, _ = problem(seed, samples=20, dimension=60, noise=1e-7)
     solution = interpolate(X, y, L1())
     assert solution.residual < 1e-12
     assert np.count_nonzero(solution.beta) == 20  # HiGHS drops those below its tolerance

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.solvers.continuation import Failed, Hessian
+from tacit.solvers.pivots import heaviest_columns
 
 Index = NDArray[np.intp]
 
 STEPS = 100
+PIVOTS = 30
 STRICT = 1e-9  # a slack above this is read as positive
 UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
 
@@ -66,8 +68,9 @@ def solve(X: Array, y: Array) -> tuple[Array, Array, int, Outcome]:
         step += 1
         if point.gap < 1e-3 * point.value and (found := crossover(X, y, point)) is not None:
             return *found, step, UNIQUE
-    if (found := finer(X, y, point)) is not None:
-        return *found, step, UNIQUE
+    for last in (finer, pivoted):
+        if (found := last(X, y, point)) is not None:
+            return *found, step, UNIQUE
     return face(X, y, point, step)
 
 
@@ -174,6 +177,26 @@ def finer(X: Array, y: Array, point: Central) -> tuple[Array, Array] | None:
         support = np.sort(np.concatenate([large, rest[order]]))
         if (found := vertex(X, y, support, point.nu)) is not None:
             return found
+    return None
+
+
+def pivoted(X: Array, y: Array, point: Central) -> tuple[Array, Array] | None:
+    """The vertex by pivots of the simplex method, where rounding hides which small sizes it has."""
+    support = heaviest_columns(X, np.log(point.activity()))
+    for _ in range(PIVOTS if len(support) == len(X) else 0):
+        columns = X[:, support]
+        values = np.linalg.solve(columns, y)
+        s = np.linalg.solve(columns.T, np.sign(values)) @ X
+        s[support] = 0
+        entering = int(np.argmax(np.abs(s)))
+        if np.abs(s[entering]) < 1 + STRICT:
+            return vertex(X, y, np.sort(support), point.nu)
+        shrink = np.linalg.solve(columns, X[:, entering]) * np.sign(s[entering] * values)
+        with np.errstate(divide="ignore"):
+            length = np.where(shrink > 0, np.abs(values) / shrink, np.inf)
+        if np.isinf(length.min()):
+            return None
+        support[np.argmin(length)] = entering
     return None
 
 
