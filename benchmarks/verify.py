@@ -1,4 +1,4 @@
-"""The first and the second `tacit verify` in an empty folder, and the default tests."""
+"""The first and the second `tacit verify W M L N` in an empty folder, and the default tests."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ def timed(command: tuple[str, ...], folder: Path | str) -> float:
 
 def main() -> None:
     quick = arguments(__doc__ or "").quick
-    what = ("W-T1", "W-F2") if quick else ()
+    what = ("W-T1", "W-F2") if quick else ("W", "M", "L", "N")
     with tempfile.TemporaryDirectory() as folder:
         first, second = (timed((*TACIT, "verify", *what), folder) for _ in range(2))
-    rows = [["tacit verify, first time", seconds(first)], ["the same again", seconds(second)]]
+    rows = [
+        [f"tacit verify {' '.join(what)}, first time", seconds(first)],
+        ["the same again", seconds(second)],
+    ]
     if not quick:
         tests = timed((sys.executable, "-m", "pytest"), ROOT)
         rows.append(["default tests", seconds(tests)])
