@@ -17,8 +17,8 @@ from hypothesis import given, settings
 import tacit
 from tacit.precision import double_precision
 from tacit.watch import load, watch
-from tacit.watch.backend import Look
-from tacit.watch.jax_backend import JaxBackend
+from tacit.watch.backends.backend import Look
+from tacit.watch.backends.jax_backend import JaxBackend
 from tacit.watch.measures import nuclear, read_labels
 from tacit.watch.prediction import forecast_jump, verdict
 from tacit.watch.record import ATTRIBUTES, Log, save

@@ -41,8 +41,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from tacit.arguments import integer, positive, real
-from tacit.watch.backend import WHO, Look
-from tacit.watch.choice import backend_for
+from tacit.watch.backends.backend import WHO, Look
+from tacit.watch.backends.choice import backend_for
 from tacit.watch.export import trackers_for
 from tacit.watch.idle import Idle, rank
 from tacit.watch.measures import Labels, read_labels

@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit.measures.kernels.inputs import mapped
 from tacit.watch import watch
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 from tacit.watch.watcher import Watch
 
 

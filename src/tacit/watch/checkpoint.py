@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 from tacit.watch.failures import Failure
 from tacit.watch.measures import Start
 from tacit.watch.record import GLANCES, Log

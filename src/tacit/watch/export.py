@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, one_of
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 from tacit.watch.prediction import forecast_jump, verdict
 from tacit.watch.regime import regime
 

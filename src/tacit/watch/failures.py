@@ -7,7 +7,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 
 MOST = 50  # different failures that are kept
 NUMBER = re.compile(r"[\d.]+(e[+-]?\d+)?")

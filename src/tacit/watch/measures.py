@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.arguments import Array, finite_array
 from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, without_mean
 from tacit.models.tangent import kernel_distance
-from tacit.watch.backend import WHO, Backend
+from tacit.watch.backends.backend import WHO, Backend
 
 Guard = Callable[[str], contextlib.AbstractContextManager[Any]]
 Arrays = dict[str, NDArray[np.floating[Any]]]

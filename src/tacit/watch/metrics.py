@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 
 
 def unread(name: str, value: Any) -> Any:

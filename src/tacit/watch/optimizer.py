@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tacit.arguments import positive, real
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 
 DECOUPLED = ("AdamW", "Muon", "Adafactor", "Lion")  # optimizers of torch style that say nothing
 PLACES = ("opt_state", "inner_opt_state", "inner_state")  # attributes with a wrapped state

@@ -16,7 +16,7 @@ import numpy as np
 from tacit import store
 from tacit.arguments import Array
 from tacit.inspection import Refusal, refuse_special
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 from tacit.watch.metrics import number, unread
 
 MARK = "tacit watch"

@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.records import Record
 from tacit.store import whole
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 from tacit.watch.export import Tracker, findings, tracker_for
 from tacit.watch.modules import module_moves
 from tacit.watch.prediction import JumpForecast, Verdict, forecast_jump, verdict

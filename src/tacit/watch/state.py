@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 
 State = dict[str, Array]
 FIXED = 1e-3  # by this share a running average may differ from what its momentum predicts

@@ -19,7 +19,7 @@ from typing import Any
 
 from tacit.store import whole
 from tacit.watch.attached import Attached, needed
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 from tacit.watch.watcher import Watch
 
 TrainerCallback: Any = needed("transformers").TrainerCallback

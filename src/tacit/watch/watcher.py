@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.arguments import real
-from tacit.watch.backend import WHO, Backend, ChangedModel
+from tacit.watch.backends.backend import WHO, Backend, ChangedModel
 from tacit.watch.checkpoint import restore, state_of
 from tacit.watch.export import Tracker
 from tacit.watch.failures import Failure, Failures

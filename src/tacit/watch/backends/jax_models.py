@@ -23,7 +23,7 @@ import numpy as np
 from tacit.lazy import jax
 from tacit.measures.kernels.inputs import several, spread
 from tacit.measures.kernels.layers import readable
-from tacit.watch.backend import WHO
+from tacit.watch.backends.backend import WHO
 from tacit.watch.state import State
 
 # arguments of Flax modules that switch between training and prediction, with the value to predict

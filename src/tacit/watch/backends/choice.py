@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tacit.watch.backend import WHO, Backend, Look
+from tacit.watch.backends.backend import WHO, Backend, Look
 
 
 def backend_for(model: Any, probe_inputs: Any, parameters: Any, how: Look) -> tuple[Backend, Any]:
@@ -24,15 +24,15 @@ def backend_for(model: Any, probe_inputs: Any, parameters: Any, how: Look) -> tu
         )
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):
-        from tacit.watch.torch_backend import TorchBackend
+        from tacit.watch.backends.torch_backend import TorchBackend
 
         if parameters is not None:
             raise ValueError(
                 f"{WHO}: parameters are read from the torch module itself; leave parameters= out"
             )
         return TorchBackend(model, probe_inputs, how), None
-    from tacit.watch.jax_backend import JaxBackend
-    from tacit.watch.jax_models import jax_model
+    from tacit.watch.backends.jax_backend import JaxBackend
+    from tacit.watch.backends.jax_models import jax_model
 
     known, given = jax_model(model, parameters)
     return JaxBackend(known, given, probe_inputs, how), given

@@ -14,7 +14,14 @@ from tacit.measures.kernels.tangent import MEMORY
 from tacit.measures.torch.gradients import TorchGradients, as_numbers
 from tacit.measures.torch.module import TorchFunction, as_array, count_outputs, torch_inputs
 from tacit.measures.torch.quiet import quiet
-from tacit.watch.backend import WHO, ChangedModel, Look, groups_note, layers_of, projection_note
+from tacit.watch.backends.backend import (
+    WHO,
+    ChangedModel,
+    Look,
+    groups_note,
+    layers_of,
+    projection_note,
+)
 from tacit.watch.state import state_note, warmed
 
 

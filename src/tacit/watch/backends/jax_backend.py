@@ -17,8 +17,15 @@ from tacit.measures.kernels.inputs import Packed, digest, several
 from tacit.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
 from tacit.measures.kernels.tangent import MEMORY, asked_for, samples
 from tacit.precision import double_precision
-from tacit.watch.backend import WHO, ChangedModel, Look, groups_note, layers_of, projection_note
-from tacit.watch.jax_models import FunctionModel, JaxModel
+from tacit.watch.backends.backend import (
+    WHO,
+    ChangedModel,
+    Look,
+    groups_note,
+    layers_of,
+    projection_note,
+)
+from tacit.watch.backends.jax_models import FunctionModel, JaxModel
 from tacit.watch.state import State, state_note, warmed
 
 
