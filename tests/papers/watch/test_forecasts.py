@@ -283,9 +283,19 @@ def off_by(factor, width=0.1):
         (off_by(1.4), ["mean error", "share of the runs"]),
         (off_by(1.4, width=0.5), ["mean error"]),
         (off_by(1.1, width=0.05), ["share of the runs"]),
+        (off_by(1.0, width=0.8), ["upper end"]),
+        (lambda recorded, now: Said(recorded.moments.t_half, 0.0, math.inf), ["upper end"]),
         (lambda recorded, now: Said(), ["share of the runs"]),
     ],
-    ids=["right", "late by 40%", "late by 40%, wide", "too narrow", "silent"],
+    ids=[
+        "right",
+        "late by 40%",
+        "late by 40%, wide",
+        "too narrow",
+        "too wide",
+        "without an end",
+        "silent",
+    ],
 )
 def test_the_check_finds_a_wrong_forecast(rule, misses, data_of, monkeypatch):
     monkeypatch.setitem(forecast_rules.RULES, "the watch", rule)

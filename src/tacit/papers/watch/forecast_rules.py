@@ -207,7 +207,8 @@ class Score:
     @property
     def width(self) -> float:
         """How many times its lower end the upper end of an interval is, in the median."""
-        found = [s.high / s.low for s, _ in self.pairs if math.isfinite(s.high) and s.low > 0]
+        ends = [(s.low, s.high) for s, _ in self.pairs if not math.isnan(s.high)]
+        found = [high / low if low > 0 else math.inf for low, high in ends]
         return float(np.median(found)) if found else math.nan
 
     @property

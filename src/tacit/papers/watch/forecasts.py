@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 GOAL = 1.2  # times the memorization, when the forecast is held to ERROR and COVERAGE
 ERROR, COVERAGE = 0.25, 0.8
+WIDEST = 4.0  # upper end of an interval over its lower one: a wide one contains every jump
 
 
 def cell(setting: str, seed: int) -> dict[str, Any]:
@@ -71,6 +72,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     at = {name: found[GOAL] for name, found in by.items()}
     ours = at["the watch"]
     error, coverage = at_most(ours.error, ERROR), at_least(ours.coverage, COVERAGE)
+    width = at_most(ours.width, WIDEST)
     return Evidence(
         ran=f"{len(runs)} runs, {ours.asked} of which grok later than {GOAL:g} times their"
         f" memorization and {ours.quiet} never; seeds that had no part in choosing the rules",
@@ -78,11 +80,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
         checks={
             f"mean error of the step of the jump, asked at {GOAL:g} times the memorization": error,
             "share of the runs with the jump in the 80% interval": coverage,
+            "upper end of the interval over its lower end, in the median": width,
         },
         controls={
             "a clock, fitted on other runs": error.control(at["clock"].error),
             "norm separation, with the norm at the end": error.control(at["norm separation"].error),
             "the norm rule": coverage.control(at["norm rule"].coverage),
+            "the interval of the clock": width.control(at["clock"].width),
         },
         findings=[*_findings(by), *_parts(runs)],
     )
