@@ -101,7 +101,7 @@ class Watch:
         self._failures, self.log = Failures(raise_errors), Log(backend.names)
         self.looks = Steps(step, points_per_decade)
         self.glances = Steps(step, GLANCES)
-        self.budget = Budget(budget, clock)
+        self.budget, self.setup_seconds = Budget(budget, clock), 0.0
         self._begin(parameters, labels)
         self.setup_seconds = clock() - begun
         self.budget.restart()
@@ -246,6 +246,7 @@ class Watch:
         loud, self._failures.raising = self._failures.raising, True
         self._glance(self.first, parameters)
         self._look(self.first, parameters)
+        self.log.rows[-1] |= self.forecast.row  # imports what the later forecasts need
         self._failures.raising = loud
 
     def _open(self, step: Any) -> float:
