@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import tempfile
 from importlib.metadata import version
 
@@ -25,6 +26,15 @@ def pytest_configure(config):
     os.environ |= PROGRAMS | {"JAX_COMPILATION_CACHE_DIR": folder.name}
     if KNOWN and config.option.markexpr == "not slow":  # what is slow runs as it does for a user
         os.environ.setdefault("XLA_FLAGS", FAST)
+
+
+def pytest_runtest_setup(item):
+    """Programs are optimized for the papers alone, whose runs are long: compiling takes a third of
+    the time of all other tests that use JAX, and half of that is optimization.
+    """
+    optimized = "papers" in item.path.parts or item.config.option.markexpr != "not slow"
+    if (jax := sys.modules.get("jax")) is not None:
+        jax.config.update("jax_disable_most_optimizations", not optimized)
 
 
 def pytest_collection_finish():
