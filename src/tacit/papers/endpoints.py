@@ -12,24 +12,21 @@ from tacit.models.model import Model
 from tacit.problems.regression import Regression
 from tacit.solvers.solution import primal_residual
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.path import Path
 from tacit.training.train import train
 
 
 @dataclasses.dataclass(frozen=True)
 class Endpoint:
-    """Where training ended, how well it fits there, and the path that led to it."""
+    """Where training ended, and how well it fits there."""
 
     beta: Array
     residual: float
-    path: Path
 
 
 def trained(X: Array, y: Array, model: Model) -> Endpoint:
     """Gradient flow in the parameters of `model` on the squared loss, run to interpolation."""
-    path = train(model, Regression(X, y), ParameterFlow())
-    beta = np.asarray(path.predictor)
-    return Endpoint(beta, primal_residual(X, y, beta), path)
+    beta = np.asarray(train(model, Regression(X, y), ParameterFlow()).predictor)
+    return Endpoint(beta, primal_residual(X, y, beta))
 
 
 def endpoint(

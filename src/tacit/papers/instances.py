@@ -1,13 +1,15 @@
-"""Random regression problems for claims, and how far numbers are apart."""
+"""Random regression problems for claims, studies of many of them, and how far numbers are apart."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.studies.sizes import Sizes, sized
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,25 +22,46 @@ class Instance:
     shape: Array
 
 
-def instances(
-    count: int,
+def random_instance(
+    number: int,
     seed: int,
     *,
     samples: tuple[int, int] = (2, 8),
     dimension: tuple[int, int] = (10, 25),
     log10_alpha: tuple[float, float] = (-2.5, 0.5),
-) -> list[Instance]:
-    """`count` Gaussian problems with sparse or dense truths, log-uniform scales, signed shapes."""
+) -> Instance:
+    """A Gaussian problem with a sparse or dense truth, a log-uniform scale and a signed shape.
+
+    The numbers of one seed are drawn in turn, from zero on.
+    """
     rng = np.random.default_rng(seed)
-    found = []
-    for k in range(count):
+    for k in range(number + 1):
         rows, columns = rng.integers(*samples), rng.integers(*dimension)
         X = rng.normal(size=(rows, columns))
         truth = rng.normal(size=columns) * (rng.random(columns) < (0.2 if k % 2 else 1.0))
         y = X @ truth + 0.1 * rng.normal(size=rows)
         shape = rng.uniform(0.5, 2.0, columns) * rng.choice([-1.0, 1.0], columns)
-        found.append(Instance(X, y / np.abs(y).max(), 10 ** rng.uniform(*log10_alpha), shape))
-    return found
+        alpha = 10 ** rng.uniform(*log10_alpha)
+    return Instance(X, y / np.abs(y).max(), alpha, shape)
+
+
+def by_instance(
+    name: str,
+    function: Callable[..., Any],
+    quick: int,
+    *,
+    tiny: int | None = None,
+    standard: int | None = None,
+    full: int,
+    **given: Any,
+) -> Sizes:
+    """A study over the argument `instance`, from zero up to the number that a size has."""
+    counts = {"tiny": tiny, "standard": standard, "full": full}
+    sizes: dict[str, Any] = {
+        size: {"grid": {"instance": list(range(count))}} for size, count in counts.items() if count
+    }
+    grid = {"instance": list(range(quick))}
+    return sized(name, function=function, grid=grid, **given, **sizes)
 
 
 def distance(one: Array, other: Array) -> float:

@@ -65,16 +65,6 @@ class Network:
             for column in rows[0]
         }
 
-    def dataset(self) -> xarray.Dataset:
-        """The two tables as one labelled dataset."""
-        import xarray
-
-        found = {name: (DIMS[name], values) for name, values in self.arrays().items()}
-        dataset = xarray.Dataset(found)
-        for name, variable in dataset.items():
-            variable.attrs.update(long_name=LABELS[str(name)], units="1")
-        return dataset
-
     def output(self, inputs: Mapping[str, float], weights: Mapping[str, float]) -> float:
         """The output of the drawn network: every unit sums its weighted inputs.
 

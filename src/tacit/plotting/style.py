@@ -13,6 +13,7 @@ from tacit.plotting.typeset import HIGH, typeset
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from xarray import Dataset
 
 
 # Okabe and Ito's palette: distinct under the common forms of colour blindness and in grey.
@@ -77,6 +78,19 @@ def sheet(
         text = typeset(textwrap.fill(caption, int(characters * 1.9)))
         figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color=GREY)
     return figure, axes
+
+
+def sheet_of(
+    dataset: Dataset,
+    widths: Sequence[float] = (6.0,),
+    height: float = 4.2,
+    rows: Sequence[float] = (1.0,),
+    before: str = "",
+    after: str = "",
+) -> tuple[Figure, list[Axes]]:
+    """The sheet of an experiment's dataset, with sentences before and after its caption."""
+    caption = f"{before} {caption_of(dataset.attrs)} {after}".strip()
+    return sheet(dataset.attrs["title"], caption, widths, height, rows)
 
 
 def caption_of(attributes: dict[str, Any]) -> str:

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from tacit.evidence.evidence import judge
+from tacit.evidence.evidence import HOLDING, judge
 from tacit.models.factorization import Factorization
 from tacit.papers.woodworth2020.figures import completion, figure_5
 from tacit.papers.woodworth2020.figures.completion import MEASURES, turn
 from tacit.problems.matrices import low_rank_completion
 
-REFUTED = ("fails", "inconclusive")
 ID = figure_5.experiment.id
 GIVEN = {"dimension": 4, "rank": 1, "samples": 11, "rtol": 1e-6, "loss": 1e-14}
 
@@ -54,7 +53,7 @@ def moved(dataset, power):
 @pytest.mark.parametrize("power", [0.0, 0.5, 2.0])
 def test_a_transition_at_another_combination_of_scale_and_width_is_refuted(datasets, power):
     datasets[0] = moved(datasets[0].transpose("alpha", "k", "seed", ...), power)
-    assert status(datasets) in REFUTED
+    assert status(datasets) not in HOLDING
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_a_transition_at_another_combination_of_scale_and_width_is_refuted(datas
 )
 def test_wrong_limits_are_refuted(datasets, place, name, change):
     datasets[place][name] = change(datasets[place])
-    assert status(datasets) in REFUTED
+    assert status(datasets) not in HOLDING
 
 
 def test_a_cell_against_gradient_descent():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.evidence.evidence import judge
+from tacit.evidence.evidence import HOLDING, judge
 from tacit.models.univariate import kernel_move, layers, mean_kernel, univariate_relu
 from tacit.papers.woodworth2020.figures import figure_7, spline_survey
 from tacit.papers.woodworth2020.figures.spline_nets import (
@@ -18,7 +18,6 @@ from tacit.papers.woodworth2020.figures.spline_nets import (
 )
 from tacit.problems.regression import plateau, steep_end, zigzag
 
-REFUTED = ("fails", "inconclusive")
 ID = figure_7.experiment.id
 WIDTH = 150
 
@@ -148,11 +147,6 @@ def test_a_kernel_without_its_inner_layer_is_not_the_interpolant(data_of):
     assert run.to_kernel < 1e-3
 
 
-def wrong(datasets, place, name, values):
-    datasets[place][name] = values
-    return status(datasets)
-
-
 @pytest.mark.parametrize(
     ("place", "name", "change"),
     [
@@ -169,7 +163,8 @@ def wrong(datasets, place, name, values):
     ],
 )
 def test_wrong_limits_are_refuted(datasets, place, name, change):
-    assert wrong(datasets, place, name, change(datasets[place])) in REFUTED
+    datasets[place][name] = change(datasets[place])
+    assert status(datasets) not in HOLDING
 
 
 def test_a_net_that_has_not_fitted_decides_nothing(datasets):
@@ -192,12 +187,12 @@ def test_random_data_of_the_other_kind_are_refuted(kind, other, datasets):
     random = datasets[3]
     for name in spline_survey.MEASURES:
         random[name].loc[{"kind": kind}] = random[name].sel(kind=other).values.copy()
-    assert status(datasets) in REFUTED
+    assert status(datasets) not in HOLDING
 
 
 def test_three_steep_points_whose_linear_spline_is_learned_are_refuted(datasets):
     datasets[3].distance.loc[{"kind": "steep"}] = 0.001
-    assert status(datasets) in REFUTED
+    assert status(datasets) not in HOLDING
 
 
 def test_the_drawing_holds_the_data(data_of):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.measures.margins import stability
 from tacit.models.diagonal import DiagonalNet
@@ -13,6 +12,7 @@ from tacit.models.linearized import Linearized
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
+from tacit.plotting.plots import log_log
 from tacit.problems.classification import separable_points, three_points
 from tacit.solvers.margins.path import ratchet_path
 from tacit.studies.sizes import sized
@@ -115,13 +115,11 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
             " conclusion follows at once",
         ],
         plots=[
-            Plot(
+            log_log(
                 "log(1/ε) beyond which the stability condition holds",
                 "alpha",
                 "smoothed margin",
-                [Series(name, alphas, values) for name, values in found.items()],
-                x_scale="log",
-                y_scale="log",
+                [(name, alphas, values) for name, values in found.items()],
             )
         ],
     )

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.stopping import max_margin_of, named, stationarity, stops
+from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 MUS = [1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-6]
@@ -93,12 +93,12 @@ def check(dataset: Dataset) -> Evidence:
             f" {(stationary & ~held).sum()} l1 is stationary and the condition fails at some mu",
         ],
         plots=[
-            Plot(
+            log_log(
                 "depth 3: the end of training and the stationarity of l1",
                 "defect of the l1 max margin as a stationary point of l2/3",
                 "angle of training to l1 at mu = 1e-6, degrees",
                 [
-                    Series(
+                    (
                         name,
                         np.maximum(dataset.defect.values[which], 1e-16),
                         np.maximum(last[which], 1e-6),
@@ -106,8 +106,6 @@ def check(dataset: Dataset) -> Evidence:
                     )
                     for name, which in grouped.items()
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

@@ -14,7 +14,6 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.measures.curves import crossing
 from tacit.measures.directions import angle
@@ -22,9 +21,9 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
+from tacit.papers.moroshko2020.theorem_6 import least_q
+from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification, three_points
-from tacit.regularizers.q import Q
-from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
 from tacit.training.descent.steepest import NormalizedDescent
 from tacit.training.record import LogSpaced
@@ -43,8 +42,7 @@ AROUND = np.geomspace(0.8, 1.25, 31)
 
 def square(problem: Classification, mu: float, depth: int = 2) -> float:
     """Degrees between argmin Q_mu and the l1 max margin."""
-    beta = max_margin(problem.X, problem.y, Q(depth, mu=mu)).beta
-    return float(angle(beta, max_margin_of(problem, "l1")))
+    return float(angle(least_q(problem, depth, mu), max_margin_of(problem, "l1")))
 
 
 def followed(
@@ -174,11 +172,7 @@ twin = sized("M-num-twin", function=twin_cell, grid={"alpha": [100.0]})
 
 
 def check(
-    dataset: Dataset,
-    visits: Dataset,
-    rich: Dataset,
-    descent: Dataset,
-    twin: Dataset,
+    dataset: Dataset, visits: Dataset, rich: Dataset, descent: Dataset, twin: Dataset
 ) -> Evidence:
     """The printed digits, as trained; what the text says about l2 and l1 during training."""
     alphas = dataset.alpha.values
@@ -294,18 +288,16 @@ def check(
             + ", ".join(f"{value:.1e} (alpha, gtilde = {run})" for run, value in excess.items()),
         ],
         plots=[
-            Plot(
+            log_log(
                 "panel 3b: approach to the l2 max margin and departure from it, up to gtilde ="
                 " alpha²",
                 "smoothed margin",
                 "angle to l2 in degrees",
                 [
-                    Series(f"alpha = {a:g}", row.margin, row.to_l2)
+                    (f"alpha = {a:g}", row.margin, row.to_l2)
                     for a in visits.alpha.values
                     for row in (visits.sel(alpha=a),)
                 ],
-                "log",
-                "log",
             )
         ],
     )
@@ -323,5 +315,4 @@ experiment = Experiment(
     check=check,
     title="Training is nearest to the ℓ₂ max margin before log(1/loss) = α²",
     ours="the points",
-    seconds=1,
 )

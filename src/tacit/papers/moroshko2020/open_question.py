@@ -14,8 +14,8 @@ from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.moroshko2020.figures.trajectories import follow
-from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, named, stationarity
+from tacit.papers.moroshko2020.stopping import follow, max_margin_of, named, stationarity
+from tacit.plotting.plots import log_log
 from tacit.problems.classification import separable_points
 from tacit.regularizers.q import Q
 from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
@@ -48,7 +48,7 @@ class Case:
     def trained(self, alpha: float, flow: str = "dual") -> Array:
         """Predictors of the flow from alpha, at the smoothed margins alpha^D/mu."""
         margins = alpha**self.depth / MUS
-        path = follow(self.problem, self.depth, alpha, margins, 1e-8, FLOWS[flow])
+        path = follow(self.problem, self.depth, alpha, margins, 1e-8, flow)
         return np.asarray(path.predictor.values)
 
     def weights(self, alpha: float, predictors: Array) -> tuple[Array, float]:
@@ -330,16 +330,14 @@ def plots(row: Dataset, approach: Dataset) -> list[Plot]:
         series.append(Series(f"sample {n}, ratchet", MUS, row.ratchet_dual[:, n]))
         series.append(Series(f"sample {n}, Q path", MUS, row.q_dual[:, n], "dashed"))
     return [
-        Plot(
+        log_log(
             "panel 3d at mu = 0.01: the flow tends to the ratchet and not to the Q path",
             "alpha",
             "angle in degrees",
             [
-                Series("to the ratchet", approach.alpha, approach.to_ratchet),
-                Series("to the Q path", approach.alpha, approach.to_q),
+                ("to the ratchet", approach.alpha, approach.to_ratchet),
+                ("to the Q path", approach.alpha, approach.to_q),
             ],
-            x_scale="log",
-            y_scale="log",
         ),
         Plot(
             "panel 3d: dual weights",

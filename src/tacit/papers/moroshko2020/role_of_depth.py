@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, predictors
+from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
@@ -237,13 +237,11 @@ def check(
             f" about {(deltas[3, 30][0] / MUS[0] ** (1 / 3) / 0.01) ** 3:.2g} at depth 3",
         ],
         plots=[
-            Plot(
+            log_log(
                 "largest l1 excess over near ties (1, 1 - eps, ...)",
                 "mu",
                 "delta",
-                [Series(f"D = {D}, d = {d}", MUS, far) for (D, d), far in deltas.items()],
-                x_scale="log",
-                y_scale="log",
+                [(f"D = {D}, d = {d}", MUS, far) for (D, d), far in deltas.items()],
             )
         ],
     )

@@ -10,8 +10,8 @@ from tacit.evidence.evidence import Evidence, at_least
 from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figures.trajectories import follow, rising_margins
-from tacit.problems.classification import separable_points, three_points
+from tacit.papers.moroshko2020.figures.trajectories import rising_margins
+from tacit.papers.moroshko2020.stopping import follow, points_of
 from tacit.studies.sizes import sized
 
 PANELS = ["3b", "3c", "3d"]
@@ -22,10 +22,7 @@ def cell(points: str, alpha: float, *, records: int) -> dict[str, Any]:
 
     `inside` is the least of it where the loss is below 1/N, `inside_half` where it is below 1/2.
     """
-    if points in PANELS:
-        problem = three_points(points)
-    else:
-        problem = separable_points(5, 4, margin=0.1, seed=int(points.split()[1]))
+    problem = points_of(points, 5, 4, margin=0.1)
     margins = rising_margins(2, alpha, points=records, end=1e4, least_end=1e3)
     beta = follow(problem, 2, alpha, margins, 1e-8).predictor.values
     smallest = (beta @ problem.signed_rows.T).min(axis=1) / np.linalg.norm(beta, axis=1)
@@ -128,5 +125,4 @@ experiment = Experiment(
     check=check,
     title="A trajectory begins among the separating directions only if the mean of the data does",
     ours="the random sets",
-    seconds=1,
 )

@@ -6,7 +6,6 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
@@ -16,6 +15,7 @@ from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.nets import in_time
 from tacit.papers.moroshko2020.stopping import trained
 from tacit.papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
+from tacit.plotting.plots import log_log
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
 
@@ -124,16 +124,14 @@ def check(dataset: Dataset, wrong: Dataset, exp: Dataset) -> Evidence:
             f" {late[-1]:.3f} of the linearized model's norm, for every alpha",
         ],
         plots=[
-            Plot(
+            log_log(
                 "largest distance to the linearized model over all times, squared loss",
                 "alpha",
                 "distance",
                 [
-                    *(Series(net, alphas, rows.sel(net=net)[0].values) for net in KINDS),
-                    Series("exp loss, at log(1/loss) = 10 alpha²", exp.alpha, late, "dashed"),
+                    *((net, alphas, rows.sel(net=net)[0].values) for net in KINDS),
+                    ("exp loss, at log(1/loss) = 10 alpha²", exp.alpha, late, "dashed"),
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )
@@ -149,5 +147,4 @@ experiment = Experiment(
     title="With the squared loss, a net with a large start follows its linearized model at all"
     " times",
     ours="the nets and the data sets",
-    seconds=1,
 )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.measures.directions import angle
+from tacit.lazy import Dataset
 from tacit.measures.margins import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Separable
 from tacit.papers.instances import slope
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.records import NumericalError
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin
 from tacit.training.exact.dual.flow import DualFlow
@@ -24,6 +24,7 @@ from tacit.training.stop import LogLoss
 from tacit.training.train import train
 
 Flow = DualFlow | ParameterFlow
+Margins = Sequence[float] | Array
 FLOWS: dict[str, type[DualFlow] | type[ParameterFlow]] = {
     "dual": DualFlow,
     "parameters": ParameterFlow,
@@ -40,48 +41,43 @@ def max_margin_of(problem: Classification, norm: str) -> Array:
 def trained(
     problem: Classification,
     model: Separable,
-    margins: Sequence[float],
+    margins: Margins,
     flow: Flow | None = None,
     per_decade: int = 1,
 ) -> Path:
     """The path of `model` to the largest of `margins`, with a record at each of them."""
     method, record = flow or ParameterFlow(), [LogSpaced(per_decade), At(margins=margins)]
-    path = train(model, problem, method, stop=LogLoss(-max(margins)), record=record)
+    path = train(model, problem, method, stop=LogLoss(-float(max(margins))), record=record)
     if not path.outcome.ok:
-        raise RuntimeError(f"{model.describe()}: {path.outcome}")
+        raise NumericalError(str(model.describe()), path.outcome)
     return path
 
 
-def rows_at(dataset: Any, margins: Sequence[float]) -> list[int]:
+def rows_at(dataset: Dataset, margins: Margins) -> list[int]:
     """The records that are nearest to these smoothed margins."""
     reached = dataset.smoothed_margin.values
     return [int(np.abs(reached - g).argmin()) for g in margins]
 
 
-def predictors(
+def follow(
     problem: Classification,
     depth: int,
     alpha: float,
-    margins: Sequence[float],
-    flow: str = "parameters",
+    margins: Margins,
+    rtol: float | None = None,
+    flow: str = "dual",
+) -> Dataset:
+    """The path of a diagonal net at exactly these smoothed margins."""
+    method = FLOWS[flow]() if rtol is None else FLOWS[flow](rtol=rtol)
+    data = trained(problem, DiagonalNet(depth, alpha=alpha), margins, method).dataset
+    return data.isel(time=rows_at(data, margins))
+
+
+def predictors(
+    problem: Classification, depth: int, alpha: float, margins: Margins, flow: str = "parameters"
 ) -> Array:
     """Predictors at exactly these smoothed margins, one row each."""
-    net = DiagonalNet(depth, alpha=alpha)
-    data = trained(problem, net, margins, FLOWS[flow]()).dataset
-    return np.asarray(data.predictor.values[rows_at(data, margins)])
-
-
-def degrees(
-    problem: Classification,
-    depth: int,
-    alpha: float,
-    margin: float,
-    norm: str,
-    flow: str = "parameters",
-) -> float:
-    """The angle of the predictor at this smoothed margin to the max margin in `norm`."""
-    (found,) = predictors(problem, depth, alpha, [margin], flow)
-    return float(angle(found, max_margin_of(problem, norm)))
+    return np.asarray(follow(problem, depth, alpha, margins, flow=flow).predictor.values)
 
 
 def stationarity(problem: Classification, depth: int, beta: Array) -> float:
@@ -104,6 +100,13 @@ def off_support(problem: Classification) -> float:
     Z = problem.signed_rows[:2]
     nu = np.linalg.solve(np.array([Z[:, 0], Z[:, 1] - Z[:, 2]]), [1.0, 0.0])
     return float(nu @ Z[:, 1])
+
+
+def points_of(name: str, samples: int, dimension: int, margin: float) -> Classification:
+    """Three points of a panel of M, or this many separable points of a "seed"."""
+    if name.startswith("seed"):
+        return separable_points(samples, dimension, margin=margin, seed=int(name.split()[1]))
+    return three_points(name)
 
 
 def drawn(seed: int) -> tuple[Classification, int]:
@@ -149,7 +152,7 @@ def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> tupl
     return np.array(exponents), runs[-1].predictor.values[rows]
 
 
-def _since(run: Any, smoothed_margin: float, limit: Array) -> float:
+def _since(run: Dataset, smoothed_margin: float, limit: Array) -> float:
     """The smoothed margin beyond which the samples off the margin of `limit` stayed off it."""
     inside = run.smoothed_margin.values <= (1 + 1e-9) * smoothed_margin
     until = run.isel(time=np.flatnonzero(inside))

@@ -6,7 +6,6 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.model import Model
@@ -19,7 +18,9 @@ from tacit.papers.moroshko2020.nets import (
     in_time,
     signs_of_products,
 )
-from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.papers.moroshko2020.stopping import points_of
+from tacit.plotting.plots import log_log
+from tacit.problems.classification import Classification
 from tacit.studies.sizes import sized
 
 HORIZON = 1.0
@@ -63,8 +64,7 @@ def cell(net: str, points: str, alpha: float, *, off: float, linear: bool) -> di
         where = np.concatenate([problem.X, new])
     else:
         seed = int(points.split()[1]) if points.startswith("seed") else 0
-        random = separable_points(4 + seed, 3 + 2 * seed, margin=0.4, seed=seed)
-        problem = random if points.startswith("seed") else three_points(points)
+        problem = points_of(points, 4 + seed, 3 + 2 * seed, margin=0.4)
         where = np.eye(problem.dimension)  # outputs there are the predictor
     models = (net_named(net, times * alpha, problem.dimension, seed) for times in (1.0, off))
     real = trained(next(models), problem, where)
@@ -167,13 +167,11 @@ def check(*datasets: Dataset) -> Evidence:
             ),
         ],
         plots=[
-            Plot(
+            log_log(
                 "largest distance to the linearized model up to T = 1",
                 "alpha",
                 "distance",
-                [Series(net, row.alpha, row.distance) for net, row in shown.items()],
-                x_scale="log",
-                y_scale="log",
+                [(net, row.alpha, row.distance) for net, row in shown.items()],
             )
         ],
     )
@@ -188,5 +186,4 @@ experiment = Experiment(
     check=check,
     title="Up to a fixed time, a net with a large start trains like its linearized model",
     ours="the nets, the data sets and the time T = 1",
-    seconds=1,
 )

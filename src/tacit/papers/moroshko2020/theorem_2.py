@@ -8,7 +8,6 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
@@ -17,8 +16,15 @@ from tacit.models.model import Model
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.nets import signs_of_products
-from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, rows_at, trained
+from tacit.papers.moroshko2020.stopping import (
+    max_margin_of,
+    off_support,
+    points_of,
+    rows_at,
+    trained,
+)
 from tacit.papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
+from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.regularizers.lp import Lp
 from tacit.solvers.stationary import stationary_points
@@ -79,14 +85,14 @@ def long_path(
     The times are in units of alpha^D where that is large: what is late depends on the start.
     """
     net, clock = DiagonalNet(depth, alpha=alpha), CLOCK * max(1.0, alpha**depth)
-    return trained(problem, Linearized(net) if linear else net, clock.tolist()), clock
+    return trained(problem, Linearized(net) if linear else net, clock), clock
 
 
 def cell(depth: int, alpha: float, *, linear: bool) -> dict[str, Any]:
     """KKT defects along the training of a diagonal net on panel 3b."""
     problem, net = three_points("3b"), DiagonalNet(depth, alpha=alpha)
     path, clock = long_path(problem, depth, alpha, linear)
-    late = path.dataset.parameters.values[rows_at(path.dataset, clock.tolist())]
+    late = path.dataset.parameters.values[rows_at(path.dataset, clock)]
     return {"defect": [kkt_defect(problem, net, u) for u in late]}
 
 
@@ -97,10 +103,7 @@ def end_cell(run: str, *, exponent: float) -> dict[str, Any]:
     margin. `l2_away` is the same for the l2 max margin.
     """
     points, alpha = run.split(", ")
-    if points.startswith("seed"):
-        problem = separable_points(3, 4, margin=0.3, seed=int(points.split()[1]))
-    else:
-        problem = three_points(points)
+    problem = points_of(points, 3, 4, margin=0.3)
     beta = long_path(problem, 3, float(alpha))[0].predictor
     if exponent == 1:
         found = [max_margin_of(problem, "l1")]
@@ -166,12 +169,7 @@ nets = sized(
 )
 
 
-def check(
-    dataset: Dataset,
-    linearized: Dataset,
-    ends: Dataset,
-    nets: Dataset,
-) -> Evidence:
+def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -> Evidence:
     """The rate at which the KKT defect falls, the end points at depth 3, and other nets."""
     # what is off the support fades: u_2/u_1 ~ g^((z-1)/2) at D = 2, g^(-1/D) at D > 2
     predicted = {2: -(1 - off_support(three_points("3b"))) / 2, 3: -1 / 3}
@@ -233,16 +231,14 @@ def check(
             ),
         ],
         plots=[
-            Plot(
+            log_log(
                 "panel 3b: KKT defect of the trained parameters",
                 "smoothed margin log(1/eps)",
                 "relative defect",
                 [
-                    *(Series(f"D = {D}, alpha = {a:g}", CLOCK, v) for (D, a), v in runs.items()),
-                    Series("linearized, D = 2", CLOCK, linearized.defect.values.ravel(), "dashed"),
+                    *((f"D = {D}, alpha = {a:g}", CLOCK, v) for (D, a), v in runs.items()),
+                    ("linearized, D = 2", CLOCK, linearized.defect.values.ravel(), "dashed"),
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

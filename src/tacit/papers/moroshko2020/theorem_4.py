@@ -6,22 +6,25 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
+from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.moroshko2020.stopping import degrees
-from tacit.problems.classification import separable_points, three_points
+from tacit.papers.moroshko2020.stopping import max_margin_of, points_of, predictors
+from tacit.plotting.plots import log_log
+from tacit.problems.classification import Classification, three_points
 from tacit.studies.sizes import sized
+
+
+def degrees(problem: Classification, depth: int, alpha: float, margin: float, norm: str) -> float:
+    """The angle of the predictor at this smoothed margin to the max margin in `norm`."""
+    (found,) = predictors(problem, depth, alpha, [margin])
+    return float(angle(found, max_margin_of(problem, norm)))
 
 
 def cell(points: str, depth: int, clock: float, *, norm: str) -> dict[str, float]:
     """Degrees to the max margin in `norm` at log(1/eps) = alpha^(D/2) = `clock`."""
-    if points == "3b":
-        problem = three_points(points)
-    else:
-        problem = separable_points(4, 5, margin=0.5, seed=int(points.split()[1]))
-    alpha = clock ** (2 / depth)
+    problem, alpha = points_of(points, 4, 5, margin=0.5), clock ** (2 / depth)
     return {"alpha": alpha, "angle": degrees(problem, depth, alpha, alpha ** (depth / 2), norm)}
 
 
@@ -107,23 +110,21 @@ def check(dataset: Dataset, wrong: Dataset) -> Evidence:
             " every alpha: the boundary of the kernel regime is where the source says",
         ],
         plots=[
-            Plot(
+            log_log(
                 "angle to the l2 max margin, panel 3b",
                 "alpha",
                 "angle in degrees",
                 [
                     *(
-                        Series(
+                        (
                             f"D = {D}, log(1/eps) = alpha^(D/2)",
                             panel.alpha.sel(depth=D),
                             panel.angle.sel(depth=D),
                         )
                         for D in depths
                     ),
-                    Series("D = 2, log(1/eps) = 10 alpha^2", wrong.alpha, stays, "dashed"),
+                    ("D = 2, log(1/eps) = 10 alpha^2", wrong.alpha, stays, "dashed"),
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

@@ -14,6 +14,7 @@ from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import named, predictors, stops
+from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
@@ -23,7 +24,7 @@ ALPHAS = {2: (10.0, 30.0, 100.0), 3: (5.0, 10.0, 20.0), 5: (2.0, 3.0, 5.0)}
 MUS = [1.0, 0.1, 0.01, 0.001]
 
 
-def best(problem: Classification, depth: int, mu: float) -> Array:
+def least_q(problem: Classification, depth: int, mu: float) -> Array:
     """argmin Q_mu of this depth under margins of at least 1."""
     return max_margin(problem.X, problem.y, Q(depth, mu=mu)).beta
 
@@ -37,8 +38,8 @@ def cell(depth: int, mu: float, start: int, *, stretch: float) -> dict[str, floa
     (found,) = predictors(problem, depth, alpha, [alpha**depth / mu])
     return {
         "alpha": alpha,
-        "angle": float(angle(found, best(problem, depth, stretch * mu))),
-        "angle_deeper": float(angle(found, best(problem, depth + 1, mu))),
+        "angle": float(angle(found, least_q(problem, depth, stretch * mu))),
+        "angle_deeper": float(angle(found, least_q(problem, depth + 1, mu))),
     }
 
 
@@ -48,7 +49,7 @@ def panel_cell(points: str, *, mus: list[float], stretch: float) -> dict[str, An
     found = predictors(problem, 2, 100.0, [1e4 / mu for mu in mus])
     goals = {"angle": (2, stretch), "angle_deeper": (3, 1.0), "angle_larger": (2, 1.1)}
     return {
-        name: angle(found, np.array([best(problem, depth, times * mu) for mu in mus]))
+        name: angle(found, np.array([least_q(problem, depth, times * mu) for mu in mus]))
         for name, (depth, times) in goals.items()
     }
 
@@ -57,7 +58,7 @@ def stops_cell(points: str, *, mus: list[float], stretch: float) -> dict[str, An
     """What training says about condition 5 at each mu, and degrees to argmin Q at alpha^D = 1e6."""
     problem, depth = named(points)
     exponents, found = stops(problem, mus, depth)
-    goal = np.array([best(problem, depth, stretch * mu) for mu in mus])
+    goal = np.array([least_q(problem, depth, stretch * mu) for mu in mus])
     return {"depth": depth, "exponent": exponents, "angle": angle(found, goal)}
 
 
@@ -169,16 +170,11 @@ def check(dataset: Dataset, panels: Dataset, random: Dataset) -> Evidence:
             f" to {failed.max(initial=0.0):.2g} degrees away",
         ],
         plots=[
-            Plot(
+            log_log(
                 "panel 3b: angle to the Q_mu direction at smoothed margin alpha^D/mu",
                 "alpha",
                 "angle in degrees",
-                [
-                    Series(f"D = {D}, mu = {mu:g}", row.alpha, row.angle)
-                    for (D, mu), row in rows.items()
-                ],
-                x_scale="log",
-                y_scale="log",
+                [(f"D = {D}, mu = {mu:g}", row.alpha, row.angle) for (D, mu), row in rows.items()],
             ),
             Plot(
                 "random sets: condition 5 decides which runs end at argmin Q_mu",

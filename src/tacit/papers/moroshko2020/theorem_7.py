@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.lemmas.runs import of_kind
 from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, predictors, stops
+from tacit.plotting.plots import log_log
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
 
@@ -108,12 +108,12 @@ def check(dataset: Dataset, condition: Dataset) -> Evidence:
             " degrees: training ends at the l_{2/3} point",
         ],
         plots=[
-            Plot(
+            log_log(
                 "angle to the l1 max margin at smoothed margin alpha^(2D)",
                 "alpha",
                 "angle in degrees",
                 [
-                    Series(text, data[name].alpha, data[name].angle)
+                    (text, data[name].alpha, data[name].angle)
                     for name, text in (
                         ("two", "panel 3b, D = 2"),
                         ("three", "panel 3b, D = 3"),
@@ -121,8 +121,6 @@ def check(dataset: Dataset, condition: Dataset) -> Evidence:
                         ("fails", "panel 4a, D = 3: the condition fails"),
                     )
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

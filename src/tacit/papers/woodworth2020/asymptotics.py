@@ -8,11 +8,11 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import Instance, distance, instances, slope
+from tacit.papers.instances import Instance, by_instance, distance, random_instance, slope
+from tacit.plotting.plots import log_log
 from tacit.regularizers import laws
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
@@ -24,7 +24,7 @@ LARGE, SMALL = 20.0, 1e-6  # the scales that are trained
 
 
 def problem(instance: int) -> Instance:
-    return instances(instance + 1, seed=11, samples=(3, 6), dimension=(10, 16))[instance]
+    return random_instance(instance, seed=11, samples=(3, 6), dimension=(10, 16))
 
 
 def share_of_excess(beta: Array, least: Array, shape: Array) -> float:
@@ -83,14 +83,7 @@ def remainders() -> dict[str, Any]:
     }
 
 
-study = sized(
-    "W-A",
-    function=cell,
-    grid={"instance": list(range(4))},
-    dims={"scaled": ["log_alpha"]},
-    tiny={"grid": {"instance": [0, 1]}},
-    full={"grid": {"instance": list(range(20))}},
-)
+study = by_instance("W-A", cell, 4, tiny=2, full=20, dims={"scaled": ["log_alpha"]})
 formulas = sized(
     "W-A-formulas",
     function=remainders,
@@ -151,16 +144,14 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
             "no slower than 1/log(1/alpha), and faster once the support is fixed"
         ],
         plots=[
-            Plot(
+            log_log(
                 "q(z) minus two expansions for large z",
                 "z",
                 "|q(z) − expansion|",
                 [
-                    Series("|z| log|z| (as printed)", z, printed / z),
-                    Series("|z| log|z| − |z| + 2", z, mended / z),
+                    ("|z| log|z| (as printed)", z, printed / z),
+                    ("|z| log|z| − |z| + 2", z, mended / z),
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

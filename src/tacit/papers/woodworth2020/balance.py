@@ -8,13 +8,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.models.diagonal import ProductNet
 from tacit.papers.endpoints import Trace, trace
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import Instance, instances
-from tacit.studies.sizes import sized
+from tacit.papers.instances import Instance, by_instance, random_instance
+from tacit.plotting.plots import log_log
 
 
 def trained(p: Instance, imbalance: float, seed: int) -> tuple[Array, Array, Trace]:
@@ -53,7 +52,7 @@ def velocities(p: Instance, u: Array, v: Array) -> tuple[Array, Array, Array]:
 
 def cell(instance: int) -> dict[str, Any]:
     """One problem trained from equal magnitudes, and from |v| 30% larger."""
-    p = instances(instance + 1, seed=12, log10_alpha=(-1.5, 0.0))[instance]
+    p = random_instance(instance, seed=12, log10_alpha=(-1.5, 0.0))
     u, v, path = trained(p, 0.0, instance)
     tilted = trained(p, 0.3, instance)[:2]
     at = len(u) // 2
@@ -71,14 +70,8 @@ def cell(instance: int) -> dict[str, Any]:
     }
 
 
-study = sized(
-    "W-C",
-    function=cell,
-    grid={"instance": list(range(8))},
-    dims={"t": ["time"], "apart": ["time"], "apart_tilted": ["time"], "velocity": ["how"]},
-    tiny={"grid": {"instance": [0, 1, 2]}},
-    full={"grid": {"instance": list(range(60))}},
-)
+along = {name: ["time"] for name in ("t", "apart", "apart_tilted")}
+study = by_instance("W-C", cell, 8, tiny=3, full=60, dims={**along, "velocity": ["how"]})
 
 
 def check(dataset: Dataset) -> Evidence:
@@ -120,16 +113,14 @@ def check(dataset: Dataset) -> Evidence:
             f"from unequal magnitudes {flipped} signs flipped in {dataset.sizes['instance']} runs"
         ],
         plots=[
-            Plot(
+            log_log(
                 "||u| - |v|| along training",
                 "time",
                 "largest relative difference",
                 [
-                    Series("equal start", first.t[1:], np.maximum(first.apart[1:], 1e-18)),
-                    Series("30% apart (control)", first.t[1:], first.apart_tilted[1:], "dashed"),
+                    ("equal start", first.t[1:], np.maximum(first.apart[1:], 1e-18)),
+                    ("30% apart (control)", first.t[1:], first.apart_tilted[1:], "dashed"),
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )
@@ -143,5 +134,4 @@ experiment = Experiment(
     study=study,
     check=check,
     title="Equal magnitudes stay equal",
-    seconds=1,
 )

@@ -9,11 +9,11 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.lifted import Lifted, followed, measurements, reach, wishart_root
+from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 # powers of (alpha, k) in |W - W(0)| and |W - W_TK|, where the targets dominate and where y(0) does
@@ -114,6 +114,7 @@ def cell(width: float, factor: float, power: float, Y: float, seed: int) -> dict
     }
 
 
+DRAWS: dict[str, Any] = {"seeds": 1, "standard": {"seeds": 2}, "full": {"seeds": 30}}
 edge = sized(
     "W-C10",
     function=at_least_width,
@@ -123,28 +124,22 @@ edge = sized(
         "target": [0.0, 1e4],
         "spread": [1.0, 2.0],
     },
-    seeds=1,
     dims={"shares": ["bound"]},
-    standard={"seeds": 2},
-    full={"seeds": 30},
+    **DRAWS,
 )
 targets = sized(
     "W-C10-targets",
     function=cell,
     arguments={"power": -0.5, "Y": 1.0},
     grid={"width": [1e10, 1e12, 1e14], "factor": [10.0, 30.0]},
-    seeds=1,
-    standard={"seeds": 2},
-    full={"seeds": 30},
+    **DRAWS,
 )
 blank = sized(
     "W-C10-blank",
     function=cell,
     arguments={"power": 0.0, "Y": 0.0},
     grid={"width": [1e6, 1e8, 1e10], "factor": [0.01, 1.0]},
-    seeds=1,
-    standard={"seeds": 2},
-    full={"seeds": 30},
+    **DRAWS,
 )
 vanishing = sized(
     "W-C10-vanishing",
@@ -251,16 +246,14 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
             " lambda/(4 Lambda) and 512 for 256, which only loosens it",
         ],
         plots=[
-            Plot(
+            log_log(
                 "distance from the start and from the tangent-kernel flow, targets of norm 1",
                 "alpha sqrt(k)",
                 "distance",
                 [
-                    Series(name, targets.root_mu.values.ravel(), values.values.ravel(), "points")
+                    (name, targets.root_mu.values.ravel(), values.values.ravel(), "points")
                     for name, values in (("start", targets.farthest), ("twin", targets.apart))
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

@@ -8,11 +8,11 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import DataArray, Dataset
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import Instance, distance, instances, slope
+from tacit.papers.instances import Instance, by_instance, distance, random_instance, slope
+from tacit.plotting.plots import log_log
 from tacit.regularizers.q import Q, R
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
@@ -63,23 +63,9 @@ def nearest_parameters(p: Instance) -> Array:
     return np.asarray(found.x[:d] ** 2 - found.x[d:] ** 2)
 
 
-def gaps_R(beta: Array, depth_of_start: Array) -> Array:
-    """|R/|b|_1 - 1| at alpha = e^-x for x in `depth_of_start`."""
-    norm = np.abs(beta).sum()
-    return np.array([abs(R(log_alpha=-x)(beta) / norm - 1) for x in depth_of_start])
-
-
-def gaps_Q(beta: Array, depth_of_start: Array) -> Array:
-    """|Q/log(1/alpha^2)/|b|_1 - 1| at alpha = e^-x for x in `depth_of_start`."""
-    norm = np.abs(beta).sum()
-    return np.array([abs(Q(2, log_alpha=-x)(beta) / (2 * x * norm) - 1) for x in depth_of_start])
-
-
 def cell(instance: int) -> dict[str, Any]:
     """Distances of the solution of eq. (8) to argmin R, argmin Q, and training at two depths."""
-    p = instances(instance + 1, seed=8, samples=(2, 5), dimension=(6, 10), log10_alpha=(-1, -0.3))[
-        instance
-    ]
+    p = random_instance(instance, seed=8, samples=(2, 5), dimension=(6, 10), log10_alpha=(-1, -0.3))
     found = nearest_parameters(p)
     deeper = endpoint(p.X, p.y, alpha=p.alpha**0.5, depth=4).beta
     return {
@@ -96,7 +82,13 @@ def values(points: int) -> dict[str, Any]:
     z = 10 ** rng.uniform(-1.5, 2, points)
     beta = rng.normal(size=6)
     roots = [real_roots(v) for v in z]
-    alphas, logs = np.geomspace(1e-2, 1e-6, 9), np.geomspace(1e2, 1e6, 9)
+    alphas, logs = np.geomspace(1e-2, 1e-6, 9), np.geomspace(1e2, 1e6, 9)  # logs of 1/alpha
+    norm, near = np.abs(beta).sum(), -np.log(alphas)
+
+    def gaps_Q(logs: Array) -> list[float]:
+        """|Q/log(1/alpha^2)/|b|_1 - 1|."""
+        return [abs(Q(2, log_alpha=-x)(beta) / (2 * x * norm) - 1) for x in logs]
+
     return {
         "r": [R(alpha=1.0)([v]) for v in z],
         "q": [Q(2, alpha=1.0)([v]) for v in z],
@@ -108,19 +100,14 @@ def values(points: int) -> dict[str, Any]:
         "searched_R": sum(shortest(b, ALPHA) for b in beta),
         "printed_R": R(alpha=1.0)(beta / ALPHA**2),
         "alpha": alphas,
-        "gap_R": gaps_R(beta, -np.log(alphas)),
-        "gap_Q": gaps_Q(beta, -np.log(alphas)),
+        "gap_R": [abs(R(log_alpha=-x)(beta) / norm - 1) for x in near],
+        "gap_Q": gaps_Q(near),
         "log_alpha": logs,
-        "far_gap_Q": gaps_Q(beta, logs),
+        "far_gap_Q": gaps_Q(logs),
     }
 
 
-study = sized(
-    "W-R",
-    function=cell,
-    grid={"instance": list(range(3))},
-    full={"grid": {"instance": list(range(12))}},
-)
+study = by_instance("W-R", cell, 3, full=12)
 formulas = sized(
     "W-R-values",
     function=values,
@@ -201,13 +188,11 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
             " one twice as deep, and training at depth 4 ends where eq. (8) says"
         ],
         plots=[
-            Plot(
+            log_log(
                 "distance to the ℓ₁ norm, relative",
                 "alpha",
                 "|regularizer / ℓ₁ norm − 1|",
-                [Series("R", alphas, f.gap_R), Series("Q / log(1/alpha²)", alphas, f.gap_Q)],
-                x_scale="log",
-                y_scale="log",
+                [("R", alphas, f.gap_R), ("Q / log(1/alpha²)", alphas, f.gap_Q)],
                 caption="R approaches ℓ₁ like α, Q (divided by log 1/α²) only like 1/log(1/α).",
             )
         ],
@@ -223,5 +208,4 @@ experiment = Experiment(
     study=(study, formulas),
     check=check,
     title="R approaches the ℓ₁ norm polynomially, Q only logarithmically",
-    seconds=1,
 )

@@ -13,7 +13,7 @@ from tacit.lazy import Dataset
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.endpoints import trained
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import distance, instances
+from tacit.papers.instances import distance, random_instance
 from tacit.regularizers.derive import derive
 from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
@@ -41,7 +41,7 @@ MAPS: dict[str, tuple[Callable[..., Any], float | None]] = {  # the last three a
 
 def cell(function: str, instance: int) -> dict[str, float]:
     """Distance of training to the derived minimiser and to plain l2, and its misfit."""
-    p = instances(instance + 1, seed=17, samples=(3, 4), dimension=(8, 10))[instance]
+    p = random_instance(instance, seed=17, samples=(3, 4), dimension=(8, 10))
     dimension = p.X.shape[1]
     rng = np.random.default_rng(dimension)
     uneven = rng.uniform(0.2, 0.6, dimension), rng.uniform(0.7, 1.0, dimension)

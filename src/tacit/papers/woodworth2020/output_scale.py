@@ -15,7 +15,7 @@ from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.endpoints import trace
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import instances
+from tacit.papers.instances import random_instance
 from tacit.studies.sizes import sized
 
 MODELS = {"depth 2": 2, "depth 3": 3, "depth 5": 5, "u v": 2}  # and their homogeneity
@@ -53,7 +53,7 @@ def cell(name: str, alpha: float) -> dict[str, Any]:
 
     The latter is followed to t/alpha^2; for controls also to t, and with alpha f for alpha^D f.
     """
-    p = instances(1, seed=41, samples=(3, 4), dimension=(8, 9))[0]
+    p = random_instance(0, seed=41, samples=(3, 4), dimension=(8, 9))
     D, t_end = MODELS.get(name, 3), 0.05 * alpha ** (2 - 2 * MODELS.get(name, 3))
     scaled = model_of(name, p.shape, alpha)
     run = trace(p.X, p.y, scaled, t_end=t_end, points=24)

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
-from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.lifted import orthogonal, wishart_root
-from tacit.papers.woodworth2020.theorem_4 import commutator, end, far, schatten
+from tacit.papers.woodworth2020.theorem_4 import (
+    commutator,
+    distances,
+    end,
+    far_from_q,
+    stacked,
+    wrong_minimisers,
+)
+from tacit.plotting.plots import log_log
 from tacit.problems.matrix_problem import Sensing
-from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.studies.sizes import sized
-
-
-def start(rows: int, columns: int, root: Array) -> Factorization:
-    """The factors whose stack [U; V] is `root`."""
-    assert len(root) == rows + columns
-    return Factorization(factors=(root[:rows], root[rows:]))
 
 
 def diagonal(rows: int, columns: int, seed: int) -> Sensing:
@@ -36,15 +34,9 @@ def cell(shape: str, mu2: float, seed: int) -> dict[str, float]:
     """Theorem 4: distances of the end from 2 mu^2 I to the right and to three wrong minimisers."""
     rows, columns = map(int, shape.split(" x "))
     problem = diagonal(rows, columns, seed)
-    model = start(rows, columns, np.sqrt(2 * mu2) * np.eye(rows + columns))
-    M = end(model, problem)
-    return {
-        "far": far(M, problem, schatten(mu2)),
-        "far_double": far(M, problem, schatten(2 * mu2)),
-        "far_nuclear": far(M, problem, Nuclear()),
-        "far_frobenius": far(M, problem, Frobenius()),
-        "commutator": commutator(model.lift(problem.measurements) / 2),
-    }
+    model = stacked(np.sqrt(2 * mu2) * np.eye(rows + columns), rows)
+    found = distances(end(model, problem), problem, mu2)
+    return {**found, "commutator": commutator(model.lift(problem.measurements) / 2)}
 
 
 def at_width(shape: str, k: int, mu2: float, seed: int) -> dict[str, float]:
@@ -52,7 +44,7 @@ def at_width(shape: str, k: int, mu2: float, seed: int) -> dict[str, float]:
     rows, columns = map(int, shape.split(" x "))
     problem, rng = diagonal(rows, columns, 0), np.random.default_rng((seed, k))
     root = np.sqrt(2 * mu2 / k) * wishart_root(rng, rows + columns, k)
-    return {"far": far(end(start(rows, columns, root), problem), problem, schatten(mu2))}
+    return {"far": far_from_q(end(stacked(root, rows), problem), problem, mu2)}
 
 
 def completed(scale: float, rows: int, columns: int, samples: int, seed: int) -> dict[str, float]:
@@ -68,8 +60,7 @@ def completed(scale: float, rows: int, columns: int, samples: int, seed: int) ->
     X = np.eye(truth.size)[seen].reshape(-1, rows, columns)
     problem, k = Sensing(X, truth.ravel()[seen]), 10**10
     root = np.sqrt(scale / k) * wishart_root(rng, rows + columns, k)
-    model = start(rows, columns, root)
-    M, first = end(model, problem), root[:rows] @ root[rows:].T
+    M, first = end(stacked(root, rows), problem), root[:rows] @ root[rows:].T
     nearest = np.where(seen.reshape(rows, columns), truth, first)
     hidden = ~seen.reshape(rows, columns)
     size = np.linalg.norm(truth[hidden])
@@ -129,35 +120,29 @@ def check(dataset: Dataset, widths: Dataset, completion: Dataset) -> Evidence:
         },
         premises={"the lifted measurements commute": (commuting < 1e-12, commuting)},
         controls={
-            "mu^2 = alpha^2 k, without the 1/2 (median)": limit.control(
-                dataset.far_double.median()
-            ),
-            "nuclear norm (median)": limit.control(dataset.far_nuclear.median()),
-            "Frobenius norm (median)": limit.control(dataset.far_frobenius.median()),
+            **wrong_minimisers(limit, dataset),
             "exponent -1 in k": rate.control(predicted=-1.0),
             "the large start recovers the truth too": found.control(kernel.error.median()),
             "the small start ends near the kernel solution too": stays.control(rich.kernel.min()),
         },
         plots=[
-            Plot(
+            log_log(
                 "completion of a 7 x 12 matrix of rank one",
                 "alpha^2 k",
                 "median",
                 [
-                    Series(
+                    (
                         "error of the hidden entries, relative",
                         completion.scale,
                         completion.error.median("seed"),
                     ),
-                    Series(
+                    (
                         "distance to the kernel solution, relative",
                         completion.scale,
                         completion.kernel.median("seed"),
                         "dashed",
                     ),
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

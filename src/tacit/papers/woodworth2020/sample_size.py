@@ -12,6 +12,9 @@ from tacit.evidence.plot import Plot, Series
 from tacit.lazy import DataArray, Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures.recovery import LEVEL, planted, population_error
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
 
 # log10 of alpha^D at every depth; at depth 2 it must be far smaller, as Theorem 2 says
@@ -23,8 +26,6 @@ def errors(
     dimension: int, sparsity: int, seed: int, constants: list[float], regularizers: dict[str, Any]
 ) -> dict[str, Any]:
     """Population errors of minimisers from N = c r* log d samples, for every constant c."""
-    from tacit.solvers.interpolate import interpolate
-
     sizes = [round(c * sparsity * np.log(dimension)) for c in constants]
     found: dict[str, list[float]] = {name: [] for name in regularizers}
     for size in sizes:
@@ -36,8 +37,6 @@ def errors(
 
 def cell(dimension: int, sparsity: int, seed: int, constants: list[float]) -> dict[str, Any]:
     """Those of the predictors of least l1 and of least l2 norm."""
-    from tacit.regularizers.norms import L1, L2
-
     return errors(dimension, sparsity, seed, constants, {"l1_error": L1(), "l2_error": L2()})
 
 
@@ -45,9 +44,6 @@ def at_depth(
     depth: int, dimension: int, sparsity: int, seed: int, constants: list[float]
 ) -> dict[str, Any]:
     """Those of a small start at a depth, and of the predictor of least l1 norm."""
-    from tacit.regularizers.norms import L1
-    from tacit.regularizers.q import Q
-
     q = Q(depth, log_alpha=np.log(10) * SCALES[depth] / depth)
     return errors(dimension, sparsity, seed, constants, {"error": q, "l1_error": L1()})
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import distance, instances, slope
+from tacit.papers.instances import distance, random_instance, slope
+from tacit.plotting.plots import log_log
 from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
@@ -81,7 +81,7 @@ def constants(alpha: float) -> dict[str, float]:
 
 def cell(depth: int, place: int) -> dict[str, float]:
     """Distance of the trained predictor to the kernel predictor of its start, and to plain l2."""
-    p = instances(1, seed=21, samples=(4, 5), dimension=(12, 13))[0]
+    p = random_instance(0, seed=21, samples=(4, 5), dimension=(12, 13))
     alpha = {2: np.geomspace(2, 12, 5), 3: np.geomspace(1.5, 4, 5)}[depth][place]
     model = DiagonalNet(depth, alpha=alpha, shape=p.shape)
     end = endpoint(p.X, p.y, alpha=alpha, depth=depth, shape=p.shape)
@@ -141,19 +141,17 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
             "plain l2 for a start with unequal entries": near.control(last.far_l2.min()),
         },
         plots=[
-            Plot(
+            log_log(
                 "training approaches the kernel predictor of its start",
                 "alpha",
                 "relative distance",
                 [
-                    *(Series(f"D = {D}", row.alpha, row.far) for D, row in rows.items()),
+                    *((f"D = {D}", row.alpha, row.far) for D, row in rows.items()),
                     *(
-                        Series(f"D = {D}, plain l2 (control)", row.alpha, row.far_l2, "dashed")
+                        (f"D = {D}, plain l2 (control)", row.alpha, row.far_l2, "dashed")
                         for D, row in rows.items()
                     ),
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

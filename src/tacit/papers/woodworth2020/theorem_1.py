@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import endpoint, trace
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import Instance, distance, instances
+from tacit.papers.instances import Instance, distance, random_instance
+from tacit.plotting.plots import log_log
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
@@ -46,7 +46,7 @@ def law_error(p: Instance, factor: float, t_end: float = 1.0) -> float:
 
 def cell(instance: int, *, with_ones: int, followed: int) -> dict[str, Any]:
     """Distances of one trained endpoint to every target; some runs are also followed in time."""
-    p = instances(instance + 1, seed=1)[instance]
+    p = random_instance(instance, seed=1)
     end = endpoint(p.X, p.y, alpha=p.alpha, shape=p.shape)
     found = {
         "scale": p.alpha,
@@ -104,16 +104,14 @@ def check(dataset: Dataset) -> Evidence:
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={**wrong, "eq. (17) with 2": mended.control(np.nanmedian(along[2.0]))},
         plots=[
-            Plot(
+            log_log(
                 "trained endpoint against one right and four wrong predictions",
                 "alpha",
                 "relative distance",
                 [
-                    Series(name, dataset.scale, np.maximum(values, 1e-16), "points")
+                    (name, dataset.scale, np.maximum(values, 1e-16), "points")
                     for name, values in far.items()
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )
@@ -127,5 +125,4 @@ experiment = Experiment(
     study=study,
     check=check,
     title="Depth-2 training ends at the minimiser of Q and at no other candidate",
-    seconds=1,
 )

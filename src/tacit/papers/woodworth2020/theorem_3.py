@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import endpoint, trace
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import Instance, distance, instances, slope
+from tacit.papers.instances import Instance, distance, random_instance, slope
+from tacit.plotting.plots import log_log
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
@@ -26,10 +27,8 @@ SCALES = {"l1": np.geomspace(1e-5, 1e-7, 4), "l2": np.geomspace(10, 100, 4)}  # 
 def problem_at_depth(instance: int, seed: int) -> tuple[int, Instance]:
     """A problem with the depths in turn and mu = alpha^D between 1e-4 and 3."""
     depth = DEPTHS[instance % len(DEPTHS)]
-    p = instances(instance + 1, seed, samples=(2, 6), dimension=(8, 16), log10_alpha=(-4, 0.5))[
-        instance
-    ]
-    return depth, Instance(p.X, p.y, p.alpha ** (1 / depth), p.shape)
+    p = random_instance(instance, seed, samples=(2, 6), dimension=(8, 16), log10_alpha=(-4, 0.5))
+    return depth, dataclasses.replace(p, alpha=p.alpha ** (1 / depth))
 
 
 def power_law_error(depth: int, p: Instance, factor: float) -> float:
@@ -70,7 +69,7 @@ def cell(instance: int, followed: int) -> dict[str, Any]:
 
 def limit(depth: int, norm: str, place: int) -> dict[str, float]:
     """Distance of training to the solution of least l1 norm (small mu) or l2 norm (large)."""
-    p = instances(1, seed=30, samples=(3, 4), dimension=(8, 9))[0]
+    p = random_instance(0, seed=30, samples=(3, 4), dimension=(8, 9))
     mu = SCALES[norm][place]
     target = interpolate(p.X, p.y, L1() if norm == "l1" else L2()).beta
     end = endpoint(p.X, p.y, alpha=mu ** (1 / depth), depth=depth)
@@ -144,16 +143,14 @@ def check(dataset: Dataset, limits: Dataset) -> Evidence:
             )
         ],
         plots=[
-            Plot(
+            log_log(
                 "trained endpoint against argmin Q of the right and of the next depth",
                 "mu = alpha^D",
                 "relative distance",
                 [
-                    Series("depth D", dataset.mu, dataset.far, "points"),
-                    Series("depth D + 1 (control)", dataset.mu, dataset.far_deeper, "points"),
+                    ("depth D", dataset.mu, dataset.far, "points"),
+                    ("depth D + 1 (control)", dataset.mu, dataset.far_deeper, "points"),
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

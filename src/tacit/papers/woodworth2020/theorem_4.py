@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.plot import Plot, Series
+from tacit.evidence.evidence import Check, Evidence, within
 from tacit.lazy import Dataset
 from tacit.models.factorization import Factorization
 from tacit.papers.endpoints import trace
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.lifted import orthogonal, wishart_root
+from tacit.plotting.plots import log_log
 from tacit.problems.matrices import commuting_sensing, gaussian_sensing
 from tacit.problems.matrix_problem import Sensing
 from tacit.regularizers.q import Q
@@ -28,10 +28,14 @@ MU2 = 0.1  # mu^2 = alpha^2 k / 2 of the runs in k
 DIRECT = 1000  # up to this width U and V themselves are drawn, beyond it W W^T by its Wishart law
 
 
+def stacked(root: Array, rows: int) -> Factorization:
+    """The factors U, of so many rows, and V whose stack [U; V] is `root`."""
+    return Factorization(factors=(root[:rows], root[rows:]))
+
+
 def limit_start(d: int, mu2: float) -> Factorization:
     """The start [U; V][U; V]^T = 2 mu^2 I of infinite width, with the 2d columns of appendix G."""
-    both = np.sqrt(2 * mu2) * np.eye(2 * d)
-    return Factorization(factors=(both[:d], both[d:]))
+    return stacked(np.sqrt(2 * mu2) * np.eye(2 * d), d)
 
 
 def wide_start(d: int, width: int, alpha: float, seed: int, direct: int = DIRECT) -> Factorization:
@@ -39,7 +43,7 @@ def wide_start(d: int, width: int, alpha: float, seed: int, direct: int = DIRECT
     if width <= direct:
         return Factorization(width, alpha=alpha, seed=seed)
     root = alpha * wishart_root(np.random.default_rng((seed, width)), 2 * d, width)
-    return Factorization(factors=(root[:d], root[d:]))
+    return stacked(root, d)
 
 
 def problem_of(family: str, seed: int) -> Sensing:
@@ -99,17 +103,38 @@ def schatten(mu2: float) -> Schatten:
     return Schatten(Q(2, alpha=np.sqrt(mu2)))
 
 
+def far_from_q(trained: Array, problem: Sensing, mu2: float) -> float:
+    """The same distance to the argmin of Schatten-Q_mu."""
+    return far(trained, problem, schatten(mu2))
+
+
+def distances(trained: Array, problem: Sensing, mu2: float) -> dict[str, float]:
+    """The distances of a trained matrix to the right and to three wrong minimisers."""
+    return {
+        "far": far_from_q(trained, problem, mu2),
+        "far_double": far_from_q(trained, problem, 2 * mu2),
+        "far_nuclear": far(trained, problem, Nuclear()),
+        "far_frobenius": far(trained, problem, Frobenius()),
+    }
+
+
+def wrong_minimisers(limit: Check, dataset: Dataset) -> dict[str, Check]:
+    """The controls of a check of these distances."""
+    return {
+        f"{theorem} (median)": limit.control(dataset[name].median())
+        for theorem, name in (
+            ("mu^2 = alpha^2 k, without the 1/2", "far_double"),
+            ("nuclear norm", "far_nuclear"),
+            ("Frobenius norm", "far_frobenius"),
+        )
+    }
+
+
 def cell(family: str, mu2: float, seed: int) -> dict[str, float]:
     """Distances of the end from 2 mu^2 I to the right and to three wrong minimisers."""
     problem = problem_of(family, seed)
-    M = end(limit_start(D, mu2), problem)
-    return {
-        "far": far(M, problem, schatten(mu2)),
-        "far_double": far(M, problem, schatten(2 * mu2)),
-        "far_nuclear": far(M, problem, Nuclear()),
-        "far_frobenius": far(M, problem, Frobenius()),
-        "commutator": commutator(lifts(problem)),
-    }
+    found = distances(end(limit_start(D, mu2), problem), problem, mu2)
+    return {**found, "commutator": commutator(lifts(problem))}
 
 
 def at_width(family: str, k: int, problem: int, seed: int) -> dict[str, float]:
@@ -117,7 +142,7 @@ def at_width(family: str, k: int, problem: int, seed: int) -> dict[str, float]:
     measured = problem_of(family, problem)
     M = end(wide_start(D, k, np.sqrt(2 * MU2 / k), seed), measured)
     return {
-        "far": far(M, measured, schatten(MU2)),
+        "far": far_from_q(M, measured, MU2),
         "off_diagonal": float(np.linalg.norm(M - np.diag(np.diag(M)))),
     }
 
@@ -142,7 +167,7 @@ def others(draws: int) -> dict[str, float]:
             for name, factor in (("law", -4.0), ("law_half", -2.0))
         },
         **{
-            f"far_{name}": far(end(limit_start(p.shape[0], 0.05), p), p, schatten(0.05))
+            f"far_{name}": far_from_q(end(limit_start(p.shape[0], 0.05), p), p, 0.05)
             for name, p in (*odd.items(), ("gauss", gauss))
         },
         "commute": max(commutator(p.measurements) for p in odd.values()),
@@ -238,11 +263,7 @@ def check(dataset: Dataset, widths: Dataset, further: Dataset) -> Evidence:
             ),
         },
         controls={
-            "mu^2 = alpha^2 k, without the 1/2 (median)": limit.control(
-                dataset.far_double.median()
-            ),
-            "nuclear norm (median)": limit.control(dataset.far_nuclear.median()),
-            "Frobenius norm (median)": limit.control(dataset.far_frobenius.median()),
+            **wrong_minimisers(limit, dataset),
             "Gaussian measurements, which do not commute": limit.control(o["far_gauss"]),
             "exponent -1 in k": rate.control(predicted=-1.0),
             "exponent -1/4 in k": rate.control(predicted=-0.25),
@@ -264,16 +285,14 @@ def check(dataset: Dataset, widths: Dataset, further: Dataset) -> Evidence:
             " in M, W' = -2 G W gives M' = -2 (G M + M G)",
         ],
         plots=[
-            Plot(
+            log_log(
                 f"i.i.d. starts of width k at mu^2 = {MU2}: distance to argmin Schatten-Q_mu",
                 "k",
                 "relative distance",
                 [
-                    Series("trained", k, rms, "points"),
-                    Series("like 1/sqrt(k)", k, rms[-1] * np.sqrt(k[-1] / k)),
+                    ("trained", k, rms, "points"),
+                    ("like 1/sqrt(k)", k, rms[-1] * np.sqrt(k[-1] / k)),
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import slope
+from tacit.papers.instances import by_instance, slope
 from tacit.papers.woodworth2020.lifted import (
     WRONG_BOUNDS,
     Lifted,
@@ -22,6 +21,7 @@ from tacit.papers.woodworth2020.lifted import (
     start_bound,
     wrong_start_bounds,
 )
+from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 
@@ -73,23 +73,11 @@ def at_share(share: float, seed: int) -> dict[str, float]:
     return {"apart": followed(case).apart}
 
 
-study = sized(
-    "W-T9",
-    function=cell,
-    grid={"instance": list(range(16))},
-    dims={"from_start_wrong": ["bound"]},
-    tiny={"grid": {"instance": list(range(8))}},
-    standard={"grid": {"instance": list(range(60))}},
-    full={"grid": {"instance": list(range(600))}},
+study = by_instance(
+    "W-T9", cell, 16, tiny=8, standard=60, full=600, dims={"from_start_wrong": ["bound"]}
 )
-large_gamma = sized(
-    "W-T9-gamma",
-    function=beyond_gamma,
-    arguments={"seed": 90},
-    grid={"instance": list(range(24))},
-    tiny={"grid": {"instance": list(range(8))}},
-    standard={"grid": {"instance": list(range(60))}},
-    full={"grid": {"instance": list(range(60))}},
+large_gamma = by_instance(
+    "W-T9-gamma", beyond_gamma, 24, tiny=8, standard=60, full=60, arguments={"seed": 90}
 )
 shares = sized(
     "W-T9-exponent",
@@ -151,20 +139,18 @@ def check(dataset: Dataset, large_gamma: Dataset, shares: Dataset) -> Evidence:
             "least 2d, although k >= d is printed",
         ],
         plots=[
-            Plot(
+            log_log(
                 "how much of the bounds of Theorem 9 training uses",
                 "|y(0) - y*| / (mu sqrt(Lambda))",
                 "share",
                 [
-                    Series(name, dataset.misfit, share, "points")
+                    (name, dataset.misfit, share, "points")
                     for name, share in (
                         ("distance from the start", strays),
                         ("distance from the tangent-kernel flow", parts),
                         ("the same over the first term", alone),
                     )
                 ],
-                x_scale="log",
-                y_scale="log",
             )
         ],
     )
@@ -179,5 +165,4 @@ experiment = Experiment(
     study=(study, large_gamma, shares),
     check=check,
     title="W stays within the bounds of Theorem 9",
-    seconds=1,
 )

@@ -10,8 +10,9 @@ import numpy as np
 from tacit.lazy import Axes, Dataset
 from tacit.measures.curves import crossing
 from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess
-from tacit.papers.moroshko2020.figures.trajectories import follow
+from tacit.papers.moroshko2020.stopping import follow
 from tacit.plotting.style import CYCLE
+from tacit.problems.classification import three_points
 from tacit.studies.sizes import Sizes, sized
 
 POINTS = "3b"
@@ -26,8 +27,6 @@ def cell(
     `excess_l1` and `kernel_distance` are those at the largest one; at the smoothed margin
     `departure` the kernel distance is half of that.
     """
-    from tacit.problems.classification import three_points
-
     (low, high), problem = log10_margins, three_points(POINTS)
     margins = np.logspace(low, high, points)
     path = follow(problem, depth, scale ** (1 / depth), margins, rtol)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import Axes, Dataset
-from tacit.papers.moroshko2020.figures.trajectories import (
-    follow,
-    l1_ends,
-    rising_margins,
-    stationary,
-)
+from tacit.papers.moroshko2020.figures import trajectories
+from tacit.papers.moroshko2020.figures.trajectories import l1_ends, rising_margins, stationary
+from tacit.papers.moroshko2020.stopping import follow, max_margin_of
 from tacit.plotting import plane
-from tacit.studies.sizes import Sizes, sized
+from tacit.problems.classification import (
+    Classification,
+    spiked_points,
+    three_points,
+    uniform_points,
+)
+from tacit.solvers.margins.path import max_margin_path
+from tacit.studies.sizes import Sizes
 
-if TYPE_CHECKING:
-    from tacit.problems.classification import Classification
-
+PAIR = ("excess", "excess_l2")
 SEEDS = {"uniform": 8, "spiked": 0}  # of the points in ten dimensions
 
 
@@ -34,13 +36,10 @@ def norm(beta: Array, p: float) -> Array:
 
 def least_norm(problem: Classification, p: float) -> float:
     """The least l_p norm of a predictor of margin 1; for p < 1 the least that was found."""
-    from tacit.regularizers.norms import L1, L2
-    from tacit.solvers.max_margin import max_margin
-
     if p < 1:
         best = stationary(problem, round(2 / p))[0]
     else:
-        best = max_margin(problem.X, problem.y, L1() if p == 1 else L2()).beta
+        best = max_margin_of(problem, "l1" if p == 1 else "l2")
     return float(norm(best, p))
 
 
@@ -53,8 +52,6 @@ def relative_excess(beta: Array, margin: Array, p: float, least: float) -> Array
 @functools.lru_cache(maxsize=8)
 def points_named(name: str) -> Classification:
     """Three points of a panel, or points in ten dimensions with entries "uniform" or "spiked"."""
-    from tacit.problems.classification import spiked_points, three_points, uniform_points
-
     if name not in SEEDS:
         return three_points(name)
     return {"uniform": uniform_points, "spiked": spiked_points}[name](seed=SEEDS[name])
@@ -110,17 +107,13 @@ def landmarks(
 
     `minimum` holds the stationary points themselves and `l1_point` the middle of the l1 set.
     """
-    from tacit.regularizers.norms import L2
-    from tacit.solvers.margins.path import max_margin_path
-    from tacit.solvers.max_margin import max_margin
-
     problem, (high, low) = points_named(curve_set), log10_mus
     mus = np.logspace(high, low, q_points)
     spread, minima = np.linspace(*l1_ends(problem.signed_rows), 9), stationary(problem, depth)
     places = {
         "q_path": max_margin_path(problem.X, problem.y, depth, mus=mus).beta,
         "start": problem.signed_rows.mean(axis=0),
-        "l2": max_margin(problem.X, problem.y, L2()).beta,
+        "l2": max_margin_of(problem, "l2"),
         "l1": spread,
         "stationary": minima,
     }
@@ -129,73 +122,46 @@ def landmarks(
     return {**found, "least": least, "minimum": minima, "l1_point": spread[4]}
 
 
-def studies(
-    name: str,
-    sets: Sequence[str],
-    alphas: Sequence[float],
-    tiny: Sequence[float],
-    *,
-    title: str,
-    orders: Sequence[float],
-    depth: int,
-    least_end: float,
-    colour: str,
-) -> tuple[Sizes, Sizes]:
-    """The trajectories from every alpha on every set, and the landmarks of the sets."""
-    shared = {"depth": depth, "orders": list(orders)}
+DIMS = {"predictor": ["feature"]} | {
+    f"trajectory_{name}": ["time"] for name in ("smoothed_margin", *PAIR)
+}
+LANDMARK_DIMS = {
+    "q_path": ["mu", "norm"],
+    "start": ["norm"],
+    "l2": ["norm"],
+    "l1": ["spread", "norm"],
+    "stationary": ["place", "norm"],
+    "least": ["norm"],
+    "minimum": ["place", "feature"],
+    "l1_point": ["feature"],
+}
+
+
+def studies(*given: Any, orders: Sequence[float], depth: int, **words: Any) -> tuple[Sizes, Sizes]:
+    """Trajectories as pairs of excess norms, and the landmarks of the sets."""
     order = "l1 norm" if orders[0] == 1 else "l_{2/3} quasi-norm"
-    flows = sized(
-        name,
-        title=title,
-        function=cell,
-        arguments={**shared, "points": 120, "end": 1e7, "least_end": least_end, "rtol": 1e-6},
-        grid={"curve_set": list(sets), "alpha": list(alphas)},
-        dims={
-            "predictor": ["feature"],
-            **{f"trajectory_{n}": ["time"] for n in ("smoothed_margin", "excess", "excess_l2")},
-        },
-        labels={
-            "curve_set": "points",
-            "alpha": "initial scale alpha",
-            "excess": f"{order} of w / margin over the least one, minus 1, at the end",
-            "excess_l2": "l2 norm of w / margin over the least one, minus 1, at the end",
-            "predictor": "predictor at the end, of margin 1",
-            "trajectory_smoothed_margin": "smoothed margin log(1/loss)",
-            "trajectory_excess": f"{order} of w / margin over the least one, minus 1",
-            "trajectory_excess_l2": "l2 norm of w / margin over the least one, minus 1",
-        },
-        draw={"x": "alpha", "colour": colour},
-        tiny={"arguments": {"points": 40}, "grid": {"alpha": list(tiny)}},
-        full={
-            "arguments": {"points": 400, "end": 1e9, "least_end": 100 * least_end, "rtol": 1e-10}
-        },
+    excess, excess_l2 = (
+        f"{norm} of w / margin over the least one, minus 1" for norm in (order, "l2 norm")
     )
-    marked = sized(
-        f"{name}-landmarks",
-        function=landmarks,
-        arguments={**shared, "log10_mus": [4.0, -8.0], "q_points": 61},
-        grid={"curve_set": list(sets)},
-        dims={
-            "q_path": ["mu", "norm"],
-            "start": ["norm"],
-            "l2": ["norm"],
-            "l1": ["spread", "norm"],
-            "stationary": ["place", "norm"],
-            "least": ["norm"],
-            "minimum": ["place", "feature"],
-            "l1_point": ["feature"],
-        },
-        tiny={"arguments": {"log10_mus": [2.0, -7.0], "q_points": 25}},
-        full={"arguments": {"log10_mus": [6.0, -10.0], "q_points": 321}},
+    labels = {
+        "curve_set": "points",
+        "alpha": "initial scale alpha",
+        "excess": f"{excess}, at the end",
+        "excess_l2": f"{excess_l2}, at the end",
+        "predictor": "predictor at the end, of margin 1",
+        "trajectory_smoothed_margin": "smoothed margin log(1/loss)",
+        "trajectory_excess": excess,
+        "trajectory_excess_l2": excess_l2,
+    }
+    shared = {"depth": depth, "orders": list(orders)}
+    return trajectories.studies(
+        *given,
+        shared=shared,
+        flow=(cell, DIMS),
+        landmark=(landmarks, LANDMARK_DIMS),
+        labels=labels,
+        **words,
     )
-    return flows, marked
-
-
-def lines_on(dataset: Dataset, name: str) -> dict[float, Array]:
-    """Both excess norms along the trajectory of every alpha on one set."""
-    curves = dataset.sel(curve_set=name)
-    lines = np.stack([curves.trajectory_excess, curves.trajectory_excess_l2], axis=-1)
-    return dict(zip(dataset.alpha.values.tolist(), lines, strict=True))
 
 
 def draw_excess(

@@ -12,10 +12,9 @@ from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import stationary
 from tacit.papers.moroshko2020.stopping import max_margin_of, predictors
-from tacit.plotting.style import BLUE, GREEN, GREY, PURPLE, RED, caption_of, sheet
+from tacit.papers.moroshko2020.theorem_6 import least_q
+from tacit.plotting.style import BLUE, GREEN, GREY, PURPLE, RED, sheet_of
 from tacit.problems.classification import three_points
-from tacit.regularizers.q import Q
-from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
 
 TITLE = "The order of limits decides between the kernel and the rich regime"
@@ -45,7 +44,7 @@ def trained_cell(way: str) -> dict[str, float]:
     goals = {
         "to_l2": max_margin_of(problem, "l2"),
         "to_l1": max_margin_of(problem, "l1"),
-        "to_q": max_margin(problem.X, problem.y, Q(3, mu=mu)).beta,
+        "to_q": least_q(problem, 3, mu),
     }
     if way.endswith("first"):
         goals["to_deep"] = stationary(problem, 3)[0]
@@ -108,8 +107,7 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, ways: Dataset) -> Figure:
     """The plane of scale and accuracy with both limits, and the lines that meet in its corner."""
-    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
-    picture, (axes,) = sheet(title, caption, widths=(7.6,), height=5.6)
+    picture, (axes,) = sheet_of(dataset, widths=(7.6,), height=5.6)
     for mu, style in zip(dataset.mu.values, ("--", "-", "-."), strict=False):
         line = dataset.sel(mu=mu)
         axes.plot(
@@ -174,5 +172,4 @@ experiment = Experiment(
     title=TITLE,
     ours="the values of mu, the folding a -> a / (1 + a) of both axes, and the points of the"
     " trained runs",
-    seconds=1,
 )

@@ -11,8 +11,8 @@ from tacit.evidence.evidence import Evidence, within
 from tacit.lazy import Dataset, Figure
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
-from tacit.plotting.network import Network, draw_network
-from tacit.plotting.style import caption_of, sheet
+from tacit.plotting.network import DIMS, LABELS, Network, draw_network
+from tacit.plotting.style import sheet_of
 from tacit.studies.sizes import sized
 
 FIRST, SECOND, LAST = 4.2, 6.2, 9.2  # where the hidden layers stand: 1, 2 and D - 1
@@ -43,68 +43,46 @@ def network() -> Network:
     return network
 
 
-def output(net: Network, x: Array, u: Array, between: int) -> float:
+def output(x: Array, u: Array, between: int) -> float:
     """What the drawn net gives for two inputs; u is u_+, then u_-; dots are `between` layers."""
-    weight = {"$1$": 1.0, "$-1$": -1.0} | {
-        f"$u_{{{sign},{i}}}$": u[2 * s + k]
-        for s, sign in enumerate("+-")
-        for k, i in enumerate("1d")
-    }
-    values = [0.0] * len(net.units)
-    for number, unit in enumerate(net.units):
-        if unit["kind"] == "input":
-            values[number] = float(x["1d".index(unit["label"][3])])
-    for line in net.connections:  # from the inputs on: every source is complete when it is used
-        name, source = line["weight"], line["source"]
-        if name == DOTS:
-            into = next(c for c in net.connections if c["target"] == source)
-            factor = weight[into["weight"]] ** between
-        else:
-            factor = weight[name]
-        values[line["target"]] += factor * values[source]
-    return values[0]
+    net, names = network(), [f"$u_{{{sign},{i}}}$" for sign in "+-" for i in "1d"]
+    weights = {"$1$": 1.0, "$-1$": -1.0, **dict(zip(names, u, strict=True))}
+    for line in net.connections:
+        if line["weight"] == DOTS:  # layers with the weight that leads into them
+            into = next(c["weight"] for c in net.connections if c["target"] == line["source"])
+            line["weight"] = f"{into} {between} times"
+            weights[line["weight"]] = weights[into] ** between
+    return net.output({"$x_1$": x[0], "$x_d$": x[1]}, weights)
 
 
 def cell() -> dict[str, Any]:
     """The units and connections of the network, a column each."""
-    return {str(name): values.values for name, values in network().dataset().items()}
+    return network().arrays()
 
 
 def evaluated_cell(depth: int, *, samples: int) -> dict[str, float]:
     """How far the drawn net is from DiagonalNet at random weights and inputs, and wrong ones."""
-    rng, net, model = np.random.default_rng(depth), network(), DiagonalNet(depth, alpha=1.0)
+    rng, model = np.random.default_rng(depth), DiagonalNet(depth, alpha=1.0)
     error = dict.fromkeys(("error", "error_without_dots", "error_one_sign"), 0.0)
     for _ in range(samples):
         u, x = rng.uniform(0.5, 1.5, 4), rng.normal(size=2)
         goal = float(model.predict(u, x[None])[0])
         plus_only = float(x @ u[:2] ** depth)
         for name, found in (
-            ("error", output(net, x, u, depth - 3)),
-            ("error_without_dots", output(net, x, u, 0 if depth != 3 else 1)),
+            ("error", output(x, u, depth - 3)),
+            ("error_without_dots", output(x, u, 0 if depth != 3 else 1)),
             ("error_one_sign", plus_only),
         ):
             error[name] = max(error[name], abs(found - goal) / max(1.0, abs(goal)))
     return error
 
 
-UNIT = ("kind", "x", "y", "label", "panel")
-CONNECTION = ("source", "target", "weight", "at")
 study = sized(
     "M-F2",
     title="A depth-D diagonal network: one chain of D equal weights per signed input",
     function=cell,
-    dims={f"unit_{name}": ["unit"] for name in UNIT}
-    | {f"connection_{name}": ["connection"] for name in CONNECTION},
-    labels={
-        "unit_kind": "kind of unit; dots stand for further units",
-        "unit_label": "text in a unit",
-        "unit_x": "horizontal position of a unit",
-        "unit_y": "vertical position of a unit",
-        "connection_source": "the number of the unit where a connection begins",
-        "connection_target": "the number of the unit where it ends",
-        "connection_weight": "text on the connection",
-        "connection_at": "position of that text along the connection, as a fraction of its length",
-    },
+    dims=DIMS,
+    labels=LABELS,
 )
 evaluated = sized(
     "M-F2-evaluated",
@@ -144,8 +122,7 @@ def _hidden(dataset: Dataset) -> float:
 
 def draw(dataset: Dataset, evaluated: Dataset) -> Figure:
     """The network of units and connections."""
-    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
-    picture, (axes,) = sheet(title, caption, widths=(8.4,), height=5.2)
+    picture, (axes,) = sheet_of(dataset, widths=(8.4,), height=5.2)
     axes.set_title(
         r"$f(u, x) = \langle u_+^D - u_-^D,\; x \rangle$: $D-1$ hidden layers of $2d$ units",
         fontsize=11,
@@ -163,5 +140,4 @@ experiment = Experiment(
     check=check,
     draw=draw,
     title="A depth-D diagonal network: one chain of D equal weights per signed input",
-    seconds=1,
 )

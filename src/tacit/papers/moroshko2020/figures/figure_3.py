@@ -11,10 +11,10 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
+from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, lines_on, studies
 from tacit.plotting import plane
 from tacit.plotting.sphere import draw_on_sphere, draw_sphere, viewer
-from tacit.plotting.style import BLACK, PURPLE, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, PURPLE, RED, sheet_of
 
 B, C, D = "3b", "3c", "3d"
 MARKS = [0.5, 0.2, 0.1, 0.04, 0.01, 0.001]
@@ -26,10 +26,8 @@ study, landmarks = studies(
     [0.001, 0.1, 0.3, 1.0, 3.0, 100.0, 10000.0],
     [0.001, 0.3, 100.0],
     title=TITLE,
-    depth=2,
-    marks=MARKS,
-    points=120,
-    end=1e6,
+    shared={"depth": 2, "marks": MARKS},
+    own={"powers": [], "points": 120, "end": 1e6, "least_end": 1e4},
 )
 TITLES = {
     B: r"(b) the support vectors never change: large $\alpha$ follows the $Q_\mu$ path",
@@ -121,17 +119,9 @@ def off_edge(ends: Array, row: Dataset) -> float:
     return float(apart(ends[:, None], arc).min(axis=1).max())
 
 
-def lines_on(dataset: Dataset, name: str) -> dict[float, Array]:
-    """Azimuth and pitch along the trajectory of every alpha on one set."""
-    lines = line_of(dataset.sel(curve_set=name))
-    return dict(zip(dataset.alpha.values.tolist(), lines, strict=True))
-
-
 def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The sphere for the points of (b), and the azimuth-pitch plane for each set."""
-    caption = caption_of(dataset.attrs)
-    title = dataset.attrs["title"]
-    picture, panels = sheet(title, caption, (6.2, 6.2), 10.4, rows=(1, 1))
+    picture, panels = sheet_of(dataset, (6.2, 6.2), 10.4, rows=(1, 1))
     colours = plane.shades(dataset.alpha.values.tolist())
     falling = dataset.sortby("alpha", ascending=False)
     _on_the_sphere(panels[0], lines_on(dataset, B), landmarks.sel(curve_set=B), colours)

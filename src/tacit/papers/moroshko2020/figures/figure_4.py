@@ -9,10 +9,9 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence, at_least, within
 from tacit.lazy import Dataset, Figure
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figures.figure_3 import lines_on
-from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
+from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, lines_on, studies
 from tacit.plotting import plane
-from tacit.plotting.style import caption_of, sheet
+from tacit.plotting.style import sheet_of
 
 A, B = "4a", "4b"
 MARKS = [1.0, 0.2, 0.03, 0.001]
@@ -23,10 +22,8 @@ study, landmarks = studies(
     [0.1, 0.3, 0.5, 1.0, 3.0, 100.0],
     [0.3, 0.5, 100.0],
     title=TITLE,
-    depth=3,
-    marks=MARKS,
-    points=140,
-    end=1e7,
+    shared={"depth": 3, "marks": MARKS},
+    own={"powers": [], "points": 140, "end": 1e7, "least_end": 1e4},
 )
 TITLES = {
     A: r"(a) all starts end at the $\ell_{2/3}$ margin, not at $\ell_1$",
@@ -92,7 +89,7 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The azimuth-pitch plane for each set, with one legend at the right."""
-    picture, panels = sheet(dataset.title, caption_of(dataset.attrs), (7.2, 7.2), height=5.6)
+    picture, panels = sheet_of(dataset, (7.2, 7.2), height=5.6)
     colours = plane.shades(dataset.alpha.values.tolist())
     falling = dataset.sortby("alpha", ascending=False)
     for axes, (name, title) in zip(panels, TITLES.items(), strict=True):

@@ -11,8 +11,9 @@ from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
 from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess
-from tacit.papers.moroshko2020.figures.trajectories import follow
-from tacit.plotting.style import CYCLE, GREY, caption_of, sheet
+from tacit.papers.moroshko2020.stopping import follow
+from tacit.plotting.style import CYCLE, GREY, sheet_of
+from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
 
 PER_DECADE = 30
@@ -27,8 +28,6 @@ def cell(depth: int, start: float, level: float, rtol: float) -> dict[str, float
 
     `start` is alpha^D. Between two recorded margins both logarithms are linear in each other.
     """
-    from tacit.problems.classification import three_points
-
     problem = three_points(POINTS)
     first, last = 1e-3 * min(1.0, start), REACH * max(start, 0.01)
     margins = np.geomspace(first, last, round(PER_DECADE * np.log10(last / first)))
@@ -173,8 +172,7 @@ def check(dataset: Dataset, along: Dataset, small: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, along: Dataset, small: Dataset) -> Figure:
     """The fall of the excess l1 norm, and the accuracy that 5 % of it needs."""
-    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
-    picture, (a, b, c) = sheet(title, caption, widths=(5.0, 5.8, 5.0), height=5.0)
+    picture, (a, b, c) = sheet_of(dataset, widths=(5.0, 5.8, 5.0), height=5.0)
     draw_along(a, along, "excess_l1", loc="lower left")
     a.set(yscale="log", ylabel=r"excess $\ell_1$ norm", ylim=(1e-3, None))
     a.axhline(LEVEL, color=GREY, linewidth=1)

@@ -10,11 +10,11 @@ import numpy as np
 from tacit.evidence.evidence import Evidence, at_most
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figures.figure_3 import B, C, D, lines_on
-from tacit.papers.moroshko2020.figures.trajectories import apart, studies
+from tacit.papers.moroshko2020.figures.figure_3 import B, C, D
+from tacit.papers.moroshko2020.figures.trajectories import apart, lines_on, studies
 from tacit.plotting import plane
 from tacit.plotting.placing import FAR, Note, write_beside
-from tacit.plotting.style import BLACK, caption_of, sheet
+from tacit.plotting.style import BLACK, sheet_of
 from tacit.plotting.transition import LEGEND
 
 POWERS = list(range(-6, 15))
@@ -25,11 +25,8 @@ study, landmarks = studies(
     [0.001, 0.1, 0.3, 1.0, 100.0, 10000.0],
     [0.001, 100.0, 10000.0],
     title=TITLE,
-    depth=2,
-    marks=[1.0],
-    powers=POWERS,
-    points=120,
-    end=1e6,
+    shared={"depth": 2, "marks": [1.0]},
+    own={"powers": POWERS, "points": 120, "end": 1e6, "least_end": 1e4},
 )
 SHOWN = {  # as many as there is room for
     B: [0.1, 1.0, 100.0, 10000.0],
@@ -93,9 +90,8 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The azimuth-pitch plane for each set, with numbers along the trajectories."""
-    caption = f"{caption_of(dataset.attrs)} The letters of the panels are those of Figure 3."
-    title = dataset.attrs["title"]
-    picture, panels = sheet(title, caption, (5.7, 5.7, 5.7), 5.4)
+    after = "The letters of the panels are those of Figure 3."
+    picture, panels = sheet_of(dataset, (5.7, 5.7, 5.7), 5.4, after=after)
     colours = plane.shades([alpha for alphas in SHOWN.values() for alpha in alphas])
     shown = {
         name: dataset.sel(alpha=np.intersect1d(alphas, dataset.alpha)[::-1])

@@ -7,9 +7,10 @@ import numpy as np
 from tacit.evidence.evidence import Evidence, within
 from tacit.lazy import Dataset, Figure
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figures.excess import draw_excess, lines_on, studies
+from tacit.papers.moroshko2020.figures.excess import PAIR, draw_excess, studies
+from tacit.papers.moroshko2020.figures.trajectories import lines_on
 from tacit.plotting import plane
-from tacit.plotting.style import BLACK, caption_of, sheet
+from tacit.plotting.style import BLACK, sheet_of
 
 SET = "3c"
 TITLE = "Of many ℓ₁ margins, large starts choose the least ℓ₂ norm and small starts the largest"
@@ -21,8 +22,8 @@ study, landmarks = studies(
     title=TITLE,
     orders=(1.0, 2.0),
     depth=2,
-    least_end=1e4,
-    colour="excess_l2",
+    own={"points": 120, "end": 1e7, "least_end": 1e4},
+    draw={"x": "alpha", "colour": "excess_l2"},
 )
 
 
@@ -75,9 +76,8 @@ def least_on_edge(row: Dataset) -> float:
 
 def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The plane of excess norms, in which every l1 max margin is on the left edge."""
-    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
-    picture, (axes,) = sheet(title, caption, widths=(9.2,), height=5.6)
-    colours, lines = plane.shades(dataset.alpha.values.tolist()), lines_on(dataset, SET)
+    picture, (axes,) = sheet_of(dataset, widths=(9.2,), height=5.6)
+    colours, lines = plane.shades(dataset.alpha.values.tolist()), lines_on(dataset, SET, PAIR)
     draw_excess(axes, lines, landmarks.sel(curve_set=SET), colours)
     plane.key(axes, colours, cross="", marks="", l1="", edge=r"all $\ell_1$ max margins")
     for alpha, text, lift in (
@@ -103,5 +103,4 @@ experiment = Experiment(
     title=TITLE,
     ours="the three points (those of Figure 3(c)) and the values of alpha. Every predictor is"
     " divided by its margin before its norms are taken",
-    seconds=1,
 )

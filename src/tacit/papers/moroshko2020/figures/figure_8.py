@@ -11,9 +11,10 @@ from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figures.excess import SEEDS, draw_excess, lines_on, studies
+from tacit.papers.moroshko2020.figures.excess import PAIR, SEEDS, draw_excess, studies
+from tacit.papers.moroshko2020.figures.trajectories import lines_on
 from tacit.plotting import plane
-from tacit.plotting.style import caption_of, sheet
+from tacit.plotting.style import sheet_of
 from tacit.plotting.transition import LEGEND
 
 TITLE = "In ten dimensions the start decides among local ℓ₂/₃ margins, unless the data are sparse"
@@ -25,8 +26,8 @@ study, landmarks = studies(
     title=TITLE,
     orders=(2 / 3, 2.0),
     depth=3,
-    least_end=1e5,
-    colour="excess",
+    own={"points": 120, "end": 1e7, "least_end": 1e5},
+    draw={"x": "alpha", "colour": "excess"},
 )
 
 
@@ -98,15 +99,14 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
     """The plane of excess norms for random data, for sparse data, and a closer look at these."""
-    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
-    picture, (a, b, c) = sheet(title, caption, widths=(5.5, 5.5, 5.5), height=5.0)
+    picture, (a, b, c) = sheet_of(dataset, widths=(5.5, 5.5, 5.5), height=5.0)
     colours = plane.shades(dataset.alpha.values.tolist())
     for axes, name, near, text in (
         (a, "uniform", 12, "(a) random data: each start ends at its own minimum"),
         (b, "spiked", 8, "(b) sparse data: all end at the global minimum"),
         (c, "spiked", 0, r"(c) detail of (b): along the $Q_\mu$ path"),
     ):
-        lines, row = lines_on(dataset, name), landmarks.sel(curve_set=name)
+        lines, row = lines_on(dataset, name, PAIR), landmarks.sel(curve_set=name)
         draw_excess(axes, lines, row, colours)
         _view(axes, np.vstack(list(lines.values())), row, text, near)
         axes.set(xlabel=r"excess $\ell_{2/3}$ quasi-norm", ylabel=r"excess $\ell_2$ norm")

@@ -10,7 +10,7 @@ from tacit.lazy import Dataset, Figure
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.accuracy import draw_along, study_of
-from tacit.plotting.style import caption_of, sheet
+from tacit.plotting.style import sheet_of
 
 TITLE = "Deeper nets and smaller starts leave the kernel regime at a larger loss"
 LEFT = 0.01  # kernel distance at which the kernel regime is left
@@ -73,8 +73,7 @@ def check(dataset: Dataset) -> Evidence:
 
 def draw(dataset: Dataset) -> Figure:
     """The cosine distance of the tangent kernel from the start's, against the smoothed margin."""
-    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
-    picture, (axes,) = sheet(title, caption, widths=(7.6,), height=4.8)
+    picture, (axes,) = sheet_of(dataset, widths=(7.6,), height=4.8)
     draw_along(axes, dataset, "kernel_distance", loc="upper left")
     axes.set_ylabel(r"kernel distance $1 - \cos(K(t), K(0))$")
     return picture
@@ -91,5 +90,4 @@ experiment = Experiment(
     title=TITLE,
     ours="the three points (those of Figure 3(b)), and 0.01 for the distance at which the regime"
     " is left",
-    seconds=1,
 )

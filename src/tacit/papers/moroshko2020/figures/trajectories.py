@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import Dataset
 from tacit.measures.directions import azimuth_pitch
+from tacit.papers.moroshko2020.stopping import follow, max_margin_of
+from tacit.problems.classification import Classification, three_points
+from tacit.regularizers.lp import Lp
+from tacit.solvers.margins.path import max_margin_path, ratchet_path
+from tacit.solvers.stationary import stationary_points
 from tacit.studies.sizes import Sizes, sized
 
-if TYPE_CHECKING:
-    from tacit.problems.classification import Classification
-
 BEGIN = 1e-3  # a trajectory is drawn from this part of the scale at which its direction first moves
+DIRECTION = ("azimuth", "pitch")
 SPREAD = 33  # points along the set of l1 predictors
-
-
-def follow(
-    problem: Classification, depth: int, alpha: float, margins: Array, rtol: float, flow: Any = None
-) -> Dataset:
-    """The path of gradient flow at exactly these smoothed margins, which must rise.
-
-    `flow` is the class of the method, that of the dual if none is given.
-    """
-    from tacit.models.diagonal import DiagonalNet
-    from tacit.records import NumericalError
-    from tacit.training.exact.dual.flow import DualFlow
-    from tacit.training.record import At
-    from tacit.training.stop import LogLoss
-    from tacit.training.train import train
-
-    net, stop = DiagonalNet(depth=depth, alpha=alpha), LogLoss(-float(margins[-1]))
-    method = (flow or DualFlow)(rtol=rtol)
-    path = train(net, problem, method, stop=stop, record=At(margins=margins))
-    if not path.outcome.ok:
-        raise NumericalError(f"flow from alpha = {alpha:g}", path.outcome)
-    reached = path.dataset.smoothed_margin.values
-    return path.dataset.isel(time=[int(np.abs(reached - margin).argmin()) for margin in margins])
+Cell = tuple[Callable[..., Any], Mapping[str, Any]]  # a function and the axes of its arrays
 
 
 def rising_margins(depth: int, alpha: float, *, points: int, end: float, least_end: float) -> Array:
@@ -77,8 +58,6 @@ def cell(
     `azimuth` and `pitch` are those of its end; `separating` is the least smallest margin over the
     norm of the predictor.
     """
-    from tacit.problems.classification import three_points
-
     problem = three_points(curve_set)
     evenly = rising_margins(depth, alpha, points=points, end=end, least_end=least_end)
     cross = alpha**depth / np.array(marks)
@@ -133,11 +112,6 @@ def landmarks(
 
     From depth 3 on also the stationary points of the l_{2/depth} margin, which a flow may end in.
     """
-    from tacit.problems.classification import three_points
-    from tacit.regularizers.norms import L2
-    from tacit.solvers.margins.path import max_margin_path, ratchet_path
-    from tacit.solvers.max_margin import max_margin
-
     problem, (high, low) = three_points(curve_set), log10_mus
     mus = np.logspace(high, low, q_points)
     X, y = problem.X, problem.y
@@ -146,7 +120,7 @@ def landmarks(
     kinks = max_margin_path(X, y, depth, mus=changes).beta if changes else np.empty((0, 3))
     points = {
         "start": problem.signed_rows.mean(axis=0),
-        "l2": max_margin(X, y, L2()).beta,
+        "l2": max_margin_of(problem, "l2"),
         "l1": np.linspace(*l1_ends(problem.signed_rows), SPREAD),
         "q_path": path.beta,
         "q_mark": max_margin_path(X, y, depth, mus=marks).beta,
@@ -177,9 +151,6 @@ LANDMARK_DIMS = {
 @functools.lru_cache(maxsize=8)
 def stationary(problem: Classification, depth: int) -> Array:
     """The predictors of margin 1 that are stationary for the l_{2/depth} quasi-norm, best first."""
-    from tacit.regularizers.lp import Lp
-    from tacit.solvers.stationary import stationary_points
-
     if depth == 2:  # the norm is l1, and its minimisers are the l1 set
         return np.empty((0, problem.dimension))
     found = stationary_points(problem.X, problem.y, Lp(2 / depth))
@@ -218,9 +189,15 @@ def apart(one: Any, other: Any) -> Array:
     return np.asarray(np.degrees(2 * np.arcsin(np.minimum(half, 1.0))))
 
 
-def line_of(curves: Dataset) -> Array:
-    """Azimuth and pitch along trajectories, in the last axis."""
-    return np.stack([curves.trajectory_azimuth, curves.trajectory_pitch], axis=-1)
+def line_of(curves: Dataset, pair: tuple[str, str] = DIRECTION) -> Array:
+    """Azimuth and pitch, or another pair, along trajectories, in the last axis."""
+    return np.stack([curves[f"trajectory_{name}"] for name in pair], axis=-1)
+
+
+def lines_on(dataset: Dataset, name: str, pair: tuple[str, str] = DIRECTION) -> dict[float, Array]:
+    """The same for every alpha on one set."""
+    lines = line_of(dataset.sel(curve_set=name), pair)
+    return dict(zip(dataset.alpha.values.tolist(), lines, strict=True))
 
 
 def studies(
@@ -229,40 +206,35 @@ def studies(
     alphas: Sequence[float],
     tiny: Sequence[float],
     *,
-    title: str,
-    depth: int,
-    marks: Sequence[float],
-    points: int,
-    end: float,
-    powers: Sequence[float] = (),
+    shared: Mapping[str, Any],
+    own: Mapping[str, Any],
+    flow: Cell = (cell, DIMS),
+    landmark: Cell = (landmarks, LANDMARK_DIMS),
+    **words: Any,
 ) -> tuple[Sizes, Sizes]:
-    """The trajectories from every alpha on every set, and the landmarks of the sets."""
-    shared = {"depth": depth, "marks": list(marks)}
+    """The trajectories from every alpha on every set, and the landmarks of the sets.
+
+    `shared` are arguments of the cells of both, `own` those of the trajectories; `words` are said
+    of the trajectories.
+    """
+    look = {"labels": LABELS, "draw": {"x": "alpha", "colour": "azimuth", "log": False}}
+    longer = {key: 100 * own[key] for key in ("end", "least_end")}
     flows = sized(
         name,
-        title=title,
-        function=cell,
-        arguments={
-            **shared,
-            "powers": list(powers),
-            "points": points,
-            "end": end,
-            "least_end": 1e4,
-            "rtol": 1e-6,
-        },
+        function=flow[0],
+        arguments={**shared, **own, "rtol": 1e-6},
         grid={"curve_set": list(sets), "alpha": list(alphas)},
-        dims=DIMS,
-        labels=LABELS,
-        draw={"x": "alpha", "colour": "azimuth", "log": False},
+        dims=flow[1],
         tiny={"arguments": {"points": 40}, "grid": {"alpha": list(tiny)}},
-        full={"arguments": {"points": 400, "end": 100 * end, "least_end": 1e6, "rtol": 1e-10}},
+        full={"arguments": {"points": 400, **longer, "rtol": 1e-10}},
+        **{**look, **words},
     )
     marked = sized(
         f"{name}-landmarks",
-        function=landmarks,
+        function=landmark[0],
         arguments={**shared, "log10_mus": [4.0, -8.0], "q_points": 61},
         grid={"curve_set": list(sets)},
-        dims=LANDMARK_DIMS,
+        dims=landmark[1],
         tiny={"arguments": {"log10_mus": [2.0, -7.0], "q_points": 25}},
         full={"arguments": {"log10_mus": [6.0, -10.0], "q_points": 321}},
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
-from tacit.evidence.plot import Plot, Series
+from tacit.evidence.plot import Plot
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
@@ -23,6 +23,7 @@ from tacit.papers.moroshko2020.lemmas.runs import (
     run_in_time,
     single,
 )
+from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 DEPTHS = (3, 4, 5, 8)
@@ -127,11 +128,11 @@ def laws(
         )
     }
     shown = zip(names, ("law", "speed", "law_wrong"), strict=False)
-    series = [Series(name, near.scale, near[key].values, "points") for name, key in shown]
-    kernel = Series("the kernel of the start: w", near.scale, near.law_of_kernel.values, "points")
+    series = [(name, near.scale, near[key].values, "points") for name, key in shown]
+    kernel = ("the kernel of the start: w", near.scale, near.law_of_kernel.values, "points")
     title = "largest deviation of training from each formula, to loss e^-25"
     axes = names[3], "relative deviation", [*series, kernel]
-    return checks, controls, Plot(title, *axes, x_scale="log", y_scale="log")
+    return checks, controls, log_log(title, *axes)
 
 
 def check_sinh(dataset: Dataset) -> Evidence:
@@ -196,7 +197,6 @@ lemma_10 = Experiment(
     study=sinh,
     check=check_sinh,
     title="At depth 2 the predictor is a sinh of the integrated loss weights",
-    seconds=1,
 )
 lemma_12 = Experiment(
     "M-L12",
@@ -206,5 +206,4 @@ lemma_12 = Experiment(
     study=power,
     check=check_power,
     title="Beyond depth 2 the predictor is a power law of the integrated loss weights",
-    seconds=1,
 )

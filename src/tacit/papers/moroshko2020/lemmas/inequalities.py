@@ -247,5 +247,4 @@ experiment = Experiment(
     study=study,
     check=check,
     title="Margin, norm and gradient of the loss stay within their bounds during training",
-    seconds=1,
 )

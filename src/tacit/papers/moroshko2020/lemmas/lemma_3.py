@@ -8,7 +8,6 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
@@ -21,6 +20,7 @@ from tacit.papers.moroshko2020.lemmas.runs import (
     single,
     trials,
 )
+from tacit.plotting.plots import log_log
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
 
@@ -74,10 +74,8 @@ study = sized(
     "M-L3",
     function=cell,
     arguments={"factor": 2.0},
-    **trials(3, 3, SPECIAL),
+    **trials(SPECIAL),
     dims={"margin": ["record"], "excess": ["record"]},
-    standard=trials(9, 4, SPECIAL),
-    full=trials(60, 24, SPECIAL),
 )
 
 
@@ -115,16 +113,14 @@ def check(dataset: Dataset) -> Evidence:
             f" alpha = 0.3: 10^{-float(small['last']) / np.log(10):.2f}",
         ],
         plots=[
-            Plot(
+            log_log(
                 "ratio of the bound of lemma 3 to the loss",
                 "log(1/loss)",
                 "bound / loss",
                 [
-                    Series(str(run.label.values), run.margin, np.exp(-run.excess))
+                    (str(run.label.values), run.margin, np.exp(-run.excess))
                     for run in (kernel, *(dataset.sel(run=f"near {k}") for k in range(3)))
                 ],
-                "log",
-                "log",
             )
         ],
     )

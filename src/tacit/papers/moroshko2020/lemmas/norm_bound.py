@@ -9,7 +9,6 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
@@ -23,6 +22,7 @@ from tacit.papers.moroshko2020.lemmas.runs import (
     single,
     trials,
 )
+from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 DEPTHS = {"near": (3, 4, 5, 8), "far": (3, 4)}
@@ -81,10 +81,8 @@ at_depth_2 = sized(
     "M-L11",
     function=sinh_cell,
     arguments={"factor": 0.5},
-    **trials(3, 3, SPECIAL),
+    **trials(SPECIAL),
     dims={"margin": ["record"], "excess": ["record"], "printed": ["alpha"], "mended": ["alpha"]},
-    standard=trials(9, 4, SPECIAL),
-    full=trials(60, 24, SPECIAL),
 )
 
 
@@ -94,7 +92,7 @@ def check_depth_2(dataset: Dataset) -> Evidence:
     third, sharp = dataset.sel(run="near 2"), dataset.sel(run="one point")
     worst, beyond = (at_most(runs.most.values.max(), tolerance=1e-8) for runs in (near, far))
     shown = [third, dataset.sel(run="far 2")]
-    series = [Series(str(run.label.values), run.margin, -run.excess) for run in shown]
+    series = [(str(run.label.values), run.margin, -run.excess) for run in shown]
     title = "ratio of the bound of lemma 11 to training"
     return Evidence(
         ran=f"{near.sizes['run']} data sets in the parameters and in t to loss e^-25,"
@@ -119,7 +117,7 @@ def check_depth_2(dataset: Dataset) -> Evidence:
             f" {listed(third.mended.values)} with the factor; only this one tends to 0, as the"
             " proof needs",
         ],
-        plots=[Plot(title, "smoothed margin", "log of bound / |w|_inf", series, "log", "log")],
+        plots=[log_log(title, "smoothed margin", "log of bound / |w|_inf", series)],
     )
 
 
@@ -168,10 +166,8 @@ beyond_depth_2 = sized(
     "M-L13",
     function=power_cell,
     arguments={"tightened": 1.0},
-    **trials(3, 3, SPECIAL),
+    **trials(SPECIAL),
     dims={**RECORDED, "over_square": ["alpha"], "bracket": ["alpha"]},
-    standard=trials(9, 4, SPECIAL),
-    full=trials(60, 24, SPECIAL),
 )
 
 
@@ -187,9 +183,7 @@ def check_beyond(dataset: Dataset) -> Evidence:
     printed, mended = (at_least(values.min(), tolerance=1e-8) for values in (left, used))
     sizes = {kind: of_kind(runs, kind).sizes["run"] for kind in ("near", "far")}
     series = [
-        Series(
-            str(runs.label.sel(run=name).values), runs.argument.sel(run=name), used.sel(run=name)
-        )
+        (str(runs.label.sel(run=name).values), runs.argument.sel(run=name), used.sel(run=name))
         for name in ("near 0", "near 1", "far 0", "one point")
     ]
     title = "ratio of the bound of lemma 13 to training while its argument is below 1"
@@ -221,7 +215,7 @@ def check_beyond(dataset: Dataset) -> Evidence:
             f" bound/|w|_inf - 1 at most {float((sharp.bound / sharp.largest - 1).max()):.1e})",
             scale_of_g1(dataset.sel(run="near 0")),
         ],
-        plots=[Plot(title, "argument of h_D", "bound / |w|_inf - 1", series, "log", "log")],
+        plots=[log_log(title, "argument of h_D", "bound / |w|_inf - 1", series)],
     )
 
 

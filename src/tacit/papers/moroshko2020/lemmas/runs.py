@@ -6,18 +6,17 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import count, islice
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
+from tacit.papers.moroshko2020.stopping import trained
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.solvers.separation import separation
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.record import LogSpaced
-from tacit.training.stop import LogLoss
-from tacit.training.train import train
 
 EARLIEST = 1e-3  # the first smoothed margin recorded: below it the errors of the steps show
 POINT = np.array([[1.0, -2.0, 0.5]])
@@ -191,10 +190,8 @@ def _unfolded(case: Case, start: Array, t: Array, states: Array) -> TimedRun:
 
 def run_far(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> Run:
     """Gradient flow in the parameters to the smoothed margin `goal`, by ParameterFlow."""
-    flow, stop = ParameterFlow(rtol=rtol), LogLoss(-goal)
-    path = train(case.model, case.problem, flow, stop=stop, record=LogSpaced(8))
-    if not path.outcome.ok:
-        raise RuntimeError(f"run_far: {case}: {path.outcome}")
+    flow = ParameterFlow(rtol=rtol)
+    path = trained(case.problem, case.model, [goal], flow, per_decade=8)
     data = path.dataset.isel(time=slice(1, None))  # the start itself has t = 0 and w = 0
     names = ("log_t", "smoothed_margin", "predictor", "margins")
     return Run(case, *(np.asarray(data[name].values) for name in names))
@@ -207,9 +204,13 @@ def run_named(run: str, seeds: Mapping[str, int], depths: Mapping[str, tuple[int
     return run_in_time(case) if kind == "near" else run_far(case)
 
 
-def trials(near: int, far: int, special: Iterable[str]) -> dict[str, dict[str, list[str]]]:
-    """The part of a study that says how many runs of each kind there are."""
-    return {"grid": {"run": [*numbered("near", near), *numbered("far", far), *special]}}
+def trials(special: Iterable[str]) -> dict[str, Any]:
+    """The part of a study that says which runs there are at each size."""
+    grids = {
+        size: {"run": [*numbered("near", near), *numbered("far", far), *special]}
+        for size, near, far in (("quick", 3, 3), ("standard", 9, 4), ("full", 60, 24))
+    }
+    return {"grid": grids.pop("quick"), **{size: {"grid": grid} for size, grid in grids.items()}}
 
 
 def listed(values: Array) -> str:

@@ -10,7 +10,7 @@ from tacit.arguments import Array
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.curves import crossing
 from tacit.models.factorization import Factorization
-from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet_of
 from tacit.problems.matrices import low_rank_completion
 from tacit.records import NumericalError
 from tacit.regularizers.spectral import Nuclear
@@ -22,7 +22,11 @@ from tacit.training.record import LogSpaced
 from tacit.training.stop import Interpolated
 from tacit.training.train import train
 
-MEASURES = ("excess", "move")
+SCALES = {  # what the colours of each measure mean
+    "excess": r"0: as $Y^*$, 1: seen entries, zeros elsewhere",
+    "move": "RMS change / RMS of the hidden truth",
+}
+MEASURES = tuple(SCALES)
 
 
 def cell(
@@ -159,10 +163,8 @@ def gaps(found: Dataset) -> Array:
 
 def draw(dataset: Dataset, limit: Dataset, small: Dataset) -> Figure:
     """Both maps, the profile of every width over alpha^2 k, and the ends of small starts."""
-    found, attributes = turns(dataset, limit), dataset.attrs
-    picture, (a, b, c, d) = sheet(
-        attributes["title"], caption_of(attributes), widths=(5.2, 5.2, 4.4, 4.0), height=5.0
-    )
+    found = turns(dataset, limit)
+    picture, (a, b, c, d) = sheet_of(dataset, widths=(5.2, 5.2, 4.4, 4.0), height=5.0)
     _map(picture, a, found, "excess", "(a) excess nuclear norm: zero at small scale")
     _map(picture, b, found, "move", "(b) unseen entries stay fixed only at large width")
     b.text(
@@ -238,13 +240,7 @@ def _map(picture: Figure, axes: Axes, dataset: Dataset, measure: str, title: str
         vmax=1,
         rasterized=True,
     )
-    bar = picture.colorbar(mesh, ax=axes, extend="max", pad=0.01)
-    bar.set_label(
-        {
-            "excess": r"0: as $Y^*$, 1: seen entries, zeros elsewhere",
-            "move": "RMS change / RMS of the hidden truth",
-        }[measure]
-    )
+    picture.colorbar(mesh, ax=axes, extend="max", pad=0.01, label=SCALES[measure])
     axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$", ylabel=r"width $k$")
     edges = axes.get_xlim(), axes.get_ylim()
     axes.plot(k**-0.5, k, color="white", linewidth=5)

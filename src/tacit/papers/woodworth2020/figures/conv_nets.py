@@ -6,12 +6,13 @@ import dataclasses
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import one_of
+from tacit.lazy import Dataset
 from tacit.models.image_layers import Params
 from tacit.models.image_net import ImageNet, conv_net
 from tacit.models.linearized import OutputLayer
@@ -24,9 +25,6 @@ from tacit.training.path import Path
 from tacit.training.record import At, log_spaced
 from tacit.training.stop import Epochs, Stop
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
 
 DEPTH = 8  # weight layers of W's net: outputs grow as alpha^8
 INPUTS = 20  # training images whose tangent features are followed
@@ -199,7 +197,7 @@ def net_study(name: str, title: str, arguments: Mapping[str, Any], **given: Any)
     return sized(name, title=title, function=cell, arguments=arguments, **words)
 
 
-def told(dataset: xarray.Dataset) -> str:
+def told(dataset: Dataset) -> str:
     """The net and its images, in a few words."""
     given = json.loads(dataset.attrs["description"])["arguments"]
     instead = str(dataset.instead.values.flat[0])

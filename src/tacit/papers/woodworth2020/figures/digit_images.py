@@ -34,7 +34,10 @@ def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:
     pixels = np.concatenate([known.train_images, known.test_images])
     labels = np.concatenate([known.train_labels, known.test_labels])
     order = np.random.default_rng([seed, len(labels)]).permutation(len(labels))
-    count = _train(train, len(labels))
+    count = integer(WHO, "train", train, least=LEAST)
+    if count > len(labels) - LEAST:
+        left = f"train must leave {LEAST} of the {len(labels)} images for testing"
+        raise ValueError(f"{WHO}: {left}, got {train}")
     first, rest = order[:count], order[count:]
     return dataclasses.replace(
         known,
@@ -73,12 +76,3 @@ def present(images: str, otherwise: str) -> tuple[str, str]:
 def larger(pixels: NDArray[np.float32], times: int) -> NDArray[np.float32]:
     """The images with every pixel repeated `times` times along height and width."""
     return np.repeat(np.repeat(pixels, times, axis=1), times, axis=2)
-
-
-def _train(given: object, count: int) -> int:
-    train = integer(WHO, "train", given, least=LEAST)
-    if train > count - LEAST:
-        raise ValueError(
-            f"{WHO}: train must leave {LEAST} of the {count} images for testing, got {train}"
-        )
-    return train

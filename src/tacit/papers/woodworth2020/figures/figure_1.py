@@ -8,7 +8,7 @@ from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures import recovery
-from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, BLUE, GREY, RED, sheet_of
 from tacit.studies.sizes import sized
 
 SAMPLES, DIMENSION, NOISE = 100, 1000, 0.1
@@ -73,20 +73,11 @@ scales = recovery.scale_study(
 )
 least = recovery.l1_study(
     "W-F1-l1",
-    arguments={"drawn": 170, **PLANTED},
-    grid={"sample_size": [40, 48, 52, 56, 60, 68]},
-    seeds=3,
-    tiny={
-        "arguments": {"drawn": 50, **PLANTED_TINY},
-        "grid": {"sample_size": list(range(10, 40, 2))},
-        "seeds": 5,
-    },
-    standard={"grid": {"sample_size": list(range(36, 76, 4))}, "seeds": 9},
-    full={
-        "arguments": {"drawn": 300},
-        "grid": {"sample_size": list(range(30, 100, 2))},
-        "seeds": 25,
-    },
+    scales,
+    quick=[40, 48, 52, 56, 60, 68],
+    tiny=range(10, 40, 2),
+    standard=range(36, 76, 4),
+    full=range(30, 100, 2),
 )
 
 
@@ -161,8 +152,8 @@ def check(training: Dataset, ends: Dataset, scales: Dataset, least: Dataset) -> 
 
 def draw(training: Dataset, ends: Dataset, scales: Dataset, least: Dataset) -> Figure:
     """Error, excess norms and the largest scale that generalises, in three panels."""
-    rows, caption = curves(training, ends), caption_of(training.attrs)
-    picture, (a, b, c) = sheet(training.attrs["title"], caption, widths=(4.4, 4.4, 4.4), height=4.3)
+    rows = curves(training, ends)
+    picture, (a, b, c) = sheet_of(training, widths=(4.4, 4.4, 4.4), height=4.3)
     a.plot(rows.alpha, rows.test_error, color=BLACK)
     a.set_title("(a) the error falls with the scale")
     a.set(xscale="log", ylim=(0, None), xlabel=r"initial scale $\alpha$")

@@ -11,7 +11,8 @@ from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.lazy import Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.plotting.style import BLUE, GREY, RED, caption_of, end_label, sheet
+from tacit.plotting.style import BLUE, GREY, RED, end_label, sheet_of
+from tacit.regularizers.q import Q, R
 from tacit.studies.sizes import sized
 
 NAMES = ("q", "r", "q of depth 4")
@@ -19,8 +20,6 @@ NAMES = ("q", "r", "q of depth 4")
 
 def terms(regularizer: str, z: Array) -> Array:
     """q(z), r(z) or q_4(z) at alpha = 1."""
-    from tacit.regularizers.q import Q, R
-
     one_of("figure 2", "regularizer", regularizer, NAMES)
     depth = 4 if regularizer == NAMES[2] else 2
     return (R(alpha=1.0) if regularizer == "r" else Q(depth=depth, alpha=1.0)).terms(z)
@@ -87,8 +86,7 @@ def check(dataset: Dataset) -> Evidence:
 
 def draw(dataset: Dataset) -> Figure:
     """Both functions, and their ratio to |z|."""
-    title = dataset.attrs["title"]
-    picture, (near, far) = sheet(title, caption_of(dataset.attrs), widths=(4.9, 4.9), height=4.2)
+    picture, (near, far) = sheet_of(dataset, widths=(4.9, 4.9), height=4.2)
     names = {"q": "$q(z)$, implicit", "r": "$r(z)$, explicit"}
     for name, colour in (("q", BLUE), ("r", RED)):
         row = dataset.sel(regularizer=name)

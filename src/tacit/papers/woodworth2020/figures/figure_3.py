@@ -12,7 +12,8 @@ from tacit.lazy import Axes, DataArray, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures import recovery
-from tacit.plotting.style import CYCLE, GREY, caption_of, end_label, sheet
+from tacit.plotting.style import CYCLE, GREY, end_label, sheet_of
+from tacit.regularizers.q import Q
 from tacit.studies.sizes import sized
 
 DEPTHS = [2, 3, 4, 10]
@@ -20,16 +21,12 @@ DEPTHS = [2, 3, 4, 10]
 
 def unit_curvature(depth: int, z: Array) -> Array:
     """q_D(z) / q_D''(0): every depth starts as z^2/2, so the bend towards |z| can be compared."""
-    from tacit.regularizers.q import Q
-
     q = Q(depth=depth, alpha=1.0)
     return q.terms(z) * q.slope(np.zeros(1))  # q'' = 1 / b', as q' is the inverse of b
 
 
 def ratio(depth: int, alpha: float, dimension: int) -> float:
     """Q(e_1) / Q(1/sqrt(d)): 1 for a squared l2 norm, 1/sqrt(d) for the l1 norm."""
-    from tacit.regularizers.q import Q
-
     q = Q(depth=depth, alpha=alpha)
     one, spread = q.terms(np.array([1.0, dimension**-0.5]))
     return float(one / (dimension * spread))
@@ -88,20 +85,11 @@ scales = recovery.scale_study(
 )
 least = recovery.l1_study(
     "W-F3-l1",
-    arguments={"drawn": 140, **PLANTED},
-    grid={"sample_size": [26, 30, 34, 38, 42, 46]},
-    seeds=3,
-    tiny={
-        "arguments": {"drawn": 45, "dimension": 80, "sparsity": 2},
-        "grid": {"sample_size": list(range(10, 40, 2))},
-        "seeds": 5,
-    },
-    standard={"grid": {"sample_size": list(range(16, 60, 2))}, "seeds": 9},
-    full={
-        "arguments": {"drawn": 300, "dimension": 1000},
-        "grid": {"sample_size": list(range(30, 100, 2))},
-        "seeds": 9,
-    },
+    scales,
+    quick=[26, 30, 34, 38, 42, 46],
+    tiny=range(10, 40, 2),
+    standard=range(16, 60, 2),
+    full=range(30, 100, 2),
 )
 MODERATE = -6.0  # log10 of an alpha^D that we call a reasonable initialization
 
@@ -184,8 +172,7 @@ def check(shapes: Dataset, scales: Dataset, least: Dataset) -> Evidence:
 
 def draw(shapes: Dataset, scales: Dataset, least: Dataset) -> Figure:
     """q_D, the transition of the ratio and the largest scale that recovers the truth."""
-    title, caption = shapes.attrs["title"], caption_of(shapes.attrs)
-    picture, (a, b, c) = sheet(title, caption, widths=(4.4, 4.4, 4.4), height=4.4)
+    picture, (a, b, c) = sheet_of(shapes, widths=(4.4, 4.4, 4.4), height=4.4)
     log10_mu = (recovery.medians(scales) / np.log(10)).sortby("sample_size")
     for colour, depth in zip(CYCLE, shapes.depth.values, strict=False):
         row, label = shapes.sel(depth=depth), f"$D = {depth}$"

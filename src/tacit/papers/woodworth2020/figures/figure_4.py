@@ -12,7 +12,7 @@ from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance
 from tacit.plotting.network import DIMS, LABELS, Network, draw_network
-from tacit.plotting.style import caption_of, sheet
+from tacit.plotting.style import sheet_of
 from tacit.problems.matrix_problem import Sensing
 from tacit.studies.sizes import sized
 
@@ -93,8 +93,7 @@ def check(dataset: Dataset) -> Evidence:
 
 def draw(dataset: Dataset) -> Figure:
     """The network of units and connections in `dataset`."""
-    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
-    picture, (axes,) = sheet(title, caption, widths=(7.2,), height=5.6)
+    picture, (axes,) = sheet_of(dataset, widths=(7.2,), height=5.6)
     axes.set_title(r"$f((U, V), X) = \sum_i X_{ii} \sum_{j=1}^{k} U_{ij} V_{ij}$", fontsize=11)
     draw_network(axes, dataset)
     return picture

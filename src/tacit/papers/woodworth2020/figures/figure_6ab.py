@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Axes, DataArray, Dataset, Figure
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures import circle_nets as nets
-from tacit.plotting.style import BLUE, GREEN, GREY, RED, caption_of, sheet
+from tacit.plotting.style import BLUE, GREEN, GREY, RED, sheet_of
 from tacit.problems.regression import Regression
 from tacit.records import NumericalError
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 RICH, LARGE = 1e-3, (1e3, 1e4)  # alpha^D
 MEASURES = ("test_error", "grad_distance", "kernel_error", "apart", "steps")
@@ -98,30 +94,30 @@ kernel = sized(
 )
 
 
-def complete(dataset: xarray.Dataset) -> xarray.Dataset:
+def complete(dataset: Dataset) -> Dataset:
     """The draws of which every run reached its loss."""
     whole = dataset.test_error.notnull().all(["depth", "scale"])
     return dataset.isel(seed=np.flatnonzero(whole.values))
 
 
-def medians(dataset: xarray.Dataset, name: str, scale: float) -> Array:
+def medians(dataset: Dataset, name: str, scale: float) -> Array:
     """One number per depth."""
     return np.asarray(dataset[name].sel(scale=scale, method="nearest").median("seed").values)
 
 
-def exponents(dataset: xarray.Dataset) -> Array:
+def exponents(dataset: Dataset) -> Array:
     """Of the grad distance in alpha^D between the two largest scales: the median per depth."""
     ends = dataset.grad_distance.sel(scale=list(LARGE), method="nearest")
     rows = ends.transpose("depth", "seed", "scale").values
     return np.median([[slope(np.array(LARGE), row) for row in draws] for draws in rows], axis=1)
 
 
-def gains(dataset: xarray.Dataset, name: str = "test_error") -> xarray.DataArray:
+def gains(dataset: Dataset, name: str = "test_error") -> DataArray:
     """The error at the smallest scale over that at the largest, by depth and draw."""
     return dataset[name].isel(scale=0, drop=True) / dataset[name].isel(scale=-1, drop=True)
 
 
-def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, kernel: Dataset) -> Evidence:
     """Both panels at the smallest and largest scales, and the kernel predictor at the largest."""
     runs = complete(dataset)
     unfit, rested = left_out(dataset)
@@ -178,7 +174,7 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
     )
 
 
-def left_out(dataset: xarray.Dataset) -> tuple[dict[int, str], dict[int, str]]:
+def left_out(dataset: Dataset) -> tuple[dict[int, str], dict[int, str]]:
     """One sentence for every draw that the medians leave out."""
     unfit, rested = {}, {}
     floors = dataset.floor.isel(scale=0).transpose("seed", "depth")
@@ -199,7 +195,7 @@ def left_out(dataset: xarray.Dataset) -> tuple[dict[int, str], dict[int, str]]:
     return unfit, rested
 
 
-def findings(runs: xarray.Dataset, away: float) -> list[str]:
+def findings(runs: Dataset, away: float) -> list[str]:
     """What the runs say beyond the checks."""
     ones = runs.test_error.sel(scale=1.0, method="nearest") / runs.kernel_error.isel(scale=0)
     limits, depths = runs.critical.isel(scale=0).median("seed").values, runs.depth.values
@@ -236,18 +232,16 @@ def findings(runs: xarray.Dataset, away: float) -> list[str]:
     ]
 
 
-def listed(dataset: xarray.Dataset, values: Any, form: str) -> str:
+def listed(dataset: Dataset, values: Any, form: str) -> str:
     """The values with their depths."""
     pairs = zip(dataset.depth.values, values, strict=True)
     return ", ".join(f"{value:{form}} (D={depth})" for depth, value in pairs)
 
 
-def draw(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, kernel: Dataset) -> Figure:
     """Test errors of nets and kernel predictors, and the grad distance, over alpha^D."""
-    runs, attributes = complete(dataset), dataset.attrs
-    picture, (a, b) = sheet(
-        attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.9
-    )
+    runs = complete(dataset)
+    picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.9)
     styles = zip(runs.depth.values, (BLUE, RED, GREEN), "os^", strict=False)
     for depth, colour, marker in styles:
         rows = runs.sel(depth=depth)
@@ -274,9 +268,7 @@ def draw(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Figure:
     return picture
 
 
-def _band(
-    axes: Axes, rows: xarray.Dataset, name: str, label: str, colour: str, marker: str
-) -> None:
+def _band(axes: Axes, rows: Dataset, name: str, label: str, colour: str, marker: str) -> None:
     """The median over the seeds with a band between the quartiles."""
     low, middle, high = (rows[name].quantile(q, "seed").values for q in (0.25, 0.5, 0.75))
     axes.plot(rows.scale, middle, color=colour, marker=marker, markersize=4, label=label)

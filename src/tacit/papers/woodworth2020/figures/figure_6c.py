@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
 from tacit.papers.woodworth2020.figures.wide_nets import EARLY, best, draw, net_study
-
-if TYPE_CHECKING:
-    import xarray
 
 SMALL, LARGE, LARGER = 1.0, 50.0, 200.0  # alpha
 PRINTED = {"small": 0.014, "large": 0.024, "output": 0.027}  # W B.2
@@ -40,7 +37,7 @@ CORRECTED_CHECKS = {
     "law": "the same exponent for the kernel machine",
 }
 
-Runs = Mapping[str, "xarray.Dataset"]
+Runs = Mapping[str, Dataset]
 
 MANY = {"seeds": 12}  # where small differences of test errors count
 SOME = [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER]
@@ -93,11 +90,7 @@ steps = net_study(
 
 
 def named(
-    printed: xarray.Dataset,
-    small: xarray.Dataset,
-    kernel: xarray.Dataset,
-    output: xarray.Dataset,
-    unbiased: xarray.Dataset,
+    printed: Dataset, small: Dataset, kernel: Dataset, output: Dataset, unbiased: Dataset
 ) -> tuple[float, Runs]:
     """The best step of the large start, and the runs of every name over their seeds."""
     large = printed.sel(alpha=LARGE)
@@ -146,7 +139,7 @@ def exponent(runs: Runs, name: str, larger: str) -> float:
     return float(np.log(ratio) / np.log(LARGER / LARGE))
 
 
-def check(*datasets: xarray.Dataset) -> Evidence:
+def check(*datasets: Dataset) -> Evidence:
     """The statement as printed, and corrected: large starts are no kernel machines."""
     step, runs = named(*datasets)
     found = checks(runs)

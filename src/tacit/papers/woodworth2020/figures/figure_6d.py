@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, DIGITS, PART, WHOLE, net_study, told
 from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
-from tacit.plotting.style import BLUE, GREEN, GREY, RED, caption_of, sheet
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.figure import Figure
+from tacit.plotting.style import BLUE, GREEN, GREY, RED, sheet_of
 
 SMALL, LARGE, LARGER = 1.0, 2.0, 4.0  # alpha: outputs of order 1, 256 and 65536
 LAZY = 3.0  # alpha of the kernel machine: 6561, and float32 still resolves its moves
@@ -54,7 +51,7 @@ output = net_study(
 )
 
 
-def check(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, kernel: Dataset, output: Dataset) -> Evidence:
     """The statement as printed, and corrected: the outputs of the start have to be subtracted."""
     small, large, larger = (dataset.sel(alpha=alpha) for alpha in (SMALL, LARGE, LARGER))
     runs = {"small": small, "large": large, "larger": larger, "kernel": kernel, "output": output}
@@ -126,7 +123,7 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Datase
 
 
 def findings(
-    dataset: xarray.Dataset, kernel: xarray.Dataset, error: dict[str, float], separated: float
+    dataset: Dataset, kernel: Dataset, error: dict[str, float], separated: float
 ) -> list[str]:
     """What the runs say beyond the checks."""
 
@@ -151,11 +148,9 @@ def findings(
     ]
 
 
-def draw(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, kernel: Dataset, output: Dataset) -> Figure:
     """The final test error and the turn of the tangent features over alpha."""
-    attributes = dataset.attrs
-    caption = f"{dataset.instead.values.flat[0]} {caption_of(attributes)}".strip()
-    picture, (a, b) = sheet(attributes["title"], caption, widths=(6.0, 6.0), height=4.9)
+    picture, (a, b) = sheet_of(dataset, (6.0, 6.0), 4.9, before=dataset.instead.values.flat[0])
     for axes, name in ((a, "error"), (b, "turned")):
         _starts(axes, dataset, name)
         axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He initialization, $\alpha = 1$")
@@ -191,7 +186,7 @@ def draw(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Dataset
     return picture
 
 
-def _starts(axes: Any, dataset: xarray.Dataset, name: str) -> None:
+def _starts(axes: Any, dataset: Dataset, name: str) -> None:
     """The mean over alpha; starts that have not learned every training image are hollow."""
     whole = (dataset.train_accuracy == 1).all("seed").values
     means = dataset[name].mean("seed").values

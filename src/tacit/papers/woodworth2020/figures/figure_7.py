@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures import spline_survey
 from tacit.papers.woodworth2020.figures.spline_nets import SHARES, cell, kernel_cell
 from tacit.papers.woodworth2020.figures.spline_panels import draw
 from tacit.studies.sizes import sized
-
-if TYPE_CHECKING:
-    import xarray
 
 LARGE = (100.0, 400.0)  # alphas towards the kernel limit
 MOST = 0.6
@@ -97,9 +94,7 @@ random = sized(
 )
 
 
-def check(
-    dataset: xarray.Dataset, flat: xarray.Dataset, kernel: xarray.Dataset, random: xarray.Dataset
-) -> Evidence:
+def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> Evidence:
     """Both limits on the zigzag, the plateau, and random points."""
     runs, level = dataset.isel(seed=0), flat.isel(seed=0)
     large = kernel.isel(seed=0).transpose("alpha", "layers", "other")
@@ -215,7 +210,7 @@ def check(
     )
 
 
-def findings(runs: xarray.Dataset, large: xarray.Dataset, random: xarray.Dataset) -> list[str]:
+def findings(runs: Dataset, large: Dataset, random: Dataset) -> list[str]:
     """What the nets say beyond the checks."""
     last = large.isel(alpha=-1)
     rows = zip(

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, DIGITS, PART, WHOLE, net_study, told
-from tacit.plotting.style import BLACK, GREY, caption_of, sheet
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tacit.plotting.style import BLACK, GREY, sheet_of
 
 SMALL, FAST, DEAD = (0.5, 0.7), 1.0, 2.0  # alpha
 TINY = (0.2, 0.3)  # outputs below 1e-4: errors stay those of a blind guess for an epoch
@@ -59,25 +54,25 @@ output = net_study(
 )
 
 
-def memorized(dataset: xarray.Dataset) -> Array:
+def memorized(dataset: Dataset) -> Array:
     """The first recorded epoch with every training image right, by alpha; NaN if none has."""
     rows = dataset.isel(seed=0)
     return np.asarray(rows.trajectory_t.where(rows.trajectory_accuracy == 1).min("time").values)
 
 
-def rests(dataset: xarray.Dataset, level: float = LEFT) -> Array:
+def rests(dataset: Dataset, level: float = LEFT) -> Array:
     """The epoch at which the training loss passes `level`, between two records, by alpha."""
     rows = dataset.isel(seed=0)
     curves = zip(rows.trajectory_t.values, rows.trajectory_loss.values, strict=True)
     return np.array([crossing(t, loss, level) for t, loss in curves])
 
 
-def exponent(dataset: xarray.Dataset, alphas: tuple[float, ...]) -> float:
+def exponent(dataset: Dataset, alphas: tuple[float, ...]) -> float:
     """In alpha, of the share of their start that these starts move in the first epoch."""
     return slope(np.array(alphas), dataset["first"].isel(seed=0).sel(alpha=list(alphas)).values)
 
 
-def check(dataset: xarray.Dataset, first: xarray.Dataset, output: xarray.Dataset) -> Evidence:
+def check(dataset: Dataset, first: Dataset, output: Dataset) -> Evidence:
     """The order of the starts, the law of their first epoch, and the starts that never learn."""
     rows = dataset.sel(alpha=[*SMALL, FAST])
     epochs, power = memorized(rows), DEPTH - 2
@@ -132,9 +127,7 @@ def check(dataset: xarray.Dataset, first: xarray.Dataset, output: xarray.Dataset
     )
 
 
-def findings(
-    dataset: xarray.Dataset, first: xarray.Dataset, accuracy: dict[str, float]
-) -> list[str]:
+def findings(dataset: Dataset, first: Dataset, accuracy: dict[str, float]) -> list[str]:
     """What the curves say beyond the checks."""
     small = dataset.sel(alpha=list(SMALL))
     left = rests(small)
@@ -171,11 +164,9 @@ PANELS = {
 }
 
 
-def draw(dataset: xarray.Dataset, first: xarray.Dataset, output: xarray.Dataset) -> Figure:
+def draw(dataset: Dataset, first: Dataset, output: Dataset) -> Figure:
     """Training loss, training accuracy and test error over the epochs, one colour per start."""
-    attributes = dataset.attrs
-    caption = f"{dataset.instead.values.flat[0]} {caption_of(attributes)}".strip()
-    picture, panels = sheet(attributes["title"], caption, widths=(4.6, 4.6, 4.6), height=4.9)
+    picture, panels = sheet_of(dataset, (4.6,) * 3, 4.9, before=dataset.instead.values.flat[0])
     for letter, axes, (name, label) in zip("abc", panels, PANELS.items(), strict=True):
         _curves(axes, [dataset, first.sel(alpha=[DEAD])], name)
         rows = output.isel(seed=0)
@@ -196,7 +187,7 @@ def draw(dataset: xarray.Dataset, first: xarray.Dataset, output: xarray.Dataset)
     return picture
 
 
-def _curves(axes: Axes, datasets: list[xarray.Dataset], name: str) -> None:
+def _curves(axes: Axes, datasets: list[Dataset], name: str) -> None:
     from matplotlib import colormaps
 
     runs = [one.sel(alpha=alpha).isel(seed=0) for one in datasets for alpha in one.alpha.values]

@@ -13,7 +13,7 @@ from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance
 from tacit.plotting.network import DIMS, LABELS, Network, draw_network
-from tacit.plotting.style import caption_of, sheet
+from tacit.plotting.style import sheet_of
 from tacit.studies.sizes import sized
 
 NETWORKS = ("standard", "unbiased")
@@ -134,8 +134,7 @@ def check(dataset: Dataset) -> Evidence:
 
 def draw(dataset: Dataset) -> Figure:
     """Both networks side by side."""
-    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
-    picture, panels = sheet(title, caption, widths=(4.8, 4.8), height=4.6)
+    picture, panels = sheet_of(dataset, widths=(4.8, 4.8), height=4.6)
     panels[0].set_title(r"(a) standard: $f = \sum_i u_i v_i x_i$, $d$ units")
     panels[1].set_title(r"(b) unbiased: $f = \sum_i (w_{+,i}^2 - w_{-,i}^2)\, x_i$, $2d$ units")
     for name, axes in zip(NETWORKS, panels, strict=True):

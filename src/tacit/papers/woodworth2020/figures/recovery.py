@@ -6,20 +6,23 @@ seed are nested: a smaller set is the beginning of the `drawn` ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import Axes, DataArray, Dataset
 from tacit.plotting.style import BLUE
+from tacit.problems.regression import sparse_regression
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import interpolate_path
+from tacit.solvers.solution import Solution
 from tacit.studies.sizes import Sizes, sized
 
-if TYPE_CHECKING:
-    from tacit.solvers.solution import Solution
-
 CHUNK = 10  # a path is followed this many grid points at a time, until the error is small
+DRAWN = ("drawn", "dimension", "sparsity", "noise")  # arguments that say what is drawn
 LEVEL = 0.025  # the population error that counts as recovery
 
 
@@ -27,8 +30,6 @@ def planted(
     sample_size: int, drawn: int, dimension: int, sparsity: int, noise: float, seed: int
 ) -> tuple[Array, Array, Array]:
     """X, y and the truth of a sparse regression problem: the first of the samples drawn."""
-    from tacit import sparse_regression
-
     problem = sparse_regression(
         drawn, dimension=dimension, sparsity=sparsity, noise=noise, seed=seed
     )
@@ -49,7 +50,6 @@ def largest_log_mu(
     `log_mus` falls. Between the last failing and the first passing value the logarithm of the
     error is taken as linear in the logarithm of the scale.
     """
-    from tacit.solvers.interpolation_path import interpolate_path
 
     def log_error(solution: Solution) -> float:
         return float(np.log(population_error(solution.beta, truth)))
@@ -108,9 +108,6 @@ def least_norms(
     NaN for l1 where no solution was found. `l2_needs` is the number of samples at which the error
     of the latter, 1 - N/d without noise, is at the level.
     """
-    from tacit.regularizers.norms import L1, L2
-    from tacit.solvers.interpolate import interpolate
-
     X, y, truth = planted(sample_size, drawn, dimension, sparsity, noise, seed)
     found = {"l2_needs": (1 - LEVEL) * dimension}
     for order, norm in ((1, L1()), (2, L2())):
@@ -136,11 +133,23 @@ def scale_study(name: str, title: str, **given: Any) -> Sizes:
     return sized(name, title=title, function=largest_scale, labels=LABELS, draw=look, **given)
 
 
-def l1_study(name: str, **given: Any) -> Sizes:
-    """A study of the predictors of least l1 and l2 norm, over the number of samples."""
+def l1_study(name: str, scales: Sizes, **sample_sizes: Sequence[int]) -> Sizes:
+    """A study of the predictors of least l1 and l2 norm for the draws of a study of scales.
+
+    `sample_sizes` are the numbers of samples at each size of it.
+    """
+
+    def words(given: Mapping[str, Any], size: str) -> dict[str, Any]:
+        drawn = {k: v for k, v in given.get("arguments", {}).items() if k in DRAWN}
+        grid = {"sample_size": list(sample_sizes[size])}
+        return {"arguments": drawn, "grid": grid, "seeds": given["seeds"]}
+
     title = "How many samples the predictor of least ℓ₁ norm needs"
     look = {"x": "sample_size", "colour": "l1_error"}
-    return sized(name, title=title, function=least_norms, labels=LABELS, draw=look, **given)
+    quick, others = words(scales.quick, "quick"), {s: words(o, s) for s, o in scales.others.items()}
+    return sized(
+        name, title=title, function=least_norms, labels=LABELS, draw=look, **quick, **others
+    )
 
 
 def medians(scales: Dataset) -> DataArray:

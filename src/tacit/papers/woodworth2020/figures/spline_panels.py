@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.woodworth2020.figures.spline_nets import SHARES, linear_spline
-from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE, RED, sheet_of
 from tacit.problems.regression import plateau, zigzag
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SPLINE: dict[str, Any] = {"color": BLACK, "linewidth": 1.3, "linestyle": "--"}
 # wide and pale below the curves, so that both are visible where they agree
@@ -27,17 +23,13 @@ DATA: dict[str, Any] = {
 }
 
 
-def draw(
-    dataset: xarray.Dataset, flat: xarray.Dataset, kernel: xarray.Dataset, random: xarray.Dataset
-) -> Figure:
+def draw(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> Figure:
     """One panel per scaling, and points at which no start learns the linear spline."""
-    attributes = dataset.attrs
-    caption = (
-        f"{caption_of(attributes)} The net is sum v max(w x + b, 0) plus a bias; c "
-        "multiplies w and b at the start and divides v, which changes the kernel of the start, "
-        "not its function."
+    net = (
+        "The net is sum v max(w x + b, 0) plus a bias; c multiplies w and b at the start and"
+        " divides v, which changes the kernel of the start, not its function."
     )
-    picture, panels = sheet(attributes["title"], caption, widths=(4.1,) * 4, height=4.4)
+    picture, panels = sheet_of(dataset, widths=(4.1,) * 4, height=4.4, after=net)
     for letter, axes, layers in zip("abc", panels, SHARES, strict=False):
         _scaling(axes, dataset.isel(seed=0).sel(layers=layers), letter)
     _plateau(panels[-1], flat.isel(seed=0))
@@ -63,7 +55,7 @@ def _legends(panels: list[Axes]) -> None:
     first.set_alignment("left")
 
 
-def _scaling(axes: Axes, runs: xarray.Dataset, letter: str) -> None:
+def _scaling(axes: Axes, runs: Dataset, letter: str) -> None:
     from matplotlib import colormaps
 
     data, largest = zigzag(), runs.isel(alpha=int(runs.alpha.values.argmax()))
@@ -81,7 +73,7 @@ def _scaling(axes: Axes, runs: xarray.Dataset, letter: str) -> None:
     axes.set_title(f"({letter}) $c$ = {float(largest.c):.2g}: inner layer\n{weight} of the kernel")
 
 
-def _plateau(axes: Axes, flat: xarray.Dataset) -> None:
+def _plateau(axes: Axes, flat: Dataset) -> None:
     data = plateau()
     styles = zip((BLUE, ORANGE, GREEN), (6.0, 3.4, 1.2), flat.layers.values, strict=True)
     for colour, thick, layers in styles:  # drawn over each other, since they nearly agree

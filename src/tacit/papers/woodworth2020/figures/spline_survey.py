@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array, one_of
+from tacit.lazy import Dataset
 from tacit.measures.curves import upper_limit
 from tacit.models.univariate import Layers, layers, net_hinges, univariate_relu
 from tacit.papers.woodworth2020.figures.spline_nets import (
@@ -23,9 +24,6 @@ from tacit.papers.woodworth2020.figures.spline_nets import (
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression, steep_end
 from tacit.records import Record
-
-if TYPE_CHECKING:
-    import xarray
 
 Mask = NDArray[np.bool_]
 
@@ -157,22 +155,15 @@ def cell(kind: str, *, counts: Mapping[str, int]) -> dict[str, Any]:
         found = [survey(draw(points, rule, counts[kind], seed=0))]
         own = dict.fromkeys(("least_norm", "spline_norm"), np.nan)
 
-    def joined(values: Sequence[Any]) -> Array:
-        return np.concatenate([np.asarray(part, float) for part in values])
-
-    return {
-        "fitted": joined([part.fitted for part in found]),
-        "linear": joined([part.linear for part in found]),
-        "cubic": joined([part.cubic for part in found]),
-        "least": joined([part.least for part in found]),
-        "distance": joined([part.distances(linear_spline) for part in found]),
-        "norm": joined([part.norms for part in found]),
-        "short": joined([part.short() for part in found]),
-        **own,
-    }
+    measured = [
+        (s.fitted, s.linear, s.cubic, s.least, s.distances(linear_spline), s.norms, s.short())
+        for s in found
+    ]
+    joined = (np.concatenate(parts).astype(float) for parts in zip(*measured, strict=True))
+    return {**dict(zip(MEASURES, joined, strict=True)), **own}
 
 
-def shares(random: xarray.Dataset) -> dict[str, float]:
+def shares(random: Dataset) -> dict[str, float]:
     """Confidence limits (0.999) for the shares of random data, and the share that was fitted.
 
     What was not fitted counts against the claim on either side.
@@ -198,7 +189,7 @@ def shares(random: xarray.Dataset) -> dict[str, float]:
     }
 
 
-def findings(random: xarray.Dataset) -> list[str]:
+def findings(random: Dataset) -> list[str]:
     """How often the linear spline and the least norm are reached, and what stops the others."""
     peaks, ways, steep = (random.sel(kind=kind) for kind in (*KINDS, "steep"))
     there = np.isfinite(peaks.distance.values)

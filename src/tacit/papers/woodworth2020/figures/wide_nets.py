@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array, one_of
+from tacit.lazy import Axes, Dataset, Figure
 from tacit.models.image_net import dense_net
 from tacit.models.linearized import OutputLayer
 from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, present
-from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, BLUE, GREY, RED, sheet_of
 from tacit.problems.images.load import Images, load_images
 from tacit.studies.sizes import Sizes, sized
 from tacit.training.descent.methods import SGD
@@ -20,11 +21,6 @@ from tacit.training.goals import Accuracy
 from tacit.training.record import At
 from tacit.training.stop import Epochs
 from tacit.training.train import train
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 EARLY = 2  # epochs after which runs that may differ in their end are compared
 TRAININGS = ("printed", "unbiased", "kernel", "output")
@@ -180,14 +176,14 @@ def _product(X: Array, one: tuple[Array, Array], other: tuple[Array, Array]) -> 
     return float(outer + inner)
 
 
-def best(rows: xarray.Dataset) -> float:
+def best(rows: Dataset) -> float:
     """The step of the least mean test error among those that fit all; NaN if none does."""
     fits = (rows.train_accuracy == 1).all("seed")
     errors = rows.error.mean("seed").where(fits, np.inf).values
     return float(rows.step[errors.argmin()]) if np.isfinite(errors).any() else float("nan")
 
 
-def at_best(printed: xarray.Dataset, name: str) -> Array:
+def at_best(printed: Dataset, name: str) -> Array:
     """A measure as printed at the best step of every alpha, by seed; NaN where no step fits."""
     rows = []
     for alpha in printed.alpha.values:
@@ -197,12 +193,10 @@ def at_best(printed: xarray.Dataset, name: str) -> Array:
     return np.array(rows)
 
 
-def draw(*datasets: xarray.Dataset) -> Figure:
+def draw(*datasets: Dataset) -> Figure:
     """Test error and grad distance over alpha: as printed, and without the start's outputs."""
     printed, _, kernel, output, _ = datasets
-    attributes = printed.attrs
-    told = f"{printed.instead.values.flat[0]} {caption_of(attributes)}".strip()
-    picture, (a, b) = sheet(attributes["title"], told, widths=(6.0, 6.0), height=4.9)
+    picture, (a, b) = sheet_of(printed, (6.0, 6.0), 4.9, before=printed.instead.values.flat[0])
     label = r"outputs of the start subtracted, step$/\alpha^2$"
     for axes, name, factor in ((a, "error", 100), (b, "turned", 1)):
         _curve(axes, printed.alpha, factor * at_best(printed, name), "as printed", RED, "s")

@@ -11,8 +11,8 @@ from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
+from tacit.papers.instances import by_instance
 from tacit.papers.woodworth2020.lifted import Lifted, Trajectory, followed, random_case
-from tacit.studies.sizes import sized
 
 
 def slowest(t: Array, residual: Array) -> float:
@@ -56,14 +56,14 @@ def cell(instance: int) -> dict[str, Any]:
     }
 
 
-study = sized(
+study = by_instance(
     "W-L11",
-    function=cell,
-    grid={"instance": list(range(16))},
+    cell,
+    16,
+    tiny=8,
+    standard=60,
+    full=600,
     dims={"spare": ["rate"], "twin_spare": ["rate"], "eq_71": ["coefficient"]},
-    tiny={"grid": {"instance": list(range(8))}},
-    standard={"grid": {"instance": list(range(60))}},
-    full={"grid": {"instance": list(range(600))}},
 )
 
 

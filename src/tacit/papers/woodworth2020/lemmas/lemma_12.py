@@ -10,6 +10,7 @@ from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
+from tacit.papers.instances import by_instance
 from tacit.papers.woodworth2020.lifted import (
     WRONG_BOUNDS,
     beyond_gamma,
@@ -18,7 +19,6 @@ from tacit.papers.woodworth2020.lifted import (
     start_bound,
     wrong_start_bounds,
 )
-from tacit.studies.sizes import sized
 
 
 def cell(instance: int) -> dict[str, Any]:
@@ -38,22 +38,11 @@ def cell(instance: int) -> dict[str, Any]:
     }
 
 
-study = sized(
-    "W-L12",
-    function=cell,
-    grid={"instance": list(range(16))},
-    dims={"share_wrong": ["bound"]},
-    tiny={"grid": {"instance": list(range(8))}},
-    standard={"grid": {"instance": list(range(60))}},
-    full={"grid": {"instance": list(range(600))}},
+study = by_instance(
+    "W-L12", cell, 16, tiny=8, standard=60, full=600, dims={"share_wrong": ["bound"]}
 )
-large_gamma = sized(
-    "W-L12-gamma",
-    function=beyond_gamma,
-    arguments={"seed": 120},
-    grid={"instance": list(range(24))},
-    standard={"grid": {"instance": list(range(60))}},
-    full={"grid": {"instance": list(range(60))}},
+large_gamma = by_instance(
+    "W-L12-gamma", beyond_gamma, 24, standard=60, full=60, arguments={"seed": 120}
 )
 
 
@@ -121,5 +110,4 @@ experiment = Experiment(
     study=(study, large_gamma),
     check=check,
     title="W stays within the bound of Lemma 12",
-    seconds=1,
 )

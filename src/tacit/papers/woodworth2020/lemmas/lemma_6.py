@@ -8,9 +8,9 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, within
-from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
+from tacit.plotting.plots import log_log
 from tacit.regularizers.q import Q
 from tacit.studies.sizes import sized
 
@@ -103,16 +103,14 @@ def check(dataset: Dataset) -> Evidence:
             "d^(-1/2eps) <= eps, which d >= max(e, 12^4eps) gives"
         ],
         plots=[
-            Plot(
+            log_log(
                 "how far Q is from being proportional to the l1 norm",
                 "eps",
                 "sqrt(d) Q(e1) / Q(1/sqrt d) / (1+eps)",
                 [
-                    Series("at the edge", f.eps, f.at_edge, "points"),
-                    Series("at the edge for alpha² (control)", f.eps, f.edge_of_square, "points"),
+                    ("at the edge", f.eps, f.at_edge, "points"),
+                    ("at the edge for alpha² (control)", f.eps, f.edge_of_square, "points"),
                 ],
-                x_scale="log",
-                y_scale="log",
                 caption="The lemma says that the ratio at the edge is above 1.",
             )
         ],

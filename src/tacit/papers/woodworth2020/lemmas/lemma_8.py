@@ -10,8 +10,8 @@ from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import trace
 from tacit.papers.experiment import Experiment
+from tacit.papers.instances import by_instance
 from tacit.papers.woodworth2020.theorem_3 import DEPTHS, problem_at_depth
-from tacit.studies.sizes import sized
 
 
 def box(depth: int, alpha: float) -> float:
@@ -32,13 +32,7 @@ def cell(instance: int) -> dict[str, float]:
     }
 
 
-study = sized(
-    "W-L8",
-    function=cell,
-    grid={"instance": list(range(12))},
-    tiny={"grid": {"instance": [0, 1, 2, 3]}},
-    full={"grid": {"instance": list(range(80))}},
-)
+study = by_instance("W-L8", cell, 12, tiny=4, full=80)
 
 
 def check(dataset: Dataset) -> Evidence:
