@@ -174,6 +174,19 @@ def integers(who: str, *, least: int = 1, **given: object) -> list[int]:
     return [integer(who, name, value, least=least) for name, value in given.items()]
 
 
+def matrix_shape(who: str, shape: object, rule: str = "(rows, columns)") -> tuple[int, int]:
+    """`shape` as (rows, columns), integers of at least 1; `rule` says what it may be."""
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
+        raise ValueError(f"{who}: shape must be {rule}, got {shape!r}")
+    rows, columns = (integer(who, "shape", side, least=1) for side in shape)
+    return rows, columns
+
+
+def shape_or_none(who: str, shape: object) -> tuple[int, int] | None:
+    """The same where there need be no shape."""
+    return None if shape is None else matrix_shape(who, shape, "(rows, columns) or None")
+
+
 def one_of(who: str, name: str, value: str, known: Iterable[str], listed: str = "") -> str:
     """`value` if it is known; otherwise an error that offers the nearest names.
 

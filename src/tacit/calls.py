@@ -23,10 +23,11 @@ def call(thing: Any) -> str:
     array, a dataset and a function without a name are abbreviated in angle brackets.
     """
     maker, given = _made_by(thing) or (type(thing), _arguments(thing))
+    parameters = inspect.signature(maker).parameters
     written = ", ".join(
         f"{name}={shown(value)}"
         for name, value in given.items()
-        if not _same(value, _defaults(maker).get(name, inspect.Parameter.empty))
+        if not _same(value, parameters[name].default)
     )
     return f"{getattr(maker, 'called', None) or maker.__name__}({written})"
 
@@ -64,11 +65,6 @@ def _keep_one_scale(found: dict[str, Any]) -> None:
         if 0 < number < math.inf and math.log(number) == log_alpha
     ]
     found["alpha"], found["log_alpha"] = (exact[0], None) if exact else (None, log_alpha)
-
-
-def _defaults(maker: Callable[..., Any]) -> dict[str, Any]:
-    parameters = inspect.signature(maker).parameters.values()
-    return {one.name: one.default for one in parameters}
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -135,7 +135,7 @@ def load(file: str | os.PathLike[str], *, who: str = "load", most: int | None = 
     except RecursionError:
         raise ValueError(f"{who}: {target} has attributes that are nested too deep") from None
     except DAMAGED as reason:
-        cause = _first_line(reason)[:200]
+        cause = first_line(reason)[:200]
         raise ValueError(f"{who}: {target} is cut short or damaged ({cause})") from None
 
 
@@ -284,5 +284,6 @@ def _texts(attributes: dict[Any, Any]) -> dict[Any, str]:
     return {name: value for name, value in attributes.items() if isinstance(value, str)}
 
 
-def _first_line(reason: BaseException) -> str:
+def first_line(reason: BaseException) -> str:
+    """The first line of an error, or its kind where it says nothing."""
     return (str(reason) or type(reason).__name__).strip().splitlines()[0]

@@ -23,7 +23,6 @@ from tacit.measures.turning import (
     Minimisers,
     Problem,
     Times,
-    design,
     meeting,
     minimisers,
     turning_times,
@@ -199,7 +198,7 @@ def forecast(
             f"{WHO}: the problem must be a Regression, a Classification or a matrix problem, got "
             f"{type(problem).__name__}"
         )
-    X = design(problem)
+    X = problem.design
     if not (X.any() and problem.y.any()):
         raise ValueError(f"{WHO}: X and y must not be zero: there is nothing to fit")
     degree = round(require_theorem(WHO, model, X, smooth=False).degree)

@@ -196,10 +196,6 @@ def _fine(x: Array, y: Array) -> tuple[Array, Array]:
     return fine, PchipInterpolator(x, y)(fine)
 
 
-def design(problem: Problem) -> Array:
-    return problem.design if isinstance(problem, MatrixProblem) else problem.X
-
-
 Times = tuple[float, float, float]  # low, transition and high
 
 
@@ -250,7 +246,7 @@ def meeting(
     degree: int, rate: float, log_start: float, model: Model, problem: Problem
 ) -> tuple[float, float]:
     """rate t where the displacement is as long as the decayed start, and the margin level there."""
-    X = design(problem)
+    X = problem.design
     if isinstance(problem, Classification):
         log_delta = kernel_svm(model, X, problem.y).log_norm
         # there e^-g = L rate g |delta|^2

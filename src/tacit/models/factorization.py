@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer
-from tacit.models.matrix import MatrixModel, Shape, checked_shape, scale
+from tacit.arguments import Array, finite_array, integer, shape_or_none
+from tacit.models.matrix import MatrixModel, Shape, scale
 from tacit.records import Record, assign
 
 
@@ -268,12 +268,10 @@ def _fill(
     who = type(model).__name__
     if factors is None:
         alpha, log_alpha = scale(who, scales["alpha"], scales["log_alpha"])
-        width, seed = (
-            integer(who, "width", scales["width"], least=1),
-            integer(who, "seed", seed, least=0),
-        )
+        width = integer(who, "width", scales["width"], least=1)
+        seed = integer(who, "seed", seed, least=0)
         assign(model, width=width, alpha=alpha, log_alpha=log_alpha, seed=seed)
-        assign(model, shape=checked_shape(who, shape), factors=None)
+        assign(model, shape=shape_or_none(who, shape), factors=None)
         return
     if any(value is not None for value in scales.values()):
         raise ValueError(

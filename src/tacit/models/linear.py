@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, real
-from tacit.models.matrix import MatrixModel, Shape, checked_shape
+from tacit.arguments import Array, finite_array, real, shape_or_none
+from tacit.models.matrix import MatrixModel, Shape
 from tacit.models.model import Separable
 from tacit.records import Record, assign
 
@@ -88,7 +88,7 @@ class LinearMatrix(Record, MatrixModel):
 
     def __init__(self, shape: Shape | None = None, start: ArrayLike | None = None) -> None:
         begin = _begin("LinearMatrix", start, ndim=2)
-        shape = checked_shape("LinearMatrix", shape)
+        shape = shape_or_none("LinearMatrix", shape)
         if isinstance(begin, np.ndarray):
             shape = shape or (begin.shape[0], begin.shape[1])
             _filled("LinearMatrix", begin, shape)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, integer, log_scale, real
+from tacit.arguments import Array, integer, log_scale, real, shape_or_none
 from tacit.models.model import Model
 from tacit.records import Record, assign
 
@@ -59,16 +59,6 @@ class MatrixModel(Model):
                 f"data have {dimension}"
             )
         return self.shape
-
-
-def checked_shape(who: str, shape: object) -> Shape | None:
-    """(rows, columns) as integers of at least 1, or None."""
-    if shape is None:
-        return None
-    if not isinstance(shape, tuple | list) or len(shape) != 2:
-        raise ValueError(f"{who}: shape must be (rows, columns) or None, got {shape!r}")
-    rows, columns = (integer(who, "shape", side, least=1) for side in shape)
-    return rows, columns
 
 
 def scale(who: str, alpha: object, log_alpha: object) -> tuple[float, float]:
@@ -135,7 +125,7 @@ class DeepFactorization(Record, MatrixModel):
             alpha=alpha,
             log_alpha=log_alpha,
             seed=integer(who, "seed", seed, least=0),
-            shape=checked_shape(who, shape),
+            shape=shape_or_none(who, shape),
         )
 
     @property

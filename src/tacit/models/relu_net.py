@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, integer, log_scale, one_of, positive
+from tacit.arguments import Array, integer, integers, log_scale, one_of, positive
 from tacit.lazy import jax
 from tacit.models.function import FunctionModel
 
@@ -149,7 +149,7 @@ def relu_net(
     >>> net.homogeneity, net.predict(net.start(dimension=2), np.ones((1, 2)))
     (2, array([0.]))
     """
-    depth, width = (integer(WHO, "depth", depth, least=1), integer(WHO, "width", width, least=1))
+    depth, width = integers(WHO, depth=depth, width=width)
     seed = integer(WHO, "seed", seed, least=0)
     one_of(WHO, "start", start, STARTS)
     scale = math.exp(log_scale(WHO, depth, alpha, log_alpha))

@@ -91,10 +91,8 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
         X = X[:SAMPLES]
     X = X / size
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    found, unit = (
-        np.empty(len(weights)),
-        _unit("kernel_distances", "K", (X * weights[0]) @ X.T, ndim=2),
-    )
+    found = np.empty(len(weights))
+    unit = _unit("kernel_distances", "K", (X * weights[0]) @ X.T, ndim=2)
     block = max(1, 10**6 // (len(X) * max(X.shape)))  # kernels held at a time
     scaled = np.empty((block, *X.shape))  # one buffer: fresh pages cost more than the product
     for at in range(0, len(weights), block):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arguments import Array, finite_array, integer, log_scale, one_of, positive
+from tacit.arguments import Array, finite_array, integer, integers, log_scale, one_of, positive
 from tacit.lazy import jax, jnp
 from tacit.models.function import FunctionModel
 
@@ -74,10 +74,8 @@ def two_layer(
     >>> net.start(dimension=2).shape, net.homogeneity
     ((9,), 2)
     """
-    width, seed = (
-        integer("two_layer", "width", width, least=1),
-        integer("two_layer", "seed", seed, least=0),
-    )
+    width = integer("two_layer", "width", width, least=1)
+    seed = integer("two_layer", "seed", seed, least=0)
     one_of("two_layer", "activation", activation, ACTIVATIONS)
     scale = float(np.exp(log_scale("two_layer", 1, alpha, log_alpha)))
     degree = ACTIVATIONS[activation].degree
@@ -97,10 +95,16 @@ def two_layer(
 
 
 def _start(dimension: int, *, width: int, scale: float, seed: int, bias: bool) -> Array:
+    weights = _gaussian(dimension, width, 1, scale, seed)
+    return np.concatenate([weights, np.zeros(width + 1 if bias else 0)])
+
+
+def _gaussian(inputs: int, width: int, outputs: int, scale: float, seed: int) -> Array:
+    """The weights of both layers, flat: of variance 1/inputs and 1/width at scale 1."""
     rng = np.random.default_rng(seed)
-    inner = rng.standard_normal(width * dimension) / np.sqrt(dimension)
-    outer = rng.standard_normal(width) / np.sqrt(width)
-    return np.concatenate([scale * inner, scale * outer, np.zeros(width + 1 if bias else 0)])
+    inner = rng.standard_normal(width * inputs) / np.sqrt(inputs)
+    outer = rng.standard_normal(outputs * width) / np.sqrt(width)
+    return scale * np.concatenate([inner, outer])
 
 
 def _network(parameters: Any, X: Any, *, width: int, activation: str, bias: bool) -> Any:
@@ -151,10 +155,7 @@ def student(
     >>> net.start(dimension=5).shape
     (18,)
     """
-    width, outputs = (
-        integer("student", "width", width, least=1),
-        integer("student", "outputs", outputs, least=1),
-    )
+    width, outputs = integers("student", width=width, outputs=outputs)
     seed = integer("student", "seed", seed, least=0)
     scale = float(np.exp(log_scale("student", 1, alpha, log_alpha)))
     if outputs == 1:
@@ -175,10 +176,7 @@ def _student_start(dimension: int, *, width: int, outputs: int, scale: float, se
             f"student: {outputs} outputs need rows (x, k) of at least 2 numbers, got {dimension}; "
             "take outputs=1 for rows x"
         )
-    rng, inputs = np.random.default_rng(seed), dimension - 1
-    inner = rng.standard_normal(width * inputs) / np.sqrt(inputs)
-    outer = rng.standard_normal(outputs * width) / np.sqrt(width)
-    return scale * np.concatenate([inner, outer])
+    return _gaussian(dimension - 1, width, outputs, scale, seed)
 
 
 def _answer(parameters: Any, X: Any, *, width: int, outputs: int) -> Any:
@@ -196,10 +194,8 @@ def rescale_layers(parameters: Array, inner: int, size: float) -> Array:
     same function (N, w(lambda) with L = 1). The norms of A and B bound `size` from below.
     """
     theta = finite_array("rescale_layers", "parameters", parameters, ndim=1)
-    inner, size = (
-        integer("rescale_layers", "inner", inner, least=1),
-        positive("rescale_layers", "size", size),
-    )
+    inner = integer("rescale_layers", "inner", inner, least=1)
+    size = positive("rescale_layers", "size", size)
     if inner >= theta.size:
         raise ValueError(
             f"rescale_layers: inner must be below the {theta.size} parameters, got {inner}"

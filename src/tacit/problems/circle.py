@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, entries, finite_array, integer, integers
 from tacit.problems.regression import Regression, frozen, recipe_of
+from tacit.problems.teacher import outputs_of
 from tacit.records import Record
 
 WHO = "circle_teacher"
@@ -56,7 +57,7 @@ class CircleTeacher(Record):
 
     def outputs_at(self, X: ArrayLike) -> Array:
         """g(x) for every row x of `X`."""
-        return _outputs(self.A, self.b, finite_array(WHO, "X", X, ndim=2))
+        return outputs_of(self.A, self.b, finite_array(WHO, "X", X, ndim=2))
 
     def test_error(self, outputs: ArrayLike) -> float:
         """The mean square of f - g over the circle, from the outputs of f at the test grid.
@@ -111,7 +112,7 @@ def circle_teacher(
     about = f"{samples} points on the circle, ReLU teacher of {width} units, seed {seed}"
     grid = 2 * np.pi * np.arange(test) / test
     training, held_out = (
-        Regression(X, _outputs(A, b, X), noise=0.0, description=about, recipe=recipe)
+        Regression(X, outputs_of(A, b, X), noise=0.0, description=about, recipe=recipe)
         for X in map(_points, (angles, grid))
     )
     return CircleTeacher(training, held_out, frozen(angles), frozen(A), frozen(b), about, recipe)
@@ -129,7 +130,3 @@ def mean_square(A: Array, b: Array) -> float:
 
 def _points(angles: Array) -> Array:
     return np.column_stack([np.cos(angles), np.sin(angles)])
-
-
-def _outputs(A: Array, b: Array, X: Array) -> Array:
-    return np.asarray(np.maximum(X @ A.T, 0) @ b)

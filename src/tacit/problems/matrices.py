@@ -141,8 +141,7 @@ def low_rank_completion(
     (9, 7, 1)
     """
     who = "low_rank_completion"
-    recipe, rng = _recipe(who, samples, dimension, rank, seed)
-    recipe["loss"] = loss
+    recipe, rng, about = _drawn(who, samples, dimension, rank, seed, loss=loss)
     if recipe["samples"] > dimension**2:
         raise ValueError(
             f"{who}: samples must be at most dimension^2 = {dimension**2}, the number of entries, "
@@ -151,10 +150,7 @@ def low_rank_completion(
     truth = _low_rank(rng, recipe)
     positions = np.sort(rng.choice(truth.size, recipe["samples"], replace=False))
     entries = np.stack(np.unravel_index(positions, truth.shape), axis=1)
-    description = (
-        f"{samples} entries of a {dimension} x {dimension} matrix of rank {rank}, seed {seed}"
-    )
-    values = truth.ravel()[positions]
+    values, description = truth.ravel()[positions], f"{samples} entries of {about}"
     return Completion(truth.shape, entries, values, truth, False, description, recipe, loss=loss)
 
 
@@ -189,15 +185,11 @@ def gaussian_sensing(
     (5, 3, 3)
     """
     who = "gaussian_sensing"
-    recipe, rng = _recipe(who, samples, dimension, rank, seed)
-    recipe["loss"] = loss
+    recipe, rng, about = _drawn(who, samples, dimension, rank, seed, loss=loss)
     truth = _low_rank(rng, recipe)
     measurements = rng.standard_normal((recipe["samples"], *truth.shape)) / recipe["dimension"]
     y = measurements.reshape(len(measurements), -1) @ truth.ravel()
-    description = (
-        f"{samples} Gaussian measurements of a {dimension} x {dimension} matrix of rank {rank}, "
-        f"seed {seed}"
-    )
+    description = f"{samples} Gaussian measurements of {about}"
     return Sensing(measurements, y, truth, description, recipe, loss=loss)
 
 
@@ -237,8 +229,8 @@ def commuting_sensing(
     True
     """
     who = "commuting_sensing"
-    recipe, rng = _recipe(who, samples, dimension, rank, seed)
-    recipe["rotated"] = flag(who, "rotated", rotated)
+    rotated = flag(who, "rotated", rotated)
+    recipe, rng, about = _drawn(who, samples, dimension, rank, seed, rotated=rotated)
     d = recipe["dimension"]
     spectra = rng.standard_normal((recipe["samples"], d)) / np.sqrt(d)
     spectrum = np.zeros(d)
@@ -246,11 +238,7 @@ def commuting_sensing(
     basis = np.linalg.qr(rng.standard_normal((d, d)))[0] if rotated else np.eye(d)
     measurements = (basis * spectra[:, None, :]) @ basis.T
     truth = (basis * spectrum) @ basis.T
-    kind = "commuting" if rotated else "diagonal"
-    description = (
-        f"{samples} {kind} measurements of a {dimension} x {dimension} matrix of rank {rank}, "
-        f"seed {seed}"
-    )
+    description = f"{samples} {'commuting' if rotated else 'diagonal'} measurements of {about}"
     return Sensing(measurements, spectra @ spectrum, truth, description, recipe)
 
 
@@ -309,16 +297,17 @@ def multiplication_table(
     return Completion(truth.shape, seen, values, truth, True, description, recipe)
 
 
-def _recipe(
-    who: str, samples: int, dimension: int, rank: int, seed: int
-) -> tuple[dict[str, Any], np.random.Generator]:
-    """The checked arguments and the generator they seed."""
+def _drawn(
+    who: str, samples: int, dimension: int, rank: int, seed: int, **more: Any
+) -> tuple[dict[str, Any], np.random.Generator, str]:
+    """The checked arguments, the generator they seed, and the truth in words."""
     dimension, rank, samples = integers(who, dimension=dimension, rank=rank, samples=samples)
     seed = integer(who, "seed", seed, least=0)
     if rank > dimension:
         raise ValueError(f"{who}: rank must be at most dimension={dimension}, got {rank}")
-    recipe = recipe_of(who, samples=samples, dimension=dimension, rank=rank, seed=seed)
-    return recipe, np.random.default_rng(seed)
+    recipe = recipe_of(who, samples=samples, dimension=dimension, rank=rank, seed=seed, **more)
+    about = f"a {dimension} x {dimension} matrix of rank {rank}, seed {seed}"
+    return recipe, np.random.default_rng(seed), about
 
 
 def _low_rank(rng: np.random.Generator, recipe: dict[str, Any]) -> Array:

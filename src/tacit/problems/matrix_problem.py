@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.arguments import Array, finite_array, integer, one_of
+from tacit.arguments import Array, finite_array, matrix_shape, one_of
 from tacit.problems.regression import SQUARED, Regression, frozen, log_factor
 from tacit.records import Record, assign
 
@@ -119,7 +119,7 @@ class Completion(MatrixProblem):
     y: Array = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = _shape("Completion", self.shape)
+        shape = matrix_shape("Completion", self.shape)
         one_of("Completion", "loss", self.loss, SQUARED)
         values = finite_array("Completion", "values", self.values, ndim=1)
         entries = _entries(self.entries, shape)
@@ -230,14 +230,6 @@ class Sensing(MatrixProblem):
     @property
     def design(self) -> Array:
         return self.measurements.reshape(self.samples, -1)
-
-
-def _shape(who: str, shape: object) -> Shape:
-    """(rows, columns) as integers of at least 1."""
-    if not isinstance(shape, tuple | list) or len(shape) != 2:
-        raise ValueError(f"{who}: shape must be (rows, columns), got {shape!r}")
-    rows, columns = (integer(who, "shape", side, least=1) for side in shape)
-    return rows, columns
 
 
 def _entries(entries: ArrayLike, shape: Shape) -> NDArray[np.int64]:

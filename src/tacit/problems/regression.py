@@ -61,6 +61,11 @@ class Samples(Record):
     def dimension(self) -> int:
         return self.X.shape[1]
 
+    @property
+    def design(self) -> Array:
+        """The samples as rows, the name that matrix problems have for them too."""
+        return self.X
+
     def per_feature(self, name: str, value: ArrayLike) -> Array:
         """`value` as a vector of one number per feature."""
         who = type(self).__name__

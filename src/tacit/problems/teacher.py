@@ -226,10 +226,8 @@ def opposed_units(
     """
     who = "opposed_units"
     samples, test = integers(who, samples=samples, test=test)
-    dimension, noise = (
-        integer(who, "dimension", dimension, least=2),
-        not_negative(who, "noise", noise),
-    )
+    dimension = integer(who, "dimension", dimension, least=2)
+    noise = not_negative(who, "noise", noise)
     rng = np.random.default_rng(integer(who, "seed", seed, least=0))
     directions = np.linalg.qr(rng.standard_normal((dimension, 2)))[0].T
     parts = []

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array
 from tacit.precision import double_precision
+from tacit.records import assign
 from tacit.regularizers.penalty import Term
 
 WHO = "DerivativeMatch"
@@ -52,8 +53,7 @@ class Custom(Term):
         for name, given in {"value": value, "subgradient": subgradient, "prox": prox}.items():
             if not (callable(given) or (given is None and name != "value")):
                 raise ValueError(f"Custom: {name} must be a function, got {given!r}")
-        for name, given in {"function": value, "slope": subgradient, "nearest": prox}.items():
-            object.__setattr__(self, name, given)
+        assign(self, function=value, slope=subgradient, nearest=prox)
 
     @property
     def has_prox(self) -> bool:
@@ -113,8 +113,7 @@ class DerivativeMatch(Term):
                 f"{WHO}: slopes must have one row per point and one entry per feature, "
                 f"{inputs.shape}, got {derivatives.shape}"
             )
-        for name, value in {"model": model, "points": inputs, "slopes": derivatives}.items():
-            object.__setattr__(self, name, value)
+        assign(self, model=model, points=inputs, slopes=derivatives)
 
     @property
     def smooth(self) -> bool:

@@ -33,11 +33,8 @@ def branches(
     up, down = (Orbits(line, points, way, absolute=not signed, most=most) for way in (ABOVE, BELOW))
     if not signed:
         return {ABOVE: Branch((Summand(up, plus),)), BELOW: Branch((Summand(down, plus),))}
-    above, below = (
-        (Summand(up, plus), Summand(down, minus)),
-        (Summand(down, plus), Summand(up, minus)),
-    )
-    return {ABOVE: Branch(above), BELOW: Branch(below)}
+    above = Branch((Summand(up, plus), Summand(down, minus)))
+    return {ABOVE: above, BELOW: Branch((Summand(down, plus), Summand(up, minus)))}
 
 
 def start_predictors(line: Reparametrization, pairs: Array, signed: bool) -> Array:

@@ -284,7 +284,17 @@ class Blocks(Term):
     parts: tuple[tuple[Term | None, int], ...]
 
     def __init__(self, parts: Sequence[tuple[Term | None, int]]) -> None:
-        object.__setattr__(self, "parts", _checked_parts(parts))
+        rule = "Blocks: parts must be pairs (regularizer or None, number of parameters)"
+        try:
+            pairs = [(part, size) for part, size in parts]
+        except (TypeError, ValueError):
+            raise ValueError(f"{rule}, got {parts!r}") from None
+        for part, _ in pairs:
+            if not (part is None or isinstance(part, Term)):
+                raise ValueError(f"{rule}, got {part!r} for a regularizer")
+        what = "the number of parameters"
+        checked = tuple((part, integer("Blocks", what, size, least=0)) for part, size in pairs)
+        object.__setattr__(self, "parts", checked)
 
     @property
     def inside(self) -> tuple[Term, ...]:  # type: ignore[override]
@@ -315,17 +325,3 @@ class Blocks(Term):
         ends = np.cumsum([size for _, size in self.parts])
         cuts = zip(self.parts, ends, strict=True)
         return [(part, theta[end - size : end]) for (part, size), end in cuts]
-
-
-def _checked_parts(parts: Any) -> tuple[tuple[Term | None, int], ...]:
-    """The parts of Blocks; otherwise an error that says what a part is."""
-    rule = "Blocks: parts must be pairs (regularizer or None, number of parameters)"
-    try:
-        pairs = [(part, size) for part, size in parts]
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}, got {parts!r}") from None
-    for part, _ in pairs:
-        if not (part is None or isinstance(part, Term)):
-            raise ValueError(f"{rule}, got {part!r} for a regularizer")
-    sizes = [integer("Blocks", "the number of parameters", size, least=0) for _, size in pairs]
-    return tuple((part, size) for (part, _), size in zip(pairs, sizes, strict=True))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer, log_scale, start_shape
+from tacit.records import assign
 from tacit.regularizers import laws
 from tacit.regularizers.regularizer import Regularizer, through_dual
 
@@ -40,10 +41,8 @@ class SignedPair(Regularizer):
         sizes = {len(vector) for vector in (weights, tilt_array) if vector is not None}
         if len(sizes) > 1:
             raise ValueError(f"{who}: shape and tilt must have equally many entries, got {sizes}")
-        values = {"level": self.layers * log_alpha, "log_alpha": log_alpha, "shape": weights}
-        for name, value in (values | {"tilt": tilt_array}).items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "dimension", sizes.pop() if sizes else None)
+        assign(self, level=self.layers * log_alpha, log_alpha=log_alpha)
+        assign(self, shape=weights, tilt=tilt_array, dimension=sizes.pop() if sizes else None)
 
     degree = 1.0
     in_jax = True
@@ -53,8 +52,7 @@ class SignedPair(Regularizer):
         """The pair whose mu is smaller by the same factor."""
         scaled = copy.copy(self)
         level = self.level - log_size
-        object.__setattr__(scaled, "level", level)
-        object.__setattr__(scaled, "log_alpha", level / self.layers)
+        assign(scaled, level=level, log_alpha=level / self.layers)
         return scaled
 
     def scale_in_words(self) -> str:
@@ -110,7 +108,7 @@ class SignedPair(Regularizer):
         if self.tilt is None:
             return through_dual(self, beta, weight)
         upright = copy.copy(self)
-        object.__setattr__(upright, "tilt", None)
+        assign(upright, tilt=None)
         return through_dual(upright, beta + weight * self.tilt, weight)
 
     def slope(self, s: Array) -> Array:
@@ -169,7 +167,7 @@ class Q(SignedPair):
         tilt: ArrayLike | None = None,
     ) -> None:
         depth = integer("Q", "depth", depth, least=2)
-        object.__setattr__(self, "depth", depth)
+        assign(self, depth=depth)
         self.fill(log_scale("Q", depth, alpha, log_alpha, mu), shape, tilt)
 
     def __str__(self) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer
+from tacit.arguments import Array, finite_array, shape_or_none
+from tacit.records import assign
 from tacit.regularizers.arrays import as_floats, leaves, length, mapped, space_of
 from tacit.regularizers.norms import L1, L2, Linf
 from tacit.regularizers.penalty import Term
@@ -139,13 +140,7 @@ class MatrixNorm(SpectralFunction):
     shape: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if self.shape is None:
-            return
-        who = type(self).__name__
-        if not isinstance(self.shape, tuple | list) or len(self.shape) != 2:
-            raise ValueError(f"{who}: shape must be (rows, columns) or None, got {self.shape!r}")
-        sides = tuple(integer(who, "shape", side, least=1) for side in self.shape)
-        object.__setattr__(self, "shape", sides)
+        assign(self, shape=shape_or_none(type(self).__name__, self.shape))
 
     @property
     def dimension(self) -> int | None:
@@ -288,7 +283,7 @@ class Schatten(SpectralFunction):
                 f"Schatten: singular values have no order of their own, so Q must have no shape,"
                 f" got {q}; leave shape out"
             )
-        object.__setattr__(self, "q", q)
+        assign(self, q=q)
 
     def __str__(self) -> str:
         return f"Schatten({self.q})"

@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, positive
+from tacit.arguments import Array, entries, finite_array, positive
 from tacit.records import Kind, NumericalError, Outcome, Record
 
 WHO = "slow_flow"
@@ -99,10 +99,8 @@ def slow_flow(X: ArrayLike, start: ArrayLike) -> SlowFlow:
     """
     from scipy.linalg import null_space
 
-    X, a = finite_array(WHO, "X", X, ndim=2), finite_array(WHO, "start", start, ndim=1).copy()
-    if len(a) != X.shape[1]:
-        rule = f"start must have one entry per column of X ({X.shape[1]})"
-        raise ValueError(f"{WHO}: {rule}, got {len(a)}")
+    X = finite_array(WHO, "X", X, ndim=2)
+    a = entries(WHO, "start", start, X.shape[1], "one entry per column of X").copy()
     kernel = null_space(X).T
     tiny = ZERO * float(np.abs(a).max())
     times, points = [0.0], [a.copy()]

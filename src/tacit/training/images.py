@@ -19,6 +19,7 @@ from tacit.problems.images.load import Images
 from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
 from tacit.training.descent.compiled import Shared, per_sample
 from tacit.training.descent.method import Objective
+from tacit.training.exact.loss import log_sum
 from tacit.training.task import Measures, Moment, Task, described
 
 BLOCK = 500  # images that pass the net at once outside training
@@ -178,7 +179,7 @@ class ImageTask(Task):
         """Successively tighter bounds on the numbers, from more and more training images."""
         lost, wrong = -math.inf, 0
         for logs, right in self.objective.judged(self.data, parameters):
-            lost = _log_sum(np.append(logs, lost))
+            lost = log_sum(np.append(logs, lost))
             wrong += int((~right).sum())
             right_share = (self.samples - wrong) / self.samples
             yield _losses(lost - math.log(self.samples)) | {"train_accuracy": right_share}
@@ -254,17 +255,12 @@ def _net(model: ImageModel) -> ImageNet:
 
 def _means(blocks: Iterator[tuple[Any, Any]]) -> tuple[float, float]:
     logs, right = (np.concatenate(found) for found in zip(*blocks, strict=True))
-    return _log_sum(logs) - math.log(len(logs)), float(right.mean())
+    return log_sum(logs) - math.log(len(logs)), float(right.mean())
 
 
 def _losses(log_loss: float) -> dict[str, float]:
     with np.errstate(over="ignore", under="ignore"):
         return {"log_loss": log_loss, "loss": float(np.exp(log_loss))}
-
-
-def _log_sum(logs: Any) -> float:
-    top = float(np.max(logs))
-    return top + math.log(np.exp(logs - top).sum()) if math.isfinite(top) else top
 
 
 def _norms(weights: Params) -> list[float]:

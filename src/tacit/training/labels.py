@@ -278,7 +278,7 @@ def _predictors(
     slopes = np.array([log_sum_of_squares(model.slopes(m.state).T) for m in moments])
     if np.isfinite(np.max(slopes, axis=1)).all():
         with np.errstate(under="ignore"):
-            found["kernel_distance"] = kernel_distances(task.rows, slopes)
+            found["kernel_distance"] = kernel_distances(task.problem.design, slopes)
     return found
 
 

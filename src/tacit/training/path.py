@@ -21,42 +21,6 @@ PREFIX = "path_"  # of the variables that hold parameters and memory
 OWN = "tacit.models."  # modules whose named tuples are restored; those of others become plain ones
 
 
-def _write(
-    file: str | os.PathLike[str], outcome: Outcome, dataset: Any, parameters: Any, memory: Any
-) -> FilePath:
-    """Write a path to `file` with a checksum, completely or not at all."""
-    arrays: list[Any] = []
-    header = {"outcome": [outcome.kind.value, outcome.sentence]}
-    header |= {"parameters": _structure(parameters, arrays), "memory": _structure(memory, arrays)}
-    for k, array in enumerate(arrays):
-        axes = [f"{PREFIX}{k}_{axis}" for axis in range(array.ndim)]
-        dataset = dataset.assign({f"{PREFIX}{k}": (axes, array)})
-    return store.save(dataset.assign_attrs({MARK: json.dumps(header)}), file)
-
-
-def _read(who: str, file: str | os.PathLike[str]) -> tuple[Outcome, Any, Any, Any]:
-    """The outcome, the dataset, the parameters and the memory that `write` wrote to `file`."""
-    dataset = store.load(file, who=who)
-    if MARK not in dataset.attrs:
-        raise ValueError(
-            f"{who}: {file} holds a dataset, not a path; read it with load(), or write the path"
-            " with path.save(file)"
-        )
-    try:
-        header = json.loads(dataset.attrs.pop(MARK))
-        count = sum(str(name).startswith(PREFIX) for name in dataset.variables)
-        arrays = [dataset[f"{PREFIX}{k}"].values for k in range(count)]
-        parameters, memory = (_rebuilt(header[name], arrays) for name in ("parameters", "memory"))
-        kind, sentence = header["outcome"]
-        outcome = Outcome(Kind(kind), sentence)
-    except (KeyError, IndexError, TypeError, ValueError) as reason:
-        raise ValueError(
-            f"{who}: {file} was not written by path.save ({type(reason).__name__}: {reason})"
-        ) from None
-    dataset = dataset.drop_vars([f"{PREFIX}{k}" for k in range(count)])
-    return outcome, dataset, parameters, memory
-
-
 def _structure(tree: Any, arrays: list[Any]) -> Any:
     if tree is None:
         return None
@@ -172,8 +136,19 @@ class Path(Record):
         return plot(self, *names, x=x)
 
     def save(self, file: str | os.PathLike[str]) -> FilePath:
-        """Write everything to `file` for `load_path`, including what `resume` needs."""
-        return _write(file, self.outcome, self.dataset, self.parameters, self.memory)
+        """Write everything to `file` for `load_path`, including what `resume` needs.
+
+        It has a checksum, and appears completely or not at all.
+        """
+        arrays: list[Any] = []
+        header: dict[str, Any] = {"outcome": [self.outcome.kind.value, self.outcome.sentence]}
+        for name in ("parameters", "memory"):
+            header[name] = _structure(getattr(self, name), arrays)
+        dataset = self.dataset
+        for k, array in enumerate(arrays):
+            axes = [f"{PREFIX}{k}_{axis}" for axis in range(array.ndim)]
+            dataset = dataset.assign({f"{PREFIX}{k}": (axes, array)})
+        return store.save(dataset.assign_attrs({MARK: json.dumps(header)}), file)
 
     def _last(self, name: str, why: str) -> Array:
         if name not in self.dataset:
@@ -213,7 +188,25 @@ def load_path(file: str | os.PathLike[str]) -> Path:
     >>> tacit.train(net, problem, method, stop=tacit.Steps(1000), resume=half).steps
     1000
     """
-    return Path(*_read("load_path", file))
+    dataset = store.load(file, who="load_path")
+    if MARK not in dataset.attrs:
+        raise ValueError(
+            f"load_path: {file} holds a dataset, not a path; read it with load(), or write the path"
+            " with path.save(file)"
+        )
+    try:
+        header = json.loads(dataset.attrs.pop(MARK))
+        count = sum(str(name).startswith(PREFIX) for name in dataset.variables)
+        arrays = [dataset[f"{PREFIX}{k}"].values for k in range(count)]
+        parameters, memory = (_rebuilt(header[name], arrays) for name in ("parameters", "memory"))
+        kind, sentence = header["outcome"]
+        outcome = Outcome(Kind(kind), sentence)
+    except (KeyError, IndexError, TypeError, ValueError) as reason:
+        raise ValueError(
+            f"load_path: {file} was not written by path.save ({type(reason).__name__}: {reason})"
+        ) from None
+    dataset = dataset.drop_vars([f"{PREFIX}{k}" for k in range(count)])
+    return Path(outcome, dataset, parameters, memory)
 
 
 SAME = ("problem", "model", "method", "penalty", "batch", "seed")

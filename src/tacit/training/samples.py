@@ -245,7 +245,7 @@ def inputs_of(model: Model, problem: Any) -> Any:
     """One row per sample; for observed entries of a matrix only their positions in it."""
     if isinstance(problem, Completion) and isinstance(model, MatrixModel):
         return problem.positions
-    return problem.design if isinstance(problem, MatrixProblem) else problem.X
+    return problem.design
 
 
 def outputs(model: Model, parameters: Any, inputs: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer, positive, regression_data
+from tacit.arguments import Array, entries, finite_array, integer, positive, regression_data
 from tacit.lazy import jax, jnp
 from tacit.measures.lojasiewicz.bounds import (
     DIMENSIONS,
@@ -131,10 +131,8 @@ def lojasiewicz_quadratic(
     (2.0, 2.0)
     """
     X, y = regression_data(WHO, X, y)
-    x, radius = _ball(center, radius)
-    if len(x) != X.shape[1]:
-        rule = f"center must have one entry per column of X ({X.shape[1]})"
-        raise ValueError(f"{WHO}: {rule}, got {len(x)}")
+    x = entries(WHO, "center", center, X.shape[1], "one entry per column of X")
+    radius = positive(WHO, "radius", radius)
     lower, upper, point = least_ratio(X, y, x, radius)
     loss = 0.5 * float(np.sum((X @ x - y) ** 2))
     return Lojasiewicz(lower, upper, loss, radius, point, "exact for a quadratic")
@@ -190,7 +188,7 @@ def lojasiewicz(
     >>> round(found.lower, 4), round(found.upper, 4)
     (2.0, 2.0)
     """
-    x, radius = _ball(center, radius)
+    x, radius = finite_array(WHO, "center", center, ndim=1), positive(WHO, "radius", radius)
     starts, steps = integer(WHO, "starts", starts, least=1), integer(WHO, "steps", steps, least=0)
     constant = None if lipschitz is None else positive(WHO, "lipschitz", lipschitz)
     with double_precision():
@@ -227,10 +225,6 @@ def _lower(
         return 2 * least**2, "least singular value of the Jacobian on the ball"
     how = "covering by cubes" if len(x) <= DIMENSIONS else "no covering beyond 3 dimensions"
     return least_gradient_ratio(function, x, radius, constant), how
-
-
-def _ball(center: ArrayLike, radius: float) -> tuple[Array, float]:
-    return finite_array(WHO, "center", center, ndim=1), positive(WHO, "radius", radius)
 
 
 def _points(x: Array, radius: float, count: int, seed: int) -> Array:

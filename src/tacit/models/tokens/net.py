@@ -9,15 +9,6 @@ import numpy as np
 from tacit.problems.arithmetic import TokenPairs
 
 
-def library(array: Any) -> Any:
-    """numpy for NumPy arrays, and jax.numpy for those of JAX."""
-    if isinstance(array, np.ndarray):
-        return np
-    import jax.numpy
-
-    return jax.numpy
-
-
 def rows(table: Any, numbers: Any) -> Any:
     """table[numbers] for a vector of row numbers.
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, flag, integer, one_of, positive
-from tacit.models.tokens.net import library, rows
+from tacit.models.tokens.net import rows
 from tacit.precision import DTYPES
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record, assign
+from tacit.regularizers.arrays import space_of
 
 WHO = "TokenTransformer"
 LENGTH = 3  # a, b and "="
@@ -125,10 +126,10 @@ class TokenTransformer(Record):
         """
         seen = self._keys_and_values(parameters)
         chosen = [rows(part, pairs[:, position]) for position, part in enumerate(seen[:2])]
-        last = library(seen[2]).broadcast_to(seen[2], chosen[0].shape)
-        table = library(last).stack([*chosen, last])  # positions x pairs x (heads + width)
+        last = space_of(seen[2]).broadcast_to(seen[2], chosen[0].shape)
+        table = space_of(last).stack([*chosen, last])  # positions x pairs x (heads + width)
         scores = table[:, :, : self.heads]
-        powers = library(scores).exp(scores - scores.max(axis=0))
+        powers = space_of(scores).exp(scores - scores.max(axis=0))
         weights = powers / powers.sum(axis=0)
         values = table[:, :, self.heads :].reshape(LENGTH, len(last), self.heads, -1)
         mixed = (weights[..., None] * values).sum(axis=0).reshape(len(last), self.width)
@@ -153,6 +154,6 @@ class TokenTransformer(Record):
         def seen(part: Any) -> Any:
             keys = (part @ parameters["key"].T).reshape(len(part), self.heads, -1)
             scores = (keys * query).sum(axis=2)
-            return library(part).concatenate([scores, part @ parameters["value"].T], axis=1)
+            return space_of(part).concatenate([scores, part @ parameters["value"].T], axis=1)
 
         return [seen(part) for part in stream]

@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import time
-import uuid
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tacit import store
 from tacit.problems.images.catalogue import DIGITS, PARTS, Arrays, Bytes, ImageSet, complaint
 from tacit.records import Record
 
@@ -68,24 +68,14 @@ def unwritable(who: str, reason: OSError) -> OSError:
 
 
 def write(who: str, images: ImageSet, arrays: Mapping[str, Bytes]) -> Path:
-    """Store the arrays of a set under its name and return the file.
-
-    It is written next to its destination and then moved there, so that a crash, a full disk or an
-    interruption leaves an older file unchanged and never half a file.
-    """
+    """Store the arrays of a set under its name, whole or not at all, and return the file."""
     target = prepared(who) / file_of(images).name
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     save: Any = np.savez_compressed if images.compress else np.savez
     try:
-        with open(draft, "wb") as stream:
+        with store.whole(who, target) as draft, open(draft, "wb") as stream:
             save(stream, **{part: arrays[part] for part in PARTS})
-            stream.flush()
-            os.fsync(stream.fileno())  # or a power cut may move an empty file into place
-        os.replace(draft, target)
     except OSError as reason:
         raise unwritable(who, reason) from None
-    finally:
-        draft.unlink(missing_ok=True)
     return target
 
 
@@ -145,7 +135,7 @@ def _opened(file: Path) -> tuple[Arrays, str]:
             with np.load(stream, allow_pickle=False) as stored:
                 return {part: stored[part] for part in PARTS}, ""
         except _DAMAGED as reason:
-            return {}, str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+            return {}, store.first_line(reason)
 
 
 def _oversized(stream: Any) -> str:

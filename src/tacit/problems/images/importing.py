@@ -15,6 +15,7 @@ from typing import IO
 from tacit.problems.images import cache
 from tacit.problems.images.catalogue import Arrays, ImageSet, Package, complaint, find
 from tacit.problems.images.formats import Layout
+from tacit.store import first_line
 
 LARGEST = 2**26  # bytes; the largest true file has 47 MB, so more is a trap or a mistake
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
@@ -56,8 +57,7 @@ def _selected(entries: Iterable[tuple[str, IO[bytes]]], wanted: set[str]) -> dic
             if len(contents) == len(wanted):
                 break
     except _BROKEN as reason:
-        cause = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-        raise Unreadable(f"is cut short or damaged ({cause})") from None
+        raise Unreadable(f"is cut short or damaged ({first_line(reason)})") from None
     return contents
 
 

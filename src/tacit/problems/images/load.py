@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tacit.arguments import integer, one_of
 from tacit.problems.images import cache
 from tacit.problems.images.catalogue import Arrays, ImageSet, find
+from tacit.problems.regression import recipe_of
 from tacit.records import Record
 
 Pixels = NDArray[np.float32]
@@ -120,15 +121,8 @@ def load_images(
     }
     if flat:
         parts = {which: (x.reshape(len(x), -1), y) for which, (x, y) in parts.items()}
-    recipe = {
-        "generator": WHO,
-        "name": images.name,
-        "train": train,
-        "test": test,
-        "classes": chosen,
-        "seed": seed,
-        "flat": bool(flat),
-    }
+    sizes = {"name": images.name, "train": train, "test": test}
+    recipe = recipe_of(WHO, **sizes, classes=chosen, seed=seed, flat=bool(flat))
     names = tuple(images.classes[label] for label in chosen)
     description = _description(images, arrays, parts, len(chosen), seed)
     return Images(images.name, *parts["train"], *parts["test"], names, description, recipe)

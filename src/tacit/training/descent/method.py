@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+import operator
 import sys
 from typing import Any, ClassVar
 
@@ -199,6 +200,11 @@ class Descent(Checked, abc.ABC):
         return copy
 
 
+def of_method(name: str) -> Any:
+    """The attribute of this name of the method inside."""
+    return property(operator.attrgetter(f"method.{name}"))
+
+
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class Wrapped(Descent):
     """A method that wraps another one and takes from it all that it does not define itself."""
@@ -219,51 +225,26 @@ class Wrapped(Descent):
     def __hash__(self) -> int:
         return hash(repr(self))
 
-    def refuse(self, task: Any) -> None:
-        self.method.refuse(task)
-
-    def prepared(self, parameters: Any) -> Any:
-        return self.method.prepared(parameters)
-
-    def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        return self.method.memory(oracle, parameters)
-
-    def ahead(self, parameters: Any, memory: Any) -> Any:
-        return self.method.ahead(parameters, memory)
-
-    def rate(self, parameters: Any, k: Any) -> Any:
-        return self.method.rate(parameters, k)
-
-    @property
-    def label_noise(self) -> float:
-        return self.method.label_noise
-
-    @property
-    def elementwise(self) -> bool:
-        return self.method.elementwise
-
-    @property
-    def steady(self) -> bool:
-        return self.method.steady
-
-    @property
-    def timed(self) -> bool:
-        return self.method.timed
-
-    def log_time(self, memory: Any, k: int) -> float:
-        return self.method.log_time(memory, k)
-
-    def steps_in(self, t: float) -> float | None:
-        return self.method.steps_in(t)
-
-    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
-        return self.method.limit(smoothness, curvature)
+    refuse = of_method("refuse")
+    prepared = of_method("prepared")
+    memory = of_method("memory")
+    ahead = of_method("ahead")
+    rate = of_method("rate")
+    steps_in = of_method("steps_in")
+    log_time = of_method("log_time")
+    limit = of_method("limit")
+    numbers = of_method("numbers")
+    label_noise = of_method("label_noise")
+    elementwise = of_method("elementwise")
+    steady = of_method("steady")
+    timed = of_method("timed")
+    batches = of_method("batches")
+    penalties = of_method("penalties")
+    decays = of_method("decays")
+    logarithmic = of_method("logarithmic")
 
     def describe(self) -> dict[str, Any]:
         return {"method": type(self).__name__, "of": self.method.describe()}
-
-    def numbers(self) -> dict[str, float]:
-        return self.method.numbers()
 
     def kind(self) -> tuple[Any, ...]:
         return type(self), self.method.kind()

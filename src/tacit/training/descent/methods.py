@@ -66,7 +66,15 @@ class GradientDescent(Descent):
         return () if self.scaled is None else jnp.float64(0.0)
 
     def prepared(self, parameters: Any) -> Any:
-        _resolved(self, parameters)
+        rate = float(self.rate(parameters, 0))
+        parts = jax.tree.leaves(parameters)
+        least = min(FINEST * float(np.finfo(part.dtype).eps) for part in parts)
+        if 0 < rate * self.weight_decay < least:
+            raise ValueError(
+                f"{type(self).__name__}: a step shrinks the parameters by learning_rate * "
+                f"weight_decay = {rate * self.weight_decay:.2g}, which their precision cannot "
+                f"resolve (it needs {least:.2g}); take larger steps or precision='double'"
+            )
         return parameters
 
     def rate(self, parameters: Any, k: Any) -> Any:
@@ -258,14 +266,3 @@ class Adam(Descent):
         if not (self.decoupled and curvature):
             return None
         return 2 / curvature, "below 2/(curvature of the decoupled penalty)"
-
-
-def _resolved(method: GradientDescent, parameters: Any) -> None:
-    rate = float(method.rate(parameters, 0))
-    least = min(FINEST * float(np.finfo(part.dtype).eps) for part in jax.tree.leaves(parameters))
-    if 0 < rate * method.weight_decay < least:
-        raise ValueError(
-            f"{type(method).__name__}: a step shrinks the parameters by learning_rate * "
-            f"weight_decay = {rate * method.weight_decay:.2g}, which their precision cannot "
-            f"resolve (it needs {least:.2g}); take larger steps or precision='double'"
-        )

@@ -132,11 +132,8 @@ class Plan(NamedTuple):
 
 
 def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
-    who, epoch, last = (
-        run.who,
-        run.batches.epoch,
-        last_step(run.who, run.method, stop, run.batches.epoch),
-    )
+    who, epoch = run.who, run.batches.epoch
+    last = last_step(who, run.method, stop, epoch)
     goals = Goals(who, run.task, stop, run.meter.first, epoch is None, run.method.steady)
     time = stopping.first(stop, stopping.Time)
     if time is not None and run.method.timed:

@@ -63,8 +63,6 @@ class Scheduled(Wrapped):
         if values.min() < 0 or not values.max() > 0:
             raise ValueError(f"Scheduled: factors must be >= 0 and not all 0, got {factors!r}")
         super().__init__(method)
-        for name in ("batches", "penalties", "decays", "logarithmic"):
-            object.__setattr__(self, name, getattr(method, name))
         object.__setattr__(self, "learning_rate", method.learning_rate * float(values.max()))
         object.__setattr__(self, "steps", tuple(int(step) for step in at))
         object.__setattr__(self, "factors", tuple(float(value) for value in values))

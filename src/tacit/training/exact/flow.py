@@ -12,8 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.arguments import Array, integer, positive, real
-from tacit.records import Outcome, Record
+from tacit.arguments import Array, decay_rate, positive
+from tacit.records import Checked, Checks, Outcome
 from tacit.regularizers.norms import L2
 from tacit.regularizers.penalty import Term
 from tacit.training import record as recording
@@ -67,7 +67,7 @@ class RunSettings(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
-class Flow(Record, abc.ABC):
+class Flow(Checked, abc.ABC):
     """theta' = -grad L(theta) - weight_decay * theta, integrated to the accuracy `rtol`.
 
     `rtol` is the accuracy of one step of the integrator, of which there are at most `max_steps`.
@@ -78,21 +78,16 @@ class Flow(Record, abc.ABC):
     max_steps: int = 100_000
     weight_decay: float = 0.0
 
+    checks: ClassVar[Checks] = {"max_steps": stopping.COUNT, "weight_decay": decay_rate}
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         who = type(self).__name__
         least, most = self.tolerances
         if not least <= positive(who, "rtol", self.rtol) <= most:
             raise ValueError(
                 f"{who}: rtol must be between {least:g} and {most:g}, got {self.rtol:g}"
             )
-        decay = real(who, "weight_decay", self.weight_decay, rule="a finite number >= 0")
-        if decay < 0:
-            raise ValueError(
-                f"{who}: weight_decay must be >= 0, got {decay:g}; with a negative one the"
-                " parameters grow without bound"
-            )
-        object.__setattr__(self, "max_steps", integer(who, "max_steps", self.max_steps, least=1))
-        object.__setattr__(self, "weight_decay", decay)
 
     @abc.abstractmethod
     def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:

@@ -36,7 +36,7 @@ def tail(loss: str, g: float, gaps: Array) -> Tail:
     margins = g + gaps
     loss_log = -gaps + _log_loss_plus_margin(margins)
     pull_log = -gaps - np.logaddexp(0.0, -margins)
-    total_loss, total_pull = _log_sum(loss_log), _log_sum(pull_log)
+    total_loss, total_pull = log_sum(loss_log), log_sum(pull_log)
     return Tail(
         weights=np.exp(pull_log - total_pull),
         ratio=math.exp(total_loss - total_pull),
@@ -45,13 +45,9 @@ def tail(loss: str, g: float, gaps: Array) -> Tail:
     )
 
 
-def log_losses(loss: str, margins: Array) -> Array:
-    return -margins if loss == "exp" else _log_loss_plus_margin(margins) - margins
-
-
 def log_mean_loss(loss: str, margins: Array) -> Array:
     """log of the mean loss along the last axis."""
-    logs = log_losses(loss, margins)
+    logs = -margins if loss == "exp" else _log_loss_plus_margin(margins) - margins
     top = logs.max(axis=-1, keepdims=True)
     with np.errstate(under="ignore"):
         return top[..., 0] + np.log(np.exp(logs - top).mean(axis=-1))
@@ -75,9 +71,10 @@ def _log_loss_plus_margin(margins: Array) -> Array:
     return np.where(margins < 30.0, near, -np.exp(-np.maximum(margins, 30.0)) / 2)
 
 
-def _log_sum(logs: Array) -> float:
+def log_sum(logs: Array) -> float:
+    """log of the sum of e^logs; of none but e^-inf it is -inf."""
     top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))
+    return top + math.log(float(np.exp(logs - top).sum())) if math.isfinite(top) else top
 
 
 def log_sum_of_squares(rows: Array) -> Array:

@@ -256,7 +256,7 @@ class _Steps(Integrator):
 
     def __init__(self, flow: TangentFlow, task: Task, target: float, scale: float) -> None:
         self.flow, self.function, self.target = flow, function_of(task.model), target
-        self.X, self.y = task.rows, task.problem.y
+        self.X, self.y = task.problem.design, task.problem.y
         self.scale = math.sqrt(scale / len(self.y))
         with double_precision(), np.errstate(all="ignore"):
             self.state: State = compiled()[0](self.function, self.X, self.y, task.start)

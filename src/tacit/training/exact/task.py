@@ -207,11 +207,6 @@ class Task(NamedTuple):
     samples: Samples
     loss: Loss
 
-    @property
-    def rows(self) -> Array:
-        matrices = isinstance(self.problem, MatrixProblem)
-        return self.problem.design if matrices else self.problem.X
-
 
 def task(who: str, model: object, problem: object) -> Task:
     """`model` and `problem` if they fit each other; otherwise an error with the reason."""

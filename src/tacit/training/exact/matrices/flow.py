@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.tangent import turn
 from tacit.problems.matrix_problem import Completion, MatrixProblem
-from tacit.records import Kind, Outcome
+from tacit.records import Checks, Kind, Outcome
 from tacit.training.exact.flow import Flow, Followed, RunSettings
 from tacit.training.exact.follow import SETTLED, Integrator, Plan, follow, log_level, planned
 from tacit.training.exact.loss import log_sum_of_squares
@@ -201,10 +202,7 @@ class MatrixFlow(Flow):
     rtol: float = 1e-8
     max_steps: int = 4000
     form: str = dataclasses.field(default="factors", kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of(WHO, "form", self.form, FORMS)
+    checks: ClassVar[Checks] = {"form": functools.partial(one_of, known=FORMS)}
 
     def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         from scipy.integrate import DOP853, LSODA
