@@ -18,12 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import little_papers
 import tacit
 from child_processes import FOLDERS, HEED_CTRL_C
-from tacit.cli import app
+from commands import tacit_command
 from tacit.papers.reading import presets
 from tacit.papers.registry import Registry
 
@@ -42,14 +41,6 @@ def only(monkeypatch, *experiments):
     """These experiments in place of all others."""
     book = Registry(experiments=list(experiments))
     monkeypatch.setattr(importlib.import_module("tacit.cli.verify"), "library", lambda: book)
-
-
-def tacit_command(*words):
-    """(exit code, everything printed) of one command run in this process."""
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
 
 
 def files():

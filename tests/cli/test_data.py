@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import re
@@ -12,12 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import image_packages as fake
 import tacit
 from child_processes import HEED_CTRL_C
-from tacit.cli import app
+from commands import tacit_command
 from tacit.problems.images import cache
 from tacit.problems.images.catalogue import CATALOGUE
 
@@ -33,12 +33,7 @@ def little_world(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def command(*words):
-    """(exit code, everything printed) of one command run in this process."""
-    result = CliRunner().invoke(app, ["data", *map(str, words)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
+command = functools.partial(tacit_command, "data")
 
 
 def package(name):

@@ -10,22 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 import tacit
 from child_processes import HEED_CTRL_C, PATH
+from commands import tacit_command
 from tacit.studies.code import version as versions
 
 command = importlib.import_module("tacit.cli.run")
-app = typer.Typer(rich_markup_mode="rich")
-app.command("run")(command.run)
-
-
-@pytest.fixture(autouse=True)
-def fresh_code():
-    """The texts of modules are forgotten after every test: the tree may be edited meanwhile."""
-    versions._SEEN.clear()
 
 
 TOML = """
@@ -38,6 +29,8 @@ a = {values}
 
 @pytest.fixture(autouse=True)
 def empty_folder(monkeypatch, tmp_path):
+    """The texts of modules are forgotten before every test: the tree may be edited meanwhile."""
+    versions._SEEN.clear()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")
 
@@ -50,11 +43,7 @@ def write(function="plain", values="[1.0, 2.0, 3.0]", seeds=2):
 
 
 def run(*words, trust=True):
-    words = [str(word) for word in (*words, *(["--trust"] if trust else []))]
-    result = CliRunner().invoke(app, words)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
+    return tacit_command("run", *words, *(["--trust"] if trust else []))
 
 
 def test_a_study_runs_and_runs_again():
@@ -93,6 +82,7 @@ def test_dry_says_cells_time_and_disk_and_writes_nothing():
     write()
     code, printed = run("sweep.toml", "--dry", "--jobs", 2)
     assert code == 0
+    assert "sweep: --dry computes sample cells of study_cells:plain" in printed
     assert "sweep: 6 cells (a 3 x seed 2), 0 finished" in printed
     assert re.search(r"time: about [\d.]+ m?s on 2 worker\(s\), .* on 5 sample cells", printed)
     assert re.search(r"disk: about [\d.]+ kB, [\d.]+ .B free", printed)
@@ -149,13 +139,6 @@ def test_a_function_of_a_file_is_run_only_after_a_yes(monkeypatch, tmp_path):
     assert len(answers) == 2
     monkeypatch.setattr(command.typer, "confirm", lambda text, err: False)
     assert not command.confirmed(tmp_path / "other.toml", "study_cells:plain")
-
-
-def test_dry_says_that_it_computes_sample_cells():
-    write()
-    assert (
-        "sweep: --dry computes sample cells of study_cells:plain" in run("sweep.toml", "--dry")[1]
-    )
 
 
 def test_durations_and_sizes_have_units():

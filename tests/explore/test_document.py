@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("bokeh")
 
+from commands import tacit_command
 from tacit.explore import regularizer
 from tacit.explore.document import Live
 from tacit.explore.picture import Picture
@@ -78,19 +79,6 @@ def test_a_browser_cannot_set_what_no_control_allows():
 # --- the command ------------------------------------------------------------------------------
 
 
-def run_command(*words):
-    """The exit code and the words of `tacit explore`, which must not come to serve."""
-    import typer
-    from typer.testing import CliRunner
-
-    from tacit.cli.explore import explore
-
-    app = typer.Typer()
-    app.command()(explore)
-    found = CliRunner().invoke(app, list(map(str, words)), env={"TACIT_TOKEN": None})
-    return found.exit_code, " ".join(found.output.split())
-
-
 def test_the_command_refuses_before_it_serves(tmp_path):
     foreign = tmp_path / "foreign.nc"
     foreign.write_bytes(b"not a study")
@@ -103,9 +91,9 @@ def test_the_command_refuses_before_it_serves(tmp_path):
         ("--port", "99999"): "at most 65535",
     }
     for words, sentence in wrong.items():
-        code, output = run_command(*words)
+        code, output = tacit_command("explore", *words, TACIT_TOKEN=None)
         assert code == 2, output
-        assert sentence in output
+        assert sentence in " ".join(output.split())
 
 
 def test_curves_of_unequal_length_travel_together_with_the_ends_of_the_axes():

@@ -196,9 +196,9 @@ def test_a_live_page_carries_the_policy_and_no_odd_origin_passes():
 
 
 def test_half_open_connections_do_not_stop_the_page(monkeypatch, caplog):
-    from tacit.explore import listener, server
+    from tacit.explore import gate, server
 
-    monkeypatch.setattr(listener, "MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(gate, "MOST_CONNECTIONS", 20)
     monkeypatch.setattr(server, "UNFINISHED", 0.5)
 
     async def visits(explorer, get):

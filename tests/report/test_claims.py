@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import little_papers
 from explore_browser import CHROMIUM, browser
+from html_pages import parsed, words
 from tacit.evidence import saved
 from tacit.evidence.evidence import Check, Evidence, within
 from tacit.evidence.plot import Plot, Series
@@ -41,16 +42,6 @@ def verdicts():
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # one little claim warns on purpose
         return gather(little_papers.library.experiments(), jobs=1)
-
-
-def parsed(text):
-    """The page as a tree; a page that is not well-formed raises."""
-    assert text.startswith("<!doctype html>\n")
-    return xml.fromstring(text.removeprefix("<!doctype html>\n"))
-
-
-def words(element):
-    return " ".join("".join(element.itertext()).split())
 
 
 # --- the page ------------------------------------------------------------------------------

@@ -1,22 +1,22 @@
 """The picture and the page of a study: they show the numbers, escape everything, load nothing."""
 
 import errno
+import functools
 import importlib
 import json
 import re
 import tomllib
-import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import study_cells
 import tacit
+from commands import tacit_command
+from html_pages import parsed, words
 from tacit.plotting.study.map import crossings
 from tacit.plotting.study.picture import draw_study, further
 from tacit.plotting.study.ruler import geometric, ruler
@@ -165,6 +165,8 @@ def test_a_third_axis_makes_small_multiples():
 
 # --- curves, bars, thresholds, rows, tables ------------------------------------------------
 
+RULE = {"axis": "alpha", "between": [1e-3, 10.0], "measure": "error", "below": 0.5}
+
 
 def test_curves_have_the_median_the_band_and_crosses():
     data = made(power, grid={**MAP["grid"], "width": [4, 8]}, seeds=3, draw={"colour": "error"})
@@ -196,7 +198,6 @@ def test_texts_are_bars_and_one_cell_is_a_table():
 
 
 def test_a_threshold_comes_with_its_bracket():
-    rule = {"axis": "alpha", "between": [1e-3, 10.0], "measure": "error", "below": 0.5}
     tried = (("trial",), np.array([1e-3, 10.0]))
 
     def line(width):
@@ -205,7 +206,7 @@ def test_a_threshold_comes_with_its_bracket():
         found = {"threshold": 0.1 * width, "lower": 0.1 * width, "upper": 0.11 * width}
         return found | {"trials": 2, "tried": tried, "measured": tried}
 
-    data = made(line, grid={"width": [1.0, 2.0, 4.0, 8.0]}, threshold=rule)
+    data = made(line, grid={"width": [1.0, 2.0, 4.0, 8.0]}, threshold=RULE)
     figure = draw_study(data)
     axes = figure.axes[0]
     assert axes.lines[0].get_ydata()[:3] == pytest.approx([0.1, 0.2, 0.4])
@@ -221,7 +222,6 @@ def test_a_threshold_comes_with_its_bracket():
 
 
 def test_no_median_of_thresholds_where_most_seeds_have_none():
-    rule = {"axis": "alpha", "between": [1e-3, 10.0], "measure": "error", "below": 0.5}
     without = {(2.0, 0), (4.0, 0), (4.0, 1)}  # of three seeds one, and two
 
     def line(width, seed):
@@ -229,15 +229,14 @@ def test_no_median_of_thresholds_where_most_seeds_have_none():
             return "infeasible", "no threshold between"
         return {"threshold": width, "lower": width, "upper": 1.1 * width, "trials": 2}
 
-    data = made(line, grid={"width": [1.0, 2.0, 4.0]}, seeds=3, threshold=rule)
+    data = made(line, grid={"width": [1.0, 2.0, 4.0]}, seeds=3, threshold=RULE)
     height = draw_study(data).axes[0].lines[0].get_ydata()
     np.testing.assert_array_equal(height, [1.0, 2.0, np.nan])
 
 
 def test_where_no_line_has_a_threshold_the_trials_show_why():
-    rule = {"axis": "alpha", "between": [1e-3, 10.0], "measure": "error", "below": 0.5}
     grid, trials = {"width": [1.0, 2.0]}, (("trial",), np.array([1e-3, 10.0]))
-    data = made(lambda width: {"tried": trials, "measured": trials}, grid=grid, threshold=rule)
+    data = made(lambda width: {"tried": trials, "measured": trials}, grid=grid, threshold=RULE)
     assert draw_study(data).axes[0].lines[0].get_xdata().tolist() == [1e-3, 10.0]
     assert further(data) == []
     ordinary = made(lambda a: {"lower": a}, study_cells.plain, grid={"a": [1.0, 2.0]})
@@ -284,16 +283,6 @@ def test_a_zero_before_decades_gets_a_place_of_its_own():
 
 
 # --- the page ------------------------------------------------------------------------------
-
-
-def parsed(text):
-    """The page as a tree; a page that is not well-formed raises."""
-    assert text.startswith("<!doctype html>\n")
-    return xml.fromstring(text.removeprefix("<!doctype html>\n"))
-
-
-def words(element):
-    return " ".join("".join(element.itertext()).split())
 
 
 @pytest.fixture(scope="module")
@@ -422,17 +411,14 @@ def command(monkeypatch, tmp_path):
     """`tacit run` on a study of two cells in an empty folder."""
     monkeypatch.chdir(tmp_path)
     Path("two.toml").write_text('function = "study_cells:moody"\n[grid]\na = [0.0, 4.0]\n')
-    app = typer.Typer()
-    app.command("run")(importlib.import_module("tacit.cli.run").run)
-    return lambda: CliRunner().invoke(
-        app, ["two.toml", "--trust", "--engine", "here", "--out", "."]
-    )
+    words = ("run", "two.toml", "--trust", "--engine", "here", "--out", ".")
+    return functools.partial(tacit_command, *words)
 
 
 def test_the_command_leaves_result_picture_and_page(command):
-    done = command()
-    assert done.exit_code == 0
-    assert done.output.splitlines()[-1] == "report: two.html"
+    code, printed = command()
+    assert code == 0
+    assert printed.splitlines()[-1] == "report: two.html"
     assert {"two.nc", "two.png", "two.html"} <= {p.name for p in Path().iterdir()}
 
 
@@ -441,9 +427,9 @@ def test_a_failure_to_draw_costs_no_result(command, monkeypatch):
         raise RuntimeError("no\nfont")
 
     monkeypatch.setattr(writing, "draw_study", fails)
-    done = command()
-    assert done.exit_code == 0
-    assert "no picture: RuntimeError: no font" in done.output
+    code, printed = command()
+    assert code == 0
+    assert "no picture: RuntimeError: no font" in printed
     assert "No picture: RuntimeError: no font." in Path("two.html").read_text()
     assert tacit.load("two.nc").value.values.tolist() == [0.0, 4.0]
 
@@ -454,9 +440,9 @@ def test_a_full_disk_leaves_the_result_and_the_older_page(command, monkeypatch):
 
     Path("two.html").write_text("older")
     monkeypatch.setattr(writing, "draw_study", lambda dataset: 1 / 0)
-    monkeypatch.setattr(writing, "whole", full)
-    done = command()
-    assert done.exit_code == 2
-    assert "No space left on device" in done.output
+    monkeypatch.setattr(writing, "write_whole", full)
+    code, printed = command()
+    assert code == 2
+    assert "No space left on device" in printed
     assert Path("two.html").read_text() == "older"
     assert Path("two.nc").exists()

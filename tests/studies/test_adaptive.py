@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tacit
+from recorder import Recorder
 from tacit.studies.adaptive.refine import on_lattice
-from tacit.studies.engines.complete import Progress
 from tacit.studies.estimate import estimate
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
@@ -13,16 +13,6 @@ from tacit.studies.study import Study
 RULE = {"axis": "alpha", "between": [1e-3, 10.0], "measure": "error", "below": 0.5,
         "tolerance": 0.01}  # fmt: skip
 LINES = {"name": "step", "function": "study_cells:step", "seeds": 2}
-
-
-class Counting(Progress):
-    def __init__(self, stop=None):
-        self.ended, self.stop = 0, stop
-
-    def done(self, cells):
-        self.ended += len(cells)
-        if self.stop and self.ended >= self.stop:
-            raise KeyboardInterrupt
 
 
 def test_bisection_finds_the_known_threshold_of_every_line(tmp_path):
@@ -63,12 +53,12 @@ def test_other_spacings(tmp_path, spacing, between, tolerance, expected):
 
 def test_an_interrupted_bisection_goes_on_where_it_was(tmp_path):
     study = Study(**LINES, threshold=RULE)
-    whole, first, second = Counting(), Counting(stop=7), Counting()
+    whole, first, second = Recorder(), Recorder(stop=7), Recorder()
     expected = run_study(study, tmp_path / "whole", progress=whole)
     with pytest.raises(KeyboardInterrupt):
         run_study(study, tmp_path / "cut", progress=first)
     assert run_study(study, tmp_path / "cut", progress=second).identical(expected)
-    assert first.ended + second.ended == whole.ended
+    assert len(first.ended) + len(second.ended) == len(whole.ended)
     files = [(tmp_path / name / "step.nc").read_bytes() for name in ("whole", "cut")]
     assert files[0] == files[1]
 
@@ -154,12 +144,12 @@ def test_refinement_follows_a_circle(tmp_path):
 
 def test_refinement_goes_on_with_more_rounds(tmp_path):
     table = {"measure": "distance", "level": 0.0, "rounds": 2}
-    first, second, fresh = Counting(), Counting(), Counting()
+    first, second, fresh = Recorder(), Recorder(), Recorder()
     run_study(Study(**CIRCLE, refine=table), tmp_path / "a", progress=first)
     finer = Study(**CIRCLE, refine={**table, "rounds": 3})
     grown = run_study(finer, tmp_path / "a", progress=second)
     alone = run_study(finer, tmp_path / "b", progress=fresh)
-    assert first.ended + second.ended == fresh.ended
+    assert len(first.ended) + len(second.ended) == len(fresh.ended)
     assert grown.identical(alone)
 
 

@@ -11,9 +11,9 @@ import time
 import pytest
 
 from child_processes import PATH
+from recorder import Recorder
 from tacit.studies.code import version as code
 from tacit.studies.code.version import Code, numerical_versions
-from tacit.studies.engines.complete import Progress
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
 
@@ -72,12 +72,10 @@ def test_a_killed_worker_loses_nothing(cluster, tmp_path):
     grid = {"a": {"linspace": [0, 149, 150]}}
     study = Study(name="slow", function="study_cells:slow", grid=grid)
 
-    class Killing(Progress):
-        ended = 0
-
+    class Killing(Recorder):
         def done(self, cells):
-            self.ended += len(cells)
-            if self.ended > 20 and workers[0].poll() is None:
+            super().done(cells)
+            if len(self.ended) > 20 and workers[0].poll() is None:
                 workers[0].kill()
                 workers[0].wait()
 
@@ -85,7 +83,7 @@ def test_a_killed_worker_loses_nothing(cluster, tmp_path):
     dataset = run_study(study, tmp_path / "cluster", address, progress=progress)
     assert workers[0].poll() == -9  # it was killed in mid-run, and one worker did the rest
     assert (dataset.status == "solved").all()
-    assert progress.ended == 150
+    assert len(progress.ended) == 150
     assert dataset.equals(run_study(study, tmp_path / "here"))
 
 
@@ -114,16 +112,9 @@ def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
     assert "Traceback" not in child.stderr, child.stderr
     stored = len(list((tmp_path / "out").rglob("*.cell")))
     assert stored > 0
-    progress = Counting()
+    progress = Recorder()
     run_study(study, tmp_path / "out", progress=progress)
-    assert progress.ended <= 150 - stored
-
-
-class Counting(Progress):
-    ended = 0
-
-    def done(self, cells):
-        self.ended += len(cells)
+    assert len(progress.ended) <= 150 - stored
 
 
 KILLING = """

@@ -1,16 +1,16 @@
 """A study's description: everything wrong is told before anything runs, with file and key."""
 
 import dataclasses
+import functools
 import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from commands import tacit_command
 from tacit import load
-from tacit.cli import app
 from tacit.papers import reading
 from tacit.papers.reading import read_study
 from tacit.papers.registry import Registry
@@ -391,7 +391,7 @@ def test_presets_are_read_by_name(preset_folder, tmp_path):
 
 def test_tacit_list_names_the_presets(preset_folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    printed = CliRunner().invoke(app, ["list"]).output
+    printed = tacit_command("list")[1]
     assert re.search(r"W-scale +scale and samples +\[quick, paper, large\]", printed)
 
 
@@ -399,11 +399,7 @@ def test_tacit_run_takes_a_preset_and_its_form(preset_folder, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     small = 'function = "study_cells:plain"\ngrid.a = [1.0]\n[forms.two]\ngrid.a = [1.0, 2.0]\n'
     (reading.PRESETS / "small.toml").write_text(small)
-
-    def run(*words):
-        result = CliRunner().invoke(app, ["run", *words])
-        return result.exit_code, result.output
-
+    run = functools.partial(tacit_command, "run")
     code, printed = run("W-scale", "--size", "paper", "--dry")
     assert code == 0
     assert "W-scale-paper: 42 cells (alpha 7 x samples 2 x seed 3), 0 finished" in printed

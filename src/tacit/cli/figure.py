@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from tacit.arguments import one_of
-from tacit.cli.console import errors_in_one_line, messages
+from tacit.cli.console import Cells, Engine, Jobs, errors_in_one_line, messages
 from tacit.cli.run import meter
 from tacit.papers.experiment import Experiment, Setting, failures
 from tacit.papers.registry import Registry, library
@@ -27,15 +27,9 @@ def figure(
     format: Annotated[
         list[str] | None, typer.Option("--format", help="png, svg or pdf; may be repeated.")
     ] = None,
-    cells: Annotated[
-        Path, typer.Option(help="Folder for finished cells, shared with `tacit run`.")
-    ] = Path("tacit-studies"),
-    engine: Annotated[
-        str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
-    ] = "here",
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of workers; by default one per core.")
-    ] = None,
+    cells: Cells = Path("tacit-studies"),
+    engine: Engine = "here",
+    jobs: Jobs = None,
 ) -> None:
     """Draw figures and statements of the sources, and save the data of each as netCDF.
 
@@ -99,8 +93,5 @@ def _chosen(ids: list[str], known: Registry) -> list[Experiment]:
     """The experiments of these ids, each once, in the order given."""
     if not ids:
         raise ValueError("figure: name a figure, or pass --all; `tacit list` names them")
-    spelled = {name.upper(): name for name in known.ids}
-    names = [
-        spelled.get(name.strip().upper()) or one_of("figure", "id", name, known.ids) for name in ids
-    ]
-    return [known[name] for name in dict.fromkeys(names)]
+    found = (known.find(id, "figure") for id in ids)
+    return list({experiment.id: experiment for experiment in found}.values())

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tacit.cli.console import errors_in_one_line, messages, output
+from tacit.cli.console import Engine, Jobs, errors_in_one_line, messages, output
 from tacit.problems.images import cache
 from tacit.studies.compute import OK
 from tacit.studies.engines.complete import Progress
@@ -36,12 +36,8 @@ def run(
     size: Annotated[
         str, typer.Option(help="quick, full, or the name of a form in a TOML study, such as paper.")
     ] = "quick",
-    engine: Annotated[
-        str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
-    ] = "processes",
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of workers; by default one per core.")
-    ] = None,
+    engine: Engine = "processes",
+    jobs: Jobs = None,
     dry: Annotated[
         bool, typer.Option("--dry", help="Only estimate the cells, the time and the disk space.")
     ] = False,
@@ -131,10 +127,10 @@ def _print_failures(console: Console, dataset: Any) -> None:
     """The first failed cells with their messages, and the number of the others."""
     import numpy as np
 
-    from tacit.studies.compute import OK
+    from tacit.studies.gather import has_failed
 
     status = dataset.status.values
-    failed = np.argwhere(~np.isin(status, [*OK, "missing"]))
+    failed = np.argwhere(has_failed(status))
     for index in map(tuple, failed[:SHOWN]):
         position = ", ".join(
             f"{name} = {dataset[name].values[i]}"

@@ -109,21 +109,14 @@ def print_verdicts(console: Console, verdicts: Verdicts) -> None:
 
 
 def _wide(verdicts: Verdicts) -> Table:
-    table = Table("id", "status", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("decisive check")
-    table.add_column("controls")
+    heads = ("id", "status", "decisive check", "controls")
+    table = Table(*heads, box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("time", justify="right")
     table.add_column("statement", ratio=1)
     for v in verdicts:
-        check, took = Text(shown(v.decisive)), f"{v.seconds:.1f} s"
-        table.add_row(
-            Text(v.id),
-            marked(v.status),
-            check,
-            v.controls_in_brief,
-            took,
-            Text(in_letters(v.statement)),
-        )
+        check, statement = Text(shown(v.decisive)), Text(in_letters(v.statement))
+        took = f"{v.seconds:.1f} s"
+        table.add_row(Text(v.id), marked(v.status), check, v.controls_in_brief, took, statement)
     return table
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tacit.arguments import one_of
-from tacit.cli.console import errors_in_one_line, messages, output
+from tacit.cli.console import Cells, Engine, errors_in_one_line, messages, output
 from tacit.cli.show import marked, print_verdicts
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, Setting
@@ -43,12 +43,8 @@ def verify(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Check every claim again, including finished ones.")
     ] = False,
-    cells: Annotated[
-        Path, typer.Option(help="Folder for finished cells, shared with `tacit run`.")
-    ] = Path("tacit-studies"),
-    engine: Annotated[
-        str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
-    ] = "here",
+    cells: Cells = Path("tacit-studies"),
+    engine: Engine = "here",
 ) -> None:
     """Check claims of the theory and print a verdict for each.
 
@@ -97,7 +93,7 @@ def verify(
     if report:
         page, _ = write_report(verdicts, out)
         typer.echo(f"report: {page}")
-    raise typer.Exit(exit_code(verdicts))
+    raise typer.Exit(0 if verdicts.ok else 1)
 
 
 def _continued(
@@ -133,11 +129,6 @@ def _continued(
         message = f"interrupted with {count} of {len(claims)} verdicts finished"
         console.print(f"{message}; they are kept; run the same command to continue")
         raise typer.Exit(130) from None
-
-
-def exit_code(verdicts: Verdicts) -> int:
-    """0 if every claim holds, as printed or as corrected, else 1."""
-    return 0 if verdicts.ok else 1
 
 
 @contextmanager

@@ -164,6 +164,12 @@ class Premise(Record):
         return f"{'met' if self.holds else 'not met'}{number}"
 
 
+def below(value: Any, limit: float) -> Premise:
+    """The premise that a measured number is below its limit."""
+    number = float(value)
+    return Premise(number < limit, number)
+
+
 @dataclass(frozen=True, repr=False)
 class Evidence(Record):
     """What one run of a claim found.
@@ -174,7 +180,7 @@ class Evidence(Record):
     statement itself must pass. `controls` maps a wrong theorem to the number it gives, compared
     with the first deciding check, or to `check.control(number)`. Checks are given by their names,
     as in `{"distance to the truth": at_most(gap, 0.1)}`, and premises may be written as
-    `(holds, value)`.
+    `(holds, value)` or `below(value, limit)`.
     """
 
     ran: str

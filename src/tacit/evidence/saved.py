@@ -15,6 +15,7 @@ from tacit.store import json_checksum
 
 FORMAT = "tacit verdicts 3"
 CHECKS = ("checks", "proof", "corrected")  # stored as lists, because a check has its name
+AGAIN = "run `tacit verify` again"
 
 
 def dumps(verdicts: Verdicts) -> str:
@@ -37,13 +38,9 @@ def loads(text: str, name: str = "verdicts") -> Verdicts:
         stored = json.loads(text)
         content = unpacked(stored)
     except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{name} is not a complete JSON file ({error}); run `tacit verify` again"
-        ) from None
+        raise ValueError(f"{name} is not a complete JSON file ({error}); {AGAIN}") from None
     except RecursionError:
-        raise ValueError(
-            f"{name} is JSON that is nested too deeply; run `tacit verify` again"
-        ) from None
+        raise ValueError(f"{name} is JSON that is nested too deeply; {AGAIN}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{name} is not a verdict file of tacit (format {FORMAT!r} is missing)")
     try:
@@ -51,13 +48,9 @@ def loads(text: str, name: str = "verdicts") -> Verdicts:
         verdicts = Verdicts(items, dict(content["versions"]))
         intact = content["checksum"] == json_checksum(stored)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{name} is a damaged verdict file ({error!r:.200}); run `tacit verify` again"
-        ) from None
+        raise ValueError(f"{name} is a damaged verdict file ({error!r:.200}); {AGAIN}") from None
     if not intact:
-        raise ValueError(
-            f"{name} was changed or damaged: its checksum is wrong; run `tacit verify` again"
-        )
+        raise ValueError(f"{name} was changed or damaged: its checksum is wrong; {AGAIN}")
     return verdicts
 
 
@@ -73,28 +66,19 @@ def _verdict(entry: dict[str, Any], name: str) -> Verdict:
     verdict = Verdict(**{**entry, "evidence": _evidence(**entry["evidence"])})
     if verdict.status != status:  # the numbers decide, not the word written beside them
         seen = f"says {verdict.id} {status!r} but its own numbers give {verdict.status!r}"
-        raise ValueError(f"{name}: {seen}; the file was edited; run `tacit verify` again")
+        raise ValueError(f"{name}: {seen}; the file was edited; {AGAIN}")
     return verdict
 
 
 def _evidence(**stored: Any) -> Evidence:
-    return Evidence(
-        **{
-            **stored,
-            **{part: _checks(stored[part]) for part in CHECKS},
-            "premises": {name: Premise(**seen) for name, seen in stored["premises"].items()},
-            "controls": {name: Check(**seen) for name, seen in stored["controls"].items()},
-            "plots": [_plot(**plot) for plot in stored["plots"]],
-        }
-    )
-
-
-def _checks(stored: list[dict[str, Any]]) -> dict[str, Check]:
-    return {check["name"]: Check(**check) for check in stored}
-
-
-def _plot(series: list[dict[str, Any]], **rest: Any) -> Plot:
-    return Plot(series=[Series(**curve) for curve in series], **rest)
+    parts = {part: {seen["name"]: Check(**seen) for seen in stored[part]} for part in CHECKS}
+    parts["controls"] = {name: Check(**seen) for name, seen in stored["controls"].items()}
+    premises = {name: Premise(**seen) for name, seen in stored["premises"].items()}
+    plots = [
+        Plot(**{**plot, "series": [Series(**curve) for curve in plot["series"]]})
+        for plot in stored["plots"]
+    ]
+    return Evidence(**{**stored, **parts, "premises": premises, "plots": plots})
 
 
 def packed(value: Any) -> Any:

@@ -70,18 +70,11 @@ class DrawnCells:
 
     def _clicked(self, event: Any) -> None:
         """Choose the cell under a tap; the coordinates from a browser are not trusted."""
-        indices = [
-            _index_of(event.x, len(self.cells.columns)),
-            _index_of(event.y, len(self.cells.rows)),
-        ]
-        if None not in indices:
-            self.choose(
-                {
-                    name: index
-                    for name, index in zip(self.cells.names, indices, strict=True)
-                    if name and index is not None
-                }
-            )
+        column = _index_of(event.x, len(self.cells.columns))
+        row = _index_of(event.y, len(self.cells.rows))
+        if column is not None and row is not None:
+            indices = zip(self.cells.names, (column, row), strict=True)
+            self.choose({name: index for name, index in indices if name})
 
     def show(self, panel: Panel) -> None:
         """Change what differs from what is shown."""

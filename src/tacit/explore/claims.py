@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tacit.evidence.verdict import SYMBOLS, Verdict, Verdicts
 from tacit.explore.controls import WHO, Choice
-from tacit.explore.page import menu, plain_page
+from tacit.explore.page import plain_page
 from tacit.explore.picture import Picture
-from tacit.explore.state import State, Values, View
+from tacit.explore.state import State, View
 from tacit.report.markup import Markup, joined, tag
 from tacit.report.section import section
 from tacit.report.write import read_verdicts
@@ -40,11 +40,8 @@ def claims_view(verdicts: Verdicts) -> View:
     """The view of saved verdicts, one claim at a time."""
     words = {verdict.id: verdict.id for verdict in verdicts}
     chosen = Choice("claim", "claim", words, verdicts[0].id)
-    return View("claims", f"Claims: {verdicts.summary}", ABOUT, (chosen,), _no_picture)
-
-
-def _no_picture(values: Values) -> Picture:
-    return Picture((), "")
+    title = f"Claims: {verdicts.summary}"
+    return View("claims", title, ABOUT, (chosen,), lambda values: Picture((), ""))
 
 
 class ClaimsPage:
@@ -58,7 +55,9 @@ class ClaimsPage:
         rows = [tag("li", _link(verdict, chosen)) for verdict in self.verdicts]
         shown = tag("div", section(self.verdicts[chosen]))
         content = tag("div", tag("ul", *rows, class_="list"), shown, class_="claims")
-        return plain_page(view.title, view.words, menu(self.views), content, "claims", _style())
+        # evidence has the style of the report; the frame keeps its own body and header
+        style = f"\n@layer report {{\n{STYLE.read_text(encoding='utf-8')}\n}}\n"
+        return plain_page(view.title, view.words, self.views, content, "claims", style)
 
 
 def _link(verdict: Verdict, chosen: str) -> Markup:
@@ -68,9 +67,3 @@ def _link(verdict: Verdict, chosen: str) -> Markup:
     address = "/?" + urlencode({"view": "claims", "claim": verdict.id})
     words = joined(f"{SYMBOLS[verdict.status]} {verdict.id}", tag("small", f" {verdict.status}"))
     return tag("a", words, href=address, aria_current=here)
-
-
-def _style() -> str:
-    """The report's style, in which evidence is written; the frame keeps its own body and header."""
-    text = STYLE.read_text(encoding="utf-8")
-    return f"\n@layer report {{\n{text}\n}}\n"

@@ -9,8 +9,8 @@ from tacit.explore.access import name_parts, readable
 from tacit.explore.cells import DrawnCells
 from tacit.explore.controls import Control, Number
 from tacit.explore.drawing import Drawn
-from tacit.explore.page import menu, template, variables
-from tacit.explore.picture import Panel, Picture
+from tacit.explore.page import template, variables
+from tacit.explore.picture import Picture
 from tacit.explore.stage import (
     code_and_button,
     fill_window,
@@ -37,7 +37,10 @@ class Live:
         self.values = dict(state.values)
         self.waiting = False
         first, failure = self._first()
-        self.panels = [_drawn(panel, self.choose) for panel in first.panels]
+        self.panels = [
+            Drawn(panel) if panel.cells is None else DrawnCells(panel, self.choose)
+            for panel in first.panels
+        ]
         self.sentence = _sentence(failure or first.sentence, self.address)
         self.widgets = {control.name: self._widget(control) for control in self.view.controls}
         self.code, self.copy = code_and_button(self.view.python(self.values))
@@ -126,7 +129,7 @@ class Live:
         self.document.title = self.view.title
         self.document.template = template()
         self.document.template_variables.update(
-            variables(self.view.title, self.view.words, menu(self.views), self.view.name),
+            variables(self.view.title, self.view.words, self.views, self.view.name),
             panels=picture.panels,
             coded=bool(coded),
         )
@@ -138,10 +141,6 @@ class Live:
         if not isinstance(swept, Number):
             return []
         return [play_button(swept, self.widgets[swept.name], self.sentence)]
-
-
-def _drawn(panel: Panel, choose: Any) -> Drawn | DrawnCells:
-    return Drawn(panel) if panel.cells is None else DrawnCells(panel, choose)
 
 
 def _sentence(text: str, address: str) -> Any:

@@ -1,4 +1,4 @@
-"""Checks of every request (host, token, path, address) before bokeh handles it.
+"""A bounded number of connections, and checks of every request before bokeh handles it.
 
 A request is refused with a message if it has a foreign Host (a page elsewhere whose name points to
 this machine), a websocket from another origin, a path other than the page and its scripts, or an
@@ -13,14 +13,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest, parse_cookie
+from tornado.iostream import IOStream
 from tornado.routing import Router
 from tornado.web import Application, RequestHandler
 
 from tacit.explore.controls import cut
-from tacit.explore.page import menu, refusal_page
+from tacit.explore.page import refusal_page
 from tacit.explore.state import LONGEST, State, View, read_state
 
+MOST_CONNECTIONS = 300  # a browser opens some six; more would use up the files of the process
 COOKIE = "tacit_explore"
 SCRIPT = re.compile(r"/static/js/[A-Za-z0-9._-]{1,80}\.js")
 POLICY = {
@@ -32,12 +35,22 @@ POLICY = {
 Plain = Callable[[State], str]
 
 
+class Listener(HTTPServer):
+    """Closes a connection at once where too many are open, so that the others are served."""
+
+    def handle_stream(self, stream: IOStream, address: Any) -> None:
+        if len(self._connections) >= MOST_CONNECTIONS:
+            stream.close()
+        else:
+            super().handle_stream(stream, address)
+
+
 class Refused(Exception):
     """A request that is answered with a status and a message only."""
 
     def __init__(self, status: int, sentence: str):
         super().__init__(sentence)
-        self.status, self.sentence = status, sentence
+        self.status = status
 
 
 class Answer(RequestHandler):
@@ -97,8 +110,7 @@ class Gate(Router):
                 if state.view in self.plain:
                     return self._answer(request, 200, self.plain[state.view](state))
         except Refused as refused:
-            links = {} if refused.status == 403 else menu(self.views)
-            page = refusal_page(refused.sentence, links)
+            page = refusal_page(str(refused), () if refused.status == 403 else self.views)
             return self._answer(request, refused.status, page)
         guard_headers(request)
         return self.bokeh.find_handler(request, **kwargs)
@@ -123,11 +135,9 @@ class Gate(Router):
             )
         if request.method not in ("GET", "HEAD"):
             raise Refused(405, "explore: only GET requests are allowed")
-        if len(request.query) > LONGEST:
-            message = (
-                f"explore: the address is too long ({len(request.query)} > {LONGEST} characters)"
-            )
-            raise Refused(400, message)
+        if (length := len(request.query)) > LONGEST:
+            sentence = f"explore: the address is too long ({length} > {LONGEST} characters)"
+            raise Refused(400, sentence)
         if request.path == "/ws":
             self._same_origin(request)
         elif request.path != "/" and not SCRIPT.fullmatch(request.path):

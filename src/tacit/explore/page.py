@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,20 +35,15 @@ def _marked(value: Any) -> Any:
     return Safe(str(value)) if isinstance(value, Markup) else value
 
 
-def menu(names: Iterable[str]) -> dict[str, str]:
-    """The words of the menu for the names of the views."""
-    return {name: name.capitalize() for name in names}
-
-
 def variables(
-    heading: str, words: str, links: Mapping[str, str], current: str = "", extra: str = ""
+    heading: str, words: str, views: Iterable[str], current: str = "", extra: str = ""
 ) -> dict[str, Any]:
-    """What every page needs."""
+    """What every page needs; `views` are the names in its menu."""
     style = (HERE / "style.css").read_text(encoding="utf-8")
     return {
         "heading": heading,
         "words": words,
-        "links": list(links.items()),
+        "links": [(name, name.capitalize()) for name in views],
         "current": current,
         "style": Markup(style + extra),
     }
@@ -57,15 +52,15 @@ def variables(
 def plain_page(
     heading: str,
     words: str,
-    links: Mapping[str, str],
+    views: Iterable[str],
     content: Markup,
     current: str = "",
     extra: str = "",
 ) -> str:
     """A page without a plot."""
-    return template().render(**variables(heading, words, links, current, extra), content=content)
+    return template().render(**variables(heading, words, views, current, extra), content=content)
 
 
-def refusal_page(sentence: str, links: Mapping[str, str]) -> str:
+def refusal_page(sentence: str, views: Iterable[str]) -> str:
     """A page with only an error message."""
-    return plain_page("This cannot be shown", "", links, tag("p", sentence, class_="refused"))
+    return plain_page("This cannot be shown", "", views, tag("p", sentence, class_="refused"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from tacit.arguments import integer
+from tacit.explore.controls import WHO
 from tacit.explore.state import View, read_state
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from tacit.explore.gate import Plain
 
-WHO = "explore"
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 UNFINISHED = 20.0  # seconds for which a connection may wait with half a request, or with none
 MESSAGE = 1_000_000  # bytes of the longest message of a browser, which only moves controls
@@ -72,12 +72,12 @@ class Explorer:
         from bokeh.server.server import BaseServer
         from tornado.ioloop import IOLoop
 
-        from tacit.explore.gate import Gate
-        from tacit.explore.listener import Listener
+        from tacit.explore.gate import Gate, Listener
 
         self.socket = bound(host, port)
         self.port = int(self.socket.getsockname()[1])
-        names = own_names(host, self.port) if is_loopback(host) else None
+        shown = f"[{host}]" if ":" in host else host
+        names = own_names(shown, self.port) if is_loopback(host) else None
         self.bokeh = _application(views, names or [f"*:{self.port}"])
         gate = Gate(self.bokeh, views, plain or {}, frozenset(names) if names else None, token)
         http = Listener(
@@ -90,7 +90,6 @@ class Explorer:
         http.add_socket(self.socket)
         self.loop = IOLoop.current()
         self.server = BaseServer(self.loop, self.bokeh, http)
-        shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self.port}/"
 
     def run(self) -> None:
@@ -104,8 +103,7 @@ class Explorer:
 
 def own_names(host: str, port: int) -> list[str]:
     """The hosts by which a page on this machine may be called."""
-    shown = f"[{host}]" if ":" in host else host
-    names = [f"{name}:{port}" for name in dict.fromkeys((shown, "localhost", "127.0.0.1"))]
+    names = [f"{name}:{port}" for name in dict.fromkeys((host, "localhost", "127.0.0.1"))]
     return names + ([name.rpartition(":")[0] for name in names] if port == 80 else [])
 
 

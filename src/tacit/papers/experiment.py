@@ -66,7 +66,8 @@ class Experiment(Record):
     draw
         The picture of the same datasets; without it the plots of the evidence are drawn.
     title
-        What the picture shows, a short sentence; the statement if none is given.
+        What the picture shows, a short sentence; by default the title of the (first) study, or the
+        statement.
     ours
         Which parameters are ours because the paper does not print them.
     seconds
@@ -86,6 +87,8 @@ class Experiment(Record):
     def __post_init__(self) -> None:
         if not (self.statement.strip() and self.place.strip()):
             raise ValueError(f"Experiment: {self.id} needs a statement and its place in the paper")
+        title = self.title or self.studies[0].quick.get("title") or self.statement
+        object.__setattr__(self, "title", title)
 
     @property
     def source(self) -> str:
@@ -119,10 +122,9 @@ class Experiment(Record):
         """The attributes of every dataset of the experiment; pictures show them in the caption."""
         paper = source_of(self.id)
         place = f"{paper.short}, {self.place}" if paper else self.place
-        title = self.title or self.statement
         return {
             "experiment": self.id,
-            "title": title,
+            "title": self.title,
             "source": place,
             "size": size,
             "ours": self.ours,

@@ -36,8 +36,12 @@ class Registry:
 
     def __getitem__(self, id: str) -> Experiment:
         """The experiment with this id, in capitals or not."""
+        return self.find(id)
+
+    def find(self, id: str, who: str = "tacit") -> Experiment:
+        """The same; `who` complains if there is none."""
         spelled = {known.upper(): known for known in self.ids}
-        name = spelled.get(id.strip().upper()) or one_of("tacit", "id", id, self.ids)
+        name = spelled.get(id.strip().upper()) or one_of(who, "id", id, self.ids)
         if name not in self._found:
             module = importlib.import_module(self._listed[name])
             found = [v for v in vars(module).values() if isinstance(v, Experiment) and v.id == name]

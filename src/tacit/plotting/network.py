@@ -115,11 +115,5 @@ def _draw_connection(axes: Axes, row: xarray.Dataset, x: np.ndarray, y: np.ndarr
         x_text = (1 - share) * x[source] + share * x[target]
         y_text = (1 - share) * y[source] + share * y[target]
         ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-        options: dict[str, Any] = {
-            "ha": "center",
-            "va": "center",
-            "fontsize": 8.5,
-            "color": BLACK,
-            "zorder": 2,
-        }
-        axes.text(x_text, y_text, weight, bbox=ground, **options)
+        text = axes.text(x_text, y_text, weight, ha="center", va="center", fontsize=8.5)
+        text.set(color=BLACK, zorder=2, bbox=ground)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -111,7 +112,7 @@ def _title(labelled: Mapping[str, Path]) -> str:
 
 
 def _draw(axes: Axes, panel: tuple[str, ...], labelled: Mapping[str, Path], along: str) -> None:
-    for colour, (label, path) in zip(_colours(len(labelled)), labelled.items(), strict=True):
+    for colour, (label, path) in zip(itertools.cycle(CYCLE), labelled.items(), strict=False):
         data = path.dataset
         for style, name in zip(STYLES, panel, strict=False):
             words = name.replace("_", " ") if len(panel) > 1 else ""
@@ -134,7 +135,3 @@ def _draw(axes: Axes, panel: tuple[str, ...], labelled: Mapping[str, Path], alon
     axes.set_title(about if len(panel) == 1 else "")
     if len(panel) > 1 or len(labelled) > 1:
         axes.legend()
-
-
-def _colours(count: int) -> list[str]:
-    return [CYCLE[k % len(CYCLE)] for k in range(count)]

@@ -23,14 +23,8 @@ CROSS: Style = {"color": GREY, "linewidth": 0.9, "linestyle": ":", "zorder": 2}
 
 def _mark(marker: str, colour: str, size: float, zorder: int) -> Style:
     edge = {"markeredgecolor": BLACK, "markeredgewidth": 0.8}
-    return {
-        "marker": marker,
-        "linestyle": "none",
-        "color": colour,
-        "markersize": size,
-        "zorder": zorder,
-        **edge,
-    }
+    own = {"marker": marker, "color": colour, "markersize": size, "zorder": zorder}
+    return {"linestyle": "none", **own, **edge}
 
 
 SQUARE = _mark("s", PURPLE, 6, 6)

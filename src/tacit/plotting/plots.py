@@ -39,7 +39,7 @@ def panels(title: str, plots: Sequence[Plot], caption: str = "") -> Figure:
         height=4.6,
     )
     for panel, plot in zip(axes, plots, strict=True):
-        draw_plot(panel, plot, CYCLE)
+        _draw_plot(panel, plot)
         panel.set_title(typeset(textwrap.fill(plot.title, 52)))
         panel.set(xlabel=typeset(plot.x_label), ylabel=typeset(plot.y_label))
         if len(plot.series) > 1:
@@ -48,10 +48,10 @@ def panels(title: str, plots: Sequence[Plot], caption: str = "") -> Figure:
     return clear_logs(picture)
 
 
-def draw_plot(axes: Axes, plot: Plot, colours: Sequence[str]) -> None:
+def _draw_plot(axes: Axes, plot: Plot) -> None:
     """The series of a plot and its scales; titles and legend are left to the caller."""
     for number, series in enumerate(plot.series):
-        _draw(axes, series, number, plot, colours[number % len(colours)])
+        _draw(axes, series, number, plot, CYCLE[number % len(CYCLE)])
     for axis, scale in (("x", plot.x_scale), ("y", plot.y_scale)):
         values = [drawable(getattr(series, axis), scale) for series in plot.series]
         if any(np.isfinite(part).any() for part in values):  # an empty axis stays linear

@@ -31,6 +31,12 @@ def rows(
     return picture, [first, *rest]
 
 
+def band(axes: Sequence[Axes], low: float, high: float, label: str, **style: Any) -> None:
+    """An interval through all rows, named in the legend of the first."""
+    for number, one in enumerate(axes):
+        one.axvspan(low, high, label=label if number == 0 else None, **style)
+
+
 def mark(axes: Sequence[Axes], position: float, label: str, colour: str, line: str) -> None:
     """A vertical line through all rows, named in the legend of the first."""
     for number, one in enumerate(axes):
@@ -82,14 +88,8 @@ def _draw_accuracy(axes: Axes, dataset: xarray.Dataset) -> None:
 def _predictions(axes: Sequence[Axes], dataset: xarray.Dataset) -> None:
     """The times predicted before training."""
     forecast, theory = float(dataset.forecast), float(dataset.theory_norm)
-    for number, one in enumerate(axes):
-        one.axvspan(
-            float(dataset.forecast_low),
-            float(dataset.forecast_high),
-            color=PALE,
-            zorder=0,
-            label="interval of the forecast" if number == 0 else None,
-        )
+    low, high = float(dataset.forecast_low), float(dataset.forecast_high)
+    band(axes, low, high, "interval of the forecast", color=PALE, zorder=0)
     mark(axes, forecast, f"forecast before training: {_time(forecast)}", BLACK, "--")
     mark(axes, theory, rf"$(1/\lambda)\,\log\|\theta(0)\|$ = {_time(theory)}", GREY, ":")
     entry = float(dataset.theory_entry)

@@ -6,14 +6,14 @@ It draws the record of a watch and the results that other modules computed from 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, clear_logs, styled
-from tacit.plotting.transition import mark, rows
+from tacit.plotting.transition import band, mark, rows
 from tacit.plotting.watch_rows import draw_forecasts, draw_modules, forecasts_made, modules_height
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+STEPS = ("call_step", "step", "glance_step")
 ACCURACIES = ("accuracy", "acc")
 LOSSES = ("loss", "error", "err", "mse")
 SHADES = {"kernel": "#DCEAF5", "leaving": "#FFF3D6", "rich": "#F9DFD0", "unknown": "#FFFFFF"}
@@ -55,48 +56,35 @@ def draw_watch(
     their relative moves, (looks, modules).
     """
     start = float(dataset.attrs["start_step"])
-    band = None if ahead is None else [step - start for step in ahead]
-    since = [(step - start, text) for step, text in marks]
-    with styled():
-        return _drawn(dataset, title, kinds, limits, since, band, happened - start, modules)
-
-
-def _drawn(
-    dataset: Any,
-    title: str,
-    kinds: Any,
-    limits: Any,
-    marks: Any,
-    band: Any,
-    happened: float,
-    modules: Any,
-) -> Figure:
-    start = float(dataset.attrs["start_step"])
+    since = dataset.assign({name: dataset[name] - start for name in STEPS})
+    forecast = None if ahead is None else [step - start for step in ahead]
     curves = [found for ends in (ACCURACIES, LOSSES) if (found := _metrics(dataset, ends))]
     made = forecasts_made(dataset)
     heights = [1.55] * len(curves) + [1.7] * bool(made) + [2.1, 1.35]
     heights += [modules_height(len(modules[0]))] if modules else []
-    picture, axes = rows(title, _caption(dataset), heights, 9.2)
-    left = iter(axes)
-    for names in curves:
-        _draw_metrics(next(left), dataset, names, start)
-    if made:
-        draw_forecasts(next(left), made, happened)
-    _draw_kernel(next(left), dataset, kinds, limits, start)
-    _draw_norms(next(left), dataset, start)
-    last = _steps_axis(axes, dataset, start, band)
-    if modules:
-        draw_modules(next(left), dataset["step"].values - start, *modules)
-    timed = axes[:-1] if modules else axes
-    _draw_marks(timed, marks)
-    if band and band[1] <= AHEAD * last:
-        _draw_forecast(timed, band)
-    for one in axes:
-        one.minorticks_off()  # the layout measures every one of them
-        if one.get_legend_handles_labels()[1]:
-            one.legend(**LEGEND)
-    picture.align_ylabels(timed)
-    return clear_logs(picture)
+    with styled():
+        picture, axes = rows(title, _caption(dataset), heights, 9.2)
+        left = iter(axes)
+        for names in curves:
+            _draw_metrics(next(left), since, names)
+        if made:
+            draw_forecasts(next(left), made, happened - start)
+        _draw_kernel(next(left), since, kinds, limits)
+        _draw_norms(next(left), since)
+        last = _steps_axis(axes, since, start, forecast)
+        if modules:
+            draw_modules(next(left), since["step"].values, *modules)
+        timed = axes[:-1] if modules else axes
+        for (step, text), line in zip(marks, ("--", "-.", "-"), strict=False):
+            mark(timed, step - start, text, BLACK, line)
+        if forecast and forecast[1] <= AHEAD * last:
+            _draw_forecast(timed, *forecast)
+        for one in axes:
+            one.minorticks_off()  # the layout measures every one of them
+            if one.get_legend_handles_labels()[1]:
+                one.legend(**LEGEND)
+        picture.align_ylabels(timed)
+        return clear_logs(picture)
 
 
 def _metrics(dataset: Any, ends: tuple[str, ...]) -> list[str]:
@@ -106,10 +94,10 @@ def _metrics(dataset: Any, ends: tuple[str, ...]) -> list[str]:
     return sorted(known, key=lambda name: (not name.startswith("train"), name))[: len(CYCLE)]
 
 
-def _draw_metrics(axes: Axes, dataset: Any, names: Sequence[str], start: float) -> None:
+def _draw_metrics(axes: Axes, dataset: Any, names: Sequence[str]) -> None:
     low, high = 0.0, 1.0
     for name, colour in zip(names, CYCLE, strict=False):
-        x, y = _thinned(dataset["call_step"].values - start, dataset[name].values)
+        x, y = _thinned(dataset["call_step"].values, dataset[name].values)
         width = 2.0 if len(x) < FINE else 1.2
         axes.plot(x, y, color=colour, linewidth=width, label=name.replace("_", " "))
         low, high = min(low, float(y.min(initial=0.0))), max(high, float(y.max(initial=1.0)))
@@ -130,8 +118,8 @@ def _thinned(x: Any, y: Any) -> tuple[Any, Any]:
     return x[chosen], y[chosen]
 
 
-def _draw_kernel(axes: Axes, dataset: Any, kinds: Any, limits: Any, start: float) -> None:
-    step = dataset["step"].values - start
+def _draw_kernel(axes: Axes, dataset: Any, kinds: Any, limits: Any) -> None:
+    step = dataset["step"].values
     _shade(axes, step, kinds)
     shown = {
         "kernel_distance": ("kernel distance\nfrom the start", "o-", BLACK, 2.0),
@@ -181,12 +169,12 @@ def _shade(axes: Axes, step: Any, kinds: Sequence[str]) -> None:
             )
 
 
-def _draw_norms(axes: Axes, dataset: Any, start: float) -> None:
+def _draw_norms(axes: Axes, dataset: Any) -> None:
     """The norms over those of the start; the l2 norm is known at the glances too."""
     top = 1.0
     for name, (text, style) in NORMS.items():
         at = "glance_step" if name == "glance_norm" else "step"
-        step, values = dataset[at].values - start, dataset[name].values
+        step, values = dataset[at].values, dataset[name].values
         known = np.isfinite(values) & (step > 0)
         if known.any() and values[0] > 0:
             mark = "o" if np.count_nonzero(known) == 1 else ""
@@ -195,37 +183,22 @@ def _draw_norms(axes: Axes, dataset: Any, start: float) -> None:
     axes.set(ylabel="norm over\nthat of start", ylim=(0, 1.15 * top))
 
 
-def _draw_marks(axes: Sequence[Axes], marks: Iterable[tuple[float, str]]) -> None:
-    for (step, text), line in zip(marks, ("--", "-.", "-"), strict=False):
-        mark(axes, step, text, BLACK, line)
-
-
-def _draw_forecast(axes: Sequence[Axes], band: Sequence[float]) -> None:
+def _draw_forecast(axes: Sequence[Axes], low: float, expected: float, high: float) -> None:
     """The interval that is forecast now, through all rows."""
-    low, expected, high = band
-    for number, one in enumerate(axes):
-        one.axvspan(
-            low,
-            high,
-            facecolor="none",
-            edgecolor=GREEN,
-            hatch="//",
-            linewidth=0.8,
-            alpha=0.6,
-            zorder=1,
-            label="forecast now" if number == 0 else None,
-        )
+    style: dict[str, Any] = {"facecolor": "none", "edgecolor": GREEN, "hatch": "//"}
+    band(axes, low, high, "forecast now", linewidth=0.8, alpha=0.6, zorder=1, **style)
+    for one in axes:
         one.axvline(expected, color=GREEN, linewidth=1.6, zorder=2)
 
 
-def _steps_axis(axes: Sequence[Axes], dataset: Any, start: float, band: Any) -> float:
+def _steps_axis(axes: Sequence[Axes], dataset: Any, start: float, forecast: Any) -> float:
     """Sets the common axis, logarithmic in the steps; returns the last step since the start."""
-    parts = [dataset[name].values - start for name in ("call_step", "step")]
+    parts = [dataset[name].values for name in ("call_step", "step")]
     steps = np.concatenate([part[part > 0] for part in parts])
     first, last = (float(steps.min()), float(steps.max())) if steps.size else (1.0, 10.0)
     right = last
-    if band and band[1] <= AHEAD * last:
-        right = max(last, min(band[2], 2 * AHEAD * last))
+    if forecast and forecast[1] <= AHEAD * last:
+        right = max(last, min(forecast[2], 2 * AHEAD * last))
     axes[0].set(xscale="log", xlim=(first * 0.93, right * 1.07))
     axes[-1].set_xlabel(f"training steps since step {start:g}" if start else "training step")
     return last

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from tacit.evidence import saved
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, broke_off
+from tacit.report.section import simple
 from tacit.report.write import read_verdicts, write_whole
 from tacit.studies.code.definitions import Module, module_named, reached
 from tacit.studies.sizes import Size
@@ -68,7 +68,7 @@ class Finished:
         write_whole(self._file(claim.id), saved.dumps(Verdicts((verdict,), found_with)))
 
     def _file(self, id: str) -> Path:
-        return self.folder / f"{re.sub(r'[^A-Za-z0-9-]', '_', id)}.{self.size}.json"
+        return self.folder / f"{simple(id)}.{self.size}.json"
 
 
 def fingerprint(

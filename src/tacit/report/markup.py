@@ -30,11 +30,8 @@ def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup
 
 def joined(*children: str | None) -> Markup:
     """The children one after another, plain text escaped, None left out."""
-    return Markup("".join(_safe(child) for child in children if child is not None))
-
-
-def _safe(child: str) -> str:
-    return child if isinstance(child, Markup) else _escaped(child)
+    given = (child for child in children if child is not None)
+    return Markup("".join(c if isinstance(c, Markup) else _escaped(c) for c in given))
 
 
 def _escaped(text: str) -> str:
@@ -69,6 +66,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], class_: str | None
     titles = tag("tr", *(tag("th", name, scope="col") for name in head))
     body = tag("tbody", *(tag("tr", *row) for row in cells))
     return tag("table", tag("thead", titles), body, class_=class_)
+
+
+def definitions(pairs: Iterable[tuple[str, str]], class_: str | None = None) -> Markup:
+    """A list of terms, each with its description."""
+    entries = (joined(tag("dt", term), tag("dd", text)) for term, text in pairs)
+    return tag("dl", *entries, class_=class_)
 
 
 def tile(symbol: str, count: int, word: str, kind: str, filters: str | None = None) -> Markup:

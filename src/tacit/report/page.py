@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from tacit.evidence.evidence import STATUSES, Status
 from tacit.evidence.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts, shown
 from tacit.report.markup import Markup, document, joined, tag, tile
 from tacit.report.mathml import mathematics
-from tacit.report.section import anchor, badge, evidence, kind
+from tacit.report.section import anchor, badge, evidence, kind, simple
 from tacit.sources import LETTERS, OTHERS, Source
 
 FEW = 3  # claims that are shown open
@@ -56,7 +55,8 @@ def _summary(verdicts: Verdicts) -> str:
 def _header(verdicts: Verdicts) -> Markup:
     sizes = " and ".join(sorted({verdict.size for verdict in verdicts}))
     seconds = sum(verdict.seconds for verdict in verdicts)
-    facts = f"{_claims(len(verdicts))}, {sizes} instances, {seconds:.0f} s of computation. "
+    count = f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}"
+    facts = f"{count}, {sizes} instances, {seconds:.0f} s of computation. "
     rule = (
         "A claim holds only if every check passes, every premise is met, "
         "and the same measurement rejects a wrong theorem. "
@@ -75,10 +75,6 @@ def _header(verdicts: Verdicts) -> Markup:
     )
 
 
-def _claims(count: int) -> str:
-    return f"{count} claim{'s' * (count != 1)}"
-
-
 def _tile(status: Status, verdicts: Verdicts) -> Markup:
     name = kind(status)
     return tile(SYMBOLS[status], verdicts.counts[status], status, name, f"only-{name}")
@@ -92,7 +88,7 @@ def _bar(groups: dict[str, list[Verdict]]) -> Markup:
             tag("b", letter),
             f" {LETTERS[letter].short if letter in LETTERS else OTHERS.get(letter, 'other')} ",
             tag("small", str(len(own))),
-            href=f"#{anchor_of(letter)}",
+            href=f"#source-{simple(letter)}",
         )
         for letter, own in groups.items()
     ]
@@ -133,13 +129,8 @@ def source_part(letter: str, verdicts: list[Verdict], open_: bool) -> Markup:
         head,
         *claims,
         class_="source",
-        id=anchor_of(letter),
+        id=f"source-{simple(letter)}",
     )
-
-
-def anchor_of(letter: str) -> str:
-    """The id of the part of a source: letters, digits and dashes only."""
-    return "source-" + re.sub(r"[^A-Za-z0-9-]", "_", letter)
 
 
 def _source_title(letter: str, source: Source | None) -> Markup:

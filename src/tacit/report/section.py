@@ -10,7 +10,7 @@ from typing import Any
 from tacit.evidence.evidence import Check, Evidence, Status
 from tacit.evidence.verdict import SYMBOLS, Verdict
 from tacit.records import brief
-from tacit.report.markup import Markup, joined, part, table, tag
+from tacit.report.markup import Markup, definitions, joined, part, table, tag
 from tacit.report.mathml import mathematics
 
 
@@ -40,8 +40,13 @@ def evidence(verdict: Verdict) -> tuple[Markup | None, ...]:
 
 
 def anchor(verdict: Verdict) -> str:
-    """The id of the section: letters, digits and dashes only."""
-    return "claim-" + re.sub(r"[^A-Za-z0-9-]", "_", verdict.id)
+    """The id of the section."""
+    return f"claim-{simple(verdict.id)}"
+
+
+def simple(name: str) -> str:
+    """The name with letters, digits and dashes only."""
+    return re.sub(r"[^A-Za-z0-9-]", "_", name)
 
 
 def kind(status: Status) -> str:
@@ -64,35 +69,27 @@ def _title(verdict: Verdict) -> Markup:
 RULES = {"error": "within", "at most": "at most", "at least": "at least"}
 
 
-def _numbers(check: Check) -> list[str]:
-    numbers = (check.measured, check.predicted, check.tolerance)
-    return [mathematics(check.name), *(f"{number:.6g}" for number in numbers), RULES[check.kind]]
+def _compared(first: str, checks: Mapping[str, Check], passes: str, misses: str) -> Markup:
+    """The table of checks, with these words for those that pass and for those that miss."""
+    head = (first, "measured", "predicted", "tolerance", "rule", "result")
+    rows = []
+    for check in checks.values():
+        numbers = (check.measured, check.predicted, check.tolerance)
+        shown = [mathematics(check.name), *(f"{number:.6g}" for number in numbers)]
+        word = passes if check.passes else misses if check.misses else "? undecided"
+        rows.append([*shown, RULES[check.kind], f"{word}: {check.sentence}"])
+    return table(head, rows)
 
 
 def _checks(title: str, checks: Mapping[str, Check]) -> Markup | None:
-    if not checks:
-        return None
-    head = ("check", "measured", "predicted", "tolerance", "rule", "result")
-    return part(title, table(head, ([*_numbers(c), _result(c)] for c in checks.values())))
-
-
-def _result(check: Check) -> str:
-    word = "✓ passes" if check.passes else "✗ misses" if check.misses else "? undecided"
-    return f"{word}: {check.sentence}"
+    return part(title, _compared("check", checks, "✓ passes", "✗ misses")) if checks else None
 
 
 def _controls(controls: Mapping[str, Check]) -> Markup:
     title = "Controls: a wrong theorem must miss the tolerance"
     if not controls:
         return part(title, tag("p", "There is no control, so the status cannot be “holds”."))
-    head = ("wrong theorem", "measured", "predicted", "tolerance", "rule", "result")
-    rows = ([*_numbers(control), _rejected(control)] for control in controls.values())
-    return part(title, table(head, rows))
-
-
-def _rejected(control: Check) -> str:
-    word = "✓ rejected" if control.misses else "✗ passes too" if control.passes else "? undecided"
-    return f"{word}: {control.sentence}"
+    return part(title, _compared("wrong theorem", controls, "✗ passes too", "✓ rejected"))
 
 
 def _premises(verdict: Verdict) -> Markup | None:
@@ -106,15 +103,11 @@ def _premises(verdict: Verdict) -> Markup | None:
 
 
 def _correction(verdict: Verdict) -> Markup | None:
-    counterexample = _counterexample(verdict.counterexample)
     parts = []
     if verdict.correction:
-        parts += [tag("h3", "Correction"), tag("p", mathematics(verdict.correction))]
-    parts += (
-        [tag("h3", "Counterexample to the printed statement"), counterexample]
-        if counterexample
-        else []
-    )
+        parts.append(part("Correction", tag("p", mathematics(verdict.correction))))
+    if counterexample := _counterexample(verdict.counterexample):
+        parts.append(part("Counterexample to the printed statement", counterexample))
     return tag("aside", *parts) if parts else None
 
 
@@ -124,8 +117,7 @@ def _counterexample(value: Any) -> Markup | None:
         return None
     if not isinstance(value, Mapping):
         return tag("p", brief(value))
-    pairs = [joined(tag("dt", name), tag("dd", brief(entry))) for name, entry in value.items()]
-    return tag("dl", *pairs)
+    return definitions((name, brief(entry)) for name, entry in value.items())
 
 
 def _findings(findings: Sequence[str]) -> Markup | None:

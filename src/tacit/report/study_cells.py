@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.records import Kind
-from tacit.report.markup import Markup, joined, part, table, tag, tile
-from tacit.studies.compute import ERROR, OK
-from tacit.studies.gather import MISSING
+from tacit.report.markup import Markup, definitions, joined, part, table, tag, tile
+from tacit.studies.compute import ERROR
+from tacit.studies.gather import MISSING, has_failed
 
 if TYPE_CHECKING:
     import xarray
@@ -52,7 +52,7 @@ def _word(kind: str, dataset: xarray.Dataset) -> str:
 def failures(dataset: xarray.Dataset) -> Markup | None:
     """The first failed cells with their messages."""
     status = dataset.status.values
-    failed = np.argwhere(~np.isin(status, [*OK, MISSING]))
+    failed = np.argwhere(has_failed(status))
     if not len(failed):
         return None
     sentences = dataset.sentence.values
@@ -106,17 +106,13 @@ ELSEWHERE = ("name", "title", "grid", "seeds", "labels", "draw")  # on the page,
 
 def parameters(dataset: xarray.Dataset, description: Mapping[str, Any]) -> Markup:
     """The axes as they were run, the other settings by name, and the whole as TOML."""
-    rest = {
-        key: value
-        for key, value in description.items()
-        if key not in ELSEWHERE and value is not None
-    }
-    pairs = [joined(tag("dt", name), tag("dd", text)) for name, text in _named_texts("", rest)]
+    given = ((key, value) for key, value in description.items() if value is not None)
+    rest = {key: value for key, value in given if key not in ELSEWHERE}
     text = tag("pre", tag("code", toml(description)), tabindex="0")
     return joined(
         tag("h2", "Parameters"),
         _axes(dataset),
-        part("Everything else", tag("dl", *pairs)),
+        part("Everything else", definitions(_named_texts("", rest))),
         tag("details", tag("summary", "The whole description as TOML, to copy"), text),
     )
 
@@ -131,11 +127,8 @@ def _axes(dataset: xarray.Dataset) -> Markup | None:
         )
         for dim in dataset.status.dims
     ]
-    return (
-        part("Axes", table(("axis", "what it sets", "values", "which"), rows, "plain"))
-        if rows
-        else None
-    )
+    head = ("axis", "what it sets", "values", "which")
+    return part("Axes", table(head, rows, "plain")) if rows else None
 
 
 def listed(values: list[Any]) -> str:

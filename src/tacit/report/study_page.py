@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from tacit.plotting.study.picture import draw_study, further
 from tacit.plotting.study.words import title_of
 from tacit.plotting.style import styled
-from tacit.report.markup import Markup, document, joined, part, tag
+from tacit.report.markup import Markup, definitions, document, joined, part, tag
 from tacit.report.study_cells import ended, failures, outcome, parameters
+from tacit.report.write import write_whole
 from tacit.store import whole
 from tacit.studies.compute import message_of
 
@@ -59,17 +60,14 @@ def pictures_of(dataset: xarray.Dataset) -> Pictures:
 
 
 def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> Picture | None:
+    buffer = io.BytesIO()
     try:
         with styled():
-            return _picture(text, draw())
+            figure = draw()
+            figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     except Exception as error:  # a failed picture must not prevent the report
         reasons.append(message_of(error))
         return None
-
-
-def _picture(text: str, figure: Figure) -> Picture:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     return Picture(text, buffer.getvalue(), float(figure.get_size_inches()[0]))
 
 
@@ -136,11 +134,11 @@ def _repeat(dataset: xarray.Dataset) -> Markup:
         f"tacit explore {name}.nc": "open the study as a page; click on a cell to see it",
         f'tacit.load("{name}.nc")': "load the labelled data in Python as an xarray.Dataset",
     }
-    pairs = [joined(tag("dt", tag("code", line)), tag("dd", text)) for line, text in rows.items()]
+    pairs = ((tag("code", line), text) for line, text in rows.items())
     files = f"{name}.nc is in the same folder as this page, and so is {name}.png if it was drawn."
     return joined(
         tag("h2", "Repeat and open"),
-        tag("dl", *pairs, class_="commands"),
+        definitions(pairs, "commands"),
         tag("p", files, class_="place"),
         _provenance(dataset),
     )
@@ -148,21 +146,15 @@ def _repeat(dataset: xarray.Dataset) -> Markup:
 
 def _provenance(dataset: xarray.Dataset) -> Markup:
     versions = json.loads(dataset.attrs["versions"])
-    text = ", ".join(f"{package} {_one(number)}" for package, number in versions.items())
+    numbers = {p: n if isinstance(n, str) else " and ".join(n) for p, n in versions.items()}
+    text = ", ".join(f"{package} {number}" for package, number in numbers.items())
     mixed = dataset.attrs.get("mixed")
-    warning = (
-        tag("p", f"The cells were computed with different versions: {mixed}.") if mixed else None
-    )
     return part(
         "Versions",
         tag("p", text or "unknown"),
-        warning,
+        tag("p", f"The cells were computed with different versions: {mixed}.") if mixed else None,
         tag("p", "Code: ", tag("code", str(dataset.attrs["code"]))),
     )
-
-
-def _one(number: str | list[str]) -> str:
-    return number if isinstance(number, str) else " and ".join(number)
 
 
 def _footer(dataset: xarray.Dataset) -> Markup:
@@ -188,11 +180,7 @@ def write_study_report(dataset: xarray.Dataset, folder: str | Path) -> StudyRepo
     if pictures.first is None:
         picture.unlink(missing_ok=True)  # an older one would not belong to this result
     else:
-        _write(picture, pictures.first.png)
-    _write(page, text.encode("utf-8"))
+        with whole("report", picture) as draft:
+            draft.write_bytes(pictures.first.png)
+    write_whole(page, text)
     return StudyReport(page, picture if pictures.first else None, pictures.reasons)
-
-
-def _write(file: Path, content: bytes) -> None:
-    with whole("report", file) as draft:
-        draft.write_bytes(content)

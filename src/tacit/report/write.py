@@ -8,6 +8,7 @@ from pathlib import Path
 from tacit.evidence import saved
 from tacit.evidence.verdict import Verdicts
 from tacit.report.page import page
+from tacit.store import whole
 
 
 def refuse_unwritable(who: str, folder: Path) -> None:
@@ -31,12 +32,8 @@ def write_report(verdicts: Verdicts, folder: str | Path) -> tuple[Path, Path]:
 
 def write_whole(file: Path, text: str) -> None:
     """Write `text` to `file` in one step, so that no reader sees a partial file."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole("report", file) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
 
 
 def read_verdicts(file: str | Path) -> Verdicts:

@@ -182,13 +182,17 @@ def cell_name(spec: Mapping[str, Any], code: str) -> str:
 
 def cells_of(study: Study, code: str) -> Iterator[Cell]:
     """Every cell of the grid, the last axis (or the seed) fastest."""
-    points = [axis.values for axis in study.axes]
+    for point in itertools.product(*(range(len(axis.values)) for axis in study.axes)):
+        yield from cells_at(study, point, code)
+
+
+def cells_at(study: Study, point: tuple[int, ...], code: str) -> Iterator[Cell]:
+    """The cells at one point of the grid, one for every seed."""
+    values = [axis.values[i] for axis, i in zip(study.axes, point, strict=True)]
     seeds: Sequence[int | None] = study.seed_values or (None,)
-    for index in itertools.product(*(range(len(p)) for p in points), range(len(seeds))):
-        values = [p[i] for p, i in zip(points, index, strict=False)]
-        spec = spec_at(study, values, seeds[index[-1]])
-        position = index if study.seed_values else index[:-1]
-        yield Cell(cell_name(spec, code), position, spec)
+    for k, seed in enumerate(seeds):
+        spec = spec_at(study, values, seed)
+        yield Cell(cell_name(spec, code), point if seed is None else (*point, k), spec)
 
 
 def spec_at(study: Study, values: Sequence[Scalar], seed: int | None) -> dict[str, Any]:

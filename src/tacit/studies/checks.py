@@ -135,8 +135,8 @@ def check_draw(study: Study) -> None:
     for key in table:
         one_of(who, "key in draw", key, KEYS)
     _check_axes(study)
-    colour = table.get("colour", "")
-    if "colour" in table and not _named(colour):
+    colour = table.get("colour", "any")
+    if not isinstance(colour, str) or not colour:
         raise ValueError(f"{who}: draw.colour must be a variable's name, got {colour!r:.80}")
     _check_contours(who, table.get("contours", {}))
     if not isinstance(table.get("log", False), bool):
@@ -176,7 +176,3 @@ def _check_range(who: str, given: Any, log: bool) -> None:
     if not low < high or (log and low <= 0):
         rule = "0 < low < high, as log is true" if log else "low < high"
         raise ValueError(f"{who}: draw.range must have {rule}, got {given!r:.80}")
-
-
-def _named(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)

@@ -26,11 +26,8 @@ from tacit.training.train import train
 
 OK = (Kind.SOLVED.value, Kind.NOT_UNIQUE.value)
 ERROR = "error"  # the status of a cell that raised anything but a NumericalError
-PASSING = (
-    MemoryError,
-    OSError,
-    ImportError,
-)  # may not happen at the next try, so they are not stored
+# what may not happen at the next try is not stored
+PASSING = (MemoryError, OSError, ImportError)
 TRAJECTORY = "trajectory_"
 
 Value = float | int | bool | str | tuple[tuple[str, ...], np.ndarray]
@@ -142,12 +139,8 @@ def _probed(name: str, probe: Mapping[str, Any], scope: Mapping[str, Any]) -> di
     return {
         f"{name}_{key}": _value(f"{name}_{key}", value, None)
         for key, value in result.items()
-        if _storable(value)
+        if isinstance(value, bool | int | float | str | np.generic | np.ndarray)
     }
-
-
-def _storable(value: object) -> bool:
-    return isinstance(value, bool | int | float | str | np.generic | np.ndarray)
 
 
 def _value(name: str, value: Any, dims: Any) -> Value:

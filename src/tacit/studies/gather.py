@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.studies.cells import Cell
 from tacit.studies.compute import OK, TRAJECTORY, Result, Value
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from tacit.studies.study import Study
 
 MISSING = "missing"
+
+
+def has_failed(status: np.ndarray) -> NDArray[np.bool_]:
+    """Where cells failed; those that are missing did not."""
+    return ~np.isin(status, (*OK, MISSING))
 
 
 def gather(
@@ -84,7 +90,7 @@ def provenance(
 
 def _result(folder: Path, name: str, code: str, lost: Mapping[str, Done]) -> Result | None:
     if name in lost:
-        return Result(lost[name].status, lost[name].sentence, {}, 0.0)
+        return lost[name].without_file()
     try:
         return read_named(folder, name, code)
     except NotACell:

@@ -80,22 +80,15 @@ def check_call(
     who: str, where: str, call: Callable[..., Any], keys: list[str], given: tuple[str, ...] = ()
 ) -> None:
     """Raise if `call` does not take one of `keys`, or lacks an argument that it needs."""
-    parameters = arguments_of(call)
+    parameters = inspect.signature(call).parameters
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         for key in keys:
             one_of(who, f"key in {where}", key, parameters)
     for name, parameter in parameters.items():
         plain = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if plain and parameter.default is parameter.empty and name not in (*keys, *given):
-            raise ValueError(f"{who}: {where} lacks {name!r}, which {called(call)} needs")
-
-
-def arguments_of(call: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(call).parameters
-
-
-def called(call: Callable[..., Any]) -> str:
-    return getattr(call, "__name__", repr(call))
+            needs = f"which {getattr(call, '__name__', repr(call))} needs"
+            raise ValueError(f"{who}: {where} lacks {name!r}, {needs}")
 
 
 def takes_seed(who: str, where: str, spec: Mapping[str, Any]) -> bool:
@@ -105,7 +98,7 @@ def takes_seed(who: str, where: str, spec: Mapping[str, Any]) -> bool:
 
 @functools.cache
 def _has_seed(call: Callable[..., Any]) -> bool:
-    return "seed" in arguments_of(call)
+    return "seed" in inspect.signature(call).parameters
 
 
 def build(value: Any) -> Any:
@@ -172,13 +165,9 @@ class DescriptionError(ValueError):
     """An error in the description that appears only while a cell runs; it stops the study."""
 
 
-def is_reference(value: object) -> bool:
-    return isinstance(value, str) and value.startswith(MARK)
-
-
 def resolved(where: str, value: Any, scope: Mapping[str, Any]) -> Any:
     """The object behind a reference or a table with `is`; other values as they are."""
-    if not is_reference(value):
+    if not (isinstance(value, str) and value.startswith(MARK)):
         return build(value)
     first, *rest = value[1:].split(".")
     if first not in OBJECTS:

@@ -15,29 +15,15 @@ from tacit.problems.classification import Classification
 from tacit.regularizers.q import Q
 
 
-@pytest.fixture
-def t1(data_of):
-    return data_of("L-T1")
+def data_fixture(id):
+    @pytest.fixture
+    def data(data_of):
+        return data_of(id)
+
+    return data
 
 
-@pytest.fixture
-def t2(data_of):
-    return data_of("L-T2")
-
-
-@pytest.fixture
-def jump(data_of):
-    return data_of("L-sharp")
-
-
-@pytest.fixture
-def clocked(data_of):
-    return data_of("L-clock")
-
-
-@pytest.fixture
-def wide(data_of):
-    return data_of("L-A3")
+t1, t2, jump, clocked, wide = map(data_fixture, ("L-T1", "L-T2", "L-sharp", "L-clock", "L-A3"))
 
 
 # theorem 1

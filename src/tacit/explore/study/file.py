@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import store
+from tacit.explore.controls import WHO
 
 if TYPE_CHECKING:
     import xarray
 
-WHO = "explore"
 MOST_BYTES = 200_000_000  # of the file, and of what it declares
 
 

@@ -114,16 +114,9 @@ def grid_of(dataset: xarray.Dataset) -> Grid:
         found = _with_plan(bare)
     except UNREADABLE:  # there is no number in it: its status is shown
         return Grid(Study(bare).data, Requested())
-    has_table = bool(_table(dataset))
-    return Grid(
-        found.dataset,
-        Requested(
-            found.requested.x,
-            found.requested.y,
-            found.requested.colour,
-            remark=remark if has_table else "",
-        ),
-    )
+    axes = found.requested
+    shown = Requested(axes.x, axes.y, axes.colour, remark=remark if _table(dataset) else "")
+    return Grid(found.dataset, shown)
 
 
 def _table(dataset: xarray.Dataset) -> Any:
@@ -136,10 +129,9 @@ def _table(dataset: xarray.Dataset) -> Any:
 def _with_plan(dataset: xarray.Dataset) -> Grid:
     study = Study(dataset)
     plan = plan_of(study)
-    y = plan.y or plan.lines or plan.panels
-    return Grid(
-        study.data, Requested(plan.x, y, plan.colour, _levels(plan), _range(plan), _log(plan))
-    )
+    y, log = plan.y or plan.lines or plan.panels, None if plan.log is None else bool(plan.log)
+    requested = Requested(plan.x, y, plan.colour, _levels(plan), _range(plan), log)
+    return Grid(study.data, requested)
 
 
 def _levels(plan: Plan) -> dict[str, float]:
@@ -157,7 +149,3 @@ def _range(plan: Plan) -> tuple[float, float] | None:
     if not -np.inf < low < high < np.inf or (plan.log and low <= 0):
         raise ValueError(f"{WHO}: draw.range must be two increasing numbers")
     return low, high
-
-
-def _log(plan: Plan) -> bool | None:
-    return None if plan.log is None else bool(plan.log)

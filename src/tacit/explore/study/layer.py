@@ -16,8 +16,7 @@ from tacit.plotting.study.layer import layer, spans_decades
 from tacit.plotting.study.map import crossings
 from tacit.plotting.study.ruler import Ruler
 from tacit.plotting.style import BLACK, RED
-from tacit.studies.compute import OK
-from tacit.studies.gather import MISSING
+from tacit.studies.gather import has_failed
 
 if TYPE_CHECKING:
     import xarray
@@ -95,7 +94,7 @@ def _failures(
     status = data.status.transpose(*order).values.reshape(*shape, -1)
     known = "sentence" in data and data.sentence.dims == data.status.dims
     sentences = data.sentence.transpose(*order).values.reshape(status.shape) if known else status
-    bad = ~np.isin(status, (*OK, MISSING))
+    bad = has_failed(status)
     failed = np.asarray(bad.any(axis=-1))
     notes = np.full(shape, "", dtype=object)
     for cell in zip(*np.nonzero(failed), strict=True):  # most cells have no message

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tacit.explore.controls import WHO, Choice, Control, Number
 from tacit.explore.picture import Cells, Panel, Picture
 from tacit.explore.state import Values, View
@@ -14,8 +12,7 @@ from tacit.explore.study.cell import cell_sentence, row, trajectory
 from tacit.explore.study.grid import CUT, Grid, grid_of, plain
 from tacit.explore.study.layer import NONE, Diagram, Fixed, diagram
 from tacit.plotting.study.plan import SEED
-from tacit.studies.compute import OK
-from tacit.studies.gather import MISSING
+from tacit.studies.gather import MISSING, has_failed
 
 if TYPE_CHECKING:
     import xarray
@@ -33,8 +30,11 @@ def study_view(dataset: xarray.Dataset) -> View:
     def shown(show: str, x: str, y: str, fixed: Fixed) -> Diagram:
         return diagram(grid, show, x, y, fixed)
 
+    def chosen(values: Values) -> dict[str, int]:
+        return {dim: int(float(values.get(f"at{k}", 0))) for k, dim in enumerate(grid.dims)}
+
     def picture(values: Values) -> Picture:
-        position = {dim: int(float(values.get(f"at{k}", 0))) for k, dim in enumerate(grid.dims)}
+        position = chosen(values)
         x, y, show = str(values["x"]), str(values["y"]), str(values["show"])
         if x == y:
             raise ValueError(f"{WHO}: choose two different axes, not {x!r} twice")
@@ -47,22 +47,17 @@ def study_view(dataset: xarray.Dataset) -> View:
         return Picture((*panels, row(cells, found)), cell_sentence(grid, show, position))
 
     def python(values: Values) -> str:
-        position = {dim: int(float(values.get(f"at{k}", 0))) for k, dim in enumerate(grid.dims)}
-        name = plain(dataset.attrs["study"], 60)
         opened = f"import tacit\n\ndataset = tacit.load({f'{name}.nc'!r})\n"
-        return f"{opened}print(dataset.isel({position}))\n"
+        return f"{opened}print(dataset.isel({chosen(values)}))\n"
 
-    title = f"Study {plain(dataset.attrs['study'], 60)}"
-    controls = controls_of(grid)
+    name, controls = plain(dataset.attrs["study"], 60), controls_of(grid)
     sweep = next((control.name for control in controls if isinstance(control, Number)), "")
-    return View("study", title, _words(grid), controls, picture, python, sweep)
+    return View("study", f"Study {name}", _words(grid), controls, picture, python, sweep)
 
 
 def controls_of(grid: Grid) -> tuple[Control, ...]:
     """The controls: the colour, the axes, the curve, and the chosen cell."""
-    names = {name: grid.label(name) for name in grid.quantities[:-1]} | {
-        "status": "how cells ended"
-    }
+    names = {name: grid.label(name) for name in grid.quantities[:-1]}
     axes = {dim: grid.label(dim) for dim in grid.long}
     (x, y), colour = _first_axes(grid), grid.requested.colour or grid.quantities[0]
     first: list[Control] = [
@@ -103,7 +98,7 @@ def _first_axes(grid: Grid) -> tuple[str, str]:
 
 def _words(grid: Grid) -> str:
     status, attributes = grid.dataset.status.values, grid.dataset.attrs
-    failed = int((~np.isin(status, (*OK, MISSING))).sum())
+    failed = int(has_failed(status).sum())
     blank = int((status == MISSING).sum())
     parts = [
         f"{plain(attributes.get('title', 'A study'), 200).rstrip('.')}.",

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Evidence, at_least
+from tacit.evidence.evidence import Evidence, at_least, below
 from tacit.lazy import Dataset, Figure
 from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import CYCLE, GREY, caption_of, sheet
+from tacit.plotting.style import CYCLE, GREY, sheet_of
 from tacit.plotting.typeset import typeset
 from tacit.problems.classification import Classification
 from tacit.regularizers.norms import L2, Linf
@@ -107,12 +107,11 @@ def check(dataset: Dataset) -> Evidence:
     full = at_least(dataset.l_inf.sel(optimizer=ALL).min(), 0.99)
     signs = at_least(dataset.l_inf.sel(optimizer=SIGNUM).min(), 0.99)
     share = "least share of the best margin"
-    fixed = float(dataset.apart.max())
     return Evidence(
         ran=f"linear classifiers on {2 * dataset.sizes['seed']} random problems with 8 samples of"
         " 12 features, signs or normal numbers of many sizes, and the exponential loss; Adam"
         " without epsilon with b1 = 0.9 and b2 = 0.99, Signum with momentum 0.995 and 0.9",
-        premises={"the weights of the norm are a fixed point": (fixed < 1e-6, fixed)},
+        premises={"the weights of the norm are a fixed point": below(dataset.apart.max(), 1e-6)},
         checks={
             f"{share}: Adam on one sample, in the norm of its weights": alone,
             f"{share}: Adam on one sample, signs, in l2": plain,
@@ -132,8 +131,7 @@ def check(dataset: Dataset) -> Evidence:
 
 def draw(dataset: Dataset) -> Figure:
     """The shares of all ends, a panel for each kind of features."""
-    caption = caption_of(dataset.attrs)
-    picture, axes = sheet(dataset.attrs["title"], caption, widths=(6.0, 6.0), height=4.2)
+    picture, axes = sheet_of(dataset, widths=(6.0, 6.0), height=4.2)
     names = list(RATES)
     for panel, features in zip(axes, (SIGNS, NORMAL), strict=True):
         for k, (norm, label) in enumerate(NORMS.items()):
@@ -164,7 +162,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="With one sample per step, Adam maximises a different margin",
     ours="the data, the order of samples, constant learning rates,"
     " b2 = 0.99 in place of the limit b2 -> 1",
     seconds=5,

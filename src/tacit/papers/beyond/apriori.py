@@ -11,7 +11,7 @@ from tacit.evidence.evidence import Evidence, at_least, within
 from tacit.lazy import Dataset, Figure
 from tacit.papers.beyond.clock import net
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.plotting.style import BLACK, CYCLE, sheet_of
 from tacit.problems.regression import sparse_regression
 from tacit.studies.sizes import sized
 from tacit.training.descent.effective_scale import EffectiveScale, effective_regularizer
@@ -150,10 +150,7 @@ def worst(dataset: Dataset) -> float:
 
 def draw(dataset: Dataset) -> Figure:
     """Predicted against measured falls of the scale, and the distances of the ends."""
-    attributes = dataset.attrs
-    picture, (a, b) = sheet(
-        attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8
-    )
+    picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     for k, name in enumerate(KINDS):
         one = dataset.sel(kind=name)
         falls = one.fallen.values.ravel(), one.foreseen.values.ravel()
@@ -188,7 +185,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="The scale and the endpoint of a run can be predicted from its hyperparameters",
     ours="the data, learning rates and training times",
     seconds=4,
 )

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Evidence, at_least, within
+from tacit.evidence.evidence import Evidence, at_least, below, within
 from tacit.lazy import DataArray, Dataset, Figure
 from tacit.models.factorization import Factorization
 from tacit.models.tangent import kernel_distance
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.plotting.style import BLACK, CYCLE, sheet_of
 from tacit.problems.matrix_problem import Sensing
 from tacit.studies.sizes import sized
 from tacit.training.exact.matrices.flow import MatrixFlow
@@ -210,12 +210,7 @@ def check(dataset: Dataset, diagram: Dataset) -> Evidence:
         ran=f"{dataset.distance.size} runs of two linear layers, 3 x 3, 2 x 5 and 5 x 2, on"
         f" whitened inputs with U^T U - V^T V = {first:g} I to {last:g} I and singular values 0.03"
         " in the smaller layer, followed to their end by exact flow",
-        premises={
-            "the imbalance does not change": (
-                float(dataset.drift.max()) < 1e-8,
-                float(dataset.drift.max()),
-            )
-        },
+        premises={"the imbalance does not change": below(dataset.drift.max(), 1e-8)},
         checks={
             "largest distance of training from the closed form, at any time": exact,
             "largest difference between the measured and the predicted kernel distance from start"
@@ -250,10 +245,7 @@ def check(dataset: Dataset, diagram: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, diagram: Dataset) -> Figure:
     """Kernel distances over the imbalance, and how far both closed forms are from training."""
-    attributes = dataset.attrs
-    picture, (a, b) = sheet(
-        attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8
-    )
+    picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     for colour, marker, shape in zip(CYCLE, "os^", SHAPES, strict=False):
         row, label = dataset.sel(shape=shape), "{} ({} x {})".format(shape, *SHAPES[shape])
         a.plot(row.imbalance, row.distance, marker, color=colour, markersize=8, label=label)
@@ -294,7 +286,6 @@ experiment = Experiment(
     study=(study, diagram),
     check=check,
     draw=draw,
-    title="Imbalance makes a linear net lazy, unless the larger layer has to rotate",
     ours="the shapes, the targets, the scale and the imbalances",
     seconds=3,
 )

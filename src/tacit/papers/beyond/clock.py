@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.evidence import Evidence, at_most, below, within
 from tacit.lazy import Dataset, Figure
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import CYCLE, caption_of, sheet
+from tacit.plotting.style import CYCLE, sheet_of
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
@@ -53,20 +53,23 @@ def cell(
     steps, batch = round(time / learning_rate), 1 if kind == "one sample" else None
     clocked = EffectiveScale(method)
     path = train(net(alpha), of, clocked, batch=batch, seed=seed, stop=Steps(steps))
-    end, q = path.predictor, effective_regularizer(path)
+    q: Any = effective_regularizer(path)
+    scale = float(np.exp(np.log(q.shape).mean()))
+    return {**distances(of, path.predictor, q, alpha), "scale": scale}
+
+
+def distances(of: Regression, end: Array, q: Any, alpha: float) -> dict[str, float]:
+    """Relative distances of an end to the least Q of every TARGET, and of its outputs to y."""
     own = Regression(of.X, of.X @ end)  # with decay the labels are not fitted
 
     def far(regularizer: Q) -> float:
         apart = interpolate(own, regularizer).beta - end
         return float(np.linalg.norm(apart) / np.linalg.norm(end))
 
-    assert isinstance(q, Q)
-    assert q.shape is not None
     return {
         "to_effective": far(q),
         "to_scale": far(Q(2, alpha=1.0, shape=q.shape)),
         "to_start": far(Q(2, alpha=alpha)),
-        "scale": float(np.exp(np.log(q.shape).mean())),
         "misfit": float(np.linalg.norm(of.X @ end - of.y) / np.linalg.norm(of.y)),
     }
 
@@ -102,9 +105,7 @@ def check(dataset: Dataset) -> Evidence:
         ran=f"{dataset.to_start.size} runs of depth 2 from alpha = 0.1 on sparse regressions with 8"
         " samples of 20 features and noise, by gradient steps on all samples, on one sample, and"
         " with decoupled weight decay",
-        premises={
-            "runs without decay fit the data": (float(fitted.max()) < 1e-6, float(fitted.max()))
-        },
+        premises={"runs without decay fit the data": below(fitted.max(), 1e-6)},
         checks={
             "largest relative distance of an endpoint to the minimiser of Q with its effective"
             " scale and tilt": exact,
@@ -129,9 +130,7 @@ def check(dataset: Dataset) -> Evidence:
 
 def draw(dataset: Dataset) -> Figure:
     """The three distances over the learning rate, a panel for each kind of run."""
-    attributes = dataset.attrs
-    caption = caption_of(attributes)
-    picture, axes = sheet(attributes["title"], caption, widths=(4.2,) * 3, height=4.4)
+    picture, axes = sheet_of(dataset, widths=(4.2,) * 3, height=4.4)
     for panel, kind in zip(axes, KINDS, strict=True):
         for colour, (name, label) in zip(CYCLE, TARGETS.items(), strict=False):
             rows: Array = dataset[name].sel(kind=kind).transpose("learning_rate", "seed").values
@@ -157,7 +156,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="Gradient steps shrink the scale of the start; this scale and a tilt determine the end",
     ours="the data, learning rates and training times",
     seconds=4,
 )

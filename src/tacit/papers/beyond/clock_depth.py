@@ -17,7 +17,7 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import furthest, slope
-from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.plotting.style import BLACK, CYCLE, sheet_of
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.regularizers.regularizer import Regularizer
@@ -246,12 +246,10 @@ def check(dataset: Dataset) -> Evidence:
 
 def draw(dataset: Dataset) -> Figure:
     """The distances over the learning rate, a panel for each kind of run."""
-    attributes, foreseen = dataset.attrs, list(TARGETS.items())[1:]
+    foreseen = list(TARGETS.items())[1:]
     means = dataset.mean("seed")
     low, high = float(means.to_second.min()), float(means.to_start.max())
-    picture, axes = sheet(
-        attributes["title"], caption_of(attributes), widths=(3.6,) * len(dataset.kind), height=4.8
-    )
+    picture, axes = sheet_of(dataset, widths=(3.6,) * len(dataset.kind), height=4.8)
     for panel in axes[1:]:
         panel.sharey(axes[0])
     for panel, kind in zip(axes, dataset.kind.values, strict=True):
@@ -284,7 +282,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="At any depth, for any map and loss, gradient steps act like a flow from a shifted start",
     ours="the whole statement, the data, maps and learning rates",
     seconds=4,
 )

@@ -12,7 +12,7 @@ from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import DataArray, Dataset, Figure
 from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.plotting.style import BLACK, CYCLE, sheet_of
 from tacit.problems.matrices import gaussian_sensing, low_rank_completion
 from tacit.problems.matrix_problem import MatrixProblem, Sensing
 from tacit.regularizers.spectral import Frobenius, Nuclear
@@ -200,10 +200,7 @@ def check(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Figure:
     """Distances of the ends of one completion over alpha; measured over predicted times."""
-    attributes = dataset.attrs
-    picture, (a, b) = sheet(
-        attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8
-    )
+    picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     one = completion.sel(number=SHOWN)
     for colour, marker, (name, label) in zip(CYCLE, "os^", TARGETS.items(), strict=False):
         a.plot(one.alpha, one[name], f"{marker}-", color=colour, label=label)
@@ -246,7 +243,6 @@ experiment = Experiment(
     study=(study, completion, diagonal),
     check=check,
     draw=draw,
-    title="Factors from a vanishing start learn one rank after another, at predicted times",
     ours="the data, the scales, the level of the loss that marks a jump, and the times",
     seconds=4,
 )

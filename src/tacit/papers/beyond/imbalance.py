@@ -16,7 +16,7 @@ from tacit.models.diagonal import ProductNet
 from tacit.models.factorization import Factorization
 from tacit.models.tangent import kernel_distance
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import CYCLE, caption_of, sheet
+from tacit.plotting.style import CYCLE, sheet_of
 from tacit.problems.matrix_problem import Sensing
 from tacit.problems.regression import Regression
 from tacit.regularizers.derive import derive
@@ -224,10 +224,7 @@ def check(dataset: Dataset, products: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, products: Dataset) -> Figure:
     """Distances of the ends to three predictions, and the kernel distance, over the imbalance."""
-    attributes = dataset.attrs
-    picture, (a, b) = sheet(
-        attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8
-    )
+    picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     names = {
         "to_potential": "least potential",
         "to_unturned": "tilted as at the start",

@@ -15,7 +15,7 @@ from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
+from tacit.plotting.style import BLACK, CYCLE, GREY, sheet_of
 from tacit.plotting.typeset import typeset
 from tacit.problems.classification import Classification
 from tacit.regularizers.norms import L1, L2, Linf, as_norm
@@ -203,10 +203,9 @@ def draw_ends(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: An
     for colour, norm in zip(CYCLE, norms, strict=False):
         ends = shares(dataset, kinds, norms, norm)[:, -1]
         for row, (kind, values) in enumerate(zip(kinds.values(), ends, strict=True)):
-            own = kind.own == norm
             label = typeset(f"in {norm}") if row == 0 else None
             axes.plot(values, np.full(len(values), row), "o", color=colour, label=label)
-            if own:
+            if kind.own == norm:
                 axes.plot(values.mean(), row, "o", ms=17, mfc="none", mec=colour, mew=2)
     axes.axvline(1.0, color=GREY, linewidth=1)
     axes.set_yticks(range(len(kinds)), [typeset(name) for name in kinds])
@@ -218,14 +217,10 @@ def draw_ends(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: An
 
 def draw_rates(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> None:
     """The missing share in each method's own norm over the steps, with the slope -1/2."""
-    steps = dataset.steps.values
-    for k, (name, rows) in enumerate(
-        zip(kinds, 1 - shares(dataset, kinds, norms, "own"), strict=True)
-    ):
-        axes.plot(
-            steps, rows.mean(axis=1), "o^Dsv*"[k], ls="-", color=CYCLE[k], label=typeset(name)
-        )
-    level = 0.5 * np.sqrt(steps[0] / steps) * (1 - shares(dataset, kinds, norms, "own")).min()
+    steps, missing = dataset.steps.values, 1 - shares(dataset, kinds, norms, "own")
+    for k, (name, rows) in enumerate(zip(kinds, missing.mean(axis=2), strict=True)):
+        axes.plot(steps, rows, "o^Dsv*"[k], ls="-", color=CYCLE[k], label=typeset(name))
+    level = 0.5 * np.sqrt(steps[0] / steps) * missing.min()
     axes.plot(steps, level, "--", color=BLACK, label=r"slope $-1/2$")
     axes.set(
         xscale="log", yscale="log", xlabel="steps", ylabel="1 $-$ share in the method's own norm"
@@ -233,13 +228,16 @@ def draw_rates(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: A
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def draw(dataset: Dataset, ways: Dataset) -> Figure:
-    """Where runs end, and how fast."""
-    caption = caption_of(dataset.attrs)
-    picture, (a, b) = sheet(dataset.attrs["title"], caption, widths=(6.2, 6.2), height=4.6)
-    draw_ends(a, dataset, KINDS, NORMS)
-    draw_rates(b, dataset, KINDS, NORMS)
+def draw_both(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any, width: float) -> Figure:
+    """Where runs end, and how fast; `width` in inches is that of the first panel."""
+    picture, (a, b) = sheet_of(dataset, widths=(width, 6.2), height=4.6)
+    draw_ends(a, dataset, kinds, norms)
+    draw_rates(b, dataset, kinds, norms)
     return picture
+
+
+def draw(dataset: Dataset, ways: Dataset) -> Figure:
+    return draw_both(dataset, KINDS, NORMS, 6.2)
 
 
 experiment = Experiment(
@@ -254,7 +252,6 @@ experiment = Experiment(
     study=(study, ways),
     check=check,
     draw=draw,
-    title="Every method ends at the largest margin in its own norm",
     ours="the data, the starts, learning rates that are constant during a run",
     seconds=4,
 )

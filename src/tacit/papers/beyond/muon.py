@@ -8,9 +8,8 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.lazy import Dataset, Figure
-from tacit.papers.beyond.margins import Kind, checks, draw_ends, draw_rates, end, falls, shares
+from tacit.papers.beyond.margins import Kind, checks, draw_both, end, falls, shares
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import caption_of, sheet
 from tacit.problems.classification import Classification
 from tacit.regularizers.norms import L2, Linf
 from tacit.regularizers.spectral import Nuclear, Spectral
@@ -112,12 +111,7 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
 
 
 def draw(dataset: Dataset, ways: Dataset) -> Figure:
-    """Where runs end, and how fast."""
-    caption = caption_of(dataset.attrs)
-    picture, (a, b) = sheet(dataset.attrs["title"], caption, widths=(6.6, 6.2), height=4.6)
-    draw_ends(a, dataset, KINDS, NORMS)
-    draw_rates(b, dataset, KINDS, NORMS)
-    return picture
+    return draw_both(dataset, KINDS, NORMS, 6.6)
 
 
 experiment = Experiment(
@@ -132,7 +126,6 @@ experiment = Experiment(
     study=(study, ways),
     check=check,
     draw=draw,
-    title="Muon ends at the largest margin in the spectral norm",
     ours="the data, the exponential loss of pairs, exact singular vectors, constant learning rates",
     seconds=4,
 )

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Evidence, within
+from tacit.evidence.evidence import Evidence, below, within
 from tacit.lazy import DataArray, Dataset, Figure
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.papers.instances import slope
+from tacit.plotting.style import BLACK, CYCLE, sheet_of
 from tacit.problems.regression import Regression
 from tacit.regularizers.norms import L1
 from tacit.solvers.interpolate import interpolate
@@ -58,9 +59,9 @@ def greedy(of: Regression, jumps: int) -> Array:
     """Jump times if s restarted at 0 at every saddle: the slopes alone decide, not their sums."""
     tau, active, beta = [0.0], np.zeros(of.dimension, bool), np.zeros(of.dimension)
     for _ in range(jumps):
-        slope = np.abs(4 * of.X.T @ (of.y - of.X @ beta)) * ~active
-        tau.append(tau[-1] + 1 / max(slope.max(), 1e-12))
-        active[slope.argmax()] = True
+        pull = np.abs(4 * of.X.T @ (of.y - of.X @ beta)) * ~active
+        tau.append(tau[-1] + 1 / max(pull.max(), 1e-12))
+        active[pull.argmax()] = True
         beta[active] = np.linalg.lstsq(of.X[:, active], of.y)[0]
     return np.array(tau[1:])
 
@@ -169,17 +170,16 @@ def apart(dataset: Dataset, against: str = "foreseen") -> DataArray:
 
 def order(dataset: Dataset, size: Array) -> float:
     """The power of `size` that the errors follow."""
-    return float(np.polyfit(np.log(size), np.log(errors(dataset).values), 1)[0])
+    return slope(size, errors(dataset).values)
 
 
 def check(dataset: Dataset, tall: Dataset, deep: Dataset) -> Evidence:
     """Jump times at two depths and their orders, the end, and the mean predictor."""
     least = {"log_alpha": -1}
     last, last_tall, last_deep = (d.isel(least) for d in (dataset, tall, deep))
-    inverse, scale = 1 / np.abs(dataset.log_alpha.values), np.exp(deep.log_alpha.values)
     time = within(errors(dataset)[-1], tolerance=0.02)
     worst = within(max(float(apart(d).max()) for d in (last, last_tall)), tolerance=0.05)
-    power = within(order(dataset, inverse), 1, 0.2)
+    power = within(order(dataset, inverse_of(dataset)), 1, 0.2)
     end = within(max(float(d.end_l1.max()) for d in (dataset, tall)), tolerance=1e-9)
     mean = last_tall.mean_lasso.where(last_tall.monotone == 1)
     lasso = within(mean.max(), tolerance=0.02)
@@ -192,14 +192,16 @@ def check(dataset: Dataset, tall: Dataset, deep: Dataset) -> Evidence:
         f" e^{dataset.log_alpha.values[0]:g} to e^{dataset.log_alpha.values[-1]:g} at depth 2, and"
         f" from e^{deep.log_alpha.values[0]:g} to e^{deep.log_alpha.values[-1]:g} at depth 3",
         premises={
-            "every run ends at the last predicted saddle": (trained < 1e-2, trained),
+            "every run ends at the last predicted saddle": below(trained, 1e-2),
             "some problem is monotone": (bool((last_tall.monotone == 1).any()), ""),
         },
         checks={
             "depth 2, smallest start: median relative error of the predicted jump time": time,
             "the same for the worst jump, with fewer and with more samples than features": worst,
             "depth 2: power of 1/log(1/alpha) in that error": power,
-            "depth 3: power of alpha in that error": within(order(deep, scale), 1.0, 0.2),
+            "depth 3: power of alpha in that error": within(
+                order(deep, np.exp(deep.log_alpha.values)), 1.0, 0.2
+            ),
             "largest distance of the last predicted saddle from the least l1 norm, or the"
             " least loss": end,
             "monotone problems: largest distance of the mean predictor from the lasso's"
@@ -232,10 +234,7 @@ def inverse_of(dataset: Dataset) -> Array:
 
 def draw(dataset: Dataset, tall: Dataset, deep: Dataset) -> Figure:
     """Measured over predicted times, and how the error falls with the start at two depths."""
-    attributes = dataset.attrs
-    picture, (a, b) = sheet(
-        attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8
-    )
+    picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     one = dataset.sel(number=SHOWN)
     places = np.arange(1, one.sizes["jump_number"] + 1)
     for k, log_alpha in enumerate(dataset.log_alpha.values):
@@ -282,7 +281,6 @@ experiment = Experiment(
     study=(study, tall, deep),
     check=check,
     draw=draw,
-    title="Training from a vanishing start jumps between saddles at predicted times",
     ours="the data, the scales, the level of the loss that marks a jump, and depth 3",
     seconds=6,
 )

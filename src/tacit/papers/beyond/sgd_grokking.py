@@ -11,7 +11,7 @@ from tacit.lazy import DataArray, Dataset, Figure
 from tacit.measures.forecast import forecast
 from tacit.papers.beyond.clock import net
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.plotting.style import BLACK, CYCLE, sheet_of
 from tacit.problems.regression import sparse_regression
 from tacit.studies.sizes import sized
 from tacit.training.descent.methods import SGD
@@ -104,10 +104,7 @@ def errors(dataset: Dataset, name: str) -> DataArray:
 
 def draw(dataset: Dataset) -> Figure:
     """Test errors with the predicted times, and predicted against measured times."""
-    attributes = dataset.attrs
-    picture, (a, b) = sheet(
-        attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8
-    )
+    picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     for k, batch in enumerate(dataset.batch.values):
         one, all_of = dataset.sel(batch=batch, seed=SHOWN), dataset.sel(batch=batch)
         label = "1 sample per step" if batch == 1 else f"{batch} samples per step"
@@ -138,7 +135,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="Label noise shifts the time of grokking by as much as predicted",
     ours="all parameters",
     seconds=4,
 )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tacit.papers.notsawo2025.recoveries import Recovery, log_steps, reached, recovery
-
-if TYPE_CHECKING:
-    from tacit.solvers.slow_flow import SlowFlow
+from tacit.records import Kind, NumericalError
+from tacit.solvers.slow_flow import SlowFlow
+from tacit.training.descent.methods import Subgradient
+from tacit.training.goals import Below
+from tacit.training.record import At
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 Given = tuple[int, int, int, int, float]  # samples, dimension, sparsity, seed, snr
 
@@ -38,13 +42,6 @@ def cell(
     (step beta), and `rest` is |a - a*|^2 of the exact minimiser: where that is above the level, no
     small step brings the run to rest below it. The curves are those of the run.
     """
-    from tacit.records import Kind, NumericalError
-    from tacit.training.descent.methods import Subgradient
-    from tacit.training.goals import Below
-    from tacit.training.record import At
-    from tacit.training.stop import Steps
-    from tacit.training.train import train
-
     given = (samples, dimension, sparsity, seed, snr)
     case, slow = _case(given, start)
     step = step_size * 2 / float(np.linalg.norm(case.X, 2)) ** 2

@@ -200,7 +200,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="Modular addition: a net with a large start memorizes first and generalizes late",
     ours="the seed, ReLU units, the sum of one-hot codes as input, steps like 1/|theta|^2 "
     "as the norm falls, the small start; at the size quick also p, h, alpha, training share, decay",
     seconds=6,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.evidence import Evidence, at_most, below, within
 from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.measures.forecast import forecast
@@ -193,7 +193,13 @@ def check(dataset: Dataset, other: Dataset) -> Evidence:
             " -2c(1 - s), s the second singular value of the certificate": rate,
             "largest KKT residual of the parameters at alpha = 1000, c = 2": kkt,
         },
-        premises=_premises(runs),
+        premises={
+            "the least nuclear norm is certified by its dual": below(runs.certificate.max(), 1e-8),
+            "the observed entries determine the table: it is the matrix of least nuclear"
+            " norm": below(runs.off_truth.max(), 1e-8),
+            "the kernel interpolant has the least Frobenius norm and is zero at unobserved"
+            " entries": below(runs.off_frobenius.max(), 1e-10),
+        },
         controls={
             "the matrix of least nuclear norm before the transition": near.control(
                 end.from_nuclear.min()
@@ -241,23 +247,6 @@ def check(dataset: Dataset, other: Dataset) -> Evidence:
             )
         ],
     )
-
-
-def _premises(runs: Dataset) -> dict[str, Any]:
-    certified, known, same = (
-        float(runs[name].max()) for name in ("certificate", "off_truth", "off_frobenius")
-    )
-    return {
-        "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),
-        "the observed entries determine the table: it is the matrix of least nuclear norm": (
-            known < 1e-8,
-            known,
-        ),
-        "the kernel interpolant has the least Frobenius norm and is zero at unobserved entries": (
-            same < 1e-10,
-            same,
-        ),
-    }
 
 
 experiment = Experiment(

@@ -266,7 +266,6 @@ experiment = Experiment(
     study=(study, limit),
     check=check,
     draw=draw,
-    title="Without weight decay, grokking happens only when log t is of the order of α²",
     ours="data, starts and seed",
     seconds=2,
 )

@@ -267,8 +267,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="A larger start and a smaller decay delay grokking; a small start or no decay prevents"
-    " it",
     ours="data, grid and seed",
     seconds=2,
 )

@@ -21,6 +21,7 @@ from tacit.papers.moroshko2020.nets import QuadraticUnits
 from tacit.studies.sizes import sized
 
 DEGREE = 3  # of f in its parameters
+SIZES = {"output": "f", "by_gradient": "f / |grad f|", "relative": "f / (|grad f| |theta|)"}
 
 
 def cell(width: int, seed: int, *, starts: int) -> dict[str, float]:
@@ -40,12 +41,8 @@ def cell(width: int, seed: int, *, starts: int) -> dict[str, float]:
         slopes = np.sqrt((z**4 + 4 * z**2 * v**2).mean(axis=1))  # |grad f|, as |x| = 1
         norm = math.sqrt(np.sum(W**2) + np.sum(v**2))
         found.append((f, f / slopes, f / slopes / norm))
-    output, by_gradient, relative = np.sqrt(np.mean(np.square(found), axis=(0, 2)))
-    return {
-        "output": float(output),
-        "by_gradient": float(by_gradient),
-        "relative": float(relative),
-    }
+    sizes = np.sqrt(np.mean(np.square(found), axis=(0, 2)))
+    return dict(zip(SIZES, sizes.tolist(), strict=True))
 
 
 def trained_cell(
@@ -74,11 +71,7 @@ study = sized(
     arguments={"starts": 100},
     grid={"width": [16, 64, 256, 1024, 4096]},
     seeds=[0],
-    labels={
-        "output": "root mean square of f at the start",
-        "by_gradient": "root mean square of f / |grad f| at the start",
-        "relative": "root mean square of f / (|grad f| |theta|) at the start",
-    },
+    labels={name: f"root mean square of {what} at the start" for name, what in SIZES.items()},
     draw={"x": "width", "colour": "output", "log": True},
     full={"arguments": {"starts": 1000}},
 )
@@ -97,9 +90,7 @@ after = sized(
 def check(dataset: Dataset, after: Dataset) -> Evidence:
     """The output stays of order one; what vanishes is its size against |grad f| |theta|."""
     widths, runs = dataset.width.values, dataset.isel(seed=0)
-    falls = {
-        name: slope(widths, runs[name].values) for name in ("output", "by_gradient", "relative")
-    }
+    falls = {name: slope(widths, runs[name].values) for name in SIZES}
     end = after.isel(width=-1, log_alpha=-1)
     wide, zero = (end.sel(start=name) for name in ("wide", "difference"))
     relative = within(falls["relative"], -0.5, 0.05)
@@ -140,14 +131,7 @@ def check(dataset: Dataset, after: Dataset) -> Evidence:
                 "the output of a Gaussian start against the width",
                 "width",
                 "root mean square over starts",
-                [
-                    Series(words, widths, runs[name].values)
-                    for name, words in (
-                        ("output", "f"),
-                        ("by_gradient", "f / |grad f|"),
-                        ("relative", "f / (|grad f| |theta|)"),
-                    )
-                ],
+                [Series(what, widths, runs[name].values) for name, what in SIZES.items()],
                 x_scale="log",
                 y_scale="log",
             )

@@ -12,7 +12,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.watch.forecast_rules import ASKED, RULES, Recorded, Score, moments, score
 from tacit.papers.watch.grokking_runs import LEAGUE, NEW, QUICK, RUNS, TINY
 from tacit.papers.watch.trajectories import CURVES, record
-from tacit.plotting.style import BLUE, GREY, ORANGE, RED, caption_of, end_label, sheet
+from tacit.plotting.style import BLUE, GREY, ORANGE, RED, end_label, sheet_of
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
@@ -112,12 +112,16 @@ def _parts(runs: list[Recorded]) -> list[str]:
     return [f"the watch, {name}: {sentence(s)}" for name, s in found.items() if s.asked]
 
 
+def inside(found: Score) -> str:
+    """The coverage of a rule in words."""
+    return "no interval" if math.isnan(found.coverage) else f"{found.coverage:.0%} inside"
+
+
 def sentence(found: Score) -> str:
     """A score in words."""
-    inside = "no interval" if math.isnan(found.coverage) else f"{found.coverage:.0%} inside"
     return (
-        f"error {found.error:.0%}, {inside}, no forecast for {found.refused} of {found.asked} runs,"
-        f" {found.alarms} false alarms of {found.quiet}"
+        f"error {found.error:.0%}, {inside(found)}, no forecast for {found.refused} of"
+        f" {found.asked} runs, {found.alarms} false alarms of {found.quiet}"
     )
 
 
@@ -126,10 +130,8 @@ COLOURS = {"the watch": BLUE, "norm rule": ORANGE, "norm separation": RED, "cloc
 
 def draw(dataset: xarray.Dataset) -> Figure:
     """The step that each rule said over the step of the jump; in the band it is right."""
-    attributes, runs = dataset.attrs, recorded(dataset)
-    picture, axes = sheet(
-        attributes["title"], caption_of(attributes), widths=(3.4,) * len(RULES), height=4.2
-    )
+    runs = recorded(dataset)
+    picture, axes = sheet_of(dataset, widths=(3.4,) * len(RULES), height=4.2)
     by = {name: score(runs, rule, GOAL) for name, rule in RULES.items()}
     steps = [
         step for found in by.values() for said, truth in found.pairs for step in (said.step, truth)
@@ -143,14 +145,10 @@ def draw(dataset: xarray.Dataset) -> Figure:
             panel.plot(truth, said.step, "o", color=COLOURS[name], markersize=4)
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="step of the jump")
         panel.set_ylabel(f"forecast at {GOAL:g} times the memorization")
-        panel.set_title(_title(name, found), fontsize=10)
+        refused = f"{found.refused} of {found.asked} not forecast"
+        panel.set_title(f"{name}: {found.error:.0%} off\n{inside(found)}, {refused}", fontsize=10)
     end_label(axes[0], ends[1] / 1.4, ends[0] * 1.6, f"band: within {ERROR:.0%}", GREY, ha="right")
     return picture
-
-
-def _title(name: str, found: Score) -> str:
-    inside = "no interval" if math.isnan(found.coverage) else f"{found.coverage:.0%} inside"
-    return f"{name}: {found.error:.0%} off\n{inside}, {found.refused} of {found.asked} not forecast"
 
 
 experiment = Experiment(

@@ -9,7 +9,7 @@ from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.papers.experiment import Experiment
 from tacit.papers.watch.rules import RULES, called, runs_of
 from tacit.papers.watch.runs import DENSE, GROKKED, OTHERS, SETTINGS, STILL, Setting, cell
-from tacit.plotting.style import BLUE, GREY, ORANGE, RED, caption_of, sheet
+from tacit.plotting.style import BLUE, GREY, ORANGE, RED, sheet_of
 from tacit.studies.sizes import sized
 from tacit.watch.regime import MISSED
 
@@ -61,11 +61,7 @@ COLOURS = {"kernel": BLUE, "leaving": ORANGE, "rich": RED, "unknown": GREY}
 
 def held_out(dataset: xarray.Dataset) -> list[dict[str, Any]]:
     """The runs with even seeds; the limits of the watch are chosen on odd ones."""
-    return _runs(dataset, odd=False)
-
-
-def _runs(dataset: xarray.Dataset, odd: bool) -> list[dict[str, Any]]:
-    seeds = [seed for seed in dataset.seed.values.tolist() if seed % 2 == odd]
+    seeds = [seed for seed in dataset.seed.values.tolist() if seed % 2 == 0]
     return [
         run | {"decay": SETTINGS[run["setting"]].decay, "learns": SETTINGS[run["setting"]].learns}
         for run in runs_of(dataset, seeds)
@@ -82,11 +78,21 @@ def check(dataset: xarray.Dataset) -> Evidence:
     rich = at_least(ours.nearest("rich"), RICH)
     far = at_least(ours.share("rich", FAR, math.inf), 0.7)
     near = at_least(ours.share("kernel", 0, NEAR), 0.8)
-    quiet = at_most(sum(kind != "unknown" for kind in called(still, RULES["the watch"]).kinds))
+    nearest, furthest = min(ours.twins), max(ours.twins)
+
+    def named(rule: str) -> int:
+        return sum(kind != "unknown" for kind in called(still, RULES[rule]).kinds)
+
+    quiet = at_most(named("the watch"))
     return Evidence(
         ran=f"{len(runs)} runs on digits and modular addition, and the linearized net of each by"
         " the same optimizer to the same loss; seeds that had no part in choosing the limits",
-        premises={"there are runs of both kinds": (_both(ours), _spread(ours))},
+        premises={
+            "there are runs of both kinds": (
+                nearest < NEAR and furthest > FAR,
+                f"twins from {nearest:.2g} to {furthest:.2g} away",
+            )
+        },
         checks={
             "furthest twin of a run that is called kernel": kernel,
             "nearest twin of a run that is called rich": rich,
@@ -105,23 +111,10 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "kernel, by the linearized net without a factor": near.control(
                 plain.share("kernel", 0, NEAR)
             ),
-            "without a loss, not centred": quiet.control(
-                sum(
-                    kind != "unknown"
-                    for kind in called(still, RULES["the kernel not centred"]).kinds
-                )
-            ),
+            "without a loss, not centred": quiet.control(named("the kernel not centred")),
         },
         findings=_findings(by, learning),
     )
-
-
-def _both(found: Any) -> bool:
-    return min(found.twins) < NEAR and max(found.twins) > FAR
-
-
-def _spread(found: Any) -> str:
-    return f"twins from {min(found.twins):.2g} to {max(found.twins):.2g} away"
 
 
 def _findings(by: dict[str, Any], runs: list[dict[str, Any]]) -> list[str]:
@@ -144,10 +137,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """The distance of the twin over each witness, and over the kernel not centred."""
     runs = [run for run in held_out(dataset) if run["learns"]]
     kinds = called(runs, RULES["the watch"]).kinds
-    attributes = dataset.attrs
-    picture, axes = sheet(
-        attributes["title"], caption_of(attributes), widths=(4.2,) * 3, height=4.4
-    )
+    picture, axes = sheet_of(dataset, widths=(4.2,) * 3, height=4.4)
     for panel, name in zip(axes, AXES, strict=True):
         for kind, colour in COLOURS.items():
             chosen = [run for run, k in zip(runs, kinds, strict=True) if k == kind]
@@ -171,7 +161,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="The regimes of a watch beside the linearized net trained to equal loss",
     ours="nets, data, optimizers and training times",
     seconds=20,
 )

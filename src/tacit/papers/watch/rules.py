@@ -40,16 +40,16 @@ def without_factor(run: Any) -> str:
 
 def kernel_alone(run: Any) -> str:
     """The centred kernel, and nothing else."""
-    low, high = DISTANCE
-    distance = float(run["kernel_distance"])
-    return "kernel" if distance < low else "rich" if distance > high else "leaving"
+    return _divided(run["kernel_distance"], *DISTANCE)
 
 
 def function_alone(run: Any) -> str:
     """The linearized net up to a factor, and nothing else."""
-    low, high = MISSED
-    missed = float(run["linearized_error"])
-    return "kernel" if missed < low else "rich" if missed > high else "leaving"
+    return _divided(run["linearized_error"], *MISSED)
+
+
+def _divided(value: float, low: float, high: float) -> str:
+    return "kernel" if value < low else "rich" if value > high else "leaving"
 
 
 RULES: dict[str, Rule] = {

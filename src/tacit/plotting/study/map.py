@@ -185,12 +185,9 @@ def _hatch(
     if not where.any():
         return []
     style: Any = {"edgecolor": GREY, "linewidth": 0.0, "hatch": hatch}
-    a, b = x.edges, y.edges
-    boxes = [
-        Rectangle((a[j], b[i]), a[j + 1] - a[j], b[i + 1] - b[i])
-        for i, j in zip(*np.nonzero(where), strict=True)
-    ]
-    ground = [PALE if filled[index] else "none" for index in zip(*np.nonzero(where), strict=True)]
+    a, b, cells = x.edges, y.edges, np.argwhere(where)
+    boxes = [Rectangle((a[j], b[i]), a[j + 1] - a[j], b[i + 1] - b[i]) for i, j in cells]
+    ground = [PALE if filled[i, j] else "none" for i, j in cells]
     marks = PatchCollection(boxes, facecolor=ground, zorder=2, **style)
     axes.add_collection(marks, autolim=False)
     return [Patch(facecolor=PALE, label=name, **style)]

@@ -37,14 +37,9 @@ def draw_single(study: Study) -> Figure:
     figure, (axes,) = blank(study, Plan(study.who, names[0]), 1)
     figure.set_size_inches(5.8, 1.5 + 0.3 * len(names))
     axes.axis("off")
-    rows = [
-        [
-            plain(name, 24),
-            number(study.data[name].values.item()),
-            plain(label(study.data, name, 400), 46),
-        ]
-        for name in names
-    ]
+    values = [number(study.data[name].values.item()) for name in names]
+    meanings = [plain(label(study.data, name, 400), 46) for name in names]
+    rows = list(zip((plain(name, 24) for name in names), values, meanings, strict=True))
     style: Any = {"cellLoc": "left", "colLoc": "left", "colWidths": [0.28, 0.16, 0.56]}
     table = axes.table(
         rows, colLabels=["result", "value", "meaning"], loc="upper left", edges="B", **style
@@ -53,13 +48,9 @@ def draw_single(study: Study) -> Figure:
     table.set_fontsize(9)
     table.scale(1, 1.5)
     for cell in table.get_celld().values():
-        _plain_cell(cell)
+        cell.get_text().set_parse_math(False)
+        cell.set_edgecolor(PALE)
     return figure
-
-
-def _plain_cell(cell: Any) -> None:
-    cell.get_text().set_parse_math(False)
-    cell.set_edgecolor(PALE)
 
 
 FURTHER = 4  # pictures in addition to the first
@@ -119,25 +110,20 @@ def further(dataset: xarray.Dataset) -> list[Drawing]:
     numbers = _others(study)[:NUMBERS] if compared else []
     rows = [row for row in study.rows if row != first_row(study)][: FURTHER - len(numbers)]
     return [
-        *(Drawing(named(study.data, name), partial(_number, study, name)) for name in numbers),
-        *(Drawing(named(study.data, name), partial(_row, study, name)) for name in rows),
+        Drawing(named(study.data, name), partial(_other, study, name)) for name in numbers + rows
     ]
 
 
-def _row(study: Study, name: str) -> Figure:
-    return clear_logs(draw_rows(study, name, named(study.data, name)))
-
-
-def _number(study: Study, name: str) -> Figure:
+def _other(study: Study, name: str) -> Figure:
+    if name in study.rows:
+        return clear_logs(draw_rows(study, name, named(study.data, name)))
     return clear_logs(_of(study, plan_of(study, name)))
 
 
 def _others(study: Study) -> list[str]:
     """The numbers that differ from cell to cell and are not yet drawn."""
-    if first_row(study):
-        return [name for name in study.numbers if _varies(study, name)]
-    plan = plan_of(study)
-    known = {plan.colour, *plan.contours}
+    plan = None if first_row(study) else plan_of(study)
+    known = {plan.colour, *plan.contours} if plan else set()
     return [name for name in study.numbers if name not in known and _varies(study, name)]
 
 

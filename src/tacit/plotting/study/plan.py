@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arguments import one_of
 from tacit.plotting.study.ruler import sorted_axes
 from tacit.plotting.study.words import named, number, plain, short, title_of
-from tacit.plotting.style import sheet
+from tacit.plotting.style import CYCLE, GREY, sheet
 from tacit.plotting.typeset import typeset
 from tacit.studies.compute import OK
 from tacit.studies.gather import MISSING
@@ -171,7 +171,7 @@ def counted(study: Study) -> str:
     return f"{count} Blank: not needed." if blank else count
 
 
-MOST = 6
+MOST, CURVES = 6, 8  # panels, and curves that can be distinguished
 LETTERS = 10.5  # of a legend on an inch
 ONE, MANY = (5.8, 4.4), (3.6, 3.3)  # inches
 
@@ -190,6 +190,26 @@ def panels(study: Study, plan: Plan) -> list[tuple[str, xarray.Dataset]]:
     ]
 
 
+def coloured(data: xarray.Dataset, dim: str | None) -> list[tuple[str, Any, xarray.Dataset]]:
+    """(name, colour, its part of the data) for some values of an axis; all of it without one.
+
+    The colours follow the values, or are as different as possible.
+    """
+    from matplotlib import colormaps
+
+    if dim is None:
+        return [("", CYCLE[0], data)]
+    indices = some(data.sizes[dim], CURVES)
+    colours: Any = (*CYCLE, GREY)[: len(indices)]
+    if len(indices) > 3 and data[dim].dtype.kind in "fiu":
+        colours = colormaps["viridis"](np.linspace(0.0, 0.88, len(indices)))
+    name = short(data, dim, 24)
+    return [
+        (f"{name} = {number(data[dim].values[k])}", colour, data.isel({dim: k}))
+        for k, colour in zip(indices, colours, strict=True)
+    ]
+
+
 def some(count: int, most: int) -> list[int]:
     """Up to `most` of the numbers below `count`, evenly spread, both ends included."""
     if count <= most:
@@ -202,7 +222,8 @@ def blank(study: Study, plan: Plan, count: int, note: str = "") -> tuple[Figure,
     columns = count if count <= 3 else -(-count // 2)
     rows = -(-count // columns)
     width, height = ONE if count == 1 else MANY
-    caption = " ".join(filter(None, [caption_of(study, plan), _left_out(study, plan), note]))
+    notes = [_left_out(study, plan.panels, MOST), _left_out(study, plan.lines, CURVES), note]
+    caption = " ".join(filter(None, [caption_of(study, plan), *notes]))
     figure, (empty,) = sheet(
         plan.title or title_of(study.data), caption, (width * columns,), height * rows + 0.6
     )
@@ -212,13 +233,13 @@ def blank(study: Study, plan: Plan, count: int, note: str = "") -> tuple[Figure,
     return figure, [figure.add_subplot(grid[cell]) for cell in cells[:count]]
 
 
-def _left_out(study: Study, plan: Plan) -> str:
-    size = study.data.sizes[plan.panels] if plan.panels else 0
-    return f"{MOST} of the {size} values of {plain(plan.panels, 30)}." if size > MOST else ""
+def _left_out(study: Study, dim: str | None, most: int) -> str:
+    size = study.data.sizes[dim] if dim else 0
+    return f"{most} of the {size} values of {plain(dim, 30)}." if size > most else ""
 
 
 def headed(axes: Axes, title: str) -> None:
-    """The title of a panel, not typeset."""
+    """Write the title of a panel, if it has one."""
     if title:
         axes.set_title(typeset(title))
 

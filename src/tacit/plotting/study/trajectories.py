@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.plotting.study.curves import MOST, colours_of, curves_of, draw_curves, drawable
+from tacit.evidence.plot import Scale
+from tacit.plotting.plots import drawable
+from tacit.plotting.study.curves import draw_curves
 from tacit.plotting.study.layer import layer, spans_decades
-from tacit.plotting.study.plan import SEED, TIME_AXES, Plan, Study, blank, key, panels, some
+from tacit.plotting.study.plan import SEED, TIME_AXES, Plan, Study, blank, coloured, key, panels
 from tacit.plotting.study.ruler import ruler
-from tacit.plotting.study.words import label, number, plain, short
-from tacit.plotting.style import CYCLE, GREY, RED
+from tacit.plotting.study.words import label, number, plain
+from tacit.plotting.style import GREY, RED
 from tacit.plotting.typeset import typeset
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def draw_rows(
     data = study.data.isel(dict.fromkeys(fixed, 0))
     note = _note(study) if note is None else note
     figure, (axes,) = blank(study, Plan(study.who, name, x=SEED, fixed=fixed, title=title), 1, note)
-    groups = _coloured(data, name, lines)
+    groups = [(text, colour, _lines(part, name)) for text, colour, part in coloured(data, lines)]
     _scales(axes, [found for _, _, found in groups])
     handles: dict[str, Any] = {}
     for text, colour, found in groups:
@@ -53,24 +55,6 @@ def _note(study: Study) -> str:
     seeds = study.data.sizes.get(SEED, 1)
     most = f" (the first {SEEDS} of {seeds})" if seeds > SEEDS else ""
     return f"One line per seed{most}." if seeds > 1 else ""
-
-
-def _coloured(
-    data: xarray.Dataset, name: str, dim: str | None
-) -> list[tuple[str, Any, list[tuple[Array, Array]]]]:
-    """(name, colour, its lines) for some values of the axis."""
-    if dim is None:
-        return [("", CYCLE[0], _lines(data, name))]
-    indices = some(data.sizes[dim], MOST)
-    colours = colours_of(data, dim, len(indices))
-    return [
-        (
-            f"{short(data, dim, 24)} = {number(data[dim].values[k])}",
-            colour,
-            _lines(data.isel({dim: k}), name),
-        )
-        for k, colour in zip(indices, colours, strict=True)
-    ]
 
 
 def _lines(data: xarray.Dataset, name: str) -> list[tuple[Array, Array]]:
@@ -128,12 +112,10 @@ def draw_threshold(study: Study, plan: Plan) -> Figure:
         return draw_trials(study)
     log = study.table["threshold"].get("spacing", "log") == "log" if plan.log is None else plan.log
     chosen, study = dataclasses.replace(plan, log=log), _decided(study)
-    figure = draw_curves(study, chosen, NOTE)
+    figure, x = draw_curves(study, chosen, NOTE), ruler(study.data, chosen.x or "")
     for axes, (_, data) in zip(figure.axes, panels(study, chosen), strict=False):
-        shown = some(data.sizes[chosen.lines], MOST) if chosen.lines else [0]
-        for index, (_, colour, found) in zip(shown, curves_of(data, chosen), strict=True):
-            part = data.isel({chosen.lines: index}) if chosen.lines else data
-            _bracket(axes, ruler(study.data, chosen.x or ""), part, found, colour, log)
+        for _, colour, part in coloured(data, chosen.lines):
+            _bracket(axes, x, part, colour, "log" if log else "linear")
         axes.set_ylabel(typeset(rule_of(study)))
     return figure
 
@@ -154,10 +136,12 @@ def _decided(study: Study) -> Study:
     return decided
 
 
-def _bracket(axes: Any, x: Any, data: Any, found: Any, colour: Any, log: bool) -> None:
-    ends = [drawable(layer(data, name, (x.name,)).value, log) for name in ("lower", "upper")]
-    value = drawable(found.value, log)
-    reach = np.clip(np.array([value - ends[0], ends[1] - value]), 0, None)
+def _bracket(axes: Any, x: Any, data: Any, colour: Any, scale: Scale) -> None:
+    value, low, high = (
+        drawable(layer(data, name, (x.name,)).value, scale)
+        for name in ("threshold", "lower", "upper")
+    )
+    reach = np.clip(np.array([value - low, high - value]), 0, None)
     axes.errorbar(x.at, value, yerr=reach, fmt="none", ecolor=colour, elinewidth=1.6, capsize=4)
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, integer, one_of, real
-from tacit.studies.cells import Axis, Cell, cell_name, spec_at
+from tacit.studies.cells import Axis, Cell, cells_at
 from tacit.studies.engines.complete import Rounds
 from tacit.studies.gather import gather, provenance
 
@@ -109,8 +109,8 @@ def _split(who: str, axis: Axis, parts: int) -> Sequence[float]:
 class Lattice:
     """The measure where it is known, and the boxes so far."""
 
-    def __init__(self, study: Study, shape: Point, parts: int, level: float):
-        self.study, self.level = study, level
+    def __init__(self, shape: Point, parts: int, level: float):
+        self.level = level
         self.known: Array = np.full(shape, np.nan)
         self.requested: dict[Point, list[Cell]] = {}
         starts = itertools.product(*(range(0, size - 1, parts) for size in shape))
@@ -133,32 +133,23 @@ class Lattice:
         self.boxes = [new for box, yes in pairs for new in (box.halves() if yes else [box])]
         return any(crossed)
 
-    def cells(self, point: Point, code: str) -> list[Cell]:
-        """The cells of a point, one for every seed."""
-        values = [axis.values[i] for axis, i in zip(self.study.axes, point, strict=True)]
-        if self.study.seed_values is None:
-            spec = spec_at(self.study, values, None)
-            return [Cell(cell_name(spec, code), point, spec)]
-        specs = [spec_at(self.study, values, seed) for seed in self.study.seed_values]
-        return [Cell(cell_name(s, code), (*point, i), s) for i, s in enumerate(specs)]
-
 
 def refined(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The study on its finest lattice, known near the boundary and at the first corners."""
     measure, level, depth = read_refine(study.source, study.refine or {})
     plain, code = on_lattice(study), rounds.cache.code.version
     shape = tuple(len(axis.values) for axis in plain.axes)
-    lattice = Lattice(plain, shape, 2**depth, level)
+    lattice = Lattice(shape, 2**depth, level)
     going = True
     while going:
-        fresh = {point: lattice.cells(point, code) for point in lattice.missing_points()}
+        points = lattice.missing_points()
+        fresh = {point: list(cells_at(plain, point, code)) for point in points}
         lattice.requested |= fresh
         answers = iter(rounds.measures([c for cells in fresh.values() for c in cells], measure))
         for point, cells in fresh.items():
             values = np.array([next(answers)[0] for _ in cells])
-            lattice.known[point] = (
-                values[~np.isnan(values)].mean() if (values == values).any() else np.nan
-            )
+            known = values[~np.isnan(values)]
+            lattice.known[point] = known.mean() if known.size else np.nan
         going = lattice.split()
     cells = [cell for group in lattice.requested.values() for cell in group]
     dataset = gather(plain, cells, rounds.cache.folder, code, rounds.lost, command)

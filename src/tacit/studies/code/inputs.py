@@ -38,9 +38,8 @@ def noticed() -> Iterator[None]:
 
 @functools.cache
 def _listen() -> None:
-    sys.addaudithook(
-        _note_open
-    )  # it cannot be removed, so it is added once and does nothing outside
+    # it cannot be removed, so it is added once and does nothing outside
+    sys.addaudithook(_note_open)
 
 
 def _note_open(event: str, arguments: tuple[Any, ...]) -> None:

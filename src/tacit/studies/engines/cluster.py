@@ -153,30 +153,21 @@ def _ends_of(future: Any, portion: list[Cell]) -> tuple[list[Done], list[Cell]]:
     except KilledWorker as reason:
         if len(portion) > 1:
             return [], portion
-        return [
-            Done(portion[0].name, ERROR, f"its dask workers died: {_short(reason)}", 0.0, False)
-        ], []
+        sentence = f"its dask workers died: {str(reason).split('. ')[0]}"
+        return [Done(portion[0].name, ERROR, sentence, 0.0, False)], []
     if answer["full"]:
         raise CannotWrite(0, answer["full"])
     return [Done(*fields) for fields in answer["done"]], []
 
 
-def _short(reason: BaseException) -> str:
-    return str(reason).split(". ")[0]
-
-
 def _refuse_unshared(cache: CellCache, ended: Iterable[Done]) -> None:
     """Raise if a worker wrote its cells where we cannot see them."""
     stored = [done.name for done in ended if done.stored]
-    if stored and _nowhere(cache, stored[0]):
+    if stored and not os.path.exists(file_of(cache.folder, stored[0])):
         raise ValueError(
             f"run: a worker wrote its cells, but they are not in {cache.folder} here; --out must "
             "be on a file system that all machines share, under the same path"
         )
-
-
-def _nowhere(cache: CellCache, name: str) -> bool:
-    return not os.path.exists(file_of(cache.folder, name))
 
 
 def compute_portion(setup: str, cells: str) -> dict[str, Any]:

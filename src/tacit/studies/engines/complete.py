@@ -57,10 +57,7 @@ def _found(cache: CellCache, wanted: Mapping[str, Cell], progress: Progress) -> 
     found, aside = survey(cache.folder, wanted, cache.code.version)
     for sentence in aside:
         progress.aside(sentence)
-    progress.begin(
-        len(wanted),
-        [Done(name, r.status, r.sentence, r.seconds, True) for name, r in found.items()],
-    )
+    progress.begin(len(wanted), found.values())
     return [cell for name, cell in wanted.items() if name not in found]
 
 
@@ -84,7 +81,7 @@ class Rounds:
 
     def _result(self, cell: Cell) -> Result:
         if cell.name in self.lost:
-            return Result(self.lost[cell.name].status, self.lost[cell.name].sentence, {}, 0.0)
+            return self.lost[cell.name].without_file()
         result = read_named(self.cache.folder, cell.name, self.cache.code.version)
         if result is None:
             raise OSError(f"study: the cell {cell.name} vanished from {self.cache.folder}")

@@ -22,7 +22,7 @@ from tacit.studies.cells import Cell
 from tacit.studies.compute import ERROR
 from tacit.studies.engines.worker import GRACE, ChunkSize, packed, worker_setup
 from tacit.studies.parts import DescriptionError
-from tacit.studies.storage.files import CannotWrite, NotACell, read_named
+from tacit.studies.storage.files import CannotWrite
 from tacit.studies.storage.folder import CellCache, Done, Ends
 from tacit.threads import VARIABLES
 
@@ -141,7 +141,9 @@ class _Pool:
         if message is None:
             return self._replace_dead(worker)
         if "stop" in message:
-            raise _error(*message["stop"])
+            kind, sentence = message["stop"]
+            full = kind == CannotWrite.__name__
+            raise CannotWrite(0, sentence) if full else DescriptionError(sentence)
         worker.ready, self.failed_starts = True, 0
         ended = [Done(*fields) for fields in message.get("done", [])]
         for done in ended:
@@ -170,14 +172,11 @@ class _Pool:
         """(ends of the cells that are on disk, the other cells), in order."""
         ended, rest = [], []
         for cell in cells:
-            try:
-                result = read_named(self.cache.folder, cell.name, self.cache.code.version)
-            except NotACell:
-                result = None
+            result = self.cache.read(cell)
             if result is None:
                 rest.append(cell)
             else:
-                ended.append(Done(cell.name, result.status, result.sentence, result.seconds, True))
+                ended.append(Done.of(cell.name, result))
         return ended, rest
 
     def stop(self) -> None:
@@ -193,7 +192,3 @@ def _how(worker: Worker) -> str:
 def _given_up(cell: Cell, worker: Worker) -> Done:
     sentence = f"{TRIES} worker processes ended while computing this cell ({_how(worker)})"
     return Done(cell.name, ERROR, sentence, 0.0, False)
-
-
-def _error(kind: str, sentence: str) -> Exception:
-    return CannotWrite(0, sentence) if kind == "CannotWrite" else DescriptionError(sentence)

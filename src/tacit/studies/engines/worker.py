@@ -132,7 +132,3 @@ def _serve(send: Send) -> None:
     send({"ready": True})
     for line in lines:
         compute_all(cache, json.loads(line), lambda ended: send({"done": ended}))
-
-
-if __name__ == "__main__":
-    main()

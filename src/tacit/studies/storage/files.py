@@ -36,6 +36,7 @@ SUFFIX = ".cell"
 PART = ".part"
 KINDS = "biufU"
 LARGEST = 2**31  # bytes
+WRONG = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class CannotWrite(OSError):
@@ -159,14 +160,7 @@ def read_cell(file: str) -> tuple[str, str, Result]:
             inputs=_texts(parsed["inputs"]),
         )
         return str(parsed["name"]), str(parsed["code"]), result
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as reason:
+    except WRONG as reason:
         raise NotACell(f"is a cell with missing or wrong parts ({reason})") from None
 
 

@@ -30,12 +30,33 @@ SUBFOLDER = "[0-9a-f][0-9a-f]"
 ABANDONED = 3600.0  # seconds after which the draft of a killed writer is removed
 
 
-def survey(folder: Path, wanted: Collection[str], code: str) -> tuple[dict[str, Result], list[str]]:
-    """(the finished cells, without their arrays; one sentence per file that was set aside).
+class Done(NamedTuple):
+    """How one cell ended; its values are on disk."""
+
+    name: str
+    status: str
+    sentence: str
+    seconds: float
+    stored: bool
+
+    @classmethod
+    def of(cls, name: str, result: Result) -> Done:
+        return cls(name, result.status, result.sentence, result.seconds, result.stored)
+
+    def without_file(self) -> Result:
+        """The result of a cell that is not on disk."""
+        return Result(self.status, self.sentence, {}, 0.0)
+
+
+Ends = Generator[list[Done], None, None]  # batches of ends, in any order
+
+
+def survey(folder: Path, wanted: Collection[str], code: str) -> tuple[dict[str, Done], list[str]]:
+    """(the finished cells; one sentence per file that was set aside).
 
     Cells of other code or libraries stay where they are: their names differ from those wanted.
     """
-    done: dict[str, Result] = {}
+    done: dict[str, Done] = {}
     aside: list[str] = []
     for file in _files(folder):
         try:
@@ -47,9 +68,9 @@ def survey(folder: Path, wanted: Collection[str], code: str) -> tuple[dict[str, 
     return done, aside
 
 
-def finished(folder: Path, wanted: Collection[str], code: str) -> dict[str, Result]:
-    """The finished cells, without their arrays; nothing is moved."""
-    done: dict[str, Result] = {}
+def finished(folder: Path, wanted: Collection[str], code: str) -> dict[str, Done]:
+    """The finished cells; nothing is moved."""
+    done: dict[str, Done] = {}
     for name in listed(folder) & set(wanted):
         with suppress(NotACell):
             done |= _looked_at(folder, Path(file_of(folder, name)), wanted, code)
@@ -66,18 +87,13 @@ def listed(folder: Path) -> set[str]:
     return {name.removesuffix(SUFFIX) for name in entries if name.endswith(SUFFIX)}
 
 
-def _looked_at(
-    folder: Path, file: Path, wanted: Collection[str], code: str
-) -> Mapping[str, Result]:
+def _looked_at(folder: Path, file: Path, wanted: Collection[str], code: str) -> Mapping[str, Done]:
     """The finished cell of a file; nothing for a cell of a larger grid, which stays."""
     name = file.name.removesuffix(SUFFIX)
     if file.suffix != SUFFIX or str(file) != file_of(folder, name):
         raise NotACell("is not a cell of tacit")
     result = read_named(folder, name, code)
-    if result is None or name not in wanted:
-        return {}
-    light = Result(result.status, result.sentence, {}, result.seconds)
-    return {name: light}
+    return {} if result is None or name not in wanted else {name: Done.of(name, result)}
 
 
 def _files(folder: Path) -> list[Path]:
@@ -112,19 +128,6 @@ def set_aside(folder: Path, file: Path, reason: str) -> list[str]:
     return [f"{file.name} {reason}; moved to {target}; it is computed again if needed"]
 
 
-class Done(NamedTuple):
-    """How one cell ended; its values are on disk."""
-
-    name: str
-    status: str
-    sentence: str
-    seconds: float
-    stored: bool
-
-
-Ends = Generator[list[Done], None, None]  # batches of ends, in any order
-
-
 @dataclasses.dataclass(frozen=True)
 class CellCache:
     """Where cells are written, and the version of the code that must compute them."""
@@ -132,16 +135,20 @@ class CellCache:
     folder: Path
     code: Code
 
+    def read(self, cell: Cell) -> Result | None:
+        """The result of a cell on disk; None without a valid file, which `survey` sets aside."""
+        try:
+            return read_named(self.folder, cell.name, self.code.version)
+        except NotACell:
+            return None
+
     def finish(self, cell: Cell) -> Done:
         """The end of a cell; a finished one is not computed again."""
-        try:
-            result = read_named(self.folder, cell.name, self.code.version)
-        except NotACell:
-            result = None  # the surveyor sets such files aside; what is written now replaces it
+        result = self.read(cell)
         if result is None:
             with noticed():
                 result = compute(cell.spec)
             if result.stored:
                 made = dataclasses.replace(result, made_with=versions(), inputs=inputs())
                 write_cell(self.folder, cell, self.code.version, made)
-        return Done(cell.name, result.status, result.sentence, result.seconds, result.stored)
+        return Done.of(cell.name, result)
