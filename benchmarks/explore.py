@@ -55,14 +55,14 @@ def large_study(file: Path, side: int) -> Path:
     sentence = np.full(shape, "the data are fitted at t=12.5 with loss 1e-08", dtype="U48")
     variables: dict[str, Any] = {
         "test_error": (dims, error),
-        "foreseen": (dims, place[:, None] + place),
+        "predicted": (dims, place[:, None] + place),
         "status": (dims, status),
         "sentence": (dims, sentence),
         "trajectory_t": ((*dims, "time"), np.cumsum(rng.random((*shape, 100)), axis=-1)),
         "trajectory_loss": ((*dims, "time"), rng.random((*shape, 100))),
     }
     axes = {name: np.geomspace(1e-3, 10, side) for name in dims}
-    draw = {"colour": "test_error", "contours": {"test_error": 1.1, "foreseen": 1.0}}
+    draw = {"colour": "test_error", "contours": {"test_error": 1.1, "predicted": 1.0}}
     attributes = {"study": "large", "title": "A large study",
                   "description": json.dumps({"draw": draw})}  # fmt: skip
     return store.save(xarray.Dataset(variables, axes, attributes), file)

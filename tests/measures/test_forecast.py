@@ -152,7 +152,7 @@ def by_training(net, problem, expected):
 
 
 @pytest.mark.parametrize("family", WAYS)
-def test_the_predictor_turns_and_the_test_curve_jumps_where_it_was_foreseen(family):
+def test_the_predictor_turns_and_the_test_curve_jumps_where_it_was_predicted(family):
     make, net = WAYS[family]
     labels = family in ("majority", "depth 3", "wide margin")
     for seed in (21, 22):
@@ -166,7 +166,7 @@ def test_the_predictor_turns_and_the_test_curve_jumps_where_it_was_foreseen(fami
         assert tested.transition * RATE == pytest.approx(seen, abs=0.6 if labels else 0.1)
 
 
-def test_a_start_of_unequal_entries_turns_where_it_was_foreseen():
+def test_a_start_of_unequal_entries_turns_where_it_was_predicted():
     net = tacit.DiagonalNet(3, alpha=3.0, shape=np.linspace(0.5, 2.0, 40))
     problem = tacit.sparse_regression(20, 40, sparsity=2, noise=0.0, seed=21)
     expected = forecast(net, problem, RATE)
@@ -206,7 +206,7 @@ def test_a_wide_margin_forgives_the_turning_and_its_measure_knows():
 TABLES = [(8, 0.6, 10.0), (12, 0.5, 3.0), (16, 0.5, 100.0), (24, 0.4, 10.0)]
 
 
-def foreseen_and_seen(dimension, fraction, alpha, rate, seed=0):
+def predicted_and_seen(dimension, fraction, alpha, rate, seed=0):
     """The forecasts of a table and its run in the parameters, in units of 1/rate."""
     problem = multiplication_table(dimension, fraction=fraction, seed=seed)
     model = tacit.DifferenceFactorization(alpha=alpha)
@@ -220,9 +220,9 @@ def foreseen_and_seen(dimension, fraction, alpha, rate, seed=0):
 
 
 @pytest.mark.parametrize(("dimension", "fraction", "alpha"), TABLES)
-def test_tables_turn_and_are_completed_where_it_was_foreseen(dimension, fraction, alpha):
+def test_tables_turn_and_are_completed_where_it_was_predicted(dimension, fraction, alpha):
     rate = 1e-3
-    plain, tested, turns, seen = foreseen_and_seen(dimension, fraction, alpha, rate)
+    plain, tested, turns, seen = predicted_and_seen(dimension, fraction, alpha, rate)
     assert plain.transition * rate == pytest.approx(turns, abs=0.15)
     assert tested.transition * rate == pytest.approx(seen, abs=0.25)
     for found in (plain, tested):
@@ -236,7 +236,7 @@ def test_tables_turn_and_are_completed_where_it_was_foreseen(dimension, fraction
 )
 def test_large_tables_too(dimension, fraction, rate):
     """The last is 941 entries of the 97 x 97 table with decay 1e-3 next to a mean: it does grok."""
-    plain, tested, turns, seen = foreseen_and_seen(dimension, fraction, 10.0, rate)
+    plain, tested, turns, seen = predicted_and_seen(dimension, fraction, 10.0, rate)
     assert plain.transition * rate == pytest.approx(turns, abs=0.15)
     assert plain.low < seen / rate < plain.high
     assert tested.transition * rate == pytest.approx(seen, abs=0.25)

@@ -88,24 +88,24 @@ def test_regression_its_predictions_and_turns_compile_nothing_again():
 def test_what_was_compiled_goes_with_the_function():
     def used(kind):
         net = Net()
-        function, known = kinds(net)[kind](), set(compiled_functions._kept)
+        function, known = kinds(net)[kind](), set(compiled_functions._compilations)
         tangent_kernel(function, PARAMS, X)
-        assert len(set(compiled_functions._kept) - known) == 1
+        assert len(set(compiled_functions._compilations) - known) == 1
         return weakref.ref(net)
 
     gc.collect()  # takes half a second late in the suite, so all kinds share it
-    before = len(compiled_functions._kept)
+    before = len(compiled_functions._compilations)
     nets = {kind: used(kind) for kind in ("function", "jit", "method", "partial")}
     gc.collect()
     assert {kind: net() for kind, net in nets.items()} == dict.fromkeys(nets)
-    assert len(compiled_functions._kept) == before
+    assert len(compiled_functions._compilations) == before
 
 
 def test_a_few_shapes_are_kept():
     net = Net()
     for d in range(1, compiled_functions.SHAPES + 3):
         tangent_kernel(net.apply, np.ones(d), np.ones((1, d)))
-    assert len(compiled_functions._kept[id(net)].shapes) == compiled_functions.SHAPES
+    assert len(compiled_functions._compilations[id(net)].shapes) == compiled_functions.SHAPES
 
 
 SCALE = 1.0
@@ -158,9 +158,9 @@ def test_a_counter_that_the_function_sets_itself_is_no_change():
         return jnp.tanh(x @ params)
 
     tangent_kernel(counting, PARAMS, X)
-    known = dict(compiled_functions._kept[id(counting)].shapes)
+    known = dict(compiled_functions._compilations[id(counting)].shapes)
     tangent_kernel(counting, PARAMS, X)
-    assert compiled_functions._kept[id(counting)].shapes == known
+    assert compiled_functions._compilations[id(counting)].shapes == known
 
 
 def test_constant_leaves_of_the_parameters_count():

@@ -245,7 +245,7 @@ def test_nearly_equal_points_with_different_targets():
     np.testing.assert_allclose(found.predict(close), y, atol=1e-7)
     lost = kernel_interpolant(BIASED, close, y, route="kernel", throw=False)
     assert lost.residual > 0.1  # control: the kernel has squared 1e-7 away, and says so
-    assert "route='features' sees them" in lost.outcome.sentence
+    assert "route='features' does" in lost.outcome.sentence
 
 
 @ROUTES

@@ -124,13 +124,13 @@ def test_frozen_layers_are_constants_in_double_precision_too():
 @pytest.mark.parametrize(
     ("call", "rule"),
     [
-        (lambda m, x: tacit.tangent_kernel(m, x), "3 outputs; say outputs='mean', 'full'"),
+        (lambda m, x: tacit.tangent_kernel(m, x), "3 outputs; set outputs='mean', 'full'"),
         (lambda m, x: tacit.tangent_kernel(m, x, outputs=3), "outputs must be below 3"),
         (lambda m, x: tacit.tangent_kernel(m, x, x, x, outputs=0), "must be a mapping of names"),
         (lambda m, x: tacit.tangent_kernel(m, {"0.weight": x}, x, outputs=0), "shape"),
         (lambda m, x: tacit.tangent_kernel(m, {}, x, outputs=0), "params must hold all trained"),
         (lambda m, x: tacit.tangent_kernel(m, None, outputs=0), r"call tangent_kernel\(module, x"),
-        (lambda m, x: tacit.tangent_kernel(m, x, x[:, :3], outputs=0), "x and x2 must have one sh"),
+        (lambda m, x: tacit.tangent_kernel(m, x, x[:, :3], outputs=0), "must have the same shape"),
         (lambda m, x: tacit.tangent_kernel(m, x.double(), outputs=0), "x of torch.float64 but the"),
         (lambda m, x: tacit.tangent_kernel(m, x, outputs=0, precision="half"), "unknown precision"),
         (lambda m, x: tacit.kernel_regression(m, x), r"call kernel_regression\(module, x, y\)"),

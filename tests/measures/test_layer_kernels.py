@@ -9,6 +9,7 @@ import tacit
 from refusals import refusals
 from tacit.measures.kernels.layers import layer_groups
 from tacit.precision import double_precision
+from tacit.watch.backends import backend
 
 
 def net(params, x):
@@ -77,7 +78,7 @@ def test_groups_are_as_fine_as_there_is_room():
 
 def moving(room, monkeypatch):
     """The second look of a watch with this many bytes for kernels of layers."""
-    monkeypatch.setattr("tacit.watch.backends.backend.ROOM", room)
+    monkeypatch.setattr(backend, "ROOM", room)
     params = net_params()
     watch = tacit.watch(net, X, parameters=params, budget=None, raise_errors=True)
     params["out"] = params["out"] * np.linspace(1, 2, 3)

@@ -100,7 +100,7 @@ def test_bad_times_and_models_are_refused(case):
         tacit.kernel_regression(network, w, x, y).at(-1.0)
     with pytest.raises(ValueError, match=r"call linearize\(module\) .* got function"):
         tacit.linearize(network)
-    with pytest.raises(ValueError, match="built like those of the expansion"):
+    with pytest.raises(ValueError, match="have the structure of those of the expansion"):
         tacit.linearize(network, w)({"inner": w["inner"]}, x)
 
 

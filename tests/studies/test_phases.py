@@ -128,11 +128,11 @@ def test_a_cell_of_scale_and_accuracy_against_general_solvers():
     one, direct = cell(0.7, 30.0), trained(rows, 0.7, 30.0)
     assert one["excess"] == pytest.approx(excess(direct), rel=1e-5)
     limit = hypentropy_margin(rows, 0.7**2 / 30)
-    assert one["foreseen"] == pytest.approx(excess(limit), rel=1e-5)
+    assert one["predicted"] == pytest.approx(excess(limit), rel=1e-5)
     cosine = direct @ limit / np.linalg.norm(direct) / np.linalg.norm(limit)
     assert one["gap"] == pytest.approx(math.degrees(math.acos(cosine)), rel=1e-3)
     assert abs(cell(0.75, 30.0)["excess"] / excess(direct) - 1) > 0.02
-    assert abs(cell(0.7, 30.0)["foreseen"] / excess(hypentropy_margin(rows, 0.7 / 30)) - 1) > 0.02
+    assert abs(cell(0.7, 30.0)["predicted"] / excess(hypentropy_margin(rows, 0.7 / 30)) - 1) > 0.02
 
 
 # --- start x decay ---------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_a_cell_of_step_and_beta_against_descent_written_out():
     one = step_beta.cell(0.4, 1e-3, 3, **SPARSE)
     count = descended(problem, step, 1e-3, SPARSE["level"], 20_000)
     assert one["t2"] == pytest.approx(count, rel=0.03)  # records are 6 % apart
-    assert one["foreseen"] == pytest.approx(count, rel=0.15)
+    assert one["predicted"] == pytest.approx(count, rel=0.15)
     rest = np.sum((lasso(problem.X, problem.y, 1e-2) - problem.truth) ** 2)
     assert step_beta.cell(0.4, 1e-2, 3, **SPARSE)["rest"] == pytest.approx(rest, rel=1e-4)
     other = step_beta.cell(0.4, 5e-4, 3, **SPARSE)["t2"]
@@ -242,15 +242,15 @@ def test_scale_and_width_leave_the_rich_regime_together(whole):
 def test_accuracy_must_grow_with_the_square_of_a_large_scale(whole):
     dataset = whole("phase-scale-accuracy")
     alpha, accuracy = dataset.alpha.values, dataset.accuracy.values
-    measured, foreseen = (
+    measured, predicted = (
         np.exp(
             [crossing(np.log(accuracy), 1 - dataset[name].sel(alpha=a).values, 0.5) for a in alpha]
         )
-        for name in ("excess", "foreseen")
+        for name in ("excess", "predicted")
     )
     large = alpha > 3
     assert slope(alpha[large], measured[large]) == pytest.approx(2.0, abs=0.02)
-    assert np.abs(measured[large] / foreseen[large] - 1).max() < 0.03
+    assert np.abs(measured[large] / predicted[large] - 1).max() < 0.03
     small = alpha < 0.3  # there the theorem, of large alpha, is far off
     assert slope(alpha[small], measured[small]) < 1.2
     assert dataset.gap.values[-1, -1] < 0.01 < 1 < dataset.gap.values[0].max()
@@ -274,7 +274,7 @@ def test_t2_is_one_over_step_and_beta(whole):
     stable = dataset.step_size.values < 1
     assert (dataset.status.values == "diverged").all(axis=(1, 2)).tolist() == (~stable).tolist()
     low = dataset.isel(step_size=stable).sel(beta=slice(None, 1.1e-4))
-    ratio = (low.t2 / low.foreseen).values
+    ratio = (low.t2 / low.predicted).values
     assert np.nanmax(np.abs(ratio - 1)) < 0.06
     assert np.isfinite(ratio).sum() > 100
     # beyond this beta the minimiser itself is too far from the truth

@@ -150,7 +150,7 @@ def test_the_functions_take_mappings_too():
 @pytest.mark.parametrize(
     ("output", "rule"),
     [
-        ("prediction", r"returns no 'prediction' \(but hidden, logits\); output= is one"),
+        ("prediction", r"returns no 'prediction' \(but hidden, logits\); output= must be"),
         (lambda answer: answer, "must return one tensor of real numbers, got Answer"),
         (lambda answer: answer["logits"].sum(), r"got shape \(\) for 8 inputs"),
     ],
@@ -367,7 +367,7 @@ def test_functions_of_jax_take_mappings_outside_of_a_watch():
     f = np.asarray(both(w, x))
     expected = f + np.tensordot(K[:, :, :3], fit.dual, axes=2)
     np.testing.assert_allclose(fit.predict(x), expected, rtol=1e-5, atol=1e-5)
-    with pytest.raises(ValueError, match="x2 must be built like the first inputs"):
+    with pytest.raises(ValueError, match="x2 must have the structure of the first inputs"):
         tacit.tangent_kernel(both, w, x, {"left": x["left"]}, outputs="full")
     with pytest.raises(ValueError, match="integers of x must not exceed"):
         tacit.tangent_kernel(both, w, x | {"token": x["token"] + 2**25}, outputs="full")

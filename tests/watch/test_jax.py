@@ -572,7 +572,7 @@ def test_broken_metrics_and_steps_are_recorded():
     sentences = [failure.sentence for failure in seen.failures]
     expected = (
         "train_loss must be a single real number, got shape (3,)",
-        "the watch records margin itself",
+        "the watch itself records margin",
         "rate must be a single real number, got NoneType",
         "the step fell from 102 to 101",
         "step 99 is before the start, step 100",
@@ -804,8 +804,8 @@ def test_a_transition_that_has_happened_and_one_too_early_to_tell():
     assert whole.low < whole.step < whole.high
     for share, sentence in (
         (0.0001, "at least 4 times"),
-        (0.001, "too early for a forecast: weight decay has taken 0.3"),
-        (0.01, "too early for a forecast: weight decay has taken 3."),
+        (0.001, "too early for a forecast: weight decay has removed 0.3"),
+        (0.01, "too early for a forecast: weight decay has removed 3."),
     ):
         early = forecast_jump(until(dataset, share * when))
         assert not early.known

@@ -98,7 +98,7 @@ def test_decay_without_learning_is_unknown(name):
 
 
 def test_decay_of_a_net_that_has_learned_as_its_kernel_does():
-    """Shrinking all weights of a homogeneous net changes neither witness; moving them does."""
+    """Shrinking all weights of a homogeneous net changes neither measure; moving them does."""
     probe = digits("centred", 0, 20, 40).probe
     first = start("dense", 64, 10, 4.0, 0)
     turn = start("dense, biased", 64, 10, 1.0, 1)

@@ -154,7 +154,7 @@ def test_all_findings_are_told(grown, capsys):
     text = flat(capsys.readouterr().out)
     assert f"regime {grown.regime.kind}: {grown.regime.evidence}" in text
     assert f"verdict grok: {grown.verdict.sentence}" in text
-    assert f"forecast happened (asked at step 300): {grown.forecast.sentence}" in text
+    assert f"forecast happened (at step 300): {grown.forecast.sentence}" in text
     assert "test_accuracy up to step 300)" in grown.verdict.sentence
     assert "test_accuracy had risen half way" in text
     attributes = grown.dataset.attrs
@@ -791,13 +791,13 @@ def bad_records(grown):
         "missing.nc": "there is no file missing.nc",
         "missing.json": "there is no file missing.json",
         "cut-run.nc": "cut short or damaged",
-        "cut-run.json": "is no record in JSON",
+        "cut-run.json": "is not a record in JSON",
         "part.json": "part.json is an incomplete record (without kernel_distance)",
         "changed.json": "changed.json was changed or damaged: its checksum is wrong",
         "words.nc": "its weight_decay is impossible",
-        "other.json": "is no record in JSON",
+        "other.json": "is not a record in JSON",
         "empty.json": "is not the record of a watch",
-        "deep.json": "is no record in JSON",
+        "deep.json": "is not a record in JSON",
         "objects.json": "a variable of type 'O'",
         "text.nc": "is no netCDF",
         "folder.nc": "is a folder",

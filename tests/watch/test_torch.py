@@ -227,14 +227,14 @@ def test_gradients_too_large_to_hold_go_output_by_output(monkeypatch):
     block, forward = backend.gradients.block, backend.function.run
     monkeypatch.setattr(backend.function, "run", lambda *a: passes.append(0) or forward(*a))
     monkeypatch.setattr(
-        backend.gradients, "block", lambda *a: asked.append(backend.gradients.asked) or block(*a)
+        backend.gradients, "block", lambda *a: asked.append(backend.gradients.selected) or block(*a)
     )
     memory = 3.5 * len(x) * backend.gradients.held
     monkeypatch.setattr("tacit.watch.backends.torch_backend.MEMORY", memory)
     np.testing.assert_allclose(backend.kernels(), whole, rtol=1e-4, atol=1e-6)
     assert asked[-3:] == [0, 1, 2]
     assert len(passes) <= 2  # one forward pass for all outputs, and one to measure the cost
-    assert backend.gradients.asked is None
+    assert backend.gradients.selected is None
     assert backend.gradients.last is None
 
 

@@ -58,3 +58,11 @@ class Plot(Record):
         object.__setattr__(self, "series", tuple(self.series))
         for name in ("x_scale", "y_scale"):
             one_of(f"Plot {self.title!r}", name, getattr(self, name), Scale.__args__)  # type: ignore[attr-defined]
+
+
+def log_log(
+    title: str, x_label: str, y_label: str, curves: Sequence[tuple[Any, ...]], caption: str = ""
+) -> Plot:
+    """A plot with two logarithmic axes; a curve is its name, x, y, and its style if not a line."""
+    series = [Series(*curve) for curve in curves]
+    return Plot(title, x_label, y_label, series, "log", "log", caption)

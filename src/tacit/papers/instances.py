@@ -1,4 +1,4 @@
-"""Random regression problems for claims, studies of many of them, and how far numbers are apart."""
+"""Random regression problems, studies of many of them, and numbers in slopes and sentences."""
 
 from __future__ import annotations
 
@@ -78,3 +78,8 @@ def furthest(values: Any, center: float = 0.0) -> float:
     """The entry that is furthest from `center`, with its sign."""
     flat = np.ravel(values)
     return float(flat[np.argmax(np.abs(flat - center))])
+
+
+def listed(values: Any, form: str = "g") -> str:
+    """Numbers in a sentence, separated by commas, each in the format `form`."""
+    return ", ".join(f"{float(value):{form}}" for value in np.ravel(values))

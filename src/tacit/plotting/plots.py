@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = "os^Dv*"
-
-
-def log_log(
-    title: str, x_label: str, y_label: str, curves: Sequence[tuple[Any, ...]], caption: str = ""
-) -> Plot:
-    """A plot of two logarithmic axes; a curve is its name, x and y, and its style if not a line."""
-    series = [Series(*curve) for curve in curves]
-    return Plot(title, x_label, y_label, series, "log", "log", caption)
 
 
 def panels(title: str, plots: Sequence[Plot], caption: str = "") -> Figure:

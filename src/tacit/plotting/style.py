@@ -110,6 +110,11 @@ def end_label(axes: Axes, x: float, y: float, text: str, colour: str, **placing:
     axes.annotate(text, (x, y), textcoords="offset points", color=colour, fontsize=9, **options)
 
 
+def log_axes(axes: Axes, x_label: str, y_label: str, **others: Any) -> None:
+    """Make both axes logarithmic and label them; `others` are passed to `axes.set`."""
+    axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label, **others)
+
+
 def clear_logs(figure: Figure) -> Figure:
     """The figure with numbers only at powers of ten if two are in view, else at 1, 2 and 5.
 

@@ -19,17 +19,17 @@ How it is called in each library:
     Lightning     from tacit.watch.lightning import WatchCallback, Trainer(callbacks=[...])
     Transformers  from tacit.watch.transformers import WatchCallback, Trainer(callbacks=[...])
     Keras         a function of its variables (the error message shows the line)
-    a resumed run save watch.state_dict() with the checkpoint, and give it to load_state_dict()
+    a resumed run save watch.state_dict() with the checkpoint, and pass it to load_state_dict()
 
 In a distributed run rank zero looks; parameters spread over processes (FSDP) are refused.
 
 Limits. The outputs of one sample must not depend on the other samples. The forward hooks of a torch
-module are run, and what a forward pass changes outside of parameters and buffers (a Python counter)
-is not undone. Every floating-point leaf of the parameters of a JAX function counts as trained, so
-close over batch statistics. Nuclear norms of matrices with more than 2048 rows and columns are left
-out.
+module are run, and changes that a forward pass makes outside of parameters and buffers (a Python
+counter) are not undone. Every floating-point leaf of the parameters of a JAX function counts as
+trained, so close over batch statistics. Nuclear norms of matrices with more than 2048 rows and
+columns are omitted.
 
-The module has the name of its function, and can be called as the function can.
+The module has the name of its function, and can be called like the function.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def watch(
         The forecast needs it: parameters decay by learning_rate * weight_decay in a step. With
         momentum m and the decay in the gradient it is 1/(1 - m) times that of the optimizer.
     output
-        Which part of what the model returns is looked at: a name ("logits"), a function of it,
-        or the index of one output. By default it is the array, or its logits. The tangent kernel
-        is the mean over all numbers that the model returns for a sample, whatever their axes.
+        Which part of the return value of the model is used: a name ("logits"), a function of
+        the return value, or the index of one output. By default it is the array, or its logits.
+        The tangent kernel is the mean over all numbers that the model returns for a sample.
     projections
         If the model returns more than 512 numbers per sample, they are replaced by this many
         random sums of them, and a note in the report states the error. None takes all numbers.
@@ -112,7 +112,7 @@ def watch(
         The trackers that get every look when it happens: "wandb", "mlflow", ("tensorboard",
         folder), or a list of these. W&B gets a separate run in the group of the open one.
     budget
-        The largest share of the training time that looks may take; None is no limit. The set-up
+        The largest share of the training time that looks may take; None means no limit. The set-up
         (compilation and the first kernel) is not counted; `setup_seconds` states its time.
     level
         The test accuracy (or the test loss, in a record without accuracies) at which the task
@@ -170,12 +170,12 @@ def watch(
     )
 
 
-class _Room(types.ModuleType):
-    """A module that can be called: once imported it hides the function of the same name."""
+class _CallableModule(types.ModuleType):
+    """A module that can be called, because it hides the function of the same name."""
 
     __call__ = staticmethod(watch)
 
 
 __signature__ = inspect.signature(watch)
 __doc__ = f"{__doc__}\n{inspect.getdoc(watch)}"
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _CallableModule

@@ -28,8 +28,8 @@ class Attached:
         self.saved: Mapping[str, Any] | None = None  # the state of a checkpoint, not loaded yet
 
     def begin(self, model: Any, optimizer: Any, step: int) -> None:
-        """Makes the watch of `model`, whose weights are loaded, unless the last one continues."""
-        if self._goes_on(model, step):
+        """Make the watch of `model`, whose weights are loaded, unless the last watch continues."""
+        if self._continues(model, step):
             return
         try:
             self.watch, self.model = self._made(model, optimizer, step), model
@@ -45,13 +45,13 @@ class Attached:
         self.saved = None
 
     def call(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Calls the watch at a step; metrics get names that can be written to a file."""
+        """Call the watch at a step, with metric names that can be written to a file."""
         if self.watch is not None:
             named = {re.sub(r"\W", "_", name): value for name, value in metrics.items()}
             self.watch(step, **named)
 
     def end(self) -> None:
-        """Takes a last look, and writes the report if it has files."""
+        """Take a last look, and write the report if there are files."""
         if self.watch is not None:
             self.watch.look()
             if self.files:
@@ -60,8 +60,8 @@ class Attached:
     def state(self) -> dict[str, Any]:
         return {} if self.watch is None else self.watch.state_dict()
 
-    def _goes_on(self, model: Any, step: int) -> bool:
-        """Whether a second fit continues the training that is being watched."""
+    def _continues(self, model: Any, step: int) -> bool:
+        """True if a second fit continues the watched training."""
         if self.watch is None or self.saved or model is not self.model:
             return False
         steps = self.watch.log.steps
@@ -76,7 +76,7 @@ class Attached:
         )
         given = {"optimizer": optimizer, **self.options, "warm_batch": warm}
         if "weight_decay" in given and "optimizer" not in self.options:
-            del given["optimizer"]  # the weight decay that the user gave counts
+            del given["optimizer"]  # the weight decay of the user has priority
         return watch(looked_at, x, step=step, **given)
 
 

@@ -46,10 +46,10 @@ def state_of(watch: Watch) -> dict[str, Any]:
 
 
 def restore(watch: Watch, state: Mapping[str, Any]) -> None:
-    """Makes `watch` the one that `state` was taken from."""
+    """Restore `watch` from `state`."""
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
         raise ValueError(
-            f"{WHO}: this is not the state of a watch; give what state_dict() returned"
+            f"{WHO}: this is not the state of a watch; pass what state_dict() returned"
         )
     held = _converted(dict(state), np.asarray)
     origin = held["start"]
@@ -69,7 +69,7 @@ def restore(watch: Watch, state: Mapping[str, Any]) -> None:
 
 
 def _require_same(watch: Watch, held: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Raises an error unless the state belongs to this model and these probe inputs."""
+    """Raise an error unless the state belongs to this model and these probe inputs."""
     known = {name: value.shape for name, value in watch.start.arrays.items()}
     given = {name: value.shape for name, value in arrays.items()}
     if known != given:

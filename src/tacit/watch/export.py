@@ -40,7 +40,7 @@ class Tracker(abc.ABC):
         self.sent: dict[str, int] = {}  # how many values of every curve were sent
 
     def send(self, dataset: Any) -> None:
-        """Sends what is new in the record since the last time."""
+        """Send the part of the record that is new."""
         new = []
         for curve in curves(dataset):
             known = self.sent.get(curve.name, 0)
@@ -52,18 +52,18 @@ class Tracker(abc.ABC):
             self.sent[curve.name] = self.sent.get(curve.name, 0) + len(curve.steps)
 
     def finish(self, dataset: Any) -> None:
-        """Sends the rest of the record, and its findings as texts."""
+        """Send the rest of the record, and its findings as texts."""
         self.send(dataset)
         step = float(dataset["step"].values[-1])
         self.texts({f"{PREFIX}/{name}": text for name, text in findings(dataset).items()}, step)
 
     @abc.abstractmethod
     def numbers(self, new: list[Curve]) -> None:
-        """Sends new parts of curves, each over its own steps."""
+        """Send new parts of curves, each over its own steps."""
 
     @abc.abstractmethod
     def texts(self, found: dict[str, str], step: float) -> None:
-        """Sends the findings at `step`."""
+        """Send the findings at `step`."""
 
 
 def trackers_for(to: Any) -> dict[str, Tracker]:
@@ -117,7 +117,7 @@ def findings(dataset: Any) -> dict[str, str]:
     return {
         "regime": f"{where.kind}: {where.evidence}",
         "verdict": f"{what.kind}: {what.sentence}",
-        "forecast": f"{then.state} (asked at step {step:g}): {then.sentence}",
+        "forecast": f"{then.state} (at step {step:g}): {then.sentence}",
     }
 
 
@@ -127,7 +127,7 @@ def _curve(name: str, steps: Array, values: Array) -> Curve:
 
 
 class TensorBoard(Tracker):
-    """An event file in `folder`, in single precision as TensorBoard keeps scalars."""
+    """An event file in `folder`, in single precision, in which TensorBoard stores scalars."""
 
     def __init__(self, folder: Path):
         super().__init__()
@@ -240,7 +240,7 @@ class Wandb(Tracker):
 
 
 class MLflow(Tracker):
-    """The active run, in which every metric has steps of its own; MLflow stores whole steps."""
+    """The active run, in which every metric has its own steps; MLflow stores whole steps."""
 
     def active(self) -> Any:
         run = _needed("mlflow").active_run()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tacit.watch.backends.backend import WHO
 
-MOST = 50  # different failures that are kept
+MOST = 50  # different failures that are recorded
 NUMBER = re.compile(r"[\d.]+(e[+-]?\d+)?")
 
 
@@ -32,7 +32,7 @@ class Failures:
 
     @contextlib.contextmanager
     def kept(self, kind: str, step: float) -> Iterator[None]:
-        """Records an error of the block under `kind` instead of raising it."""
+        """Record an error of the block under `kind` instead of raising it."""
         try:
             yield
         except Exception as reason:
@@ -49,7 +49,7 @@ class Failures:
             self.book[key] = Failure(kind, step, sentence)
 
     def enter(self, failure: Failure) -> None:
-        """Adds a failure from before, with its count."""
+        """Add an earlier failure, with its count."""
         self.book[NUMBER.sub("#", f"{failure.kind} {failure.sentence}")] = failure
 
     def __iter__(self) -> Iterator[Failure]:

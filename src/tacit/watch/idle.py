@@ -1,4 +1,4 @@
-"""The watch in the other processes of a distributed run, where rank zero alone looks."""
+"""The watch in the other processes of a distributed run, in which only rank zero looks."""
 
 from __future__ import annotations
 

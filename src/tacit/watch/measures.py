@@ -1,4 +1,4 @@
-"""The numbers of one look at a model, from plain arrays: what moved since the start and how far."""
+"""The numbers of one look at a model, from plain arrays: the changes since the start."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Arrays = dict[str, NDArray[np.floating[Any]]]
 
 WIDEST = 2048  # no nuclear norm of a matrix whose smaller side exceeds this: it takes seconds
 SMALL = 128
-CHUNK = 2**15  # entries turned to float64 at a time, which stay in the cache
-FEWEST = 3  # probe inputs of which a centred kernel has a direction that can turn
-STILL = 1e-9  # outputs that changed by a smaller share of their size have not moved
-ROUNDED = 16  # nor have those that changed by so many times the precision of the parameters
+CHUNK = 2**15  # entries converted to float64 at a time, which fit into the cache
+FEWEST = 3  # with fewer probe inputs the direction of a centred kernel cannot change
+STILL = 1e-9  # smaller relative changes of the outputs count as none,
+ROUNDED = 16  # and so do changes below this many times the precision of the parameters
 RIDGE = 0.01  # of a kernel machine on the probe inputs, in units of the mean eigenvalue
 
 
@@ -47,7 +47,7 @@ class Start:
         return sum(array.size for array in self.arrays.values())
 
     def moved(self, change: Array) -> bool:
-        """Whether a change of the outputs is more than rounding."""
+        """True if a change of the outputs is more than rounding."""
         precision = max(float(np.finfo(array.dtype).eps) for array in self.arrays.values())
         least = max(STILL, ROUNDED * precision) * float(np.linalg.norm(self.outputs))
         return float(np.linalg.norm(change)) > least
@@ -55,7 +55,7 @@ class Start:
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
-    """Labels of the probe inputs: a row of `values` each, and classes or signs if they are such."""
+    """Labels of the probe inputs: a row of `values` each, and the classes or signs, if any."""
 
     values: Array
     classes: NDArray[np.int64] | None
@@ -103,7 +103,7 @@ def _classes(values: Array, outputs: int) -> Labels:
 def look_row(
     backend: Backend, start: Start, labels: Labels | None, parameters: Any, kept: Guard
 ) -> dict[str, Any]:
-    """All numbers of a look; each part is inside a guard `kept`, so that it can fail alone."""
+    """All numbers of a look; each part has its own guard `kept`, so that it can fail alone."""
     row: dict[str, Any] = {}
     with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges
         with kept("parameters"):
@@ -138,29 +138,29 @@ def kernel_row(start: Start, kernel: Array, labels: Labels | None) -> dict[str, 
 
 
 def layer_row(start: Start, kernels: Array, groups: tuple[int, ...]) -> dict[str, Any]:
-    """For every parameter array, how far the kernel of its group moved from the start."""
+    """For every parameter array, the distance of the kernel of its group from the start."""
     pairs = zip(start.kernels, kernels, strict=True)
     found = np.array([centred_distance(before, now) for before, now in pairs])
     return {"layer_distance": found[list(groups)]}
 
 
 def centred_distance(first: Array, second: Array) -> float:
-    """1 - cosine of two kernels without the mean of their features; NaN if little is left.
+    """1 - cosine of two kernels without the mean of their features; NaN if little remains.
 
-    For positive inputs the mean is most of the kernel, and it hardly turns: without centring, the
-    distance was 0.006 for nets whose centred kernels were 0.1 apart.
+    For positive inputs the mean is most of the kernel, and its direction hardly changes: without
+    centring, the distance was 0.006 for nets whose centred kernels were 0.1 apart.
     """
     if len(first) < FEWEST:
         return math.nan
     try:
         pair = [without_mean(WHO, kernel) for kernel in (first, second)]
-    except ValueError:  # of equal probe inputs
+    except ValueError:  # the probe inputs are equal
         return math.nan
     return kernel_distance(*pair)
 
 
 def output_row(start: Start, outputs: Array, labels: Labels | None) -> dict[str, float]:
-    """How far the outputs moved (root mean square), and the smallest margin of the labels."""
+    """The root mean square change of the outputs, and the smallest margin of the labels."""
     change = outputs - start.outputs
     row = {"output_change": float(np.sqrt(np.mean(change**2)))}
     if labels is not None:
@@ -182,7 +182,7 @@ def linearized_row(start: Start, outputs: Array, linearized: Array) -> dict[str,
         return row
     learned = _rejected(change, start.outputs)
     row["learned_share"] = float(np.linalg.norm(learned) / np.linalg.norm(change))
-    if row["learned_share"] > STILL and change.size >= FEWEST:  # two directions are taken out
+    if row["learned_share"] > STILL and change.size >= FEWEST:  # two directions are removed
         missed = _rejected(learned, _rejected(linearized - start.outputs, start.outputs))
         row["linearized_error"] = float(np.linalg.norm(missed) / np.linalg.norm(learned))
     return row

@@ -1,4 +1,4 @@
-"""Learning rate, weight decay and the decay in one step, as the optimizer has them now."""
+"""The present learning rate, weight decay and decay per step of an optimizer."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def rates_of(optimizer: Any) -> Rates:
 
 
 def decay_rate(optimizer: Any) -> float:
-    """The share of the parameters that weight decay takes in one step; NaN where that is unknown.
+    """The share of the parameters that weight decay removes in one step; NaN if unknown.
 
-    It is learning rate times weight decay where the decay is decoupled (AdamW). Where the decay is
-    a part of the gradient, momentum m adds it up to 1/(1 - m) times as much, and for Adam, which
-    divides by the size of the gradient, there is no such number.
+    It is learning rate times weight decay if the decay is decoupled (AdamW). If the decay is part
+    of the gradient, momentum m multiplies it by 1/(1 - m), and for Adam, which divides by the size
+    of the gradient, there is no such number.
     """
     rate, decay = rates_of(optimizer)
     groups = getattr(optimizer, "param_groups", None)
@@ -56,7 +56,7 @@ def decay_rate(optimizer: Any) -> float:
 
 
 def weight_decay_of(given: float | None, optimizer: Any) -> float:
-    """The weight decay that was given, or that of the optimizer; both must be the same."""
+    """The given weight decay, or that of the optimizer; both must be equal."""
     stated = None if given is None else real(WHO, "weight_decay", given)
     if stated is not None and stated < 0:
         raise ValueError(f"{WHO}: weight_decay must be >= 0, got {stated:g}")
@@ -74,7 +74,7 @@ def weight_decay_of(given: float | None, optimizer: Any) -> float:
 
 
 def learning_rate_of(given: Any, optimizer: Any) -> Callable[[float], float] | None:
-    """The learning rate that was given, as a function of the step."""
+    """The given learning rate as a function of the step."""
     if given is None:
         return None
     if optimizer is not None:
@@ -89,7 +89,7 @@ def learning_rate_of(given: Any, optimizer: Any) -> Callable[[float], float] | N
 
 
 def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
-    """Notes on groups of a torch optimizer that differ, and on parameters that are in no group."""
+    """Notes on different groups of a torch optimizer, and on parameters without a group."""
     groups, function = getattr(optimizer, "param_groups", None), getattr(backend, "function", None)
     if not groups or function is None:
         return []

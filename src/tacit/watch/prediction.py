@@ -1,4 +1,4 @@
-"""What the curves of a record say: grokked or not, and when the test accuracy will jump."""
+"""Whether the curves of a record show grokking, and when the test accuracy will jump."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TRAIN = ("train", "training")
 TEST = ("test", "val", "valid", "validation", "eval")
 ACCURACIES = ("accuracy", "acc")
 ERRORS = ("error", "err", "loss", "mse")
-AT_ONCE = 0.9  # of the ceiling: a test accuracy that needs no jump any more
+AT_ONCE = 0.9  # share of the ceiling above which no jump is left
 NO_DECAY = (
     "there is no weight decay (weight_decay=0), so the norm of the start does not shrink and no "
     "jump is due at a known time"
@@ -45,7 +45,7 @@ class Verdict(Record):
     """`kind` is one of those of tacit.grokking ("grok", "in progress", ...) or "unknown".
 
     `t1` and `t2` are the steps from which the training and the test curve are solved, `jump` the
-    step at which the late change is half done; NaN where there is no such thing.
+    step at which the late change is half done; NaN if there is none.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Curves(NamedTuple):
     source: str
 
     def goal(self, level: float | None) -> tuple[float, float]:
-        """The error at which training is solved, and that of the best there is on the test side.
+        """The error at which training is solved, and the best possible test error.
 
         Test is solved at `level`, if that is given.
         """
@@ -75,11 +75,11 @@ class Curves(NamedTuple):
 
 
 def verdict(dataset: Any) -> Verdict:
-    """What kind of late change the metrics of the record show, as `tacit.grokking` tells them.
+    """The kind of late change that the metrics of the record show, by `tacit.grokking`.
 
-    It takes the first pair there is of train and test accuracies, train and test losses (solved
+    It uses the first available pair of train and test accuracies, train and test losses (solved
     at 5% of the first training loss), or a train loss with a test accuracy. In the last case
-    loss / log 2 stands for the training error, which it bounds if it is a mean cross-entropy.
+    loss / log 2 replaces the training error, which it bounds if it is a mean cross-entropy.
     The level is that of the watch, by default 0.95 for accuracies. A test curve that levels off
     short of it is solved 0.05 below its own ceiling (of losses 5% of the first training loss above
     it).
@@ -110,10 +110,10 @@ def forecast_jump(dataset: Any) -> JumpForecast:
     """When the test accuracy of the run will have risen half way; see `tacit.measures.jump`.
 
     It reads `glance_step`, `glance_norm`, `glance_turn` and `glance_rate` (the share of the
-    parameters that weight decay takes in a step, NaN where that is not known), `call_step` with
+    parameters that weight decay removes in a step, NaN if unknown), `call_step` with
     the metrics, and the attributes `weight_decay`, `start_step` and `level`. A record that is cut
     at a step gives the forecast that was made at that step. After the last record the rate is
-    taken to stay what it is.
+    assumed to stay constant.
     """
     side = next((side for side in TEST if _metric(dataset, (side,), ACCURACIES)), "")
     names = [_metric(dataset, sides, ACCURACIES) for sides in (TRAIN, (side,))]
@@ -194,7 +194,7 @@ def _ahead(dataset: Any, seen: Rise, accuracies: Pair, side: str) -> JumpForecas
 
 
 def _losses(dataset: Any, accuracies: Pair, side: str, memorized: float) -> Losses | None:
-    """Training and test cross-entropy, if they are recorded and can be what they are taken for."""
+    """Training and test cross-entropy, if recorded and consistent with the accuracies."""
     names = [_metric(dataset, sides, ("loss",)) for sides in (TRAIN, (side,))]
     if None in names:
         return None
@@ -205,7 +205,7 @@ def _losses(dataset: Any, accuracies: Pair, side: str, memorized: float) -> Loss
 
 
 def find_curves(dataset: Any) -> Curves:
-    """The pair of curves that tells most; a ValueError says which metrics are missing."""
+    """The most informative pair of curves; a ValueError says which metrics are missing."""
     for kinds in (ACCURACIES, *((kind,) for kind in ERRORS)):
         train, test = _metric(dataset, TRAIN, kinds), _metric(dataset, TEST, kinds)
         if train and test:
@@ -238,7 +238,7 @@ def _metric(dataset: Any, sides: tuple[str, ...], kinds: tuple[str, ...]) -> str
 
 
 def _norms(dataset: Any, t: Array) -> Array | None:
-    """The parameter norm at the calls, between the glances linear in log norm."""
+    """The parameter norm at the calls; log norm is interpolated linearly between glances."""
     steps, norms = dataset["glance_step"].values, dataset["glance_norm"].values
     known = np.isfinite(norms) & (norms > 0)
     if np.count_nonzero(known) < 2:

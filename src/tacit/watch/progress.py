@@ -1,4 +1,4 @@
-"""How far a recorded run has come: memorization, the rise of its test accuracy, and its decay."""
+"""The progress of a recorded run: memorization, the rise of its test accuracy, and its decay."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tacit.measures.late_change import LATE
 MEMORIZED = 0.99  # training accuracy
 FEWEST = 5  # records of a metric
 MOST = 3000  # records of a metric that are read, evenly spaced in the logarithm of the steps
-STAYS = 1.2  # times as late: a loss of the training accuracy after that is another story
+STAYS = 1.2  # a fall of the training accuracy after this factor in time does not count
 WINDOW = 1.2  # a slope is taken from now / WINDOW to now
 BEGUN = 0.2  # of the way to the ceiling
-FARTHEST = 1.5  # in log z: no rise is extended by more than this
+FARTHEST = 1.5  # the most by which a rise is extrapolated in log z
 ROUNDING = 1e-6
 
 
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
 
 
 class Rise(NamedTuple):
-    """Memorization and what the test accuracy did since; steps since the start."""
+    """Memorization and the test accuracy since; steps are counted from the start."""
 
     memorized: float
     plateau: float
@@ -50,7 +50,7 @@ class Rise(NamedTuple):
 
     @property
     def begun(self) -> bool:
-        """Whether the late rise has begun; what follows training at once is not late."""
+        """True if the late rise has begun; a rise that follows training at once is not late."""
         return self.share > BEGUN and self.now > LATE * self.memorized
 
 
@@ -68,7 +68,7 @@ def metric(dataset: Any, name: str) -> Metric:
 
 
 def require_accuracies(name: str, seen: Metric) -> None:
-    """Complains about what is no accuracy, and about too few records."""
+    """Raise an error for values that are not accuracies, and for too few records."""
     if len(seen.t) < FEWEST:
         raise ValueError(
             f"{name} is known at {len(seen.t)} calls, and a forecast needs {FEWEST} at least"
@@ -81,9 +81,9 @@ def require_accuracies(name: str, seen: Metric) -> None:
 
 
 def memorization(train: Metric) -> float:
-    """The first step from which the training accuracy stays at 0.99 for a while; inf before.
+    """The first step from which the training accuracy stays at 0.99 for a while; inf if never.
 
-    Noise apart: it may be the accuracy itself or the smoothed one.
+    This is the earlier of the steps for the accuracy and for the smoothed accuracy.
     """
     curve = smoothed(train.t, train.value)
     return min(_reached(train.t, values) for values in (train.value, curve.score))
@@ -99,7 +99,7 @@ def _reached(t: Array, values: Array) -> float:
 
 
 def rise(test: Metric, memorized: float, ceiling: float) -> Rise:
-    """What the test accuracy did since memorization, on the way to `ceiling`."""
+    """The rise of the test accuracy since memorization, relative to `ceiling`."""
     curve = smoothed(test.t, test.value)
     plateau, accuracy = curve.at(memorized), float(curve.score[-1])
     way = max(ceiling - plateau, ROUNDING)
@@ -133,7 +133,7 @@ class Decay(NamedTuple):
         return float(np.interp(time, self.t, self.z)) + later
 
     def when(self, z: float, now: float) -> float:
-        """The time of a later z, if the rate stays what it is."""
+        """The time of a later z, if the rate stays constant."""
         return now + (z - self.at(now)) / float(self.rate[-1])
 
 
@@ -147,7 +147,7 @@ def decay(dataset: Any) -> Decay:
 
 
 def losses(train: Metric, test: Metric, memorized: float) -> Losses | None:
-    """The losses that the law needs, None where they do not reach or are not above zero."""
+    """The losses that the law needs; None if records are missing or not above zero."""
     for seen in (train, test):
         if len(seen.t) < FEWEST or seen.t[0] > memorized or not (seen.value > 0).all():
             return None
@@ -171,11 +171,12 @@ def _log_curve(seen: Metric) -> Curve:
 
 
 def not_cross_entropy(accuracy: Metric, loss: Metric, memorized: float) -> bool:
-    """Whether a loss cannot be the mean cross-entropy at these accuracies.
+    """True if a loss cannot be the mean cross-entropy at these accuracies.
 
-    The label of a sample that is classified wrongly has a probability of at most 1/2. Records
-    from half of the memorization time on decide by their median, since losses may be those of
-    other batches than the accuracies; of them, those where most samples are classified wrongly.
+    The label of a sample that is classified wrongly has a probability of at most 1/2. The median
+    of the records from half of the memorization time on decides, because losses may come from
+    other batches than the accuracies; only records with mostly wrong samples count, if there are
+    any.
     """
     wrong = 1 - np.interp(loss.t, accuracy.t, accuracy.value)
     used = loss.t >= memorized / 2

@@ -33,7 +33,7 @@ NUMBERS = {
     "relative_move": "distance of the parameters from the start over the norm of the start",
     "output_change": "root mean square change of the outputs since the start",
     "linearized_error": "share of what was learned that the model linearized at the start misses",
-    "learned_share": "share of the output change that is no multiple of the outputs at the start",
+    "learned_share": "share of the output change that does not scale the outputs of the start",
     "kernel_gain": "1 - leave-one-out error of the kernel now over that of the kernel at the start",
     "optimizer_rate": "learning rate of the optimizer",
     "optimizer_decay": "weight decay of the optimizer",
@@ -56,7 +56,7 @@ OUTPUTS = {
 GLANCES = {
     "glance_norm": NUMBERS["norm_l2"],
     "glance_turn": NUMBERS["direction_change"],
-    "glance_rate": "share of the parameters that weight decay takes in one step",
+    "glance_rate": "share of the parameters that weight decay removes in one step",
 }
 ATTRIBUTES = (
     "weight_decay",
@@ -90,7 +90,7 @@ class Log:
         self.pending: list[tuple[str, int, Any]] = []  # metrics that are still on their device
 
     def call(self, step: float) -> None:
-        """Opens the call at `step`; a second call at the same step adds to the first."""
+        """Open the call at `step`; a second call at the same step adds to the first."""
         if self.steps and step < self.steps[-1]:
             raise ValueError(
                 f"{WHO}: the step fell from {self.steps[-1]:g} to {step:g}; count the steps "
@@ -100,9 +100,9 @@ class Log:
             self.steps.append(step)
 
     def metric(self, name: str, value: Any) -> None:
-        """Records a number under `name` at the open call; it may stay on its device for now."""
+        """Record a number under `name` at the open call; it may stay on its device for now."""
         if name in TAKEN:
-            raise ValueError(f"{WHO}: the watch records {name} itself; give it another name")
+            raise ValueError(f"{WHO}: the watch itself records {name}; use another name")
         self.pending.append((name, len(self.steps) - 1, unread(name, value)))
 
     @property
@@ -110,7 +110,7 @@ class Log:
         return len(self.pending) >= PENDING
 
     def read(self, kept: Guard = lambda kind, step: contextlib.nullcontext()) -> None:
-        """Reads the metrics that are still on their devices; `kept` is a guard against errors."""
+        """Read the metrics that are still on their devices; `kept` is a guard against errors."""
         pending, self.pending = self.pending, []
         for name, place, value in pending:
             try:
@@ -124,7 +124,7 @@ class Log:
             values.append(found)
 
     def glance(self, step: float, row: dict[str, Any], rate: float) -> None:
-        """Records norm, direction and the rate of weight decay."""
+        """Record norm, direction and the rate of weight decay."""
         self.glances.append((step, row["norm_l2"], row["direction_change"], rate))
 
     def curve(self, name: str) -> Array:
@@ -198,7 +198,7 @@ def load(file: str | os.PathLike[str]) -> Any:
 
 
 def _odd_entries(dataset: Any) -> list[str]:
-    """The names of entries that no watch writes: other axes, or texts in place of numbers."""
+    """The names of entries with wrong axes, or with texts in place of numbers."""
     dims = {
         **dict.fromkeys([*NUMBERS, "step"], ("time",)),
         "call_step": ("call",),
@@ -240,7 +240,7 @@ def _is_failure(value: Any) -> bool:
 
 
 def _listed(dataset: Any) -> dict[str, Any]:
-    """The dataset as plain lists, with the dtypes and shapes, which lists do not have."""
+    """The dataset as plain lists, with dtypes and shapes, which lists do not contain."""
     parts = {
         str(name): {
             "dims": list(variable.dims),
@@ -274,7 +274,7 @@ def _from_json(target: Path) -> Any:
         raise ValueError(f"{WHO}: {target} {reason}") from None
     except (*store.DAMAGED, RecursionError) as reason:
         first = (str(reason) or type(reason).__name__).splitlines()[0]
-        raise ValueError(f"{WHO}: {target} is no record in JSON ({first})") from None
+        raise ValueError(f"{WHO}: {target} is not a record in JSON ({first})") from None
 
 
 def _variable(part: dict[str, Any]) -> tuple[Any, ...]:

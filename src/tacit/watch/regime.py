@@ -1,24 +1,24 @@
-"""The regime of a run, kernel, leaving or rich, by three witnesses.
+"""The regime of a run, kernel, leaving or rich, by three measures.
 
-- The kernel: how far the centred tangent kernel has turned from that of the start.
+- The kernel: the distance of the centred tangent kernel from that of the start.
 - The function: the share of what was learned that the model linearized at the start misses, even if
   its change may be multiplied by any factor.
-- The gain: a kernel machine predicts the change at each probe input from the others; this is by
-  which share its error is smaller with the present kernel than with that of the start.
+- The gain: a kernel machine predicts the change at each probe input from the others; the gain is
+  the relative reduction of its error by the present kernel, compared with that of the start.
 
 Weight decay and a change of scale leave the first two at zero.
 
-    each says      kernel below    rich above
+    measure        kernel below    rich above
     kernel         0.02            0.10
     function       0.15            0.50
     gain           0.30            0.60
 
-The function says rich if it misses half of the whole change of the outputs, including their change
-of scale. Rich needs two witnesses. Kernel needs the first two and none for rich; the gain is not
-needed for it, because a change of scale changes the gain. If some say kernel and one says rich, the
-regime is leaving if the third is in between, and unknown otherwise. A run that was rich stays rich:
-it does not unlearn its features if the kernel turns back. If the outputs only grew or shrank as a
-whole, nothing was learned, and the regime is unknown.
+The function counts as rich if the linearized model misses half of the whole change of the outputs,
+including their change of scale. The regime is rich if two measures are. It is kernel if the first
+two are and none is rich; the gain is not needed for it, because a change of scale changes the gain.
+If some are kernel and one is rich, the regime is leaving if the third is in between, and unknown
+otherwise. A run that was rich stays rich: it does not unlearn its features if the kernel returns.
+If the outputs only grew or shrank as a whole, nothing was learned, and the regime is unknown.
 
 The limits were chosen on runs whose truth is known by training the linearized model with the same
 optimizer to the same loss. `tacit verify watch-regime` repeats this with other seeds than those of
@@ -36,14 +36,14 @@ import numpy as np
 
 from tacit.records import Record
 
-# below the first number a witness says kernel, above the second rich
+# a measure is kernel below the first number and rich above the second
 DISTANCE, MISSED, GAIN = (0.02, 0.1), (0.15, 0.5), (0.3, 0.6)
 LEARNED = 0.05  # if less of the change than this is not a change of scale, nothing was learned
 KINDS = ("kernel", "leaving", "rich", "unknown")
 
 
 class Look(NamedTuple):
-    """The numbers of one look that the witnesses need; NaN if unknown."""
+    """The numbers of one look that decide the regime; NaN if unknown."""
 
     kernel_distance: float
     linearized_error: float
@@ -53,7 +53,7 @@ class Look(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A kind of regime, and the witnesses that decided."""
+    """A kind of regime, and the measures that decided."""
 
     kind: str
     decided: str
@@ -63,7 +63,7 @@ class Finding(NamedTuple):
 class Regime(Record):
     """`kind` is "kernel", "leaving", "rich" or "unknown", `evidence` says why in a sentence.
 
-    `decided` names the witnesses for it: "kernel", "function", "gain", two of them or "all";
+    `decided` names the measures for it: "kernel", "function", "gain", two of them or "all";
     "earlier" for a run that was rich before, or "none". `step` is that of the latest look with a
     kernel, `left` the first step at which the run was leaving or rich (NaN if there is none).
     """
@@ -106,7 +106,7 @@ def regime(dataset: Any) -> Regime:
 
 
 def regimes(dataset: Any) -> list[str]:
-    """The kind of regime at every look, "unknown" where there is no kernel or nothing has moved."""
+    """The kind of regime at every look; "unknown" without a kernel or without any change."""
     return [kind for kind, _ in findings(_looks(dataset))]
 
 
@@ -121,7 +121,7 @@ def findings(looks: Iterable[Look]) -> list[Finding]:
 
 
 def judged(look: Look) -> Finding:
-    """The regime by one look alone."""
+    """The regime of one look alone."""
     if not (look.output_change > 0 and math.isfinite(look.kernel_distance)):
         return Finding("unknown", "none")
     if look.learned_share < LEARNED:
@@ -131,26 +131,27 @@ def judged(look: Look) -> Finding:
         "function": _function(look),
         "gain": _vote(look.kernel_gain, GAIN),
     }
-    heard = {name: vote for name, vote in votes.items() if vote != "unknown"}
-    said = list(heard.values())
-    if said.count("rich") >= 2:
-        return Finding("rich", _named(heard, "rich"))
-    if votes["kernel"] == votes["function"] == "kernel" and "rich" not in said:
-        return Finding("kernel", _named(heard, "kernel"))
-    if "kernel" in said and "leaving" not in said:  # it is denied, or one of the two is missing
+    known = [vote for vote in votes.values() if vote != "unknown"]
+    if known.count("rich") >= 2:
+        return Finding("rich", _named(votes, "rich"))
+    if votes["kernel"] == votes["function"] == "kernel" and "rich" not in known:
+        return Finding("kernel", _named(votes, "kernel"))
+    if (
+        "kernel" in known and "leaving" not in known
+    ):  # a contradiction, or one of the two is missing
         return Finding("unknown", "none")
-    between = "leaving" if "leaving" in said else "rich"
-    return Finding("leaving", _named(heard, between))
+    between = "leaving" if "leaving" in known else "rich"
+    return Finding("leaving", _named(votes, between))
 
 
 def _named(votes: dict[str, str], vote: str) -> str:
-    """The names of the witnesses with this vote, or "all"."""
-    names = [name for name, said in votes.items() if said == vote]
+    """The names of the measures with this vote, or "all"."""
+    names = [name for name, found in votes.items() if found == vote]
     return "all" if len(names) == 3 else " and ".join(names)
 
 
 def _function(look: Look) -> str:
-    """The vote of the function: kernel by its share of what was learned, rich by that of all."""
+    """The vote of the function: kernel by the learned change, rich by the whole change."""
     vote = _vote(look.linearized_error, MISSED)
     rich = look.linearized_error * look.learned_share > MISSED[1]
     return "leaving" if vote == "rich" and not rich else vote
@@ -199,5 +200,5 @@ def _decision(found: Finding, since: float) -> str:
         return "they do not agree, or one is missing"
     if found.decided == "earlier":
         return f"it was rich at step {since:g}, and a run that was rich stays so"
-    said = found.decided.replace("function", "linearized model")
-    return f"{said.replace(' and ', ' and the ')} decide{'s' if ' and ' not in said else ''}"
+    names = found.decided.replace("function", "linearized model")
+    return f"{names.replace(' and ', ' and the ')} decide{'s' if ' and ' not in names else ''}"

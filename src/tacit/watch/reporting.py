@@ -66,7 +66,7 @@ class Report(Record):
         return rows + [("written", str(file)) for file in self.files]
 
     def print(self, console: Any = None) -> None:
-        """Prints the looks, the layers and all sentences; `console` is one of rich."""
+        """Print the looks, the layers and all sentences; `console` is one of rich."""
         from tacit.plotting.watch_table import print_watch
 
         layers = module_moves(self.dataset).last
@@ -121,9 +121,9 @@ def deliver(
     guard: Guard = contextlib.nullcontext,
     trackers: dict[str, Tracker] | None = None,
 ) -> list[Path]:
-    """Writes the files and sends the record to a tracker, each inside a guard of its own.
+    """Write the files and send the record to a tracker, each inside its own guard.
 
-    `trackers` are those that have been used before, which get only what is new.
+    `trackers` are those that were used before; they get only new values.
     """
     known = {} if trackers is None else trackers
     written: list[Path] = []
@@ -168,7 +168,7 @@ def _draw(figure: Any, target: Any, kind: str) -> None:
     from tacit.plotting.style import styled
 
     with styled():
-        # a date inside would make equal pictures differ
+        # a date would make equal pictures differ
         figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
@@ -189,12 +189,12 @@ def _grokking(found: Verdict) -> str:
 def _made(dataset: Any, now: JumpForecast) -> str:
     """How the forecasts made at the looks compare with what happened; empty if there were none."""
     made = dataset.isel(time=np.flatnonzero(np.isfinite(dataset["forecast_step"].values)))
-    asked, step, low, high = (
+    when, step, low, high = (
         made[name].values for name in ("step", "forecast_step", "forecast_low", "forecast_high")
     )
-    if not len(asked):
+    if not len(when):
         return ""
-    text = f"{len(asked)} made from step {_count(asked[0])} to step {_count(asked[-1])}"
+    text = f"{len(when)} made from step {_count(when[0])} to step {_count(when[-1])}"
     if now.state != "happened":
         ends = f"{_count(step.min())} to {_count(step.max())}"
         return f"{text}, for steps {ends}; the {EVENTS[now.event]} has not been seen"
@@ -202,7 +202,7 @@ def _made(dataset: Any, now: JumpForecast) -> str:
     error = float(np.mean(np.abs(step - now.step)) / (now.step - dataset.attrs["start_step"]))
     return (
         f"{text}; the {EVENTS[now.event]} came at step {_count(now.step)}, which {held} of the "
-        f"{len(asked)} intervals contain (mean error {error:.0%})"
+        f"{len(when)} intervals contain (mean error {error:.0%})"
     )
 
 

@@ -1,4 +1,4 @@
-"""When a look is due: at log-spaced steps, and only while looking stays a small share of the time.
+"""When a look is due: at log-spaced steps, while looks take a small share of the time.
 
 The promise: the time spent in looks is at most `share` of the training time, which is all time
 since the set-up ended that was not spent in looks. A look is taken only if the last ones say that
@@ -70,7 +70,7 @@ class Budget:
         self.began = self.until = self.clock()
 
     def seen(self) -> None:
-        """Counts the time up to now as training; time after the last call is not counted."""
+        """Count the time up to now as training; time after the last call is not counted."""
         self.until = self.clock()
 
     @property
@@ -89,7 +89,7 @@ class Budget:
         return self.spent / self.training if self.training > 0 else math.nan
 
     def allows(self, kind: str) -> bool:
-        """Whether one more look of this kind is expected to keep the promise."""
+        """True if one more look of this kind is expected to fit into the budget."""
         if self.share is None:
             return True
         room = self.share * self.training
@@ -99,11 +99,11 @@ class Budget:
         return own and self.spent + expected <= room
 
     def state(self) -> dict[str, Any]:
-        """What was spent so far, to go on with after a restart of the run."""
+        """The seconds spent so far, for a restart of the run."""
         return {"by_kind": dict(self.by_kind), "training": self.training, "recent": self.recent}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continues from `state`; the time in between is not counted."""
+        """Continue from `state`; the time in between is not counted."""
         self.by_kind = {**dict.fromkeys(PARTS, 0.0), **state["by_kind"]}
         self.recent = {kind: list(costs) for kind, costs in state["recent"].items()}
         self.until = self.clock()
@@ -111,7 +111,7 @@ class Budget:
 
     @contextlib.contextmanager
     def charged(self, kind: str) -> Iterator[None]:
-        """Counts the time of the block, also if it fails."""
+        """Count the time of the block, also if it fails."""
         begun = self.clock()
         try:
             yield

@@ -1,4 +1,4 @@
-"""State that no optimizer moves, such as the running statistics of BatchNorm: one rule for all.
+"""State that no optimizer changes, such as the running statistics of BatchNorm.
 
 Every look uses this state as it was at the start, so that only trained parameters move the tangent
 kernel. Fresh statistics (mean 0, variance 1) do not come from data: a batch given as `warm_batch`
@@ -15,7 +15,7 @@ from tacit.arguments import Array
 from tacit.watch.backends.backend import WHO
 
 State = dict[str, Array]
-FIXED = 1e-3  # by this share a running average may differ from what its momentum predicts
+FIXED = 1e-3  # largest relative difference of a running average from its prediction by the momentum
 
 
 def warmed(run: Callable[[State], State], state: State) -> State:

@@ -1,4 +1,4 @@
-"""The watch: called in a training loop, it looks at the model at some steps and raises nothing."""
+"""The watch: called in a training loop, it looks at the model at some steps, without raising."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Watch:
         self.budget.seen()
 
     def look(self, parameters: Any = None) -> None:
-        """Takes a look at the latest step, outside of schedule and budget; for the end of a run.
+        """Take a look at the latest step, outside of schedule and budget; for the end of a run.
 
         Without `parameters` it uses those of the last call.
         """
@@ -170,8 +170,8 @@ class Watch:
     def regime(self) -> Regime:
         """Kernel, leaving, rich or unknown, with the evidence of the latest look.
 
-        If the budget has allowed no look since the start, one is taken now: a short run would end
-        with nothing known.
+        If the budget has allowed no look since the start, one is taken now, so that something is
+        known at the end of a short run.
         """
         if len(self.log.rows) == 1:
             self.look()
@@ -179,20 +179,20 @@ class Watch:
 
     @property
     def verdict(self) -> Verdict:
-        """What kind of late change the test curve shows: grok, in progress, mirage, ..."""
+        """The kind of late change that the test curve shows: grok, in progress, mirage, ..."""
         return verdict(self.dataset)
 
     @property
     def forecast(self) -> JumpForecast:
-        """When the test accuracy will have risen half way, as far as the run so far says it."""
+        """When the test accuracy will have risen half way, predicted from the run so far."""
         return forecast_jump(self.dataset)
 
     def report(self, *files: str | os.PathLike[str], to: str | None = None) -> Report:
-        """Takes a last look, prints tables and findings, writes `files`, and returns the report.
+        """Take a last look, print tables and findings, write `files`, and return the report.
 
         A file is a record (.nc, .json) or the figure (.png, .svg). `to` is "wandb" or "mlflow",
         whose run must be open, or "tensorboard" with a log folder: report("runs/name",
-        to="tensorboard"). A tracker gets what it does not have yet. An error is printed and
+        to="tensorboard"). A tracker gets only new values. An error is printed and
         recorded in `failures`, as in a call, so a report inside a training loop does not end it.
         """
         self.look()
@@ -218,7 +218,7 @@ class Watch:
         return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues the watch that `state` was taken from, with its start and its record.
+        """Continue the watch that returned `state`, with its start and its record.
 
         Make the watch as before, with the same probe inputs, after the saved parameters are
         loaded into the model.
@@ -226,12 +226,12 @@ class Watch:
         restore(self, state)
 
     def enter(self, failures: Iterable[Failure]) -> None:
-        """Adds failures from before a restart."""
+        """Add failures from before a restart."""
         for failure in failures:
             self._failures.enter(failure)
 
     def _begin(self, parameters: Any, labels: Callable[[int, int], Labels | None]) -> None:
-        """Records the start; errors are raised here, since training has not begun."""
+        """Record the start; errors are raised here, because training has not begun."""
         backend = self.backend
         outputs = backend.outputs(parameters)
         found = labels(len(outputs), backend.count)
@@ -283,10 +283,10 @@ class Watch:
             seconds = self.budget.clock() - begun
             self.log.rows.append({"step": step, **row, "look_seconds": seconds})
             if step > self.first:
-                self._tell(step)
+                self._publish(step)
 
     def _check(self, parameters: Any) -> None:
-        """Raises an error if the model is no longer that of the start, and remembers it."""
+        """Raise an error, and store it, if the model is no longer that of the start."""
         try:
             self.backend.check(parameters)
             self._changed = ""
@@ -294,8 +294,8 @@ class Watch:
             self._changed = str(reason).removeprefix(f"{WHO}: ")
             raise
 
-    def _tell(self, step: float) -> None:
-        """Records the forecast of this step, and sends the look to the trackers.
+    def _publish(self, step: float) -> None:
+        """Record the forecast of this step, and send the look to the trackers.
 
         The look of the set-up is sent together with the next one.
         """
@@ -326,7 +326,7 @@ class Watch:
             self.log.glance(step, row, self._decay_rate(step))
 
     def _decay_rate(self, step: float) -> float:
-        """The share of the parameters that weight decay takes in a step; NaN if unknown."""
+        """The share of the parameters that weight decay removes in a step; NaN if unknown."""
         with self._failures.kept("optimizer", step):
             if self.optimizer is not None:
                 return decay_rate(self.optimizer)
@@ -336,7 +336,7 @@ class Watch:
 
 
 def _shown(step: Any) -> float:
-    """The step for a list of failures, NaN if it is no number."""
+    """The step for a list of failures; NaN if it is not a number."""
     try:
         return number("step", step)
     except ValueError:

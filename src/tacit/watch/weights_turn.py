@@ -16,12 +16,12 @@ HOW = "pass train_accuracy= and test_accuracy= to the calls to have the jump of 
 # forecast_run extends the kernel phase by a straight line, and runs come later: the margin falls
 # on the way and the features begin to grow. In units of 1/rate the delay was 0.5 to 1.3 for ReLU
 # and diagonal nets of degree 2 to 4 (1.6 at degree 5), and near the end it is at most 0.6 times
-# log(decayed start / displacement). Asked 261 times during 23 runs (descent, SGD, AdamW), the
+# log(decayed start / displacement). In 261 forecasts during 23 runs (descent, SGD, AdamW), the
 # interval missed the truth 8 times, that of forecast_run 105 times; 6 and 38 of 79 on the runs
 # that had no part in choosing these numbers, all 6 early: of degree 5, or AdamW at 5%.
 LATER = (0.75, 1.5)  # expected and at most
 NEARER = (0.3, 0.7)
-DRIFT = 2.0  # a forecast that moved since half of the record may move so many times as far again
+DRIFT = 2.0  # a forecast may change again by this factor times its change since half of the record
 SEEN = 0.1  # of the norm: before, the parameters turn because they fit the data
 TURNS = (14.04, 45.0, 75.96)  # degrees at which the displacement is 1/4, 1 and 4 decayed starts
 
@@ -47,8 +47,8 @@ def forecast_turn(dataset: Any) -> JumpForecast:
     taken = -math.expm1(-found.weight_decay * float(t[-1]))
     if taken < SEEN:
         return _early(
-            f"it is too early for a forecast: weight decay has taken {taken:.2%} of the norm, and "
-            f"until about {SEEN:.0%} the parameters turn because they fit the data"
+            f"it is too early for a forecast: weight decay has removed {taken:.2%} of the norm, "
+            f"and until about {SEEN:.0%} the parameters turn because they fit the data"
         )
     half = t <= t[-1] / 2
     try:
@@ -66,7 +66,7 @@ def _early(sentence: str) -> JumpForecast:
 
 
 def _later(found: Forecast, drift: float, now: float, turn: float, start: float) -> JumpForecast:
-    """The forecast with the delay that runs have on it; what is not past 45 degrees is ahead."""
+    """The forecast plus the usual delay of runs; before 45 degrees the event lies ahead."""
     short = -math.log(math.tan(math.radians(turn)))
     expected, most = (
         found.transition + min(later, nearer * short) / found.weight_decay
@@ -82,14 +82,14 @@ def _later(found: Forecast, drift: float, now: float, turn: float, start: float)
 
 
 def _seen(t: Array, norm: Array, turn: Array, start: float) -> JumpForecast:
-    """What was seen: the weights have turned by 45 degrees."""
+    """The finding for weights that have turned by 45 degrees."""
     highest = np.maximum.accumulate(turn)
     low, step, high = (float(np.interp(angle, highest, t)) for angle in TURNS)
     if not np.interp(step, t, norm) < (1 - SEEN) * norm[0]:
         sentence = (
             f"the weights had turned by {TURNS[1]:.0f} degrees at step {start + step:.4g}, when "
-            f"weight decay had not taken {SEEN:.0%} of their norm: learning turned them, and there "
-            f"is no kernel regime that weight decay would end ({HOW})"
+            f"weight decay had not removed {SEEN:.0%} of their norm: learning turned them, and "
+            f"there is no kernel regime that weight decay would end ({HOW})"
         )
         return no_forecast("none", sentence, EVENT)
     sentence = (

@@ -41,10 +41,10 @@ def test_the_start_set_back_is_the_effective_one_to_second_order(name):
         path = tacit.train(clock_depth.net(kind.depth), of, method, stop=stop)
         found = tacit.effective_regularizer(path)
         back = rate * clock_depth.clock(name, 5, 10, 0)
-        foreseen = clock_depth.regularizer_from(
+        predicted = clock_depth.regularizer_from(
             clock_depth.net(kind.depth), *clock_depth.set_back(kind, back)
         )
-        apart.append(np.abs(foreseen.shape - found.shape).max())
+        apart.append(np.abs(predicted.shape - found.shape).max())
     assert 1.8 < np.log2(apart[0] / apart[1]) < 2.3
 
 

@@ -26,7 +26,7 @@ def with_cell(dataset, case):
 
 
 def test_log_alpha_over_rate_is_refuted(data, judged):
-    wrong = [d.assign(foreseen=d.naive) for d in data[:2]]
+    wrong = [d.assign(predicted=d.naive) for d in data[:2]]
     verdict = judged("L-forecast", (*wrong, data[2]))
     missed = [name for name, check in verdict.evidence.checks.items() if check.misses]
     for family in ("majority", "wide margin", "table"):
@@ -34,7 +34,7 @@ def test_log_alpha_over_rate_is_refuted(data, judged):
 
 
 def test_what_the_predictor_does_is_not_yet_what_the_test_curve_does(data, refuted):
-    wrong = [d.assign(foreseen=d.turning) for d in data[:2]]
+    wrong = [d.assign(predicted=d.turning) for d in data[:2]]
     words = "wide margin: worst error of the predicted time of the test curve"
     assert refuted("L-forecast", (*wrong, data[2]), words)
 

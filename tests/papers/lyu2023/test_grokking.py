@@ -62,7 +62,7 @@ def test_the_parameters_shrink_first_and_turn_later(data_of, id):
     assert grokking.at(run, "turn", last) > 75
     assert float(max(run.share_l1.max(), run.share_l2.max())) <= 1 + 1e-9
     low, high = (grokking.at(run, "turn", float(run[f"forecast_{end}"])) for end in ("low", "high"))
-    assert low < 45 < high  # what is foreseen is where start and displacement meet
+    assert low < 45 < high  # what is predicted is where start and displacement meet
 
 
 def little_run():
@@ -112,7 +112,7 @@ def largest_margins(Z):
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_the_rows_share_their_time_and_every_row_shows_the_foreseen_time(data_of, id):
+def test_the_rows_share_their_time_and_every_row_shows_the_predicted_time(data_of, id):
     data = data_of(id)
     picture, run = library()[id].picture(data), grokking.run_of(data[0])
     assert len({axes.get_xlim() for axes in picture.axes}) == 1

@@ -17,9 +17,9 @@ def data(data_of):
     return data_of("L-no-decay")
 
 
-def test_the_foreseen_time_is_that_of_large_starts(data):
+def test_the_predicted_time_is_that_of_large_starts(data):
     run = no_decay.transitions(*data)
-    ratio = (run.measured_log_t / run.foreseen_log_t).values
+    ratio = (run.measured_log_t / run.predicted_log_t).values
     assert (np.diff(np.abs(np.log(ratio))) < 0).all()
     assert float(run.trajectory_log_t.max()) > np.log(10) * 10**4
 

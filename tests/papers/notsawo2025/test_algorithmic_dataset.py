@@ -67,7 +67,7 @@ def test_another_law_of_the_delay_is_refuted(law):
 
 
 def test_a_weaker_beta_is_predicted_by_the_clock():
-    """Against `adam_delay` itself, which knows c."""
+    """Against `adam_delay`, which has c as an argument."""
     delay = float(adam_delay(1e-7, 2e-3))
     assert float(module.log_law(delay, 30)) == pytest.approx(float(adam_delay(1e-7 / 30, 2e-3)))
 
@@ -111,7 +111,7 @@ def test_the_picture_shows_both_laws():
     times, clock = picture.axes
     row = module.parts(invented())[0][0]
     solid, dotted = times.lines[:2]
-    weaker = row.paces[0] / solid.get_xdata()
+    weaker = row.step_betas[0] / solid.get_xdata()
     np.testing.assert_allclose(solid.get_ydata(), module.log_law(row.delays[0], weaker))
     np.testing.assert_allclose(dotted.get_ydata(), row.delays[0] * weaker)
     np.testing.assert_allclose(clock.lines[0].get_ydata() * clock.lines[0].get_xdata(), row.c[0])

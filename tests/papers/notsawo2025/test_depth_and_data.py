@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from tacit.evidence.evidence import judge
+from recoveries_by_hand import descend, judged
 from tacit.papers.notsawo2025.figures import data_selection, depth
 from tacit.papers.registry import library
 from tacit.problems.regression import sparse_recovery
@@ -14,10 +14,6 @@ from tacit.solvers.slow_flow import nuclear_slow_flow
 
 ENTRIES = {"dimension": 6, "rank": 1, "euler": 5e-3, "level": 0.05}
 SPARSE = {"kind": "sparse", "dimension": 20, "few": 2}
-
-
-def judged(id, data):
-    return judge(library()[id].check(*data))[0]
 
 
 def chosen(seed, samples, share):
@@ -56,40 +52,37 @@ def test_a_run_of_data_selection_against_a_loop_by_hand():
     given = {"step": 1.0, "beta": 1e-3, "steps": 4000, "points_per_decade": 20}
     for tau in (0.0, 1.0):
         found = data_selection.run_cell(share=tau, seed=0, samples=16, **ENTRIES, **given)
-        problem, A, errors = chosen(0, 16, tau).problem, np.full((6, 6), 1e-6), []
-        for _ in range(4001):
-            errors.append(np.linalg.norm(A - problem.truth) / np.linalg.norm(problem.truth))
-            u, s, v = np.linalg.svd(A)
-            H = (u * (s > 1e-13 * s[0])) @ v
-            A = A - (np.where(problem.observed, A - problem.truth, 0) + 1e-3 * H)
-        picks, errors = found["trajectory_step"].astype(int), np.array(errors)
-        early = picks < 700  # at rest a singular value hops over zero, and rounding decides when
+        case = chosen(0, 16, tau)
+        gaps = descend(case, 1.0, 1e-3, 1e-6, 4000, "nuclear") - case.truth
+        errors = np.linalg.norm(gaps, axis=1) / np.linalg.norm(case.truth)
+        picks = found["trajectory_step"].astype(int)
+        early = picks < 700  # later a singular value oscillates around zero, up to rounding
         seen = found["trajectory_relative_error"]
         assert seen[early] == pytest.approx(errors[picks[early]], rel=1e-5)
         if tau:
             assert found["t2"] == pytest.approx(np.argmax(errors <= 0.05), rel=0.02)
-            assert found["t2_foreseen"] == pytest.approx(found["t2"], rel=0.02)
+            assert found["t2_predicted"] == pytest.approx(found["t2"], rel=0.02)
         else:  # the control: random entries do not find this matrix
             assert np.isnan(found["t2"])
-            assert np.isinf(found["t2_foreseen"])
+            assert np.isinf(found["t2_predicted"])
 
 
-def test_entries_that_do_not_feel_the_share_are_caught(data_of):
+def test_errors_that_do_not_depend_on_the_share_are_caught(data_of):
     dataset, *others = data_of("N-F-data")
     for name in ("error", "delay"):
         flat = dataset[name].isel(share=1).expand_dims(share=dataset.share)
         wrong = dataset.assign({name: flat.transpose(*dataset[name].dims)})
         assert judged("N-F-data", [wrong, *others]) == "fails"
-    runs = others[1].assign(t2_foreseen=1.1 * others[1].t2_foreseen)
+    runs = others[1].assign(t2_predicted=1.1 * others[1].t2_predicted)
     assert judged("N-F-data", [dataset, others[0], runs]) == "fails"
 
 
-def test_the_picture_of_data_selection_counts_and_says_never(data_of):
+def test_the_picture_of_data_selection_has_counts_and_marks_never(data_of):
     data = data_of("N-F-data")
     axes = library()["N-F-data"].picture(data).axes
-    told = [int(text.get_text()) for text in axes[0].texts]
+    counts = [int(text.get_text()) for text in axes[0].texts]
     found = (data[0].error.values < 1e-6).sum(axis=2)
-    assert told == [found[place] for place in np.ndindex(found.shape)]
+    assert counts == [found[place] for place in np.ndindex(found.shape)]
     labels = [line.get_label() for panel in axes for line in panel.lines]
     assert r"$\tau$ = 0: never" in labels
     assert any("as a row or column has 1 of 2 entries needed" in label for label in labels)
@@ -148,7 +141,7 @@ def test_a_start_that_is_not_small_and_a_wrong_bias_are_caught(data_of):
     assert judged("N-F-depth", [dataset, loud, runs, unsigned]) == "fails"
 
 
-def test_needed_asks_for_good_errors_from_there_on():
+def test_from_the_needed_samples_on_all_errors_are_small():
     samples = np.array([10.0, 20.0, 30.0])
     assert depth.needed(np.array([1.0, 1e-3, 1e-3]), samples, 1e-2) == 20
     assert depth.needed(np.array([1e-3, 1.0, 1e-3]), samples, 1e-2) == 30

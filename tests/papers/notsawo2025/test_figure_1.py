@@ -1,4 +1,4 @@
-"""Figure 1: what its check sees in runs that are right and in runs that are wrong; real runs."""
+"""Figure 1: its check of right and of wrong runs; real runs."""
 
 import math
 

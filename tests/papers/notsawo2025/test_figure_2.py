@@ -50,31 +50,31 @@ def test_shuffled_labels_have_no_zone(data):
     [("floor", 1.05, "exact lower bound"), ("apart", 1e6, "closed form")],
 )
 def test_a_bound_that_is_too_high_and_a_wrong_ridge_are_refuted(data, name, factor, word):
-    _, sparse, path = data
+    _, sparse, _, path = data
     assert not missed(module.sparse_checks(sparse, path))
     wrong = module.sparse_checks(sparse.assign({name: factor * sparse[name]}), path)
     assert any(word in name for name in missed(wrong))
 
 
 def test_l2_in_the_place_of_l1_is_refuted(data):
-    _, sparse, path = data
-    turned = sparse.norm.copy(data=np.where(sparse.norm == "l1", "l2", "l1"))
-    wrong = missed(module.sparse_checks(sparse.assign(norm=turned), path))
+    _, sparse, _, path = data
+    turned = sparse.assign_coords(norm=sparse.norm.values[::-1])
+    wrong = missed(module.sparse_checks(turned, path))
     assert any("|a*|_1" in name for name in wrong)
     assert any("any held l2" in name for name in wrong)
 
 
 def test_a_penalty_that_stays_on_the_shell_is_refuted(data):
-    _, sparse, path = data
-    size = float(module.recovered(sparse, "l2").floor_share[0])
+    _, sparse, _, path = data
+    size = float(sparse.sel(norm="l2").floor_share[0])
     stays = {"trajectory_share": 0 * path.trajectory_share + size}
     stays["trajectory_error"] = 0 * path.trajectory_error + 0.5
     assert len(missed(module.sparse_checks(sparse, path.assign(stays)))) == 2
 
 
-def test_a_run_that_has_not_come_to_rest_is_no_evidence(data):
-    nets, sparse, path = data
-    evidence = module.check(nets, sparse.assign(fall=sparse.fall + 1e-5), path)
+def test_a_run_that_has_not_converged_is_no_evidence(data):
+    nets, sparse, dense, path = data
+    evidence = module.check(nets, sparse.assign(fall=sparse.fall + 1e-5), dense, path)
     assert judge(evidence)[0] == "inconclusive"
 
 
@@ -106,9 +106,9 @@ def test_the_net_s_losses_are_those_of_separate_runs():
         assert found["test"][place] == pytest.approx(tested, rel=1e-6)
 
 
-def test_the_error_below_least_squares_is_what_the_data_do_not_see_and_more(data):
+def test_below_the_norm_of_least_squares_the_error_contains_the_undetermined_part(data):
     """The second route to the bound: no ridge point is nearer to the truth than X^+ y."""
-    l2 = module.recovered(data[1], "l2").isel(run=0)
+    l2 = data[1].sel(norm="l2").isel(seed=0)
     case = recovery("sparse", seed=0)
     ahat = np.linalg.pinv(case.X) @ case.y
     below = module.SHARES * np.linalg.norm(case.truth) < np.linalg.norm(ahat)
@@ -126,7 +126,7 @@ def test_the_symmetric_start_computes_zero():
 
 
 def test_the_penalized_run_passes_the_best_l2_norm_and_leaves_it(data):
-    l2, path = module.recovered(data[1], "l2").isel(run=0), data[2].isel(seed=0, beta=0)
+    l2, path = data[1].sel(norm="l2").isel(seed=0), data[3].isel(seed=0, beta=0)
     best = float(l2.floor_share), float(l2.floor)
     apart = np.hypot(path.trajectory_share - best[0], path.trajectory_error - best[1]).values
     assert np.nanmin(apart) < 0.05
@@ -140,5 +140,5 @@ def test_the_picture_can_be_read(data):
     np.testing.assert_allclose(
         curves["test loss: U"].get_ydata(), module.ordinary(data[0]).test.median("run")
     )
-    l2 = module.recovered(data[1], "l2").isel(run=0)
+    l2 = data[1].sel(norm="l2").isel(seed=0)
     np.testing.assert_array_equal(curves["exact"].get_ydata(), l2.exact_error)

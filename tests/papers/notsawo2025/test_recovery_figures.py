@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
-from tacit.evidence.evidence import judge
+from recoveries_by_hand import descend, judged, losses
 from tacit.measures.grokking import grokking
 from tacit.papers.notsawo2025 import theorem_3_6
 from tacit.papers.notsawo2025.figures import figure_4, figure_5, figure_6
@@ -13,25 +13,6 @@ from tacit.papers.registry import library
 from tacit.solvers.least_squares import ridge_limit
 
 TINY = {"samples": 6, "dimension": 9, "few": 1, "noise": 1e-8}
-
-
-def judged(id, data):
-    return judge(library()[id].check(*data))[0]
-
-
-def descend(case, step, beta, start, steps, penalty):
-    """All iterates of subgradient descent, by a loop."""
-    a = np.full(len(case.truth), start)
-    points = [a]
-    for _ in range(steps):
-        H = np.sign(a) if penalty == "l1" else 2 * a
-        if penalty == "nuclear":
-            side = round(len(a) ** 0.5)
-            u, s, v = np.linalg.svd(a.reshape(side, side))
-            H = ((u * (s > 1e-13 * s[0])) @ v).ravel()
-        a = a - step * (case.X.T @ (case.X @ a - case.y) + beta * H)
-        points.append(a)
-    return np.array(points)
 
 
 # ---- figure 4: the mirage ----
@@ -44,25 +25,24 @@ def test_a_run_of_figure_4_against_a_loop_by_hand(penalty):
     found = figure_4.cell(penalty, kind="sparse", seed=1, **TINY, **given, **records)
     case = recovery("sparse", seed=1, **TINY)
     points = descend(case, 0.1, 1e-2, 1.0, 1500, penalty)[found["trajectory_step"].astype(int)]
-    loss = 0.5 * np.sum((points @ case.X.T - case.y) ** 2, axis=1)
     errors = np.sum((points - case.truth) ** 2, axis=1)
-    assert found["trajectory_loss"] == pytest.approx(loss, rel=1e-6)
+    assert found["trajectory_loss"] == pytest.approx(losses(case, points), rel=1e-6)
     assert found["trajectory_test_error"] == pytest.approx(errors, rel=1e-6)
     assert found["trajectory_norm_l2"] == pytest.approx(np.linalg.norm(points, axis=1), rel=1e-6)
 
 
-def test_the_ends_of_both_falls_are_foreseen(data_of):
+def test_the_ends_of_both_falls_are_predicted(data_of):
     l2, l1 = (data_of("N-F-mirage")[0].isel(seed=0, penalty=place) for place in (0, 1))
     case = recovery("sparse", seed=0, noise=1e-8)
     kernel = null_space(case.X)
     unseen = kernel.T @ case.truth
     assert float(l2.floor) == pytest.approx(unseen @ unseen, rel=1e-9)
     ratio = np.linalg.norm(unseen) / np.linalg.norm(kernel.sum(axis=0))
-    assert (1 - 2e-5) ** float(l2.foreseen) == pytest.approx(ratio, rel=1e-6)
+    assert (1 - 2e-5) ** float(l2.predicted_end) == pytest.approx(ratio, rel=1e-6)
     # there the error has fallen from thousands of floors to at most (1 + 1)^2 of them
-    there = np.interp(l2.foreseen, l2.trajectory_step, l2.trajectory_test_error / l2.floor)
+    there = np.interp(l2.predicted_end, l2.trajectory_step, l2.trajectory_test_error / l2.floor)
     assert 1 < there < 4
-    assert float(l1.foreseen / l1.t2) == pytest.approx(1, abs=0.01)
+    assert float(l1.predicted_end / l1.t2) == pytest.approx(1, abs=0.01)
 
 
 def test_without_floor_a_loose_level_takes_the_mirage_for_grokking(data_of):
@@ -70,12 +50,13 @@ def test_without_floor_a_loose_level_takes_the_mirage_for_grokking(data_of):
     curves = [run[f"trajectory_{n}"].values for n in ("step", "loss", "test_error")]
     norm = run.trajectory_norm_l2.values
     assert grokking(*curves, 0.05, error=True).kind == "grok"
-    told = grokking(*curves, 0.05, floor=float(run.floor), norm=norm, error=True)
-    assert told.kind == "mirage"
+    found = grokking(*curves, 0.05, floor=float(run.floor), norm=norm, error=True)
+    assert found.kind == "mirage"
 
 
 @pytest.mark.parametrize(
-    ("name", "factor"), [("left", 2.0), ("off", 3.0), ("foreseen", 1.2), ("plateau", 1e-3)]
+    ("name", "factor"),
+    [("final_error", 2.0), ("deviation", 3.0), ("predicted_end", 1.2), ("plateau", 1e-3)],
 )
 def test_a_wrong_number_of_figure_4_is_caught(data_of, name, factor):
     data = [dataset.assign({name: dataset[name] * factor}) for dataset in data_of("N-F-mirage")]
@@ -122,13 +103,13 @@ def test_a_run_of_figure_5_against_a_loop_by_hand(kind, sizes, step, beta, level
     norm = "l1" if kind == "sparse" else "nuclear"
     points = descend(case, step, beta, 1e-6, 3000, norm)
     residuals = points @ case.X.T - case.y
-    loss, errors = 0.5 * np.sum(residuals**2, axis=1), np.sum((points - case.truth) ** 2, axis=1)
+    loss, errors = losses(case, points), np.sum((points - case.truth) ** 2, axis=1)
     picks = found["trajectory_step"].astype(int)
     expected = {
         "loss": loss,
         "test_error": errors,
         "gradient_norm": np.linalg.norm(residuals @ case.X, axis=1),
-        "norm": case.sizes(points),
+        "norm": case.norms(points),
         "norm_l2": np.linalg.norm(points, axis=1),
     }
     for name, values in expected.items():
@@ -138,12 +119,12 @@ def test_a_run_of_figure_5_against_a_loop_by_hand(kind, sizes, step, beta, level
     assert found["t2"] == pytest.approx(np.argmax(errors <= level), rel=0.02)
     assert found["t2_exact"] == pytest.approx(found["t2"], rel=0.03)
     hat = np.linalg.lstsq(case.X, case.y, rcond=None)[0]
-    by_hand = found["t1_foreseen"] + case.dual(hat - case.truth) / (step * beta)
+    by_hand = found["t1_predicted"] + case.dual_norm(hat - case.truth) / (step * beta)
     assert found["t2_source"] == pytest.approx(by_hand, rel=1e-6)
     assert abs(found["t2_source"] / found["t2"] - 1) > 0.1  # the control
 
 
-def test_after_the_takeover_the_loss_balances_what_the_data_see_of_the_penalty():
+def test_after_the_takeover_the_loss_balances_the_penalty_in_the_row_space():
     case = recovery("sparse", seed=0, noise=1e-8)
     points = descend(case, 0.1, 1e-4, 1e-6, 5400, "l1")[5000:]
     G, H = (points @ case.X.T - case.y) @ case.X, 1e-4 * np.sign(points)
@@ -167,7 +148,7 @@ def test_a_wrong_number_of_figure_5_is_caught(data_of, id, name, factor):
 
 def test_the_picture_of_figure_5_marks_the_times(data_of):
     (dataset,) = data_of("N-F-dominance")
-    names = ("t1", "t1_foreseen", "t2", "t2_exact", "t2_source")
+    names = ("t1", "t1_predicted", "t2", "t2_exact", "t2_source")
     for axes in library()["N-F-dominance"].picture([dataset]).axes:
         places = {float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 2}
         assert places >= {float(dataset[name].item()) for name in names}
@@ -179,21 +160,21 @@ def test_the_picture_of_figure_5_marks_the_times(data_of):
 @pytest.mark.parametrize("id", ["N-F-scaling", "N-F-scaling-nuclear"])
 def test_another_exponent_of_figure_6_is_caught(data_of, id):
     (dataset,) = data_of(id)
-    assert judged(id, [dataset.assign(t2=dataset.t2 * dataset.pace**0.1)]) == "fails"
+    assert judged(id, [dataset.assign(t2=dataset.t2 * dataset.step_beta**0.1)]) == "fails"
     assert judged(id, [dataset.assign(to_truth=dataset.to_truth * dataset.beta**0.2)]) == "fails"
     assert judged(id, [dataset.assign(to_point=dataset.to_truth)]) == "fails"
 
 
-def test_the_error_left_goes_with_beta_and_hardly_with_the_step(data_of):
+def test_the_final_error_scales_with_beta_and_hardly_with_the_step(data_of):
     run = data_of("N-F-scaling")[0].isel(seed=0)
-    scaled = ((run.t2 - run.t1) * run.pace).values
+    scaled = ((run.t2 - run.t1) * run.step_beta).values
     assert np.isnan(scaled[:, -1]).all()  # the control: too strong a penalty
     assert scaled[:, :3] == pytest.approx(float(run.tau[0, 0]), rel=0.1)
     assert (scaled[:, :3] > 1.5 * float(run.gap[0, 0])).all()
     assert (run.to_truth >= run.point_error).all()
     # step beta = 3e-6 by beta = 3e-4 and by beta = 1e-4
     one, other = float(run.to_truth[0, 1]), float(run.to_truth[1, 0])
-    assert run.pace.values[0, 1] == pytest.approx(run.pace.values[1, 0])
+    assert run.step_beta.values[0, 1] == pytest.approx(run.step_beta.values[1, 0])
     assert one > 2 * other
 
 
@@ -201,9 +182,9 @@ def test_the_exponents_are_those_of_known_laws(data_of):
     run = data_of("N-F-scaling")[0].isel(seed=0)
     made = run.assign(
         t1=run.t1 * 0,
-        t2=3 / run.pace,
-        to_truth=run.pace**0.5,
-        to_point=run.pace**0.25,
+        t2=3 / run.step_beta,
+        to_truth=run.step_beta**0.5,
+        to_point=run.step_beta**0.25,
         noise_error=run.noise_error * 0,
         of_truth=run.of_truth * 0 + 1,
     )

@@ -39,7 +39,7 @@ def test_a_larger_angle_or_residual_is_refuted(id, wrong, data_of):
 
 
 @pytest.mark.parametrize("shift", [-4, 4])
-def test_a_passage_at_another_time_is_refuted(shift, data_of):
+def test_a_transition_at_another_time_is_refuted(shift, data_of):
     (dataset,) = data_of("N-NTK-t2")
     moved = dataset.isel(place=np.clip(np.arange(61) + shift, 0, 60))
     assert judge(module.check_time(moved))[0] == "fails"
@@ -58,7 +58,7 @@ def test_theta_against_training_in_the_parameters():
     np.testing.assert_allclose(decayed_nets.displacement(path.predictor, product), moved, rtol=1e-4)
 
 
-def test_the_kernel_solution_is_orthogonal_to_the_start_whatever_the_depth():
+def test_the_kernel_solution_is_orthogonal_to_the_start_at_every_depth():
     """Euler: <grad f, theta> = L f, here by the model's own pullback; f = 0 at the start."""
     problem, _ = decayed_nets.problem_of("regression", 0, 4, 8)
     for depth in (2, 3):

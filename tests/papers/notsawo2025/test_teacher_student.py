@@ -64,9 +64,9 @@ def made_up(run, world, t1=50.0):
         "hidden": run["sizes"][1],
         "t1": t1,
         "t2": t2,
-        "verdict": "grok" if late else "none",
-        "left": test[-1],
-        "best": test.min(),
+        "kind": "grok" if late else "none",
+        "final_error": test[-1],
+        "best_error": test.min(),
         "trajectory_step": step,
         "trajectory_train": np.where(step < t1, 1.0, 1e-4),
         "trajectory_test": test,
@@ -102,10 +102,12 @@ def test_training_that_is_not_solved_decides_nothing():
 
 
 def test_the_growth_of_t2_is_the_least_one():
-    runs = [xarray.Dataset({"t2": t}) for t in (100.0, 300.0, 500.0, math.nan)]
-    assert module.later(runs[:3]) == pytest.approx(5 / 3)
-    assert module.later(runs[2::-1]) < 1
-    assert module.later([runs[0], runs[3]]) == 0
+    def growth(*times):
+        return module.least_growth(xarray.Dataset({"t2": ("run", np.array(times))}))
+
+    assert growth(100.0, 300.0, 500.0) == pytest.approx(5 / 3)
+    assert growth(500.0, 300.0, 100.0) < 1
+    assert growth(100.0, math.nan) == 0
 
 
 SMALL = {
@@ -125,7 +127,7 @@ SMALL = {
 }
 
 
-def test_a_cell_is_a_run_of_adam_and_t2_is_where_its_error_comes_down_to_stay():
+def test_a_cell_is_a_run_of_adam_and_t2_is_the_last_crossing_of_the_level():
     found = module.cell(0, runs=[{}], given=SMALL)
     data = teacher_student(20, 6, width=8, outputs=2, units=1, reads=1, seed=0, standard=True)
     problem = dataclasses.replace(data.training, test=data.test)
@@ -140,7 +142,7 @@ def test_a_cell_is_a_run_of_adam_and_t2_is_where_its_error_comes_down_to_stay():
     step, test, t2 = found["trajectory_step"], found["trajectory_test"], found["t2"]
     if math.isfinite(t2):
         assert test[step > 1.2 * t2].max() < module.LEVEL < test[step < 0.8 * t2].max()
-    assert found["left"] == wanted[-1]
+    assert found["final_error"] == wanted[-1]
     with pytest.raises(ValueError, match="unknown penalty 'l3'"):
         module.cell(0, runs=[{"penalty": "l3"}], given=SMALL)
 

@@ -1,9 +1,9 @@
-"""Tangent kernels in blocks of samples, so that a stated number of bytes is enough.
+"""Tangent kernels in blocks of samples, within a given number of bytes.
 
-Counted are the kernel, the parameters, the gradients (or their factors) held at a time, and what
-the compiled gradient and the products of two blocks need beside them. Not counted are the inputs,
-the program with its libraries and compiler, what a Model's own `jacobian` needs beside its result,
-and freed memory that the C library keeps for later (with glibc some tens of MB).
+This number includes the kernel, the parameters, the gradients (or their factors) held at a time,
+and the working memory of the compiled gradient and of the products of two blocks. It does not
+include the inputs, the program with its libraries and compiler, the working memory of a Model's
+own `jacobian`, and freed memory that the C library keeps for later (with glibc some tens of MB).
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from tacit.measures.kernels.products import product
 from tacit.models.model import Model
 from tacit.records import Kind, NumericalError, Outcome
 
-LARGEST = 128  # samples in one block: more make nothing faster
+LARGEST = 128  # samples in one block; larger blocks are not faster
 LARGE = 0.25  # share of the memory above which gradients are computed output by output
-ROOM = 0.85  # the share of the memory that is planned with; Python and JAX take some, too
+ROOM = 0.85  # the planned share of the memory; Python and JAX need the rest
 
 
 class Gradients(abc.ABC):
-    """Where the gradients of a block of samples come from, and what they cost in bytes."""
+    """Gradients of blocks of samples, and the bytes that they need."""
 
     outputs: int  # outputs per sample
     held: int  # bytes of the gradients of one sample
     fixed: int  # bytes held throughout, such as the parameters
-    times: int  # the most vectors that one sample sends through one layer
-    names: dict[Any, str]  # of the parameters, by the keys that their Factors have
+    times: int  # the largest number of vectors of one sample in one layer
+    names: dict[Any, str]  # names of the parameters, by their keys in Factors
 
     @abc.abstractmethod
     def work(self, size: int) -> int:
-        """Bytes needed beside the result to get the gradients of `size` samples."""
+        """Bytes of working memory for the gradients of `size` samples, without the result."""
 
     @abc.abstractmethod
     def block(self, x: Any, size: int) -> Factors:
@@ -46,14 +46,14 @@ class Gradients(abc.ABC):
 
     @abc.abstractmethod
     def values(self, x: Any) -> Array:
-        """The outputs themselves, (samples, outputs)."""
+        """The outputs of the samples `x`, (samples, outputs)."""
 
     @abc.abstractmethod
     def move(self, params: Any) -> None:
-        """Goes to other parameters of the same structure: gradients are taken there from now."""
+        """Sets the parameters at which gradients are computed from now on; same structure."""
 
     def singles(self) -> Iterator[Gradients]:
-        """Gradients of one output after the other; empty if that would cost more."""
+        """Gradients of one output after the other; empty if that would need more time."""
         return iter(())
 
 
@@ -103,9 +103,9 @@ def grouped_kernels(
     memory: float,
     groups: Mapping[Any, int],
 ) -> Array:
-    """The parts of the kernel that the parameters of every group make, which add up to the whole.
+    """The kernel of every group of parameters; their sum is the whole kernel.
 
-    `groups` are numbers from 0 on for the keys of `gradients.names`; they are the first axis.
+    `groups` maps the keys of `gradients.names` to numbers from 0 on, which are the first axis.
     """
     outputs = gradients.outputs
     if not full and outputs > 1 and gradients.held * len(x) > memory * LARGE:
@@ -134,7 +134,7 @@ def _summed(
     memory: float,
     groups: Mapping[Any, int],
 ) -> Array | None:
-    """The sum of the kernels of single outputs, None if there are none."""
+    """The sum of the kernels of single outputs; None if `parts` is empty."""
     found = None
     for one in parts:
         part = grouped_kernels(who, one, x, x2, False, memory, groups)
@@ -160,7 +160,7 @@ def plan(
     memory: float,
     groups: int = 1,
 ) -> Blocks:
-    """The blocks that `memory` bytes allow; the error says how many would be enough."""
+    """The blocks that fit into `memory` bytes; otherwise the error says how many are enough."""
     result = 8 * rows * columns * kept**2 * groups
     free = ROOM * memory - gradients.fixed - result
     size = int(max(1, min(max(rows, columns), LARGEST, free // (4 * gradients.held))))
@@ -177,7 +177,7 @@ def plan(
 
 
 def _needs(gradients: Gradients, size: int, kept: int) -> tuple[int, int]:
-    """Bytes to get one block, and of every block held and multiplied with it."""
+    """Bytes to compute one block, and bytes for every block that is held and multiplied with it."""
     tile = 40 * (size * gradients.times * kept) ** 2  # sums, parts and products of two blocks
     held = size * gradients.held
     return held + gradients.work(size), held + tile
@@ -191,7 +191,7 @@ def _parts(
     full: bool,
     groups: Mapping[Any, int],
 ) -> Iterator[tuple[slice, slice, Array]]:
-    """Every part of the kernel with its place; of a symmetric one only what is above others."""
+    """Every part of the kernel with its place; of a symmetric kernel only the upper parts."""
     columns = x if x2 is None else x2
     for first in range(0, len(x), blocks.held):
         group = slice(first, min(first + blocks.held, len(x)))
@@ -200,7 +200,7 @@ def _parts(
             other = slice(at, min(at + blocks.size, len(columns)))
             if x2 is None and other.stop <= group.stop:  # among those held
                 near, far = slice(0, other.stop - first), slice(at - first, other.stop - first)
-                # without names, which would hold these gradients while the next are computed
+                # no names here: they would hold these gradients while the next are computed
                 part = product(_cut(left, near), _cut(left, far), full, groups)
                 square = part[:, far]
                 part[:, far] = (square + square.transpose(0, 3, 4, 1, 2)) / 2  # to the last bit
@@ -213,7 +213,7 @@ def _parts(
 
 
 def _joined(gradients: Gradients, x: Any, size: int) -> Factors:
-    """The gradients of all samples `x`, got in blocks and written into arrays made once."""
+    """The gradients of all samples `x`, computed in blocks and written into one set of arrays."""
     whole = None
     for at in range(0, len(x), size):
         part = gradients.block(x[at : at + size], size)
@@ -222,7 +222,7 @@ def _joined(gradients: Gradients, x: Any, size: int) -> Factors:
         whole = whole or _changed(part, lambda a: np.empty((len(x), *a.shape[1:]), a.dtype))
         for into, array in zip(_arrays(whole), _arrays(part), strict=True):
             into[at : at + size] = array
-        del part, array  # before the next ones are made
+        del part, array  # frees their memory before the next block
     assert whole is not None
     return whole
 

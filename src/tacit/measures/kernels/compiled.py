@@ -1,7 +1,7 @@
-"""JAX functions compiled once: later calls with the same function and shapes find what is there.
+"""JAX functions that are compiled once: later calls with the same function and shapes reuse this.
 
-Functions are known by identity and held weakly, so that all that was compiled goes with them. Every
-call traces the function on one row: one that reads something else now is compiled anew.
+Functions are compared by identity and referenced weakly, so that compiled code is freed with its
+function. Every call traces the function on one row and compiles it again if its program changed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import numpy as np
 from tacit.lazy import jax
 from tacit.measures.kernels.factors import factors
 
-SHAPES = 16  # kept of one function; the oldest go first
+SHAPES = 16  # the most compilations of one function; the oldest are dropped
 
 Function = Callable[[Any, Any], Any]
 
 
 class CompiledFunction:
-    """f(params, x) of the arrays among the leaves of `params`, and its gradients, when compiled.
+    """Compiled f(params, x) and its gradients, as functions of the arrays among the leaves.
 
-    `fixed` are the leaves, with None in the `places` of the `arrays`; `row` is like a row of x.
+    `fixed` are the leaves of `params`, with None in the `places` of the `arrays`; `row` has the
+    shape and dtype of one row of x.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class CompiledFunction:
         self.constants = traced.consts
 
     def computes(self, other: CompiledFunction) -> bool:
-        """Whether both are the same program with the same constants."""
+        """True if both are the same program with the same constants."""
         alike = self.program == other.program and len(self.constants) == len(other.constants)
         return alike and all(
             one is two or np.array_equal(one, two)
@@ -59,15 +60,17 @@ class CompiledFunction:
         )
 
     def differentiate(
-        self, arrays: list[Any], learned: list[int], sample: Any, asked: Any, factored: bool
+        self, arrays: list[Any], learned: list[int], sample: Any, selected: Any, factored: bool
     ) -> None:
-        """Traces the gradients of one sample in the arrays at the places `learned`; notes their
-        bytes and the uses of a layer. `asked` is the index of an output, or else all are meant.
+        """Trace the gradients of one sample in the arrays at the places `learned`.
+
+        This sets their bytes and the number of uses of a layer. `selected` is the index of one
+        output; any other value selects all.
         """
 
         def one(arrays: list[Any], x: Any) -> Any:
             found = self.outputs(arrays, x[None]).reshape(-1)
-            return found[asked : asked + 1] if isinstance(asked, int) else found
+            return found[selected : selected + 1] if isinstance(selected, int) else found
 
         at = [self.places.index(place) for place in learned]
         self.sample, self.gradients = sample, factors(one, arrays, at, sample, factored)
@@ -89,43 +92,43 @@ class CompiledFunction:
 
     def outputs(self, arrays: list[Any], x: Any) -> Any:
         function = self.function()
-        assert function is not None, "whoever calls holds the function"
+        assert function is not None, "the caller holds a reference to the function"
         leaves = list(self.fixed)
         for place, array in zip(self.places, arrays, strict=True):
             leaves[place] = array
         return function(jax.tree.unflatten(self.tree, leaves), x)
 
     def _pair(self, arrays: list[Any], x: Any) -> Any:
-        """The outputs of the first row in company and alone."""
+        """The outputs of the first row, computed together with the others and alone."""
         return self.outputs(arrays, x)[0], self.outputs(arrays, x[:1]).reshape(-1)
 
 
-class Kept:
-    """What was compiled of one function."""
+class Compilations:
+    """The compilations of one function, by shapes."""
 
     def __init__(self, owner: Any):
         self.owner = weakref.ref(owner, functools.partial(_forget, id(owner)))
         self.shapes: dict[Hashable, CompiledFunction] = {}
 
 
-_kept: dict[int, Kept] = {}
+_compilations: dict[int, Compilations] = {}
 
 
 def compiled(function: Function, shapes: Hashable, fresh: CompiledFunction) -> CompiledFunction:
-    """What was compiled of `function` for `shapes`, or `fresh` where that is another program."""
+    """The stored compilation of `function` for `shapes`, or `fresh` if its program differs."""
     owner = function.__self__ if isinstance(function, types.MethodType) else function
     key = (getattr(function, "__func__", None), shapes)
     try:
         hash(key)
-        kept = _kept.setdefault(id(owner), Kept(owner)).shapes
-    except TypeError:  # it cannot be held weakly, or leaves of its parameters have no hash
+        known = _compilations.setdefault(id(owner), Compilations(owner)).shapes
+    except TypeError:  # it has no weak reference, or leaves of its parameters have no hash
         return fresh
-    if key not in kept or not kept[key].computes(fresh):
-        kept[key] = fresh
-        if len(kept) > SHAPES:
-            del kept[next(iter(kept))]
-    return kept[key]
+    if key not in known or not known[key].computes(fresh):
+        known[key] = fresh
+        if len(known) > SHAPES:
+            del known[next(iter(known))]
+    return known[key]
 
 
 def _forget(owner: int, _: Any) -> None:
-    _kept.pop(owner, None)
+    _compilations.pop(owner, None)

@@ -1,8 +1,8 @@
-"""Gradients of samples, kept as the two factors h, delta of a layer W h where those are smaller.
+"""Gradients of samples, stored as the two factors h, delta of a layer W h where this is smaller.
 
-A weight of a single matrix product has the gradient sum_t delta_t h_t^T of a sample, so <grad,
+The gradient of one sample in a weight of a single matrix product is sum_t delta_t h_t^T, so <grad,
 grad'> = sum_ts <h_t, h'_s> <delta_t, delta'_s>; delta is the derivative in a zero added to the
-product. Every other parameter (biases, convolutions, shared weights) keeps its whole gradient.
+product. The gradients in all other parameters (biases, convolutions, shared weights) stay whole.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ REARRANGED = ("copy", "convert_element_type", "reshape", "squeeze", "transpose")
 
 
 class Factors(NamedTuple):
-    """Of n samples with C outputs: whole gradients `rows`, each (n, C, size of the parameter), and
-    `layers` of inputs h (n, T, K) and slopes delta (n, T, C, O), for weights used T times.
+    """The gradients of n samples with C outputs.
 
-    Every parameter has one key and is in one of the two. An h of integers (n, T) are numbers of
-    rows of the weight, as of tokens in an embedding: it stands for unit vectors.
+    `rows` are whole gradients, each (n, C, size of the parameter); `layers` are pairs of inputs
+    h (n, T, K) and slopes delta (n, T, C, O), for weights used T times. Every parameter has one key
+    in one of the two. An integer h (n, T) holds row numbers of the weight, such as tokens of an
+    embedding, and represents unit vectors.
     """
 
     rows: dict[Any, Any]
@@ -30,7 +31,7 @@ class Factors(NamedTuple):
 
 
 class Weight(NamedTuple):
-    """The parameter `leaf`, perhaps rearranged, on its way to a matrix product."""
+    """The value of the parameter `leaf`, possibly rearranged, before its matrix product."""
 
     leaf: int
     value: Any
@@ -44,13 +45,13 @@ class Use(NamedTuple):
     outputs: int
 
     def pays(self, outputs: int) -> bool:
-        """Is the kernel cheaper by factors than by whole gradients of `outputs` outputs?"""
+        """True if factors give the kernel of `outputs` outputs faster than whole gradients."""
         factored = self.times**2 * (self.inputs + outputs * self.outputs)
         return factored < outputs * self.inputs * self.outputs
 
 
 class Taps:
-    """Collects how each weight is used; adds `zeros` to the products and keeps their inputs."""
+    """Records the uses of each weight, adds `zeros` to the products and stores their inputs."""
 
     def __init__(self, zeros: dict[int, Any] | None = None):
         self.zeros = zeros
@@ -83,10 +84,10 @@ def factors(
     x: Any,
     factored: bool = True,
 ) -> Callable[[Any, Any], Factors]:
-    """A function of (arrays, x) that gives the Factors of every row of `x`.
+    """A function of (arrays, x) that returns the Factors of every row of `x`.
 
     `sample(arrays, x_n)` returns the C outputs of one sample; `learned` says which of `arrays` are
-    parameters. Only shapes and dtypes of `arrays` and of the single sample `x` matter. With
+    parameters. Only the shapes and dtypes of `arrays` and of the single sample `x` are used. With
     `factored=False` every gradient is whole.
     """
     closed = jax.make_jaxpr(sample)(arrays, x)
@@ -111,11 +112,11 @@ def factors(
 def _pulled(
     run: Callable[..., Any], rest: dict[int, Any], layers: dict[int, Use], arrays: Any
 ) -> Any:
-    """The Factors of one sample: one pass forward, one back for every output."""
+    """The Factors of one sample: one forward pass, and one backward pass for every output."""
     zeros = {i: jnp.zeros((use.times, use.outputs), arrays[i].dtype) for i, use in layers.items()}
     found, pull, inputs = jax.vjp(run, rest, zeros, has_aux=True)
     units = jnp.eye(found.shape[0], dtype=found.dtype)
-    if len(units) == 1:  # without an axis of outputs, and so without a copy that rearranges it
+    if len(units) == 1:  # no axis of outputs, so no copy that rearranges it
         rows, slopes = jax.tree.map(lambda array: array[None], pull(units[0]))
     else:
         rows, slopes = jax.vmap(pull)(units)
@@ -126,7 +127,7 @@ def _pulled(
 def _layers(
     closed: Any, arrays: Sequence[Any], learned: Sequence[int], x: Any, outputs: int
 ) -> dict[int, Use]:
-    """The parameters used in one matrix product and nowhere else, where their factors pay."""
+    """The parameters used only in one matrix product, if factors are faster for them."""
     taps = Taps()
 
     def run(arrays: Any, x: Any) -> Any:
@@ -157,7 +158,7 @@ def _evaluate(jaxpr: Any, consts: Any, values: list[Any], taps: Taps) -> list[An
 
 
 def _step(eqn: Any, values: list[Any], taps: Taps) -> list[Any]:
-    """The values of one equation; a weight that goes anywhere but into a product is noted."""
+    """The values of one equation; records a weight that is used outside a product."""
     name = eqn.primitive.name
     if name in INLINED:
         inner = eqn.params["jaxpr"]

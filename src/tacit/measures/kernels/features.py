@@ -1,4 +1,4 @@
-"""The tangent features grad f(start, x) of any model, in units in which float64 holds them."""
+"""The tangent features grad f(start, x) of any model, in a unit that float64 can represent."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from tacit.models.unbiased import Difference
 
 BLOCK = 10**7  # numbers of a Jacobian held at a time
 ROUTES = ("auto", "features", "kernel")
-HELD = 10**7  # features held at most before only their kernel is
-PLAIN = 1e60  # features and their inverses below this size keep their own unit
+HELD = 10**7  # numbers of features above which only their kernel is held
+PLAIN = 1e60  # features between 1/PLAIN and PLAIN keep their own unit
 
 
 @dataclasses.dataclass(frozen=True)
 class Tangent:
-    """The features F = factor * grad f(start, x) of `model`; grad f of the model asked about is
-    exp(log_unit) F. `log_output` is the logarithm of the same ratio for f(start, x) itself.
+    """The features F = factor * grad f(start, x) of `model`.
+
+    The gradients of the user's model are exp(log_unit) F; `log_output` is the logarithm of the
+    same ratio for f(start, x).
     """
 
     model: Model
@@ -33,7 +35,7 @@ class Tangent:
     log_output: float
 
     def output(self, who: str, X: Array) -> Array:
-        """f(start, x) of the model asked about."""
+        """f(start, x) of the user's model."""
         if isinstance(self.model, Separable):
             return X @ self.constant(who)
         return self._in_full(who, self.model.predict(self.start, X))
@@ -62,7 +64,7 @@ class Tangent:
         return self.factor * self.model.jacobian(self.start, X)
 
     def expand(self, coordinates: Array) -> Array:
-        """The flat displacement in the span of the features that `coordinates` of `rows` are."""
+        """The flat displacement whose coordinates in the space of `rows` are `coordinates`."""
         if not isinstance(self.model, Separable):
             return coordinates
         slopes, root = self.factor * self.model.slopes(self.start), self._root
@@ -101,7 +103,7 @@ class Tangent:
 
     @property
     def _root(self) -> Array:
-        """Lengths of the columns (d beta_i / d w_ki)_k: J = X diag(root) in suitable coordinates"""
+        """Lengths of (d beta_i / d w_ki)_k; in suitable coordinates J = X diag(root)."""
         assert isinstance(self.model, Separable)
         return np.sqrt(np.sum((self.factor * self.model.slopes(self.start)) ** 2, axis=0))
 
@@ -130,7 +132,7 @@ def tangent(who: str, model: Model, X: Array, start: Array | None = None) -> Tan
 
 
 def unit_twin(model: Model) -> tuple[Model, float, int] | None:
-    """The same model from alpha = 1, with log alpha and the depth; None where it has no alpha."""
+    """The same model with alpha = 1, log alpha and the depth; None if it has no alpha."""
     if isinstance(model, DiagonalNet) and model.log_alpha is not None:
         net = DiagonalNet(model.depth, alpha=1.0, shape=model.shape, signed=model.signed)
         return net, model.log_alpha, model.depth
@@ -140,7 +142,7 @@ def unit_twin(model: Model) -> tuple[Model, float, int] | None:
 
 
 def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
-    """The features at `start`, divided by a power of two where their squares could be lost."""
+    """The features at `start`, divided by a power of two if their squares could overflow."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if isinstance(model, Separable):
             size = float(np.abs(model.slopes(start)).max())
@@ -149,7 +151,7 @@ def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
             size = float(np.abs(model.jacobian(start, rows)).max())
     if not math.isfinite(size):
         raise ValueError(
-            f"{who}: the gradients of this start are beyond float64; take a smaller one"
+            f"{who}: the gradients at this start are beyond float64; take a smaller one"
         )
     if size == 0:
         raise ValueError(
@@ -169,7 +171,7 @@ class Frame(NamedTuple):
 
 
 def chosen_route(who: str, at: Tangent, X: Array, route: str) -> str:
-    """The route that was asked for, or the one that fits the sizes."""
+    """The given route; for "auto" the one that fits the sizes."""
     if one_of(who, "route", route, ROUTES) != "auto":
         return route
     width = X.shape[1] if isinstance(at.model, Separable) else len(at.start)
@@ -192,7 +194,7 @@ def lengths_of(who: str, at: Tangent, X: Array, route: str) -> Array:
 
 
 def framed(at: Tangent, X: Array, route: str, sizes: Array) -> Frame:
-    """Features divided by `sizes` in at most as many coordinates as samples, rounding dropped."""
+    """Features divided by `sizes`, in at most as many coordinates as samples, without rounding."""
     if route == "features":
         rows = at.rows(X) / sizes[:, None]
         left, values, right = np.linalg.svd(rows, full_matrices=False)

@@ -1,7 +1,7 @@
-"""Inputs of a model in several arrays, a mapping or a tuple of them.
+"""Inputs of a model as several arrays, in a mapping or a tuple.
 
-A sample is then the number of its row in all of them (Table), or for functions of JAX, which are
-compiled, one row with the numbers of all (Packed).
+A sample is then its row number in all arrays (Table); for a JAX function, which is compiled, it is
+one row with the numbers of all arrays (Packed).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 
 from tacit.arguments import Array, finite_array
 
-WHOLE = 2**24  # integers up to here are numbers of single precision
+WHOLE = 2**24  # single precision represents integers up to here exactly
 
 
 def several(given: Any) -> bool:
-    """Whether inputs are a mapping or a tuple of arrays, and not one array."""
+    """True if the inputs are a mapping or a tuple of arrays, not one array."""
     return isinstance(given, Mapping | tuple)
 
 
@@ -41,14 +41,14 @@ class Table:
         return self.rows
 
     def at(self, numbers: Any) -> Any:
-        """The tree with the rows `numbers` of every array, which are copies."""
+        """The tree with copies of the rows `numbers` of every array."""
         return mapped(self.tree, lambda leaf: leaf[numbers] if _has_rows(leaf) else leaf)
 
 
 class Packed:
-    """f(params, x) for a `function` of several arrays, whose rows are one row of x together.
+    """f(params, x) for a `function` of several arrays, whose rows are concatenated in a row of x.
 
-    `tree` says how they are built; what is no array in it is constant.
+    `tree` gives the structure; leaves that are not arrays are constants.
     """
 
     def __init__(self, who: str, function: Callable[[Any, Any], Any], tree: Any):
@@ -61,12 +61,12 @@ class Packed:
         """One row of numbers per sample."""
         given = Table(self.who, name, tree)
         if mapped(given.tree, _row) != self.tree:
-            raise ValueError(f"{self.who}: {name} must be built like the first inputs")
+            raise ValueError(f"{self.who}: {name} must have the structure of the first inputs")
         parts = [self._numbers(name, leaf) for leaf in leaves(given.tree) if _has_rows(leaf)]
         return np.concatenate([part.reshape(len(given), -1) for part in parts], axis=1)
 
     def unpacked(self, x: Any) -> Any:
-        """The arrays again, integers as integers."""
+        """The separate arrays; integers are integers again."""
         at = iter(np.cumsum([0, *(row.size for row in leaves(self.tree) if _is_row(row))]).tolist())
 
         def cut(row: Any) -> Any:
@@ -88,12 +88,12 @@ class Packed:
 
 
 def spread(tree: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """(args, kwargs) of a model that is called with a mapping as names, with a tuple as places."""
+    """(args, kwargs) of the call of a model: a mapping gives names, a tuple gives positions."""
     return ((), dict(tree)) if isinstance(tree, Mapping) else (tuple(tree), {})
 
 
 def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
-    """The tree in plain dicts and tuples, with `change` of every leaf."""
+    """The tree as plain dicts and tuples, with `change` applied to every leaf."""
     if isinstance(tree, Mapping):
         return {name: mapped(part, change) for name, part in tree.items()}
     if isinstance(tree, tuple):
@@ -109,7 +109,7 @@ def leaves(tree: Any) -> Iterator[Any]:
 
 
 def digest(tree: Any) -> str:
-    """A short text that is the same for the same inputs alone."""
+    """A short text that identifies the inputs: different inputs have different texts."""
     found = hashlib.sha256()
     for leaf in leaves(tree):
         array = np.asarray(leaf.detach().cpu().double() if hasattr(leaf, "detach") else leaf)
@@ -121,7 +121,7 @@ def digest(tree: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The shape and the kind of numbers of one sample in one array."""
+    """The shape and dtype of one sample in one array."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -140,7 +140,7 @@ def _row(leaf: Any) -> Any:
     if not _has_rows(leaf):
         return leaf
     dtype = np.asarray(leaf).dtype
-    kind = dtype.kind if dtype.kind in "iub" else "f"  # bfloat16 has a kind of its own
+    kind = dtype.kind if dtype.kind in "iub" else "f"  # bfloat16 has another kind
     return Row(tuple(leaf.shape[1:]), "" if kind == "f" else str(dtype), kind)
 
 

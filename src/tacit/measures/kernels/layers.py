@@ -1,4 +1,4 @@
-"""Names of the parameter arrays of a model, and groups of them that have a kernel of their own."""
+"""Names of the parameter arrays of a model, and groups of arrays with separate kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tacit.lazy import jax
 
 
 def readable(path: Any) -> str:
-    """['layer']['w'][0] as layer.w.0."""
+    """The path as text: ['layer']['w'][0] becomes layer.w.0."""
     bare = jax.tree_util.keystr(path)
     for old, new in (("['", "."), ("']", ""), ("[", "."), ("]", ""), (".value", "")):
         bare = bare.replace(old, new)
@@ -17,9 +17,9 @@ def readable(path: Any) -> str:
 
 
 def layer_groups(names: Sequence[str], most: int) -> list[str]:
-    """The group of every array: its name, or only the first parts of it, for `most` groups at most.
+    """The group of every array: its name, shortened until there are at most `most` groups.
 
-    Names have parts with dots between them, from the outer modules to the inner ones.
+    The parts of a name are separated by dots, from the outer modules to the inner ones.
     """
     parts = [name.split(".") for name in names]
     for depth in range(max(map(len, parts)), 0, -1):

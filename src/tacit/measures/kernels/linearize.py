@@ -1,4 +1,4 @@
-"""Any model to first order in its parameters: what trains with its tangent kernel held fixed."""
+"""Any model to first order in its parameters, which trains with a fixed tangent kernel."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class LinearizedFunction(Record):
     function
         A JAX function f(parameters, x), with a pytree of parameters.
     parameters
-        Where it is expanded, w0.
+        w0, where the function is expanded.
     output
-        What of its return is taken; see `linearize`.
+        Which part of its return value is used; see `linearize`.
     """
 
     function: Callable[[Any, Any], Any]
@@ -39,7 +39,8 @@ class LinearizedFunction(Record):
         new, other = jax.tree.flatten(parameters)
         if tree != other:
             raise ValueError(
-                f"{WHO}: parameters must be built like those of the expansion, {tree}, got {other}"
+                f"{WHO}: parameters must have the structure of those of the expansion, {tree}, got "
+                f"{other}"
             )
         places = [place for place, leaf in enumerate(leaves) if is_learned(WHO, leaf)]
         origin = [jax.numpy.asarray(leaves[place]) for place in places]
@@ -64,8 +65,8 @@ def linearize(
 ) -> Any:
     """The model to first order in its parameters: f(w0, x) + J(w0, x) (w - w0).
 
-    Training it is training with the tangent kernel of w0, held fixed. Where its flow on the squared
-    loss is at time t is known in closed form: kernel_regression(model, parameters, x, y).at(t).
+    Training it is training with the fixed tangent kernel of w0. Its flow on the squared loss has a
+    closed form at every time t: kernel_regression(model, parameters, x, y).at(t).
 
     Parameters
     ----------
@@ -74,8 +75,8 @@ def linearize(
     parameters
         w0, a pytree of arrays; a module is expanded at its own parameters as they are now.
     output
-        What to take of a model that returns several things: a name or a function of them; by
-        default the logits, if there are any.
+        Which part of the return value of a model to use: a name, or a function of the return
+        value; by default the logits, if there are any.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a frozen tangent kernel selects: the kernel SVM and the kernel interpolant of a start."""
+"""The solutions that a frozen tangent kernel selects: kernel SVM and kernel interpolant."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tacit.solvers.max_margin import max_margin
 from tacit.solvers.separation import TOO_CLOSE
 from tacit.threads import one_blas_thread
 
-FITS = 1e-9  # a misfit up to here, relative to the largest target, is none
-ROUNDING = 1e-13  # nor is one of this size relative to |F(x_n)| |h|
-FLAT = 1e-13  # cosines with the separating direction below this are rounding
+FITS = 1e-9  # data count as fitted up to this misfit relative to the largest target,
+ROUNDING = 1e-13  # and up to this misfit relative to |F(x_n)| |h|
+FLAT = 1e-13  # smaller cosines with the separating direction are rounding errors
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -49,7 +49,7 @@ class KernelMachine(Record):
     margin
         The least y_n f(x_n) over `norm`, None for an interpolant.
     predictor
-        beta where the model has a linear one, else None.
+        beta if the model has a linear predictor, else None.
     residual
         The worst margin below 1, or the worst misfit relative to the largest target.
     kkt
@@ -83,7 +83,7 @@ class KernelMachine(Record):
 
     @property
     def log_norm(self) -> float:
-        """log of the norm for the features grad f themselves, whatever their unit."""
+        """log of the norm for the features grad f, independent of the unit."""
         return (math.log(self.norm) if self.norm > 0 else -math.inf) - self.log_unit
 
     def predict(self, X: ArrayLike) -> Array:
@@ -104,8 +104,8 @@ def kernel_interpolant(
 ) -> KernelMachine:
     """The shortest displacement h with f(start, x_n) + <grad f(start, x_n), h> = y_n.
 
-    It is where the flow of the model linearised at its start ends. Data that cannot be fitted
-    are fitted in the least-squares sense, and the outcome says so.
+    The flow of the model linearised at its start ends there. Data that no displacement fits are
+    fitted in the least-squares sense, and the outcome says so.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ def kernel_interpolant(
     start
         The parameters to linearise at; by default the start of the model.
     route
-        "features" solves with the tangent features, "kernel" with their kernel, "auto" takes
-        the one that fits the sizes.
+        "features" solves with the tangent features, "kernel" with their kernel, and "auto"
+        chooses by size.
     throw
         False returns a numerical failure as the outcome instead of raising it.
 
@@ -143,7 +143,7 @@ def kernel_interpolant(
         frame = framed(at, X, chosen_route(who, at, X, route), np.ones(len(X)))
         dual, move = _least_squares(at, X, goal, frame)
         misfit = at.push(X, move) - goal
-        # a huge output at the start costs the digits of the targets
+        # a huge output at the start removes digits of the targets
         residual = float(np.abs(misfit).max() / (max(np.abs(y).max(), np.abs(goal).max()) or 1.0))
         lengths = np.linalg.norm(frame.left * frame.sizes, axis=1)
         rounding = ROUNDING * lengths * np.linalg.norm(move)
@@ -174,8 +174,8 @@ def kernel_svm(
 ) -> KernelMachine:
     """The shortest displacement h with y_n <grad f(start, x_n), h> >= 1: L's kernel SVM.
 
-    The output at the start is left out: it is zero under the assumptions of L, and without
-    decay a separating direction outgrows it.
+    The output at the start is omitted: it is zero under the assumptions of L, and without decay
+    the growth along a separating direction makes it negligible.
 
     Parameters
     ----------
@@ -188,8 +188,8 @@ def kernel_svm(
     start
         The parameters to linearise at; by default the start of the model.
     route
-        "features" solves with the tangent features, "kernel" with their kernel, "auto" takes
-        the one that fits the sizes.
+        "features" solves with the tangent features, "kernel" with their kernel, and "auto"
+        chooses by size.
     throw
         False returns a numerical failure as the outcome instead of raising it.
 
@@ -238,7 +238,7 @@ def _least_squares(at: Tangent, X: Array, goal: Array, frame: Frame) -> tuple[Ar
     dual = dual_of(goal)
     if frame.right is not None:
         return dual, at.expand((frame.left.T @ goal / frame.sizes) @ frame.right)
-    for _ in range(2):  # what squaring the condition number has cost
+    for _ in range(2):  # the kernel squares the condition number: refine
         dual = dual + dual_of(goal - at.push(X, at.pull(X, dual)))
     return dual, at.pull(X, dual)
 
@@ -250,10 +250,10 @@ def _apart(at: Tangent, X: Array, dual: Array, move: Array, lengths: Array) -> f
 
 
 def _advice(frame: Frame) -> str:
-    """What else can be tried where a kernel has lost directions of the features."""
+    """Advice if the kernel has lost directions of the features to rounding."""
     if frame.right is not None or len(frame.sizes) == len(frame.left):
         return ""
-    return " (some features differ by less than their kernel shows; route='features' sees them)"
+    return " (the kernel does not resolve some differences of the features; route='features' does)"
 
 
 def _separating(
@@ -267,7 +267,7 @@ def _separating(
         raise _inseparable(who) from None
     except NumericalError as reason:
         raise NumericalError(who, reason.outcome) from None
-    if found.outcome.sentence.startswith(TOO_CLOSE):  # features have the rounding of their model
+    if found.outcome.sentence.startswith(TOO_CLOSE):  # up to rounding of the features
         raise _inseparable(who)
     if found.outcome.ok:
         cosines = y * (rows @ found.beta) / (sizes * np.linalg.norm(found.beta))
@@ -302,5 +302,5 @@ def _machine(
         if kind == "interpolant":
             beta = beta + at.constant("kernel_interpolant")
     margin = None if least is None else least / norm
-    told = margin, beta, residual, kkt, at.log_unit, outcome
-    return KernelMachine(kind, dual, move, norm, *told, at)
+    found = margin, beta, residual, kkt, at.log_unit, outcome
+    return KernelMachine(kind, dual, move, norm, *found, at)

@@ -7,22 +7,22 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array
 
-SYMMETRIC = 1e-4  # asymmetry and negative eigenvalues up to this share of the largest are rounding
-EMPTY = 1e-13  # what centring leaves below this share is rounding
+SYMMETRIC = 1e-4  # largest relative asymmetry and negative eigenvalue that count as rounding
+EMPTY = 1e-13  # a smaller share that remains after centring is rounding
 
 
 def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centred: bool = False) -> float:
-    """Cosine between the kernel K and that of the labels, y y^T, as matrices.
+    """The cosine between the matrices K and y y^T, the kernel and that of the labels.
 
     Parameters
     ----------
     K
         A kernel.
     y
-        One number per sample, or a row of them (such as one-hot classes).
+        One number per sample, or a row of numbers (such as one-hot classes).
     centred
-        The mean over the samples is taken out of the features and of the labels first: then a
-        constant offset of the kernel does not count, nor do unequal sizes of the classes.
+        True subtracts the mean over the samples from the features and from the labels first: then
+        a constant offset of the kernel and unequal class sizes have no effect.
 
     Returns
     -------
@@ -45,14 +45,16 @@ def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centred: bool = False) -> fl
     if centred:
         kernel, labels = without_mean(who, kernel), _labels_without_mean(who, labels)
     if not labels.any():
-        raise ValueError(f"{who}: y must not be zero, the kernel of such labels has no direction")
+        raise ValueError(
+            f"{who}: y must not be zero, because the kernel of such labels has no direction"
+        )
     # <K, Y Y^T> = <Y, K Y> and |Y Y^T| = |Y^T Y|: no second matrix of samples is needed
     along = float(np.sum(labels * (kernel @ labels)))
     return along / float(np.linalg.norm(kernel) * np.linalg.norm(labels.T @ labels))
 
 
 def effective_rank(K: ArrayLike) -> float:
-    """exp of the entropy of the eigenvalues of K as shares of their sum: from 1 to its size.
+    """exp of the entropy of the eigenvalues as shares of their sum, from 1 to the size of K.
 
     Parameters
     ----------
@@ -82,9 +84,9 @@ def effective_rank(K: ArrayLike) -> float:
 
 
 def participation_ratio(K: ArrayLike) -> float:
-    """trace(K)^2 / |K|^2, the number of equal eigenvalues with this spread: from 1 to its size.
+    """trace(K)^2 / |K|^2, from 1 to the size of K: the rank if all eigenvalues > 0 are equal.
 
-    It weighs large eigenvalues more than `effective_rank` and is never above it.
+    It gives large eigenvalues more weight than `effective_rank` does and is never above it.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ def participation_ratio(K: ArrayLike) -> float:
 
 
 def _kernel(who: str, K: ArrayLike) -> Array:
-    """K symmetrized, with entries of at most one: no measure depends on its scale."""
+    """K symmetrized and scaled to entries of at most one; no measure depends on the scale."""
     kernel = finite_array(who, "K", K, ndim=2)
     if kernel.shape[0] != kernel.shape[1]:
         raise ValueError(f"{who}: K must be square, got shape {kernel.shape}")
@@ -129,7 +131,7 @@ def _labels(who: str, y: ArrayLike) -> Array:
 def _labels_without_mean(who: str, labels: Array) -> Array:
     left = labels - labels.mean(axis=0)
     if np.abs(left).max() < EMPTY:
-        raise ValueError(f"{who}: y must not be constant, centring leaves nothing of it")
+        raise ValueError(f"{who}: y must not be constant, because centring makes it zero")
     return left
 
 
@@ -138,5 +140,5 @@ def without_mean(who: str, kernel: Array) -> Array:
     rows = kernel - kernel.mean(axis=0)
     left = rows - rows.mean(axis=1, keepdims=True)
     if np.abs(left).max() <= EMPTY * np.abs(kernel).max():
-        raise ValueError(f"{who}: K must not be constant, centring leaves nothing of it")
+        raise ValueError(f"{who}: K must not be constant, because centring makes it zero")
     return left

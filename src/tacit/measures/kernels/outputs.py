@@ -1,8 +1,8 @@
-"""What of a model's outputs is looked at: by name, by a function, or as a few random sums.
+"""Which outputs of a model are used: chosen by name, by a function, or as a few random sums.
 
-The mean kernel (1/C) sum_c <grad f_c(x), grad f_c(x')> of many outputs is the expected one of
-random sums f·r / sqrt(C) with signs r; for outputs on several axes r is a product of signs of each
-axis, so that no array is as large as the outputs times the sums.
+The mean kernel (1/C) sum_c <grad f_c(x), grad f_c(x')> of many outputs is the expectation of that
+of random sums f·r / sqrt(C) with signs r; for outputs on several axes r is a product of signs for
+each axis, so that no array is as large as the outputs times the sums.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 
 from tacit.arguments import Array
 
-MANY = 512  # outputs, beyond which random sums stand for their mean kernel
-SAMPLES = 16  # on so many the error of the sums is measured
+MANY = 512  # for more outputs, random sums estimate the mean kernel
+SAMPLES = 16  # the number of samples on which the error of the sums is measured
 
 
 class Output:
-    """An array with a row per sample of what a model returns: `wanted`, or its logits if named so.
+    """Reads an array with a row per sample from what a model returns: `wanted`, or its logits.
 
-    All axes after the first become one, unless a projection turns them into random sums.
+    All axes after the first become one, unless a projection replaces them by random sums.
     """
 
     def __init__(self, who: str, wanted: str | Callable[[Any], Any] | None = None):
         self.who, self.wanted = who, wanted
         self.shape: tuple[int, ...] = ()  # of the outputs of one sample
         self.projection: Projection | None = None
-        self.untouched = False  # whether what the model returns is looked at as it is
+        self.untouched = False  # whether the model's return value is used unchanged
 
     def __call__(self, found: Any) -> Any:
         read = self._read(found)
@@ -46,7 +46,7 @@ class Output:
         return found if len(found.shape) < 3 else found.reshape(found.shape[0], -1)
 
     def pick(self, found: Any) -> Any:
-        """The part that is wanted, with all its axes."""
+        """The wanted part, with all its axes."""
         if self.wanted is None:
             bare = hasattr(found, "shape") or not _holds(found, "logits")
             return found if bare else _part(found, "logits")
@@ -55,14 +55,14 @@ class Output:
         if not _holds(found, self.wanted):
             names = ", ".join(found) if hasattr(found, "keys") else type(found).__name__
             raise ValueError(
-                f"{self.who}: the model returns no {self.wanted!r} (but {names}); output= is one "
-                "of its names, or a function of what it returns"
+                f"{self.who}: the model returns no {self.wanted!r} (but {names}); output= must be "
+                "one of its names, or a function of what it returns"
             )
         return _part(found, self.wanted)
 
 
 class Projection:
-    """`count` random sums of the outputs of a sample; `convert` makes an array of the library's."""
+    """`count` random sums of the outputs of a sample; `convert` makes an array of the library."""
 
     def __init__(self, shape: tuple[int, ...], count: int, convert: Callable[[Any], Any]):
         random = np.random.default_rng(0)
@@ -78,7 +78,7 @@ class Projection:
 
 
 def projection_error(each: Array) -> float:
-    """The standard error of the mean kernel from those of single sums, (C, N, N)."""
+    """The relative standard error of the mean kernel, from the kernels (C, N, N) of single sums."""
     spread = each.std(axis=0, ddof=1) / math.sqrt(len(each))
     return float(np.linalg.norm(spread) / np.linalg.norm(each.mean(axis=0)))
 

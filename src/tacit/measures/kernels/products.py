@@ -24,24 +24,23 @@ def product(left: Factors, right: Factors, full: bool, groups: Mapping[Any, int]
         found[groups[key]] += part.reshape(found.shape[1:])
     for key, (h, slopes) in left.layers.items():
         h2, slopes2 = right.layers[key]
-        pair = _matched if h.dtype.kind == "i" else _met
+        pair = _of_rows if h.dtype.kind == "i" else _of_vectors
         found[groups[key]] += pair(h, slopes, h2, slopes2, full)
     return found
 
 
-def _met(h: Any, slopes: Any, h2: Any, slopes2: Any, full: bool) -> Array:
+def _of_vectors(h: Any, slopes: Any, h2: Any, slopes2: Any, full: bool) -> Array:
     """sum_ts <h_t, h'_s> <delta_t, delta'_s> as (n, c, m, d)."""
     n, t, c, _ = slopes.shape
     m, s = h2.shape[:2]
     kept = c if full else 1
-    met = _gram(h, h2, 2).reshape(n, t, 1, m, s, 1)
-    turned = _gram(slopes, slopes2, 3 if full else 2).reshape(n, t, kept, m, s, kept)
-    turned *= met
-    return turned.sum(axis=(1, 4))
+    found = _gram(slopes, slopes2, 3 if full else 2).reshape(n, t, kept, m, s, kept)
+    found *= _gram(h, h2, 2).reshape(n, t, 1, m, s, 1)
+    return found.sum(axis=(1, 4))
 
 
-def _matched(h: Any, slopes: Any, h2: Any, slopes2: Any, full: bool) -> Array:
-    """The same of unit vectors h, h': only equal numbers meet."""
+def _of_rows(h: Any, slopes: Any, h2: Any, slopes2: Any, full: bool) -> Array:
+    """The same for unit vectors h, h' given by row numbers: only equal numbers contribute."""
     kept = slopes.shape[2] if full else 1
     found = np.zeros((len(h), len(h2), kept, kept))
     lead = 2 if full else 1
@@ -50,7 +49,7 @@ def _matched(h: Any, slopes: Any, h2: Any, slopes2: Any, full: bool) -> Array:
         part = _gram(slopes[here], slopes2[there], lead)
         part = part.reshape(here.sum(), kept, there.sum(), kept).transpose(0, 2, 1, 3)
         places = np.ix_(np.nonzero(here)[0], np.nonzero(there)[0])
-        np.add.at(found, places, part)  # a sample may hold a token more than once
+        np.add.at(found, places, part)  # a sample may contain a token several times
     return found.transpose(0, 2, 1, 3)
 
 

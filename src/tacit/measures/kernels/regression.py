@@ -16,7 +16,7 @@ from tacit.measures.kernels.tangent import MEMORY, OUTPUTS, alike, arguments, gr
 from tacit.models.model import Model
 from tacit.records import Kind, Outcome, Record
 
-FITS = 1e-6  # a misfit up to this share of the largest target is none
+FITS = 1e-6  # data count as fitted up to this misfit relative to the largest target
 WHO = "kernel_regression"
 
 
@@ -31,11 +31,11 @@ class KernelRegression(Record):
     residual
         The worst misfit relative to the largest target.
     rank
-        The eigenvalues of the kernel that are not rounding, out of `size`.
+        The number of eigenvalues of the kernel above rounding, out of `size`.
     size
         The number of equations.
     ridge
-        The ridge that was asked for.
+        The ridge.
     outputs
         "full" or "mean".
     outcome
@@ -80,9 +80,9 @@ class KernelRegression(Record):
     def at(self, time: float) -> KernelRegression:
         """The linearised model after a time of gradient flow on the sum of squares, from 0 on.
 
-        f_t(x) = f(x) + K(x, x_n) K^-1 (1 - e^(-2 K t)) (y - f(x_n)) is exact at any time; where the
-        loss is a mean over n numbers, a step of learning rate r lasts r / n. A ridge is part of
-        the loss.
+        f_t(x) = f(x) + K(x, x_n) K^-1 (1 - e^(-2 K t)) (y - f(x_n)) is exact at any time. If the
+        loss is a mean over n numbers, a step with learning rate r takes the time r / n. A ridge is
+        part of the loss.
         """
         if not (time == math.inf or real(WHO, "time", time) >= 0):
             raise ValueError(f"{WHO}: time must be >= 0, got {time}")
@@ -100,7 +100,7 @@ class KernelRegression(Record):
         step = max(1, int(self.memory / 4 // (8 * self.size * self.dual.shape[1])))
         parts = [self._predict(rows[at : at + step]) for at in range(0, len(rows), step)]
         if named is not None:
-            model.named_inputs = named  # without the rows of this call
+            model.named_inputs = named  # remove the rows of this call
         found = np.concatenate(parts)
         return found[:, 0] if found.shape[1] == 1 else found
 
@@ -122,15 +122,14 @@ def kernel_regression(
 ) -> KernelRegression:
     """The predictor f(x) + <grad f(x), h> with the shortest h that fits y_n at every x_n.
 
-    It is where gradient descent on the squared loss takes the model linearised at `parameters`;
-    `at(t)` is where its flow is at time t, in closed form.
-    Targets that no h fits are fitted in the least-squares sense, and the outcome says so. All
-    is computed in double precision.
+    Gradient descent on the squared loss takes the model linearised at `parameters` there; `at(t)`
+    is its gradient flow at time t, in closed form. Targets that no h fits are fitted in the
+    least-squares sense, and the outcome says so. The computation is in double precision.
 
     Parameters
     ----------
     model
-        As in `tangent_kernel`. A torch.nn.Module is taken at its own parameters:
+        As in `tangent_kernel`. A torch.nn.Module brings its own parameters:
         kernel_regression(module, x, y).
     parameters
         The parameters.
@@ -139,12 +138,12 @@ def kernel_regression(
     y
         One number per sample, or a row of C.
     ridge
-        A number above 0 asks for the least sum of squares plus ridge |h|^2.
+        With a number above 0, h minimises the sum of squares plus ridge |h|^2.
     outputs
         "full" couples the outputs as the model does, in a system of N C equations; "mean" gives
         all of them the mean kernel, as in the limit of wide nets.
     memory
-        The bytes that the kernel and all that it is made from may take.
+        The bytes that the computation may use.
 
     Returns
     -------
@@ -182,13 +181,24 @@ def kernel_regression(
     square = K.reshape(len(flat), len(flat))
     system = _system(square, flat, float(max(np.abs(targets).max(), np.abs(goal).max())) or 1.0)
     dual, misfit = system.solved(ridge, math.inf)
-    told = misfit, len(system.values), len(flat), ridge, outputs, _outcome(misfit, ridge, math.inf)
-    held = rows, gradients, memory, system
-    return KernelRegression(dual.reshape(goal.shape), *told, math.inf, *held)
+    return KernelRegression(
+        dual=dual.reshape(goal.shape),
+        residual=misfit,
+        rank=len(system.values),
+        size=len(flat),
+        ridge=ridge,
+        outputs=outputs,
+        outcome=_outcome(misfit, ridge, math.inf),
+        time=math.inf,
+        x=rows,
+        gradients=gradients,
+        memory=memory,
+        system=system,
+    )
 
 
 class System(NamedTuple):
-    """K dual = goal in the eigenvectors of K, without those that are rounding."""
+    """The equations K dual = goal in the eigenvectors of K whose eigenvalues exceed rounding."""
 
     values: Array
     vectors: Array
@@ -198,7 +208,7 @@ class System(NamedTuple):
     def solved(self, ridge: float, time: float) -> tuple[Array, float]:
         """The dual at a time of the flow on the squares plus ridge |h|^2, and its misfit."""
         rates = self.values + ridge
-        shares = -np.expm1(-2 * rates * time)  # what is done of every eigenvector
+        shares = -np.expm1(-2 * rates * time)  # the fitted share in every eigenvector
         along = self.vectors.T @ self.goal
         dual = self.vectors @ ((shares / rates)[:, None] * along)
         fitted = self.vectors @ ((self.values * shares / rates)[:, None] * along)

@@ -1,4 +1,4 @@
-"""Tangent kernels (W section 3): of any model, how far one moved, where a frozen one leads."""
+"""Tangent kernels (W section 3) of any model, and the predictor of a frozen one."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tacit.measures.torch.gradients import TorchGradients
 from tacit.measures.torch.module import TorchFunction, count_outputs, torch_inputs
 from tacit.models.model import Model, Separable
 
-MEMORY = 2**30  # bytes, unless told otherwise
+MEMORY = 2**30  # the default number of bytes
 OUTPUTS = ("full", "mean")
 
 
 def arguments(
     who: str, precision: str | None, model: Any, params: Any, *arrays: Any, least: int = 1
 ) -> tuple[Any, ...]:
-    """(model, params, *arrays), the first `least` of which must be there.
+    """(model, params, *arrays); the first `least` arrays are required.
 
-    A torch module becomes a TorchFunction; without a mapping for its parameters the arrays begin
+    A torch module becomes a TorchFunction; without a mapping of its parameters the arrays begin
     one place earlier.
     """
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
@@ -57,13 +57,13 @@ def arguments(
 
 
 def _is_named(model: TorchFunction, given: Any) -> bool:
-    """Whether a mapping names parameters, and is not inputs that go in by name."""
+    """True if `given` maps names of parameters, and not names of inputs."""
     named = {name for name, _ in model.module.named_parameters()}
     return isinstance(given, Mapping) and (not given or any(name in named for name in given))
 
 
 def _shifted(who: str, first: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`first` and the arrays that are there, filled up with None."""
+    """`first` and the given arrays, filled up with None."""
     found = (first, *(array for array in arrays if array is not None))
     if len(found) > len(arrays):
         raise ValueError(
@@ -74,13 +74,13 @@ def _shifted(who: str, first: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def samples(who: str, name: str, x: ArrayLike, model: Any) -> Any:
-    """One sample per row; for a JAX function integers stay integers, they may be tokens."""
+    """One sample per row; for a JAX function integers stay integers, as they may be tokens."""
     if isinstance(model, TorchFunction):
         return torch_inputs(model, name, x)
     if isinstance(model, Packed):
         return model.packed(name, x)
     if several(x):
-        raise ValueError(f"{who}: {name} must be built like the first inputs, which are one array")
+        raise ValueError(f"{who}: {name} must be one array, like the first inputs")
     array = np.asarray(x)
     if array.ndim < 1:
         raise ValueError(f"{who}: {name} must hold one sample per row, got a single number")
@@ -89,17 +89,17 @@ def samples(who: str, name: str, x: ArrayLike, model: Any) -> Any:
 
 
 def alike(who: str, x: Any, x2: Any) -> Any:
-    """`x2` in the dtype that both have in common, if its samples have the shape of those of `x`."""
+    """`x2` in the common dtype of both; its samples must have the shape of those of `x`."""
     if x.shape[1:] != x2.shape[1:]:
         shapes = f"{tuple(x.shape[1:])} and {tuple(x2.shape[1:])}"
-        raise ValueError(f"{who}: samples of x and x2 must have one shape, got {shapes}")
+        raise ValueError(f"{who}: samples of x and x2 must have the same shape, got {shapes}")
     if not isinstance(x2, np.ndarray):
         return x2
     return x2.astype(np.result_type(x, x2), copy=False)
 
 
-def asked_for(who: str, outputs: str | int | None) -> str | int | None:
-    """`outputs` if it is a known word, an index or None."""
+def checked_outputs(who: str, outputs: str | int | None) -> str | int | None:
+    """`outputs`, which must be a known word, an index or None."""
     if isinstance(outputs, str):
         return one_of(who, "outputs", outputs, OUTPUTS)
     return None if outputs is None else integer(who, "outputs", outputs, least=0)
@@ -115,7 +115,7 @@ def gradients_of(
     factored: bool = True,
 ) -> Gradients:
     """Gradients of a Model, a JAX function or a TorchFunction at `params`, checked on `x`."""
-    outputs = asked_for(who, outputs)
+    outputs = checked_outputs(who, outputs)
     if isinstance(model, TorchFunction):
         count = count_outputs(model, "x", x, outputs)
         index = outputs if isinstance(outputs, int) else None
@@ -181,35 +181,34 @@ def tangent_kernel(
     ----------
     model
         A Model with flat parameters, or any JAX function f(parameters, x) with a pytree of
-        parameters whose rows of `x` do not influence one another. A torch.nn.Module is looked
-        at in eval mode, at its own parameters: tangent_kernel(module, x) or
-        tangent_kernel(module, x, x2); a mapping of their names to others may stand before `x`.
+        parameters, in which rows of `x` do not influence one another. A torch.nn.Module is used
+        in eval mode, with its own parameters: tangent_kernel(module, x) or
+        tangent_kernel(module, x, x2); a mapping of names to other parameters may precede `x`.
     parameters
         The parameters.
     x
-        The samples, one per row; a mapping or a tuple of arrays with a row per sample in each goes
-        to the model as it is (of torch by name or by place).
+        The samples, one per row. A mapping or a tuple of arrays, each with a row per sample, is
+        passed to the model unchanged (to a torch module by name or by position).
     x2
         Other samples, `x` itself by default.
     outputs
         For a function that returns C numbers per row: "mean" is (1/C) sum_c <grad f_c(x), grad
-        f_c(x2)>, an index one of these c alone, and "full" all pairs of outputs, in an array
-        (N, C, N2, C).
+        f_c(x2)>, an index is the kernel of this output alone, and "full" is that of all pairs of
+        outputs, an array (N, C, N2, C).
     layers
-        True gives a kernel for every parameter array, that of its own gradients; their sum is the
-        whole. A function of the name of an array returns the name of the layer to count it to,
-        such as `lambda name: name.split(".")[0]`.
+        True returns a kernel for every parameter array, from its own gradients; their sum is the
+        whole kernel. A function of the name of an array returns the name of its layer, such as
+        `lambda name: name.split(".")[0]`.
     memory
-        The bytes that the kernel and all that it is made from may take (see
-        `tacit.measures.kernels.blocks`).
+        The bytes that the computation may use (see `tacit.measures.kernels.blocks`).
     precision
-        "single" or "double", by default that of the parameters; the kernel is summed in float64
-        either way.
+        "single" or "double", by default that of the parameters; the kernel is always summed in
+        float64.
 
     Returns
     -------
     array or dict
-        The kernel, or with `layers` a kernel by the name of every layer.
+        The kernel, or with `layers` the kernels by the names of the layers.
 
     Examples
     --------
@@ -244,7 +243,7 @@ def tangent_kernel(
 
 
 def _layer(who: str, name: str, layers: Any) -> str:
-    """The layer that a parameter array is counted to."""
+    """The layer of a parameter array."""
     if not (layers is True or callable(layers)):
         raise ValueError(
             f"{who}: layers must be True, False or a function of the name of a parameter array, "
@@ -257,10 +256,10 @@ def _layer(who: str, name: str, layers: Any) -> str:
 
 
 def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
-    """The beta that fits X beta = y nearest to the start in the RKHS norm of the start's kernel.
+    """The solution of X beta = y nearest to the start in the RKHS norm of the start's kernel.
 
-    It is where the flow of the model linearised at its start ends. Data that no beta fits are
-    fitted in the least-squares sense.
+    The flow of the model linearised at its start ends there. Data that no beta fits are fitted in
+    the least-squares sense.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How far the gradients of a model turned between two sets of parameters."""
+"""The angle between the gradients of a model at two sets of parameters."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def gradient_turn(
     memory: float = MEMORY,
     precision: str | None = None,
 ) -> float:
-    """`gradient_distance` of grad f(start, x) and grad f(end, x), without holding all of either.
+    """`gradient_distance` of grad f(start, x) and grad f(end, x), computed in blocks.
 
-    Samples, outputs and parameters all count.
+    The gradients of all samples and outputs in all parameters form one vector.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def gradient_turn(
     outputs
         As in `tangent_kernel`.
     memory
-        The bytes that the kernel and all that it is made from may take.
+        The bytes that the computation may use.
     precision
         As in `tangent_kernel`.
 

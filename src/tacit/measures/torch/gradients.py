@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Costs(NamedTuple):
-    """Of one sample: bytes of its gradients and of what they are made from, uses of a layer."""
+    """Of one sample: bytes of its gradients and of their factors, and uses of a layer."""
 
     held: int
     spread: int
@@ -27,11 +27,12 @@ class Costs(NamedTuple):
 
 
 class TorchGradients(Gradients):
-    """Gradients of the outputs in the trained parameters of `function`, live unless moved.
+    """Gradients of the outputs in the trained parameters of `function`.
 
-    Gradients in parameters of known operations (see tacit.measures.torch.uses) are factors, or
-    products of them; torch.func computes all others for all samples of a block at once, and
-    autograd does so sample by sample where torch.func cannot.
+    They are computed at the live parameters, or at those given to `move`. Gradients in parameters
+    of known operations (see tacit.measures.torch.uses) are factors, or products of factors;
+    torch.func computes all others for all samples of a block at once, or autograd sample by
+    sample where torch.func fails.
     """
 
     def __init__(
@@ -39,10 +40,10 @@ class TorchGradients(Gradients):
         function: TorchFunction,
         x: Any,
         outputs: int,
-        asked: int | None,
+        selected: int | None,
         factored: bool = True,
     ):
-        # these import torch, which tacit must not import
+        # imported here because it imports torch
         from tacit.measures.torch.tracing import NOTHING, traced
 
         self.function, self.every = function, outputs
@@ -56,11 +57,11 @@ class TorchGradients(Gradients):
         self.together = True
         self.sample = x[:1]
         self.costs: dict[bool, Costs] = {}
-        self.last: tuple[Any, Pass] | None = None  # the last pass, while outputs follow one another
-        self.turns, self.spread = False, 0
+        self.last: tuple[Any, Pass] | None = None  # the last pass, reused for the next output
+        self.in_turn, self.spread = False, 0
         sizes = (math.prod(value.shape) * value.element_size() for value in self.params.values())
         self.fixed = sum(sizes)
-        self._ask(asked)
+        self._select(selected)
 
     @property
     def rest(self) -> list[str]:
@@ -70,21 +71,21 @@ class TorchGradients(Gradients):
 
     def singles(self) -> Iterator[Gradients]:
         """The gradients of one output after the other, with one forward pass for all."""
-        asked, self.turns = self.asked, True
+        selected, self.in_turn = self.selected, True
         try:
-            for index in range(self.every) if asked is None else [asked]:
-                self._ask(index)
+            for index in range(self.every) if selected is None else [selected]:
+                self._select(index)
                 yield self
         finally:
-            self.turns, self.last = False, None
-            self._ask(asked)
+            self.in_turn, self.last = False, None
+            self._select(selected)
 
     def move(self, params: Any) -> None:
         given = self.function.given
         self.params = self.function.parameters() if params is None else given(params)
 
     def work(self, size: int) -> int:
-        return size * (self.held + self.costs[self.asked is None].spread)
+        return size * (self.held + self.costs[self.selected is None].spread)
 
     def values(self, x: Any) -> Array:
         parts = []
@@ -93,7 +94,7 @@ class TorchGradients(Gradients):
                 part = x[at : at + LARGEST]
                 parts.append(as_array(self.function(self.params, part)).reshape(len(part), -1))
         found = np.concatenate(parts)
-        return found if self.asked is None else found[:, [self.asked]]
+        return found if self.selected is None else found[:, [self.selected]]
 
     def block(self, x: Any, size: int) -> Factors:
         from tacit.measures.torch.tape import Unlike
@@ -106,9 +107,9 @@ class TorchGradients(Gradients):
                 self.plan, self.last = NOTHING, None
                 return self._factors(x)
 
-    def _ask(self, index: int | None) -> None:
-        """Sets the output of the gradients: number `index`, or all of them."""
-        self.asked = index
+    def _select(self, index: int | None) -> None:
+        """Select the output whose gradients are computed: number `index`, or all."""
+        self.selected = index
         self.outputs = self.every if index is None else 1
         if (index is None) not in self.costs:
             self.costs[index is None] = self._measured()
@@ -126,7 +127,7 @@ class TorchGradients(Gradients):
         return Factors(rows, layers)
 
     def _served(self, x: Any, rows: dict[str, Any], layers: dict[str, Any]) -> None:
-        """Adds the gradients in the parameters of the plan."""
+        """Add the gradients in the parameters of the plan."""
         done = self._passed(x)
         slopes, copies = self._slopes(done)
         for name, uses in self.plan.uses.items():
@@ -154,26 +155,26 @@ class TorchGradients(Gradients):
         return found
 
     def _passed(self, x: Any) -> Pass:
-        """A forward pass; for one output after the other, that of the last block is used again."""
+        """A forward pass; in `singles` all outputs share that of the last block."""
         from tacit.measures.torch.tracing import forward
 
         mark = (x.data_ptr(), tuple(x.shape))
         if self.last is not None and self.last[0] == mark:
             return self.last[1]
-        self.last = None  # before the next one is made
+        self.last = None  # frees its memory before the next pass
         done = forward(self.function, self.plan, self.params, x)
-        if self.turns:
+        if self.in_turn:
             self.last = (mark, done)
         return done
 
     def _slopes(self, done: Pass) -> tuple[dict[int, Any], dict[str, list[Any]]]:
-        """delta (n, T, C, O) of every operation, and the derivatives in copies for every output."""
+        """delta (n, T, C, O) of every operation, and the derivatives in copies by output."""
         from tacit.measures.torch.tape import Unlike
         from tacit.measures.torch.tracing import derivatives
 
         steps: dict[int, list[Any]] = {}
         copies: dict[str, list[Any]] = {}
-        for c in range(self.every) if self.asked is None else [self.asked]:
+        for c in range(self.every) if self.selected is None else [self.selected]:
             found, given, idle = derivatives(done, done.outputs[:, c].sum())
             if any(part is not None and bool(part.any()) for part in idle.values()):
                 raise Unlike
@@ -193,7 +194,7 @@ class TorchGradients(Gradients):
                 jacobian = torch.func.vmap(torch.func.jacrev(self._one), in_dims=(None, 0))
                 found = jacobian(inner, x)
             except (RuntimeError, NotImplementedError, ValueError):
-                self.together = False  # control flow on data, or an operation it does not know
+                self.together = False  # control flow on data, or an unknown operation
         if found is None:
             found = self._one_by_one(inner, x)
         shape = (len(x), self.outputs, -1)
@@ -201,7 +202,7 @@ class TorchGradients(Gradients):
 
     def _one(self, inner: dict[str, Any], x: Any) -> Any:
         found = self.function({**self.params, **inner}, x[None]).reshape(-1)
-        return found if self.asked is None else found[self.asked : self.asked + 1]
+        return found if self.selected is None else found[self.selected : self.selected + 1]
 
     def _one_by_one(self, inner: dict[str, Any], x: Any) -> dict[str, Any]:
         grown = {name: value.clone().requires_grad_() for name, value in inner.items()}
@@ -217,10 +218,10 @@ class TorchGradients(Gradients):
         return {name: torch.stack([r[i] for r in rows]) for i, name in enumerate(grown)}
 
     def _measured(self) -> Costs:
-        """What one sample takes."""
-        turns, self.turns = self.turns, False
+        """The costs of one sample, measured on the first one."""
+        in_turn, self.in_turn = self.in_turn, False
         one = self.block(self.sample, 1)
-        self.turns = turns
+        self.in_turn = in_turn
         arrays = [*one.rows.values(), *(a for pair in one.layers.values() for a in pair)]
         held = sum(array.nbytes for array in arrays)
         met = [h.shape[1] for h, _ in one.layers.values() if h.dtype.kind == "f"]
@@ -228,12 +229,12 @@ class TorchGradients(Gradients):
 
 
 def _stacked(parts: list[Any], axis: int) -> Any:
-    """Parts along a new axis; a single one is not copied."""
+    """The parts along a new axis; a single part is not copied."""
     return torch.stack(parts, dim=axis) if len(parts) > 1 else parts[0].unsqueeze(axis)
 
 
 def as_numbers(tensor: Any) -> Any:
-    """A NumPy array in the tensor's precision, at least float32; numbers of rows as they are."""
+    """A NumPy array in the tensor's precision, at least float32; row numbers stay integers."""
     if not tensor.is_floating_point():
         return tensor[..., 0].cpu().numpy()
     wide = tensor if tensor.dtype == torch.float64 else tensor.float()

@@ -32,7 +32,7 @@ class LinearizedModule(torch.nn.Module):
         )
 
     def train(self, mode: bool = True) -> LinearizedModule:
-        """Changes nothing: a linear model has neither dropout nor batch statistics."""
+        """Do nothing: a linear model has neither dropout nor batch statistics."""
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -45,6 +45,6 @@ class LinearizedModule(torch.nn.Module):
             return self.output.pick(torch.func.functional_call(self.origin, params, *given))
 
         with plain_attention(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of torch itself, at the first forward derivative
+            warnings.simplefilter("ignore")  # from torch, at the first forward derivative
             value, change = torch.func.jvp(run, (origin,), (moved,))
         return _pytree.tree_map(torch.add, value, change)

@@ -1,4 +1,4 @@
-"""A live torch module as a function of its trained parameters; checks of it and its inputs."""
+"""A live torch module as a function of its trained parameters; checks of the module and inputs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tacit.measures.torch.quiet import quiet
 class TorchFunction:
     """f(params, x) of `module` in eval mode, where `params` are its trained parameters by name.
 
-    Parameters without requires_grad are constants, and so are buffers as they were at the
-    beginning: no optimizer moves them. With `dtype` everything is computed in that precision, also
-    with parameters of the beginning. `x` is an array, or the numbers of rows of `named_inputs`.
+    Parameters without requires_grad and the first values of buffers are constants, because no
+    optimizer changes them. With `dtype` everything is computed in that precision. `x` is an array,
+    or the row numbers of `named_inputs`.
     """
 
     named_inputs: Table | None = None
@@ -41,7 +41,7 @@ class TorchFunction:
         self.constants = self._constants()
 
     def parameters(self) -> dict[str, Any]:
-        """The live trained parameters, detached: they follow the training."""
+        """The live trained parameters, detached: they change with the training."""
         named = dict(self.module.named_parameters())
         for name, value in named.items():
             if isinstance(value, torch.nn.parameter.UninitializedParameter):
@@ -79,8 +79,8 @@ class TorchFunction:
         return {name: value.clone() for name, value in self.constants.items()}
 
     def run(self, params: dict[str, Any], constants: dict[str, Any], x: Any) -> Any:
-        """What the module returns, whatever that is."""
-        # a copy of x, since the first operation may work in place
+        """The return value of the module, of any type."""
+        # a copy of x, because the first operation may work in place
         args, kwargs = (
             ((x.clone(),), {}) if self.named_inputs is None else spread(self.named_inputs.at(x))
         )
@@ -119,7 +119,7 @@ def _unwrapped(module: Any) -> Any:
 
 
 def _refuse_sharded(who: str, module: Any) -> None:
-    """Raises an error for parameters that are spread over processes."""
+    """Raise an error for parameters that are spread over processes."""
     kinds = [type(part).__name__ for part in module.modules()]
     split = [n for n, value in module.named_parameters() if type(value.data).__name__ == "DTensor"]
     if split or "FullyShardedDataParallel" in kinds:
@@ -127,14 +127,14 @@ def _refuse_sharded(who: str, module: Any) -> None:
             f"{who}: the parameters are spread over processes (FSDP), and no process has all of "
             "them; gather them (torch.distributed.checkpoint.state_dict.get_model_state_dict with "
             "full_state_dict=True) into a copy of the model on rank zero before each call, and "
-            "give that copy"
+            "pass that copy"
         )
 
 
-def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int | None) -> int:
-    """The number of outputs, if they are one row per sample, repeatable and independent.
+def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | int | None) -> int:
+    """The number of outputs, which must be one row per sample, repeatable and independent.
 
-    `name` is what the caller calls the inputs `x`; `asked` is None for a single output.
+    `name` is the caller's name of the inputs `x`; `selected` is None for a single output.
     """
     rows, who = len(x), function.who
     params = _nudged(function.parameters())  # where the outputs of an unbiased start are not zero
@@ -145,25 +145,25 @@ def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int |
             raise ValueError(
                 f"{who}: the model must return one row of numbers per {_one(name)}, got shape "
                 f"{shape} for {rows} inputs; a wrapper, or output= of the watch, picks what to "
-                "look at"
+                "use"
             )
         count, size = found.numel() // rows, float(found.abs().max())
         first = as_array(found[-1:])  # one row is enough, and all of them may be large
         del found
         again = as_array(_tried(function, name, params, x)[-1:])
         alone = as_array(_tried(function, name, params, x[-1:]))
-    if isinstance(asked, int) and asked >= count:
-        raise ValueError(f"{who}: outputs must be below {count}, their number, got {asked}")
-    if asked is None and count > 1:
+    if isinstance(selected, int) and selected >= count:
+        raise ValueError(f"{who}: outputs must be below {count}, their number, got {selected}")
+    if selected is None and count > 1:
         raise ValueError(
-            f"{who}: the module has {count} outputs; say outputs='mean', 'full' or the index of one"
+            f"{who}: the module has {count} outputs; set outputs='mean', 'full' or the index of one"
         )
     _require_alike(who, name, size, first, again, alone)
     return count
 
 
 def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
-    """A detached copy of `x` on the device of the parameters; arrays are sent there.
+    """A detached copy of `x`; NumPy arrays are moved to the device of the parameters.
 
     For a mapping or a tuple it is the row numbers in the named inputs.
     """
@@ -186,7 +186,7 @@ def _joined(who: str, name: str, first: Table, second: Table) -> Table:
     try:
         tree = mapped(first.tree, lambda leaf: _below(leaf, next(parts)))
     except (RuntimeError, StopIteration):
-        raise ValueError(f"{who}: {name} must be built like the first inputs") from None
+        raise ValueError(f"{who}: {name} must have the structure of the first inputs") from None
     return Table(who, name, tree)
 
 
@@ -238,7 +238,7 @@ def as_array(tensor: Any) -> Array:
 def _require_alike(
     who: str, name: str, size: float, first: Array, again: Array, alone: Array
 ) -> None:
-    """Raises an error if the outputs of the last row differ in a second run, or alone."""
+    """Raise an error if the outputs of the last row differ in a second run, or alone."""
     apart = np.abs(first - again).max()
     if not apart <= ALONE * size:
         raise ValueError(
@@ -270,7 +270,7 @@ def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -
         first = (str(reason) or type(reason).__name__).splitlines()[0]
         raise ValueError(
             f"{function.who}: the model does not run on {name} ({type(reason).__name__}: {first}); "
-            "give a batch as the model gets it in training"
+            "pass a batch as in training"
         ) from None
     if not isinstance(found, torch.Tensor) or not found.is_floating_point():
         raise ValueError(

@@ -28,7 +28,7 @@ def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
         _no_gradient_hooks(module),
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore")  # warnings within torch, as on batching rules
+        warnings.simplefilter("ignore")  # warnings of torch, such as those on batching rules
         try:
             torch.backends.mha.set_fastpath_enabled(False)  # it has no derivatives
             for part in switched:
@@ -58,34 +58,34 @@ class _Plain:
 
 
 def _once(*args: Any, **kwargs: Any) -> Iterator[None]:
-    """Replaces what runs before and after a checkpointed function."""
+    """Replaces the generator that runs before and after a checkpointed function."""
     yield
 
 
 @contextlib.contextmanager
 def _no_checkpoints() -> Iterator[None]:
-    """Makes torch.utils.checkpoint only call its function.
+    """Make torch.utils.checkpoint only call its function.
 
-    A second pass during the backward one would run with other parameters than the first, and
-    torch.func does not allow the hooks that it is made of.
+    Its second pass, during the backward one, would run with other parameters than the first, and
+    torch.func does not allow its hooks.
     """
-    room = torch.utils.checkpoint
+    library = torch.utils.checkpoint
     plain = {"CheckpointFunction": _Plain, "_checkpoint_without_reentrant_generator": _once}
-    old = {name: getattr(room, name) for name in plain if hasattr(room, name)}
+    old = {name: getattr(library, name) for name in plain if hasattr(library, name)}
     try:
         for name in old:
-            setattr(room, name, plain[name])
+            setattr(library, name, plain[name])
         yield
     finally:
         for name, value in old.items():
-            setattr(room, name, value)
+            setattr(library, name, value)
 
 
 @contextlib.contextmanager
 def _no_gradient_hooks(module: Any) -> Iterator[None]:
-    """Disables the hook of Transformers that calls requires_grad_, which torch.func refuses.
+    """Disable the hook of Transformers that calls requires_grad_, which torch.func does not allow.
 
-    Its gradient checkpointing sets it on embeddings; here the parameters are tracked anyway.
+    Gradient checkpointing sets it on embeddings; here the parameters have gradients anyway.
     """
     hooked = [(part, dict(part._forward_hooks)) for part in module.modules()]
     found = [

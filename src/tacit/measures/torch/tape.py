@@ -17,20 +17,20 @@ class Unlike(Exception):
 
 
 class Step(NamedTuple):
-    """An operation with parameters: their names, and where the samples are in its output."""
+    """An operation with parameters: their names, and the axis of the samples in its output."""
 
     kind: Kind
     weight: str | None
     bias: str | None
-    layout: Layout | None = None  # None: it is not differentiated in
+    layout: Layout | None = None  # None: no derivatives are taken in it
 
     def plain(self) -> Step:
-        """The operation, ignored."""
+        """The operation without a layout, so that it is ignored."""
         return self._replace(layout=None)
 
 
 class Tape(TorchFunctionMode):
-    """Records the operations with `params`, and points to differentiate in where `steps` say so.
+    """Records the operations with `params`, and the points where `steps` need derivatives.
 
     Without steps it only records the operations and the shapes of their outputs.
     """
@@ -43,8 +43,8 @@ class Tape(TorchFunctionMode):
         self.seen: list[Step] = []
         self.shapes: list[tuple[int, ...]] = []
         self.given: list[dict[str, Any]] = []  # the arguments of every operation
-        self.points: list[Any] = []  # of which the derivative is delta
-        self.inputs: dict[int, Any] = {}  # h, once it is made
+        self.points: list[Any] = []  # delta is the derivative in these
+        self.inputs: dict[int, Any] = {}  # h, once it is computed
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -61,7 +61,7 @@ class Tape(TorchFunctionMode):
         return self._noted(Step(kind, weight, bias), given, found) if weight or bias else found
 
     def _attended(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Attention in one call: a mode does not receive the matrix products inside."""
+        """Attention in one call, whose inner matrix products a mode does not see."""
         linear = functional.linear
 
         def noted(*args: Any, **kwargs: Any) -> Any:
@@ -97,7 +97,7 @@ class Tape(TorchFunctionMode):
         return found.clone()  # the next operation may work in place
 
     def finished(self) -> None:
-        """Raises Unlike if operations are missing."""
+        """Raise Unlike if operations are missing."""
         if self.follows and len(self.seen) != len(self.steps):
             raise Unlike
 

@@ -16,18 +16,19 @@ from tacit.measures.torch.uses import Layout
 
 ALIKE = 1e-3  # the largest relative difference of a gradient and that from the operations
 ROUNDING = 30  # times the machine precision, relative to the size of the summands
-COARSE = 1e-4  # precisions that are too low to judge by rounding
+COARSE = 1e-4  # for a larger machine precision, rounding is not taken into account
 SEPARATE = 1e-6  # largest share of a derivative that may come from the other sample
-MOVED = 0.02  # relative change of the parameters before the test: zeros hide what they multiply
-MOST = 3  # axes of one between that of samples and those of a parameter that has copies
+MOVED = 0.02  # relative change of the parameters before the test, as zeros hide dependences
+MOST = 3  # most axes of length one between the samples and a copied parameter
 
 
 class Plan(NamedTuple):
-    """How one pass gives the gradients of a module: by operations, and by copies of parameters.
+    """How one pass computes the gradients of a module: by operations, and by parameter copies.
 
-    `copies` are parameters that work entry by entry (positions, scales, class tokens): every sample
-    gets its own, with so many axes of one in between, or in the place of a first axis of one (-1).
-    No output depends on `idle` parameters; the plan gives no gradients in those of `left`.
+    `copies` are parameters that act entry by entry (positions, scales, class tokens): every sample
+    has its own copy, with this number of axes of length one in between, or in place of a first
+    axis of length one (-1). No output depends on `idle` parameters; the plan does not compute
+    gradients in those of `left`.
     """
 
     steps: list[Step]
@@ -46,7 +47,7 @@ class Plan(NamedTuple):
         return found
 
     def without(self, names: set[str]) -> Plan:
-        """The plan for the other parameters: operations with these alone are ignored."""
+        """The plan without these parameters: operations with these alone are ignored."""
         left = self.left | names
         steps = [s if {s.weight, s.bias} - left - {None} else s.plain() for s in self.steps]
         return self._replace(steps=steps, left=left)
@@ -56,7 +57,7 @@ NOTHING = Plan([], {}, [], frozenset())
 
 
 class Pass(NamedTuple):
-    """A forward pass, its outputs, and tensors of which derivatives can be taken."""
+    """A forward pass, its outputs, and tensors in which derivatives can be taken."""
 
     tape: Tape
     outputs: Any
@@ -65,7 +66,7 @@ class Pass(NamedTuple):
 
 
 def forward(function: TorchFunction, plan: Plan, params: dict[str, Any], x: Any) -> Pass:
-    """One pass over the samples `x`; raises Unlike if it is not as planned."""
+    """One pass over the samples `x`; raises Unlike if its operations are not those of the plan."""
     copies = {name: copied(params[name], ones, len(x)) for name, ones in plan.copies.items()}
     idle = {name: params[name].detach().clone().requires_grad_() for name in plan.idle}
     given = {**params, **copies, **idle}
@@ -78,27 +79,25 @@ def forward(function: TorchFunction, plan: Plan, params: dict[str, Any], x: Any)
 
 
 def copied(value: Any, ones: int, samples: int) -> Any:
-    """A copy of a parameter for every sample, of which derivatives can be taken."""
+    """A copy of a parameter for every sample, in which derivatives can be taken."""
     inner = value.shape[1:] if ones < 0 else (*(1,) * ones, *value.shape)
     single = value.detach().reshape(1, *inner)
     return single.expand(samples, *inner).clone().requires_grad_()
 
 
 def derivatives(done: Pass, goal: Any) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
-    """Those of a number in the outputs of the operations, in the copies and in idle parameters."""
+    """Derivatives of `goal` in the outputs of the operations, the copies and idle parameters."""
     points = [point for point in done.tape.points if point is not None]
-    asked = [*points, *done.copies.values(), *done.idle.values()]
-    found = _grad(goal, asked)
-    inner = iter(found)
+    inner = iter(_grad(goal, [*points, *done.copies.values(), *done.idle.values()]))
     steps = [None if point is None else next(inner) for point in done.tape.points]
     copies = {n: _or_zeros(next(inner), value) for n, value in done.copies.items()}
     return steps, copies, {name: next(inner) for name in done.idle}
 
 
-def _grad(goal: Any, asked: list[Any]) -> list[Any]:
-    if not asked or not goal.requires_grad:
-        return [None] * len(asked)
-    return list(torch.autograd.grad(goal, asked, retain_graph=True, allow_unused=True))
+def _grad(goal: Any, tensors: list[Any]) -> list[Any]:
+    if not tensors or not goal.requires_grad:
+        return [None] * len(tensors)
+    return list(torch.autograd.grad(goal, tensors, retain_graph=True, allow_unused=True))
 
 
 def _or_zeros(found: Any, value: Any) -> Any:
@@ -106,7 +105,7 @@ def _or_zeros(found: Any, value: Any) -> Any:
 
 
 def traced(function: TorchFunction, x: Any) -> Plan:
-    """The plan for as many parameters of the module as possible, as tested on the inputs `x`."""
+    """The plan for as many parameters of the module as possible, tested on the inputs `x`."""
     trial = Trial(function, x)
     try:
         plan = trial.plan()
@@ -124,7 +123,7 @@ def traced(function: TorchFunction, x: Any) -> Plan:
 
 
 class Trial:
-    """Two samples on which the module is tried, at parameters of which none is zero."""
+    """Two samples on which the module is tested, with parameters of which none is zero."""
 
     def __init__(self, function: TorchFunction, x: Any):
         self.function, self.one, self.two = function, x[:1], x[[0, -1]]
@@ -161,7 +160,7 @@ class Trial:
         raise Unlike
 
     def with_copies(self, plan: Plan, names: list[str], ones: int) -> Plan | None:
-        """The plan with copies of these parameters, too, if their gradients are right then."""
+        """The plan with copies of these parameters as well; None if their gradients are wrong."""
         more = plan._replace(copies=plan.copies | dict.fromkeys(names, ones))
         try:
             done = forward(self.function, more, self.params, self.two)
@@ -179,16 +178,16 @@ class Trial:
         return more._replace(left=more.left - set(names))
 
     def family(self, name: str) -> Any:
-        """Parameters of one family are used in the same way, as a rule."""
-        room, _, last = name.rpartition(".")
-        return type(self.function.module.get_submodule(room)), last, self.params[name].shape
+        """A key shared by parameters that are usually used in the same way."""
+        outer, _, last = name.rpartition(".")
+        return type(self.function.module.get_submodule(outer)), last, self.params[name].shape
 
     def choices(self, name: str) -> list[int]:
         first = [-1] if self.params[name].shape[:1] == (1,) else []
         return [*first, *range(MOST + 1)]
 
     def _steps(self) -> list[Step]:
-        """The operations, with the axis of the samples from two numbers of them."""
+        """The operations; the axis of the samples follows from one sample and from two."""
         tapes = [Tape(self.params, len(part)) for part in (self.one, self.two)]
         for tape, part in zip(tapes, (self.one, self.two), strict=True):
             with torch.no_grad(), tape:
@@ -204,7 +203,7 @@ class Trial:
         return found
 
     def _checked(self, plan: Plan, done: Pass, names: frozenset[str]) -> Plan:
-        """The plan without the parameters whose gradients it does not give."""
+        """The plan without the parameters for which its gradients are wrong."""
         slopes = [derivatives(done, self.goal(done.outputs, i))[0] for i in (0, 1)]
         steps = list(plan.steps)
         for place, step in enumerate(steps):
@@ -218,7 +217,7 @@ class Trial:
         return plan._replace(idle=idle).without(wrong)
 
     def _separate(self, tape: Tape, place: int, layout: Layout, slopes: Any) -> bool:
-        """Whether the outputs of either sample depend on its own part alone."""
+        """True if the outputs of each sample depend only on its own part."""
         tape.steps[place] = tape.steps[place]._replace(layout=layout)
         size = 0.0
         for i in (0, 1):
@@ -226,10 +225,10 @@ class Trial:
             size += float(found.norm())
             if not float(found[1 - i].norm()) <= SEPARATE * float(found.norm()):
                 return False
-        return size > 0 or layout.times == 1  # zeros do not show the order
+        return size > 0 or layout.times == 1  # zeros do not reveal the order
 
     def _complete(self, name: str, used: Any, tape: Tape, slopes: Any) -> bool:
-        """Whether the operations with a parameter give its whole gradients."""
+        """True if the operations with a parameter give its whole gradients."""
         for i in (0, 1):
             true = self.whole[i][name]
             made, size = torch.zeros_like(true), 0.0
@@ -247,7 +246,7 @@ class Trial:
 
 
 def _layout(step: Step, one: tuple[int, ...], two: tuple[int, ...]) -> Layout | None:
-    """Where the samples are in outputs of these shapes, of one sample and of two."""
+    """The axis of the samples in outputs of these shapes, for one sample and for two."""
     if one == two:
         return Layout(None)
     axes = [axis for axis, (a, b) in enumerate(zip(one, two, strict=False)) if a != b]
@@ -267,7 +266,7 @@ def _alike(found: Any, expected: Any) -> bool:
 
 
 def _small(apart: Any, true: Any, summed: Any) -> bool:
-    """Whether a difference is small beside the true value, or rounding beside what is summed."""
+    """True if a difference is small relative to the true value, or is rounding of the summands."""
     size = float(summed.norm()) if isinstance(summed, torch.Tensor) else summed
     eps = torch.finfo(true.dtype).eps
     rounding = ROUNDING * eps * size if eps < COARSE else 0.0
@@ -275,7 +274,7 @@ def _small(apart: Any, true: Any, summed: Any) -> bool:
 
 
 def _moved(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters near the given ones, none of them zero: zeros hide what they multiply."""
+    """Parameters near the given ones, none of them zero, as zeros hide dependences."""
     random, found = torch.Generator().manual_seed(0), {}
     for name, value in params.items():
         noise = torch.randn(value.shape, generator=random).to(value)

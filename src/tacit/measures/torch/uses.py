@@ -1,8 +1,9 @@
-"""How operations of torch use a parameter, and its gradient from what goes in and comes back.
+"""How operations of torch use a parameter, and its gradient from their inputs and derivatives.
 
-A weight in a matrix product has the gradient sum_t delta_t h_t^T of a sample, one that scales
-sum_t delta_t * h_t, a row of an embedding the sum of the delta_t of its tokens; a bias has always
-sum_t delta_t. Here h is the input of the operation and delta the derivative in its output.
+The gradient of one sample is sum_t delta_t h_t^T in the weight of a matrix product, sum_t delta_t *
+h_t in a weight that scales, the sum of the delta_t of its tokens in a row of an embedding, and
+sum_t delta_t in a bias. Here h is the input of the operation and delta the derivative in its
+output.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ Arguments = dict[str, Any]
 
 
 class Layout(NamedTuple):
-    """Where the samples are in the output of an operation: `times` vectors each along `axis`.
+    """The place of the samples in the output of an operation: `times` vectors each along `axis`.
 
-    Without an axis the output is one for all samples, and gets a first axis for them. Of a longer
-    axis the samples are the outer index, or with `inner` the inner one.
+    Without an axis all samples share the output, and it gets a first axis for them. If the axis
+    holds several vectors per sample, the sample is the outer index, or with `inner` the inner one.
     """
 
     axis: int | None
@@ -30,7 +31,7 @@ class Layout(NamedTuple):
     inner: bool = False
 
     def spread(self, found: Any, samples: int) -> Any:
-        """A copy for every sample of an output that is one for all."""
+        """A copy for every sample of an output that all samples share."""
         single = found if found.shape[:1] == (1,) else found[None]
         return single.expand(samples, *single.shape[1:]).clone()
 
@@ -51,13 +52,13 @@ class Kind(abc.ABC):
         self.names, self.channels = names, channels
 
     def read(self, args: Any, kwargs: Any) -> Arguments | None:
-        """The arguments by name, None if these are not all that it takes."""
+        """The arguments by name; None if some are unknown or unusual."""
         given = dict(zip(self.names, args, strict=False)) | kwargs
         known = len(args) <= len(self.names) and all(name in self.names for name in kwargs)
         return given if known and self.plain(given) else None
 
     def plain(self, given: Arguments) -> bool:
-        """Whether the arguments are of the usual kind."""
+        """True if the arguments are of the usual kind."""
         return True
 
     @abc.abstractmethod
@@ -69,7 +70,7 @@ class Kind(abc.ABC):
         return slopes.movedim(self.channels, -1)
 
     def pays(self, h: Any, slopes: Any, shape: Any) -> bool:
-        """Whether h and delta are cheaper to multiply than whole gradients of this shape."""
+        """True if products of h and delta are faster than those of whole gradients."""
         return False
 
     @abc.abstractmethod
@@ -80,11 +81,11 @@ class Kind(abc.ABC):
 
 
 class Product(Kind):
-    """A matrix product with a weight (O, K), or (K, O) if it is `turned`."""
+    """A matrix product with a weight (O, K), or (K, O) if `transposed`."""
 
-    def __init__(self, *names: str, turned: bool = False, channels: int = -1):
+    def __init__(self, *names: str, transposed: bool = False, channels: int = -1):
         super().__init__(*names, channels=channels)
-        self.turned = turned
+        self.transposed = transposed
 
     def plain(self, given: Arguments) -> bool:
         return given["weight"].ndim == 2 and given["input"].ndim > 1
@@ -99,10 +100,10 @@ class Product(Kind):
 
     def whole(self, h: Any, slopes: Any, shape: Any) -> Any:
         n, t, c, o = slopes.shape
-        if self.turned and c == 1:
+        if self.transposed and c == 1:
             return (h.transpose(1, 2) @ slopes[:, :, 0]).reshape(n, c, -1)
         found = slopes.reshape(n, t, c * o).transpose(1, 2) @ h
-        if self.turned:
+        if self.transposed:
             found = found.reshape(n, c, o, -1).transpose(2, 3)
         return found.reshape(n, c, -1)
 
@@ -186,7 +187,7 @@ class Lookup(Kind):
 
 OPERATIONS: dict[Any, Kind] = {
     functional.linear: Product("input", "weight", "bias"),
-    torch.addmm: Product("bias", "input", "weight", turned=True),
+    torch.addmm: Product("bias", "input", "weight", transposed=True),
     torch.conv2d: Convolution(
         "input", "weight", "bias", "stride", "padding", "dilation", "groups", channels=1
     ),
@@ -206,4 +207,4 @@ OPERATIONS: dict[Any, Kind] = {
     ),
 }  # fmt: skip
 for matmul in (torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__):
-    OPERATIONS[matmul] = Product("input", "weight", turned=True)
+    OPERATIONS[matmul] = Product("input", "weight", transposed=True)

@@ -51,7 +51,7 @@ def cell(
 
     limit = predict_run(model, of, method(1e-4), batch=batch, stop=stop).fails_from
     rate = share * limit
-    foreseen = predict_run(model, of, method(rate), batch=batch, stop=stop)
+    predicted = predict_run(model, of, method(rate), batch=batch, stop=stop)
     flow = predict_run(model, of, SGD(1e-3 * rate, weight_decay=decay), stop=stop)
     calm = predict_run(model, of, SGD(rate, weight_decay=decay), stop=stop)
     path = train(model, of, EffectiveScale(method(rate)), batch=batch, seed=seed, stop=stop)
@@ -64,18 +64,18 @@ def cell(
         return float(np.linalg.norm(predictor - end) / np.linalg.norm(end))
 
     still, scale = log_scale(flow.regularizer), log_scale(q)
-    low, high = np.log(foreseen.low), np.log(foreseen.high)
+    low, high = np.log(predicted.low), np.log(predicted.high)
     middle = log_scale(calm.regularizer)
     return {
         "fallen": float((still - scale).mean()),
-        "foreseen": float((still - log_scale(foreseen.regularizer)).mean()),
+        "predicted": float((still - log_scale(predicted.regularizer)).mean()),
         "inside": float(((low <= scale) & (scale <= high)).mean()),
         "calm": float((still - middle).mean()),
         "inside_calm": float((np.abs(scale - middle) <= (high - low) / 2).mean()),
-        "to_foreseen": far(foreseen.predictor),
+        "to_predicted": far(predicted.predictor),
         "to_calm": far(calm.predictor),
         "to_flow": far(flow.predictor),
-        "trusted": float(foreseen.fails_at is None),
+        "trusted": float(predicted.fails_at is None),
     }
 
 
@@ -89,11 +89,11 @@ study = sized(
     labels={
         "share": "learning rate over the rate beyond which the prediction is expected to fail",
         "fallen": "fall of the log of the scale below that of the flow",
-        "foreseen": "the same, predicted",
+        "predicted": "the same, predicted",
         "calm": "the same, predicted as if every step used all samples and there were no label"
         " noise",
         "inside": "share of coordinates whose scale is in its interval",
-        "to_foreseen": "distance of the end to the predicted one, over its size",
+        "to_predicted": "distance of the end to the predicted one, over its size",
         "to_flow": "distance of the end to that of the flow, over its size",
     },
     draw={"x": "share", "colour": "inside", "log": True},
@@ -111,7 +111,7 @@ def check(dataset: Dataset) -> Evidence:
     scale = within(worst(below), tolerance=0.1)
     inside = at_least(drawn.inside.mean("seed").min(), 0.8)
     flow = below.to_flow.mean("seed")
-    end = within((below.to_foreseen.mean("seed") / flow).max(), tolerance=0.5)
+    end = within((below.to_predicted.mean("seed") / flow).max(), tolerance=0.5)
     fallen, calm = (drawn[name].mean("seed") for name in ("fallen", "calm"))
     said = bool((below.trusted == 1).all() and (beyond.trusted == 0).all())
     return Evidence(
@@ -144,8 +144,8 @@ def check(dataset: Dataset) -> Evidence:
 
 def worst(dataset: Dataset) -> float:
     """The largest relative error of the predicted fall, of means over seeds."""
-    fallen, foreseen = dataset.fallen.mean("seed"), dataset.foreseen.mean("seed")
-    return float(np.abs(foreseen / fallen - 1).max())
+    fallen, predicted = dataset.fallen.mean("seed"), dataset.predicted.mean("seed")
+    return float(np.abs(predicted / fallen - 1).max())
 
 
 def draw(dataset: Dataset) -> Figure:
@@ -153,10 +153,10 @@ def draw(dataset: Dataset) -> Figure:
     picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     for k, name in enumerate(KINDS):
         one = dataset.sel(kind=name)
-        falls = one.fallen.values.ravel(), one.foreseen.values.ravel()
+        falls = one.fallen.values.ravel(), one.predicted.values.ravel()
         a.plot(*falls, "o^Ds"[k], color=CYCLE[k], label=name)
         mean = one.mean("seed")
-        b.plot(one.share, mean.to_foreseen, "o^Ds"[k] + "-", color=CYCLE[k], label=name)
+        b.plot(one.share, mean.to_predicted, "o^Ds"[k] + "-", color=CYCLE[k], label=name)
         b.plot(one.share, mean.to_flow, "o^Ds"[k] + ":", color=CYCLE[k], fillstyle="none")
     ends = np.array([dataset.fallen.min(), dataset.fallen.max()])
     a.plot(ends, ends, "--", color=BLACK, linewidth=1.2, label="as predicted")

@@ -92,7 +92,7 @@ def kernel(U: Array, V: Array) -> Array:
     return np.kron(U @ U.T, np.eye(len(V))) + np.kron(np.eye(len(U)), V @ V.T)
 
 
-def foreseen_kernel(target: Array, imbalance: float) -> Array:
+def predicted_kernel(target: Array, imbalance: float) -> Array:
     """The tangent kernel of balanced layers that have reached U V^T = target.
 
     Where there are no more outputs than inputs, (U U^T)^2 - imbalance U U^T = target target^T.
@@ -132,7 +132,7 @@ def cell(shape: str, imbalance: float, *, scale: float, seed: int, rtol: float) 
         "error_balanced": far(plain),
         "drift": float(np.abs(ends[0].T @ ends[0] - ends[1].T @ ends[1] - held).max()),
         "distance": kernel_distance(kernel(U, V), kernel(*ends)),
-        "foreseen": kernel_distance(kernel(U, V), foreseen_kernel(Y, imbalance)),
+        "predicted": kernel_distance(kernel(U, V), predicted_kernel(Y, imbalance)),
         "time": float(t[-1]),
     }
 
@@ -148,7 +148,7 @@ study = sized(
         "error": "largest distance of training from the closed form",
         "error_balanced": "the same without the imbalance",
         "distance": "kernel distance from start to end",
-        "foreseen": "predicted kernel distance from start to end",
+        "predicted": "predicted kernel distance from start to end",
         "time": "time to fit",
     },
     draw={"x": "imbalance", "y": "shape", "colour": "distance"},
@@ -182,7 +182,7 @@ def check(dataset: Dataset, diagram: Dataset) -> Evidence:
     uneven = dataset.where(dataset.imbalance != 0, drop=True)
     square, positive = dataset.sel(shape="square"), dataset.imbalance.values[-2:]
     exact = within(dataset.error.max(), tolerance=1e-8)
-    ends = within(np.abs(dataset.distance - dataset.foreseen).max(), tolerance=1e-6)
+    ends = within(np.abs(dataset.distance - dataset.predicted).max(), tolerance=1e-6)
     power = within(slope(positive, square.distance.sel(imbalance=positive).values), -4.0, 0.5)
     shapes = {"funnel": first, "inverted funnel": last}
     rich = {
@@ -202,7 +202,7 @@ def check(dataset: Dataset, diagram: Dataset) -> Evidence:
         return float(distance.isel(corner)) / max(map(float, edges))
 
     spread = at_least(outside(wide), 10.0)
-    mirrored = dataset.foreseen.values[:, ::-1]
+    mirrored = dataset.predicted.values[:, ::-1]
     delay = dataset.time.sel(shape="funnel", imbalance=first) / dataset.time.sel(
         shape="funnel", imbalance=last
     )
@@ -249,7 +249,7 @@ def draw(dataset: Dataset, diagram: Dataset) -> Figure:
     for colour, marker, shape in zip(CYCLE, "os^", SHAPES, strict=False):
         row, label = dataset.sel(shape=shape), "{} ({} x {})".format(shape, *SHAPES[shape])
         a.plot(row.imbalance, row.distance, marker, color=colour, markersize=8, label=label)
-        a.plot(row.imbalance, row.foreseen, "--", color=colour, linewidth=1.2)
+        a.plot(row.imbalance, row.predicted, "--", color=colour, linewidth=1.2)
         b.plot(row.imbalance, row.error, marker, color=colour, markersize=8)
         b.plot(row.imbalance, row.error_balanced, marker, color=colour, fillstyle="none")
     a.plot([], [], "--", color=BLACK, label="predicted")

@@ -157,7 +157,7 @@ def cell(kind: str, share: float, seed: int, *, samples: int, dimension: int) ->
     path = train(model, of, method, stop=stop)
     end, own = path.predictor, Regression(of.X, of.X @ path.predictor)
     mapped = model if isinstance(model, Reparametrized) else None
-    foreseen = set_back(what, rate * clock(kind, samples, dimension, seed))
+    predicted = set_back(what, rate * clock(kind, samples, dimension, seed))
     middle = set_back(what, rate * clock(kind, samples, dimension, seed).mean(0))
 
     def far(regularizer: Regularizer) -> float:
@@ -167,7 +167,7 @@ def cell(kind: str, share: float, seed: int, *, samples: int, dimension: int) ->
     alone = np.full(dimension, ALPHA)
     return {
         "to_effective": far(effective_regularizer(path, mapped)),
-        "to_second": far(regularizer_from(model, *foreseen)),
+        "to_second": far(regularizer_from(model, *predicted)),
         "to_scale": far(regularizer_from(model, middle, middle)),
         "to_start": far(regularizer_from(model, alone, alone)),
     }
@@ -209,7 +209,7 @@ def check(dataset: Dataset) -> Evidence:
     """The effective start to rounding; the order of its prediction by the flow alone."""
     exact = within(dataset.to_effective.max(), tolerance=1e-9)
     second, first = (orders(dataset, name) for name in ("to_second", "to_start"))
-    foreseen = within(furthest(second, 2), 2.0, 0.3)
+    predicted = within(furthest(second, 2), 2.0, 0.3)
     plain = within(furthest(first, 1), 1.0, 0.3)
     last = dataset.isel(share=-1).mean("seed")
     return Evidence(
@@ -220,16 +220,16 @@ def check(dataset: Dataset) -> Evidence:
             "largest relative distance of an endpoint to the minimiser of the regularizer of its"
             " effective start": exact,
             "start shifted back along the flow: power of the learning rate in the distance of the"
-            " endpoint": foreseen,
+            " endpoint": predicted,
             "unchanged start: the same power": plain,
         },
         controls={
             TARGETS["to_scale"]: exact.control(dataset.to_scale.min()),
             TARGETS["to_start"]: exact.control(dataset.to_start.min()),
-            "start shifted back without the tilt": foreseen.control(
+            "start shifted back without the tilt": predicted.control(
                 furthest(orders(dataset, "to_scale"), 2)
             ),
-            "start not shifted back": foreseen.control(furthest(first, 2)),
+            "start not shifted back": predicted.control(furthest(first, 2)),
             "an endpoint predicted to second order from the unchanged start": plain.control(
                 furthest(second, 1)
             ),
@@ -246,7 +246,7 @@ def check(dataset: Dataset) -> Evidence:
 
 def draw(dataset: Dataset) -> Figure:
     """The distances over the learning rate, a panel for each kind of run."""
-    foreseen = list(TARGETS.items())[1:]
+    predicted = list(TARGETS.items())[1:]
     means = dataset.mean("seed")
     low, high = float(means.to_second.min()), float(means.to_start.max())
     picture, axes = sheet_of(dataset, widths=(3.6,) * len(dataset.kind), height=4.8)
@@ -254,7 +254,7 @@ def draw(dataset: Dataset) -> Figure:
         panel.sharey(axes[0])
     for panel, kind in zip(axes, dataset.kind.values, strict=True):
         rates, here = dataset.share.values * KINDS[kind].longest, means.sel(kind=kind)
-        for k, (name, label) in reversed(list(enumerate(foreseen))):
+        for k, (name, label) in reversed(list(enumerate(predicted))):
             panel.plot(rates, here[name].values, "sv^"[k] + "-", color=CYCLE[k], label=label)
         for of, style in (("to_start", ":"), ("to_second", "--")):
             order = 1 if style == ":" else 2

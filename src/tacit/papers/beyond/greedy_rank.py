@@ -63,8 +63,8 @@ def cell(kind: str, number: int, alpha: float) -> dict[str, Any]:
 
     return {
         "jump": padded(jumps),
-        "foreseen": padded(found.tau[1:]),
-        "anew": padded(np.cumsum(1 / found.rates[:-1])),
+        "predicted": padded(found.tau[1:]),
+        "restarted": padded(np.cumsum(1 / found.rates[:-1])),
         "to_greedy": far(end, found.end),
         "to_nuclear": far(end, interpolate(of, Nuclear()).matrix),
         "to_frobenius": far(end, interpolate(of, Frobenius()).matrix),
@@ -92,11 +92,11 @@ LABELS = {
     "number": "seed of the matrix",
     "alpha": "scale alpha of the start",
     "jump": "time of the jump",
-    "foreseen": "predicted time of the jump, in units of log(1/alpha)",
+    "predicted": "predicted time of the jump, in units of log(1/alpha)",
     **{name: f"distance of the end to: {label}" for name, label in TARGETS.items()},
     "passes_by": "least distance of the path to the predicted matrix of rank 1",
 }
-DIMS = {name: ["jump_number"] for name in ("jump", "foreseen", "anew")}
+DIMS = {name: ["jump_number"] for name in ("jump", "predicted", "restarted")}
 study = sized(
     "beyond-greedy-rank",
     title="Factors from a vanishing start learn one rank after another, at predicted times",
@@ -140,8 +140,8 @@ def growth(dataset: Dataset) -> DataArray:
 
 def error(dataset: Dataset, against: str) -> float:
     """The median of that gain's relative distance from a predicted time, over jumps to rank 2."""
-    foreseen = dataset[against].isel(alpha=0, jump_number=1)
-    return float(np.median(np.abs(growth(dataset).isel(jump_number=1) / foreseen - 1)))
+    predicted = dataset[against].isel(alpha=0, jump_number=1)
+    return float(np.median(np.abs(growth(dataset).isel(jump_number=1) / predicted - 1)))
 
 
 def fall(dataset: Dataset, distance: str) -> float:
@@ -151,7 +151,7 @@ def fall(dataset: Dataset, distance: str) -> float:
 def check(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Evidence:
     """The times, the point on the way and the end; least norms and fresh starts as controls."""
     last, seen = dataset.isel(alpha=-1), completion.isel(alpha=-1)
-    time = within(error(dataset, "foreseen"), tolerance=0.03)
+    time = within(error(dataset, "predicted"), tolerance=0.03)
     end = within(seen.to_greedy.max(), tolerance=1e-4)
     falls = at_most(fall(completion, "to_greedy"), 0.1)
     way = within(last.passes_by.median(), tolerance=0.01)
@@ -174,7 +174,7 @@ def check(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Evidence:
         },
         controls={
             "directions restart with size alpha at every point": time.control(
-                error(dataset, "anew")
+                error(dataset, "restarted")
             ),
             "the least nuclear norm, nearest completion": end.control(seen.to_nuclear.min()),
             "the least Frobenius norm, nearest completion": end.control(seen.to_frobenius.min()),
@@ -192,7 +192,7 @@ def check(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Evidence:
             f"jumps of matrix {int(number)}: the times grow by"
             f" {', '.join(f'{gain:.4f}' for gain in gains.sel(number=number).values[:2])} per"
             " unit of log(1/alpha), predicted"
-            f" {', '.join(f'{tau:.4f}' for tau in last.foreseen.sel(number=number).values[:2])}"
+            f" {', '.join(f'{tau:.4f}' for tau in last.predicted.sel(number=number).values[:2])}"
             for number in dataset.number.values[:3]
         ],
     )
@@ -215,10 +215,10 @@ def draw(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Figure:
     gains, last = growth(dataset), dataset.isel(alpha=-1)
     for k, colour in enumerate(CYCLE[:2]):
         label = f"jump to rank {k + 1}"
-        b.plot(last.foreseen[:, k], gains[:, k], "o", markersize=8, color=colour, label=label)
-        b.plot(last.anew[:, k], gains[:, k], "x", markersize=8, color=colour)
+        b.plot(last.predicted[:, k], gains[:, k], "o", markersize=8, color=colour, label=label)
+        b.plot(last.restarted[:, k], gains[:, k], "x", markersize=8, color=colour)
     b.plot([], [], "x", color=BLACK, label="directions restart at each jump")
-    line = np.array([float(last.foreseen.min()) / 1.3, 1.3 * float(last.anew.max())])
+    line = np.array([float(last.predicted.min()) / 1.3, 1.3 * float(last.restarted.max())])
     b.plot(line, line, "--", color=BLACK, linewidth=1.2, label="equal")
     b.set(
         xscale="log",

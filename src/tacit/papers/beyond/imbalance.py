@@ -83,16 +83,16 @@ def neuron(imbalance: float, seed: int, *, samples: int, dimension: int) -> dict
     def kernel(a: float, w: Array) -> Array:
         return a**2 * X @ X.T + np.outer(X @ w, X @ w)
 
-    def foreseen(delta: float, sign: float) -> float:
+    def predicted(delta: float, sign: float) -> float:
         scale = math.sqrt(math.hypot(delta, 2 * a * size) - delta)
         return far(least_potential(X, y, delta, sign * scale * direction), end)
 
     return {
         "lost": float(lost),
         "grown": float(np.abs(sums / sums[0] - 1).max()),
-        "to_potential": foreseen(imbalance, sign),
-        "to_unturned": foreseen(imbalance, 1.0),
-        "to_balanced": foreseen(0.0, 1.0),
+        "to_potential": predicted(imbalance, sign),
+        "to_unturned": predicted(imbalance, 1.0),
+        "to_balanced": predicted(0.0, 1.0),
         "flipped": float(sign < 0),
         "distance": kernel_distance(kernel(a, w), kernel(last, np.array(turned))),
     }

@@ -81,10 +81,10 @@ def cell(
     end = path.predictor
     flow, size = momentum_flow(of, alpha, inertia, time), float(np.linalg.norm(end))
     # velocities belong to half steps: the run starts from rest half a step before its first step
-    foreseen = [flow(float(t)) for t in (path.dataset.step.values + 0.5) * step]
+    predicted = [flow(float(t)) for t in (path.dataset.step.values + 0.5) * step]
     return {
         "end": float(np.linalg.norm(end - flow(time)) / size),
-        "along": float(np.linalg.norm(path.dataset.predictor - foreseen, axis=1).max() / size),
+        "along": float(np.linalg.norm(path.dataset.predictor - predicted, axis=1).max() / size),
         **distances(of, end, effective_regularizer(path), alpha),
     }
 

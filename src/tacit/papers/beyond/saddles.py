@@ -95,15 +95,15 @@ def cell(
 
     return {
         "jump": padded(crossings(found, of, tau, path.log_loss.values)),
-        "foreseen": padded(found.tau[1:]),
-        "anew": padded(greedy(of, count)),
+        "predicted": padded(found.tau[1:]),
+        "restarted": padded(greedy(of, count)),
         "monotone": float(found.monotone),
         "end": float(np.abs(trained[-1] - found.end).max() / size),
         "end_l1": float(np.abs(found.end - least_l1(of)).max() / size),
         "end_l2": float(np.abs(found.end - np.linalg.lstsq(of.X, of.y)[0]).max() / size),
         "mean_lasso": max(lasso_error(of, tau[k + 1], means[k]) for k in late),
         "last_lasso": lasso_error(of, tau[-1], trained[-1]),
-        "foreseen_lasso": max(lasso_error(of, t, found.average(t)) for t in found.tau[1:]),
+        "predicted_lasso": max(lasso_error(of, t, found.average(t)) for t in found.tau[1:]),
     }
 
 
@@ -118,10 +118,10 @@ LABELS = {
     "log_alpha": "log of the start's scale alpha",
     "number": "number of the problem",
     "jump": "time of the jump in training, in the units of the predicted time",
-    "foreseen": "predicted time of the jump",
+    "predicted": "predicted time of the jump",
     "mean_lasso": "distance of the mean predictor from the optimality of the lasso",
 }
-DIMS = {name: ["jump_number"] for name in ("jump", "foreseen", "anew")}
+DIMS = {name: ["jump_number"] for name in ("jump", "predicted", "restarted")}
 SHALLOW = [-30.0, -100.0, -300.0, -1000.0, -3000.0]
 study = sized(
     "beyond-saddles",
@@ -158,13 +158,13 @@ deep = sized(
 )
 
 
-def errors(dataset: Dataset, against: str = "foreseen") -> DataArray:
-    """Median over problems and jumps of |jump - foreseen| / foreseen, at every scale."""
+def errors(dataset: Dataset, against: str = "predicted") -> DataArray:
+    """Median over problems and jumps of |jump - predicted| / predicted, at every scale."""
     return apart(dataset, against).median(["number", "jump_number"])
 
 
-def apart(dataset: Dataset, against: str = "foreseen") -> DataArray:
-    """|jump - foreseen| / foreseen of every jump."""
+def apart(dataset: Dataset, against: str = "predicted") -> DataArray:
+    """|jump - predicted| / predicted of every jump."""
     return np.abs(dataset.jump - dataset[against]) / dataset[against]
 
 
@@ -184,8 +184,8 @@ def check(dataset: Dataset, tall: Dataset, deep: Dataset) -> Evidence:
     mean = last_tall.mean_lasso.where(last_tall.monotone == 1)
     lasso = within(mean.max(), tolerance=0.02)
     trained = max(float(d.end.max()) for d in (last, last_deep))
-    exact = tall.foreseen_lasso.where(tall.monotone == 1).max()
-    astray = dataset.foreseen_lasso.where(dataset.monotone == 0)
+    exact = tall.predicted_lasso.where(tall.monotone == 1).max()
+    astray = dataset.predicted_lasso.where(dataset.monotone == 0)
     return Evidence(
         ran=f"{dataset.sizes['number']} random regressions with 5 samples of 10 features and"
         f" {tall.sizes['number']} with 12 of 4, trained by exact flow from alpha ="
@@ -208,8 +208,8 @@ def check(dataset: Dataset, tall: Dataset, deep: Dataset) -> Evidence:
             " optimality": lasso,
         },
         controls={
-            "s restarts after every jump": time.control(errors(last, "anew")),
-            "s restarts, the worst jump": worst.control(apart(last, "anew").max()),
+            "s restarts after every jump": time.control(errors(last, "restarted")),
+            "s restarts, the worst jump": worst.control(apart(last, "restarted").max()),
             "the least l2 norm as the endpoint": end.control(dataset.end_l2.min()),
             "depth 3 in the order of depth 2": power.control(order(deep, inverse_of(deep))),
             "the last predictor in place of the mean": lasso.control(
@@ -241,13 +241,13 @@ def draw(dataset: Dataset, tall: Dataset, deep: Dataset) -> Figure:
         jumps, label = one.jump.sel(log_alpha=log_alpha), rf"$\alpha = e^{{{log_alpha:g}}}$"
         a.plot(places, jumps, "o^Dsv*"[k % 6], color=CYCLE[k % len(CYCLE)], label=label)
     a.plot(
-        places, one.foreseen.isel(log_alpha=0), "_", color=BLACK, markersize=18, label="predicted"
+        places, one.predicted.isel(log_alpha=0), "_", color=BLACK, markersize=18, label="predicted"
     )
     a.set(
         xlabel="number of the jump",
         ylabel=r"time of the jump $t / \log(1/\alpha)$",
         yscale="log",
-        xlim=(0.5, float(one.foreseen.isel(log_alpha=0).count()) + 0.5),
+        xlim=(0.5, float(one.predicted.isel(log_alpha=0).count()) + 0.5),
         title="when a net of depth 2 jumps",
     )
     a.legend()

@@ -20,7 +20,7 @@ def cell(
     """Training with exp loss at log(1/loss) = accuracy, and what M's limit predicts.
 
     `excess` is the l1 norm at margin 1 above the least one, over that of the l2 max margin: 1 is
-    the kernel regime, 0 the l1 max margin. `foreseen` is the same of argmin Q_mu at
+    the kernel regime, 0 the l1 max margin. `predicted` is the same of argmin Q_mu at
     mu = alpha^D / accuracy, `gap` the angle between both directions in degrees. # M theorem 6
     """
     problem, mu = three_points(points), alpha**depth / accuracy
@@ -29,7 +29,7 @@ def cell(
     kernel = _excess(problem, max_margin(problem.X, problem.y, L2()).beta)
     return {
         "excess": _excess(problem, trained) / kernel,
-        "foreseen": _excess(problem, limit.beta) / kernel,
+        "predicted": _excess(problem, limit.beta) / kernel,
         "gap": float(angle(trained, limit.beta)),
         "mu": mu,
     }

@@ -42,7 +42,7 @@ def cell(
     stop = Time(MOMENTS[-1] * flow)
     limit = predict_run(model, of, SGD(1e-6), batch=1, stop=stop).fails_from
     method = SGD(SHARE * limit, label_noise=label_noise, weight_decay=decay)
-    foreseen = forecast(model, of, method=method, batch=batch, measure=error).transition
+    predicted = forecast(model, of, method=method, batch=batch, measure=error).transition
     steps = np.round(MOMENTS * flow / method.learning_rate).astype(int)
     record = At(steps=[int(step) for step in steps])
     path = train(model, of, method, batch=batch, seed=seed, stop=stop, record=record).dataset
@@ -50,7 +50,7 @@ def cell(
     half = error(np.linalg.lstsq(of.X, of.y)[0]) / 2  # of the error in the kernel regime
     above = np.diff(MOMENTS, prepend=0.0) * (curve > half)  # the curve is noisy
     measured = float(above.sum()) * flow
-    return {"measured": measured, "foreseen": foreseen, "flow": flow, "error": curve}
+    return {"measured": measured, "predicted": predicted, "flow": flow, "error": curve}
 
 
 study = sized(
@@ -64,7 +64,7 @@ study = sized(
     labels={
         "batch": "samples per step",
         "measured": "time at which the test error has halved",
-        "foreseen": "the same, predicted from the hyperparameters",
+        "predicted": "the same, predicted from the hyperparameters",
         "flow": "the same, predicted for a flow with this decay",
         "error": "test error",
     },
@@ -76,7 +76,7 @@ study = sized(
 
 def check(dataset: Dataset) -> Evidence:
     """The mean relative error of the predicted times, for each batch size."""
-    found = within(errors(dataset, "foreseen").max(), tolerance=0.08)
+    found = within(errors(dataset, "predicted").max(), tolerance=0.08)
     single = dataset.sel(batch=1)
     later = int((single.measured > single.flow).sum())
     return Evidence(
@@ -98,7 +98,7 @@ def ratio(dataset: Dataset, name: str) -> str:
 
 
 def errors(dataset: Dataset, name: str) -> DataArray:
-    """|foreseen / measured - 1|, mean over seeds."""
+    """|predicted / measured - 1|, mean over seeds."""
     return np.abs(dataset[name] / dataset.measured - 1).mean("seed")
 
 
@@ -110,8 +110,8 @@ def draw(dataset: Dataset) -> Figure:
         label = "1 sample per step" if batch == 1 else f"{batch} samples per step"
         times = MOMENTS * float(one.flow)
         a.plot(times, one.error, color=CYCLE[k], label=label)
-        a.axvline(float(one.foreseen), color=CYCLE[k], linestyle="--")
-        b.plot(all_of.measured, all_of.foreseen, "o^D"[k % 3], color=CYCLE[k], label=label)
+        a.axvline(float(one.predicted), color=CYCLE[k], linestyle="--")
+        b.plot(all_of.measured, all_of.predicted, "o^D"[k % 3], color=CYCLE[k], label=label)
         b.plot(all_of.measured, all_of.flow, "o^D"[k % 3], color=CYCLE[k], fillstyle="none")
     a.axvline(float(one.flow), color=BLACK, linestyle=":", label="predicted without noise")
     a.set(xlabel="training time", ylabel="test error", title="one problem; dashed: predicted")

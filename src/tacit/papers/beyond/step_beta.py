@@ -38,7 +38,7 @@ def cell(
 
     `step_size` is in units of 2/sigma_max(X^T X), beyond which descent diverges. `t1` and `t2` are
     the steps at which the loss and |a - a*|^2 fall to `level`, NaN if not within `budget`;
-    `foreseen` is t2 by the slow phase, tau/(step beta), `order` the source's |a_hat - a*|_inf /
+    `predicted` is t2 by the slow phase, tau/(step beta), `order` the source's |a_hat - a*|_inf /
     (step beta), and `rest` is |a - a*|^2 of the exact minimiser: where that is above the level, no
     small step brings the run to rest below it. The curves are those of the run.
     """
@@ -63,8 +63,8 @@ def cell(
         "t1": reached(taken, run.loss.values, level),
         "t2": reached(taken, error, level),
         "error": float(error.min()),
-        "foreseen": slow.reaches(case.truth, math.sqrt(level)) / rate,
-        "order": case.dual(slow.points[0] - case.truth) / rate,
+        "predicted": slow.reaches(case.truth, math.sqrt(level)) / rate,
+        "order": case.dual_norm(slow.points[0] - case.truth) / rate,
         "rest": _rest(given, beta),
         "trajectory_step": taken,
         "trajectory_loss": run.loss.values,

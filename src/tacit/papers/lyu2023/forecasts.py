@@ -53,14 +53,14 @@ def cell(case: str, alpha: float, rate: float, seed: int) -> dict[str, float]:
     """What was predicted for a run and what happened, in units of 1/rate.
 
     `measured` is where half of the test curve's change was done, NaN where there is no clear one,
-    and `foreseen` its prediction before training; `turned` and `turning` are the same for the
+    and `predicted` its prediction before training; `turned` and `turning` are the same for the
     predictor, `half_turn` and `run` for the parameters, predicted from half of the run. `meet` is
     where the displacement is as long as the decayed start, `total` the log of the norm of the
     start.
     """
     problem, net = PROBLEMS[case](seed), model(case, alpha)
     turning = forecast(net, problem, rate)
-    foreseen = forecast(net, problem, rate, measure=curve_of(problem))
+    predicted = forecast(net, problem, rate, measure=curve_of(problem))
     data = trained(net, problem, rate, turning.high + 6 / rate)
     times, turn = data["t"].values, data["turn"].values
     early = times <= turning.transition / 2
@@ -68,9 +68,9 @@ def cell(case: str, alpha: float, rate: float, seed: int) -> dict[str, float]:
     log_start = math.log(float(data["parameter_norm"].values[0]))
     return {
         "measured": jump(data) * rate,
-        "foreseen": foreseen.transition * rate,
-        "foreseen_low": foreseen.low * rate,
-        "foreseen_high": foreseen.high * rate,
+        "predicted": predicted.transition * rate,
+        "predicted_low": predicted.low * rate,
+        "predicted_high": predicted.high * rate,
         "turned": half_turned(data, rate),
         "turning": turning.transition * rate,
         "half_turn": float(np.interp(45.0, np.maximum.accumulate(turn), times)) * rate,
@@ -144,7 +144,7 @@ MOST = [case for case in PROBLEMS if "gamma=16" not in case]
 EVERY = {"case": MOST, "alpha": [3.0, 20.0], "rate": [1e-3, 1e-5]}
 LABELS = {
     "measured": "rate t at which the change of the test curve is half done",
-    "foreseen": "the same, predicted before training",
+    "predicted": "the same, predicted before training",
     "half_turn": "rate t at which the parameters have turned by 45 degrees",
     "naive": "log alpha",
 }
@@ -193,10 +193,10 @@ def by_family(*datasets: Dataset) -> dict[str, Dataset]:
 def checks_of(family: str, runs: Dataset) -> dict[str, Check]:
     """The checks of one family: every run must be within what its forecast promises."""
     promised = PROMISED.get(family, ON_LABELS)
-    outside = (runs.measured < runs.foreseen_low) | (runs.measured > runs.foreseen_high)
+    outside = (runs.measured < runs.predicted_low) | (runs.measured > runs.predicted_high)
     return {
         f"{family}: worst error of the predicted time of the test curve": within(
-            furthest(runs.foreseen - runs.measured), tolerance=promised
+            furthest(runs.predicted - runs.measured), tolerance=promised
         ),
         f"{family}: runs whose test curve changes outside the predicted interval": within(
             outside.sum()
@@ -273,7 +273,7 @@ def plot(families: dict[str, Dataset]) -> Plot:
         "measured rate t",
         "forecast rate t",
         [
-            *(Series(name, r.measured, r.foreseen, "points") for name, r in families.items()),
+            *(Series(name, r.measured, r.predicted, "points") for name, r in families.items()),
             Series("log alpha", every, naive, "points"),
             Series("equal", np.sort(every), np.sort(every), "dashed"),
         ],
@@ -286,7 +286,7 @@ def findings(families: dict[str, Dataset], networks: Dataset) -> list[str]:
         f"{name}: time of half of the test curve's change, and error of the forecast: "
         + "; ".join(
             f"alpha {float(r.alpha):g}, rate {float(r.rate):g}: {float(r.measured):.2f},"
-            f" {float(r.foreseen - r.measured):+.2f}"
+            f" {float(r.predicted - r.measured):+.2f}"
             for r in (runs.isel(cell=k) for k in range(runs.sizes["cell"]))
         )
         for name, runs in families.items()

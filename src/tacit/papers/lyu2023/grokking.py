@@ -79,7 +79,7 @@ def cell(
     alpha = norm / math.sqrt(2 * problem.dimension)  # L: every u_i = v_i, |(u, v)| = norm
     net = DiagonalNet(depth=2, alpha=alpha)
     l1, l2 = (max_margin(problem.X, problem.y, penalty()).beta for penalty in (L1, L2))
-    foreseen = forecast(net, problem, rate)
+    predicted = forecast(net, problem, rate)
     last = end / rate
     spaced = np.geomspace(t_first, last, round(points_per_decade * math.log10(last / t_first)) + 1)
     even = np.linspace(0, last, 4 * points_per_decade + 1)  # late records are sparse
@@ -97,10 +97,10 @@ def cell(
         "entry": alpha,
         "accuracy_l1": problem.population.accuracy(l1),
         "accuracy_l2": problem.population.accuracy(l2),
-        "forecast": foreseen.transition,
-        "forecast_low": foreseen.low,
-        "forecast_high": foreseen.high,
-        "theory_entry": foreseen.naive,
+        "forecast": predicted.transition,
+        "forecast_low": predicted.low,
+        "forecast_high": predicted.high,
+        "theory_entry": predicted.naive,
         "theory_norm": math.log(norm) / rate,
         "begins": found.begins,
         "jump": found.jump,

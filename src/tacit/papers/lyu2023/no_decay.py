@@ -153,7 +153,7 @@ def transitions(dataset: Dataset, limit: Dataset) -> Dataset:
     found = {
         "measured_log_t": ("alpha", np.array(passed)),
         "limit_mu": mu,
-        "foreseen_log_t": runs.alpha**2 / mu,  # log t and log(1/loss) are nearly equal
+        "predicted_log_t": runs.alpha**2 / mu,  # log t and log(1/loss) are nearly equal
     }
     return xarray.merge([runs.assign(found), ends[["mu", "limit_accuracy"]]], compat="override")
 
@@ -172,7 +172,7 @@ def check(dataset: Dataset, limit: Dataset) -> Evidence:
     alphas, times = found.alpha.values, found.measured_log_t.values
     start, end = (found.trajectory_test_accuracy.isel(alpha=-1, time=k) for k in (0, -1))
     grows = within(slope(alphas[-2:], times[-2:]), 2.0, 0.05)
-    foreseen = within(times[-1] / float(found.foreseen_log_t[-1]), 1.0, 0.02)
+    predicted = within(times[-1] / float(found.predicted_log_t[-1]), 1.0, 0.02)
     large = found.isel(alpha=-2)
     curve = within(off_limit(large, limit.isel(seed=0), "limit_accuracy"), tolerance=0.01)
     trained = float(found.trajectory_train_accuracy.min())
@@ -183,7 +183,7 @@ def check(dataset: Dataset, limit: Dataset) -> Evidence:
         " t = 10^(10^4)",
         checks={
             "exponent of log t of the transition in alpha, between the two largest starts": grows,
-            "measured over predicted log t of the transition at the largest start": foreseen,
+            "measured over predicted log t of the transition at the largest start": predicted,
             "largest distance of the test accuracy from that of the limit at equal"
             " alpha^2/log(1/loss), second largest start": curve,
         },
@@ -223,10 +223,10 @@ def draw(dataset: Dataset, limit: Dataset) -> Figure:
         margins.plot(x, row.trajectory_share_l2, color=colour)
         margins.plot(x, row.trajectory_share_l1, "--", color=colour)
         kernel.plot(x, row.trajectory_kernel_distance, color=colour)
-        foreseen = alpha**2 / found.mu / np.log(10)
-        accuracy.plot(foreseen, found.limit_accuracy, ":", color=BLACK, linewidth=1.2)
+        predicted = alpha**2 / found.mu / np.log(10)
+        accuracy.plot(predicted, found.limit_accuracy, ":", color=BLACK, linewidth=1.2)
         for one in axes:
-            one.axvline(row.foreseen_log_t / np.log(10), color=colour, linestyle="--", linewidth=1)
+            one.axvline(row.predicted_log_t / np.log(10), color=colour, linestyle="--", linewidth=1)
     growth.set(ylabel="norm over\nstart", yscale="log")
     turn.set(ylabel="turn from\nstart (degrees)", ylim=(0, 92), yticks=(0, 45, 90))
     margins.set(ylabel="margin, share\nof largest", ylim=(0, 1.08), yticks=(0, 0.5, 1))

@@ -101,7 +101,7 @@ def cell(
     """One run in the time of the mean loss to t = end/decay, its forecast and when it fell."""
     problem, limits = table(dimension, seen_pairs(fraction), seed)
     model, mean = DifferenceFactorization(alpha=alpha), MeanLoss(problem.samples, decay)
-    foreseen = forecast(model, problem, mean.rate)  # before training
+    predicted = forecast(model, problem, mean.rate)  # before training
     path = trained(model, problem, mean.rate, end / mean.rate, records, rtol)
     matrices, t = path.predictor.values, path.t.values
     curves = {name: path[name].values for name in ("test_error", "parameter_norm", "turn")} | {
@@ -119,10 +119,10 @@ def cell(
     late = {name: curves[name][1:] for name in ("t", "train_error", "test_error")}
     found = grokking(late["t"], late["train_error"], late["test_error"], level, error=True)
     return {f"{TRAJECTORY}{name}": values for name, values in curves.items()} | {
-        "forecast": mean.time(foreseen.transition),
-        "forecast_low": mean.time(foreseen.low),
-        "forecast_high": mean.time(foreseen.high),
-        "theory": mean.time(foreseen.naive),
+        "forecast": mean.time(predicted.transition),
+        "forecast_low": mean.time(predicted.low),
+        "forecast_high": mean.time(predicted.high),
+        "theory": mean.time(predicted.naive),
         **{name: getattr(found, name) for name in ("t1", "t2", "jump")},
         "certificate": limits.certificate,
         "kernel_nuclear": nuclear_norm(limits.kernel) / limits.value,
@@ -268,7 +268,7 @@ def draw(dataset: Dataset) -> Figure:
     caption = f"{caption_of(dataset.attrs)} A step of descent is {step:g} of t."
     picture, axes = rows(dataset.title, caption, HEIGHTS)
     for run, colour in zip(runs, colours, strict=True):
-        _foreseen(axes, run, colour)
+        _predicted(axes, run, colour)
     for run, colour in zip(runs, colours, strict=True):
         _draw_run(axes, run.isel(time=run.t.values > 0), colour)
     _furnish(axes, runs)
@@ -289,7 +289,7 @@ def _draw_run(axes: Sequence[Axes], run: Dataset, colour: str) -> None:
     kernel.plot(run.t, run.kernel_distance, color=colour)
 
 
-def _foreseen(axes: Sequence[Axes], run: Dataset, colour: str) -> None:
+def _predicted(axes: Sequence[Axes], run: Dataset, colour: str) -> None:
     """The two predictions before training: the forecast and (1/lambda) log alpha."""
     low, high = float(run.forecast_low), float(run.forecast_high)
     for one in axes:

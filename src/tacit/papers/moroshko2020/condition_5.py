@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.measures.margins import stability
 from tacit.models.diagonal import DiagonalNet
@@ -12,7 +13,6 @@ from tacit.models.linearized import Linearized
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import separable_points, three_points
 from tacit.solvers.margins.path import ratchet_path
 from tacit.studies.sizes import sized

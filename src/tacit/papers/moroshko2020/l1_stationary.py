@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.stopping import max_margin_of, named, stationarity, stops
-from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 MUS = [1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-6]

@@ -14,6 +14,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.measures.curves import crossing
 from tacit.measures.directions import angle
@@ -22,7 +23,6 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
 from tacit.papers.moroshko2020.theorem_6 import least_q
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification, three_points
 from tacit.studies.sizes import sized
 from tacit.training.descent.steepest import NormalizedDescent

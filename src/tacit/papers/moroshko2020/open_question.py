@@ -9,13 +9,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, within
-from tacit.evidence.plot import Plot, Series
+from tacit.evidence.plot import Plot, Series, log_log
 from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import follow, max_margin_of, named, stationarity
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import separable_points
 from tacit.regularizers.q import Q
 from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path

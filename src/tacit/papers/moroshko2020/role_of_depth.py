@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, predictors
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin

@@ -6,6 +6,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
@@ -15,7 +16,6 @@ from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.nets import in_time
 from tacit.papers.moroshko2020.stopping import trained
 from tacit.papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.model import Model
@@ -19,7 +20,6 @@ from tacit.papers.moroshko2020.nets import (
     signs_of_products,
 )
 from tacit.papers.moroshko2020.stopping import points_of
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification
 from tacit.studies.sizes import sized
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
@@ -24,7 +25,6 @@ from tacit.papers.moroshko2020.stopping import (
     trained,
 )
 from tacit.papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.regularizers.lp import Lp
 from tacit.solvers.stationary import stationary_points

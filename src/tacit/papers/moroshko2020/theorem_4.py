@@ -6,12 +6,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import max_margin_of, points_of, predictors
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification, three_points
 from tacit.studies.sizes import sized
 

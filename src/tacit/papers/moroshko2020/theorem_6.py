@@ -8,13 +8,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.plot import Plot, Series
+from tacit.evidence.plot import Plot, Series, log_log
 from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import named, predictors, stops
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin

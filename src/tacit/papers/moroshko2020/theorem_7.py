@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.lemmas.runs import of_kind
 from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, predictors, stops
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
 

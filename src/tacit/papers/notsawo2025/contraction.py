@@ -12,7 +12,7 @@ from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.measures.lojasiewicz.constant import lojasiewicz_quadratic
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025.recoveries import given
+from tacit.papers.notsawo2025.recoveries import arguments_of
 from tacit.papers.notsawo2025.single_steps import (
     LOSSES,
     Loss,
@@ -63,7 +63,7 @@ def cell(loss: str, *, count: int) -> dict[str, Any]:
 
 
 def examples() -> dict[str, Any]:
-    """Single steps and runs on x^2/2, and what decides the strictness of r-CL there."""
+    """Single steps and runs on x^2/2, and r-CL there with and without equality."""
     pairs = [(s, b) for s in (0.3, 0.9, 1.2) for b in (0.1, 0.4)]
     return {
         "chain_printed": chain(UNIT, 0.1, 0.1, at(printed_delta, 0.1, 0.1)),
@@ -71,9 +71,9 @@ def examples() -> dict[str, Any]:
         "strict_printed": strictness(1.0),
         "strict_corrected": strictness(1.0 + 1e-5),
         "attained": max(abs(gap(s, b)) for s, b in pairs),
-        "against": factor(0.1, 0.1, -1.0),
-        "along": factor(1.9, 0.2, 1.0),
-        "longer": factor(1.6, 0.1, 1.0),
+        "opposite": factor(0.1, 0.1, -1.0),
+        "parallel": factor(1.9, 0.2, 1.0),
+        "parallel_shorter": factor(1.6, 0.1, 1.0),
         "opposed": [factor(0.5, b, -1.0) for b in BETAS],
         "dominance": dominance(0.9, 0.9, 0.9, 3),
         "spectral_norm": np.linalg.norm(np.ones((9, 9)), 2),  # the Hessian of (sum x)^2 / 2
@@ -81,26 +81,26 @@ def examples() -> dict[str, Any]:
 
 
 def factor(step: float, beta: float, direction: float) -> float:
-    """g after one step on x^2/2 from x = 1 with H = direction * G, over g before."""
+    """g after one step on x^2/2 from x = 1 with H = direction * G, over g before the step."""
     one = np.ones((1, 1))
     trial = Trials(UNIT, one, direction * one, np.array([step]), np.array([beta]))
     return float((trial.after / trial.g)[0])
 
 
 def at(law: Any, step: float, beta: float) -> float:
-    """A delta on x^2/2."""
+    """The delta of `law` on x^2/2."""
     return float(law(UNIT, np.float64(step), np.float64(beta)))
 
 
 def gap(step: float, beta: float) -> float:
-    """The worse of H = -G and H = G on x^2/2 minus the corrected factor."""
+    """The larger factor of H = -G and H = G on x^2/2 minus the corrected factor."""
     return max(factor(step, beta, s) for s in (-1.0, 1.0)) - (1 - at(delta, step, beta))
 
 
 def chain(loss: Loss, step: float, beta: float, shrink: float, steps: int = 30) -> float:
     """The largest excess of g over (1 - shrink)^k g(0) along a run with h = |x|^2 m/2, H = m x.
 
-    m = mu keeps |H| <= |G| where g sees x; the loss is one-dimensional.
+    m = mu gives |H| <= |G|; the loss has one variable.
     """
     x, g0, worst = np.ones((1, 1)), float(loss.value(np.ones((1, 1)))[0]), -math.inf
     for k in range(1, steps + 1):
@@ -110,13 +110,13 @@ def chain(loss: Loss, step: float, beta: float, shrink: float, steps: int = 30) 
 
 
 def strictness(radius_squared: float) -> float:
-    """4 g - r^2 chi of x^2/2 at x = 1, which must be below 0 for r-CL."""
+    """4 g - r^2 chi of x^2/2 at x = 1, which is below 0 under r-CL."""
     found = lojasiewicz_quadratic([[1.0]], [0.0], [1.0], math.sqrt(radius_squared))
     return 4 * found.loss - radius_squared * found.upper
 
 
 def best_pl(loss: Loss) -> float:
-    """The least |grad g|^2 / (2 mu g) met on a grid, to be at least 1."""
+    """The least |grad g|^2 / (2 mu g) on a grid, at least 1 if g is mu-PL."""
     x = np.linspace(-20, 20, 400_002)[:, None]
     return float((loss.slope(x)[:, 0] ** 2 / (2 * loss.mu * loss.value(x))).min())
 
@@ -143,7 +143,7 @@ by_hand = sized("N-PL-examples", function=examples, dims={"opposed": ["beta"]})
 
 
 def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
-    """Every printed line, and the corrected one beside it, at its largest violation."""
+    """The largest violation of every printed line, and of the corrected one."""
     worst = {str(name): v.max().item() for name, v in dataset.items() if v.dtype.kind == "f"}
     one = {str(name): v.item() for name, v in by_hand.items() if v.ndim == 0}
     step = at_most(worst["step_printed"], tolerance=1e-9)
@@ -160,14 +160,14 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
         "proof, line with the bracket: largest difference to the line before": sign,
         "r-CL of x^2/2 at x = 1: 4 g - r^2 chi, clearly below 0": strict,
     }
-    mended = [worst["step_corrected"], one["chain_corrected"], worst["line_corrected"]]
-    mended += [worst["bracket_corrected"], one["strict_corrected"]]
+    corrected = [worst["step_corrected"], one["chain_corrected"], worst["line_corrected"]]
+    corrected += [worst["bracket_corrected"], one["strict_corrected"]]
     violation = "largest relative violation"
     least, fewest = float(dataset.least_pl.min()), int(dataset.admitted.min())
     return Evidence(
-        ran=f"{given(dataset)['count']} single steps for each of {dataset.sizes['loss']} losses ("
-        + "; ".join(dataset.loss.values)
-        + ") with H = -G, H = G or random, |H| <= |G|",
+        ran=f"{arguments_of(dataset)['count']} single steps for each of"
+        f" {dataset.sizes['loss']} losses ({'; '.join(dataset.loss.values)}) with H = -G, H = G or"
+        " random, |H| <= |G|",
         premises={
             "the losses of one variable are mu-PL": (least >= 1, least),
             "trials within assumption 3": (fewest > 100, fewest),
@@ -178,7 +178,7 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
             "lemma 1, second point: largest |grad g|^2/(2 L g)": second,
         },
         corrected={
-            **{n: c.control(v) for (n, c), v in zip(printed.items(), mended, strict=True)},
+            **{n: c.control(v) for (n, c), v in zip(printed.items(), corrected, strict=True)},
             f"lemma 1, first point with grad phi(x): {violation}": lemma.control(
                 worst["bound_corrected"]
             ),
@@ -187,20 +187,21 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
         correction=CORRECTION,
         counterexample={
             "one step": "g = x^2/2 (mu = L = 1), h = (x - 2)^2/2, x = 1, alpha = beta = 0.1: G ="
-            f" 1, H = -1; g falls by the factor {one['against']:.4f}, not"
+            f" 1, H = -1; g falls by the factor {one['opposite']:.4f}, not"
             f" 1 - delta = {1 - at(printed_delta, 0.1, 0.1):.4f}",
             "delta above 1": f"alpha = beta = 1/2: delta = {at(printed_delta, 0.5, 0.5):.4f}, so"
-            " the loss would have to become negative, whatever h is",
+            " the loss would become negative for every h",
             "step below 2/L is not enough": "alpha = 1.9, beta = 0.2, H = G: g grows by the"
-            f" factor {one['along']:.3f} while delta = {at(printed_delta, 1.9, 0.2):.3f}",
+            f" factor {one['parallel']:.3f} while delta = {at(printed_delta, 1.9, 0.2):.3f}",
             "the signs alone are not enough": "alpha = 1.6, beta = 0.1, H = G: factor"
-            f" {one['longer']:.4f} > 1 - delta = {1 - at(signed_delta, 1.6, 0.1):.4f} of the"
-            " bracket with its signs right, for alpha L > 4/3 the halved cross term matters",
+            f" {one['parallel_shorter']:.4f} > 1 - delta ="
+            f" {1 - at(signed_delta, 1.6, 0.1):.4f} of the bracket with the right signs; for alpha"
+            " L > 4/3 the halved cross term matters",
             "CL": "x^2/2 at x = 1: chi = 2, r^2 = 2 g/mu = 1, 4 g = 2 = r^2 chi",
         },
         controls={
             "the printed delta": step.control(worst["step_printed"]),
-            "N's bracket with its signs right, on all steps": step.control(worst["step_signed"]),
+            "N's bracket with the right signs, on all steps": step.control(worst["step_signed"]),
             "the delta of H = -G alone, on all steps": step.control(worst["step_opposed"]),
             "lemma 1 with mu for L": lemma.control(worst["bound_with_mu"]),
             "|grad g|^2 <= 2 mu g, the reverse of PL": second.control(worst["slope_with_mu"]),
@@ -208,8 +209,8 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
         },
         findings=[
             "lemma 1's first point is printed with grad phi(y); that is true too (exchange x and y"
-            " in the lower bound), but it is neither what the proof shows nor what the second"
-            " point and the theorem use: grad phi(x)",
+            " in the lower bound), but the proof shows, and the second point and the theorem use,"
+            " the inequality with grad phi(x)",
             "the corrected delta is attained: on x^2/2 with H = -G (alpha L <= 1) or H = G (above)"
             f" it is exact to {one['attained']:.0e}",
             "'CL is a strengthening of PL': the implication shown is PL on R^p => CL at every x,"
@@ -242,7 +243,7 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
 
 
 def factors(law: Any) -> list[float]:
-    """What a law says of the steps that are drawn."""
+    """The factors 1 - delta that a law gives for the steps in the plot."""
     return [1 - at(law, 0.5, beta) for beta in BETAS]
 
 

@@ -1,6 +1,6 @@
-"""Diagonal nets u^2 - v^2 with weight decay, exactly, from the kernel to the rich regime.
+"""Exact flows of diagonal nets u^2 - v^2 with weight decay, from the kernel to the rich regime.
 
-u = v = alpha at the start, so they compute zero there and |theta(0)| = alpha sqrt(2 d).
+They start at u = v = alpha, where they compute zero and |theta(0)| = alpha sqrt(2 d).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tacit.measures.directions import angle
 
 SHARES = np.linspace(0.25, 1.75, 61)  # of log|theta(0)| / beta, the source's t2
 EARLY, LATE = 10, 50  # the places of 1 - epsilon and 1 + epsilon with epsilon = 1/2
-# c of beta = |theta(0)|^-c; a regression whose misfit, of the order of beta, is below rounding
-# cannot be followed
+# c of beta = |theta(0)|^-c; the misfit of a regression is of order beta, which must be larger than
+# rounding errors
 POWERS = {"classification": 1.0, "regression": 0.1}
 APART = 30.0  # degrees between the kernel and the rich limit
 DEGREES = {
@@ -40,7 +40,7 @@ RESIDUALS = {
 
 @functools.lru_cache(maxsize=32)  # runs from several starts share their problem
 def problem_of(task: str, number: int, samples: int, features: int) -> tuple[Any, Any]:
-    """The `number`-th problem with two limits APART; and what solves it for a norm."""
+    """The `number`-th problem whose two limits are APART, and its solver for a given norm."""
     from tacit.problems.classification import separable_points
     from tacit.problems.regression import sparse_regression
     from tacit.regularizers.norms import L1, L2
@@ -77,11 +77,11 @@ def displacement(predictor: Array, log_product: float) -> Array:
 
 
 def kkt_residual(slopes: Array, outputs: Array, y: Array, theta: Array, equality: bool) -> float:
-    """How far the direction of theta is from a KKT point with y f >= 1, or with f = y.
+    """The distance of the direction of theta to a KKT point with y f >= 1, or with f = y.
 
-    `slopes` are the gradients of the outputs f. What is left of theta after the best sum of them
-    (with multipliers >= 0 for margins); plus the mean excess of margins that have multipliers, or
-    the misfit after the best scaling.
+    `slopes` are the gradients of the outputs f. The residual is the part of theta outside their
+    best combination (with multipliers >= 0 for margins), plus the mean excess of the margins
+    weighted by the multipliers, or the misfit after the best scaling.
     """
     from scipy.optimize import nnls
 
@@ -94,7 +94,9 @@ def kkt_residual(slopes: Array, outputs: Array, y: Array, theta: Array, equality
     margins = y * outputs
     if margins.min() <= 0:
         return math.inf
-    excess = margins / margins.min() - 1  # a row of its own: multipliers of others should vanish
+    excess = (
+        margins / margins.min() - 1
+    )  # an extra row: multipliers of larger margins should vanish
     nu, _ = nnls(np.vstack([(y[:, None] * rows).T, excess]), np.append(unit, 0.0))
     left = np.linalg.norm(nu @ (y[:, None] * rows) - unit)
     return float(left + (nu @ excess / nu.sum() if nu.any() else 0.0))
@@ -110,7 +112,7 @@ def cell(
     powers: Mapping[str, float],
     rtol: float,
 ) -> dict[str, Any]:
-    """One run with beta = gamma^-powers[task], read off at SHARES of log(gamma) / beta."""
+    """One run with beta = gamma^-powers[task], at the times SHARES of log(gamma) / beta."""
     from tacit.models.diagonal import DiagonalNet
     from tacit.records import NumericalError
     from tacit.regularizers.norms import L1, L2
@@ -145,7 +147,7 @@ def cell(
         pairs.append((plain, both["kernel"]))
         for name, pair in zip(DEGREES, pairs, strict=True):
             found[name].append(float(angle(*pair)))
-        # outputs from the predictor: u^2 - v^2 of a large start is rounding, and so is u - v
+        # outputs from the predictor: for a large start u^2 - v^2 and u - v are rounding errors
         own, linear = X @ beta, X @ (beta / np.add(*np.split(theta, 2)))
         found["kkt"].append(kkt_residual(tangents(theta, X)[0], own, y, theta, equality))
         found["kkt_linear"].append(kkt_residual(tangent, linear, y, theta, equality))

@@ -1,6 +1,6 @@
-"""Recovery with a penalty: of a sparse vector with l1, of a low-rank matrix with the nuclear norm.
+"""Recovery of a sparse vector with an l1 penalty, or of a low-rank matrix with a nuclear one.
 
-The loss is N's, half the sum of squared residuals; descent is subgradient descent.
+The loss is N's, half the sum of squared residuals; the method is subgradient descent.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from tacit.arguments import Array, one_of
 from tacit.lazy import Dataset
 from tacit.measures.curves import crossing
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.matrices import gaussian_sensing, low_rank_completion
 from tacit.problems.matrix_problem import Completion, Sensing
@@ -27,7 +28,7 @@ from tacit.regularizers.norms import L1
 from tacit.regularizers.penalty import Term
 from tacit.regularizers.spectral import Nuclear
 from tacit.solvers.interpolate import interpolate
-from tacit.solvers.least_squares import least_squares_limit, memorization_steps
+from tacit.solvers.least_squares import error_floor, least_squares_limit, memorization_steps
 from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from tacit.training.descent.methods import Subgradient
 from tacit.training.descent.proximal import Proximal
@@ -39,17 +40,18 @@ if TYPE_CHECKING:
     from tacit.models.model import Model
 
 START, SOLVED = 1e-6, 1e-4  # N: start per entry; loss at t1 and, of a vector, |a - a*|^2 at t2
-EULER = 1e-3  # step of the slow phase of a matrix, in units of the distance that it has to go
+EULER = 1e-3  # step of the slow phase of a matrix, in units of its distance to the truth
 KINDS = ("sparse", "completion", "sensing")
-# N's sizes; `few` are the entries of a vector that are not zero, or the rank of a matrix
+# N's sizes; `few` is the number of non-zero entries of a vector, or the rank of a matrix
 SPARSE: dict[str, Any] = {"kind": "sparse", "samples": 30, "dimension": 100, "few": 5}
 LOW_RANK: dict[str, Any] = {"samples": 70, "dimension": 10, "few": 2}
 
 
 class Recovery(abc.ABC):
-    """A problem and the norm that recovers it: all that vectors and matrices differ in.
+    """A problem and the norm that recovers its truth.
 
-    Points are flat, also those that stand for a matrix.
+    A subclass defines what differs between vectors and matrices. Points are flat arrays, those
+    that represent a matrix as well.
     """
 
     problem: Any
@@ -65,23 +67,24 @@ class Recovery(abc.ABC):
 
     @abc.abstractmethod
     def model(self, start: float | Array) -> Model:
-        """The linear predictor that starts here."""
+        """The linear predictor that starts at `start`."""
 
     @abc.abstractmethod
     def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
-        """The path after memorization, in tau = step beta steps; to its end or to this error."""
+        """The slow phase after memorization, over tau = step beta t, to its end or to `error`."""
+
+    @property
+    @abc.abstractmethod
+    def least(self) -> Array:
+        """The interpolator of least norm, by a solver."""
 
     @abc.abstractmethod
-    def interpolated(self) -> Array:
-        """The interpolator of least norm, solved for."""
-
-    @abc.abstractmethod
-    def sizes(self, points: Array) -> Array:
+    def norms(self, points: Array) -> Array:
         """The norm of every row."""
 
     @abc.abstractmethod
-    def dual(self, point: Array) -> float:
-        """The dual norm, N's numerator of t2 - t1."""
+    def dual_norm(self, point: Array) -> float:
+        """The dual norm; that of a_hat - a* is N's numerator of t2 - t1."""
 
     @property
     def y(self) -> Array:
@@ -89,32 +92,27 @@ class Recovery(abc.ABC):
 
     @property
     def truth(self) -> Array:
-        """The truth, which every generated problem has."""
+        """The truth; every generated problem has one."""
         assert self.problem.truth is not None
         return np.asarray(self.problem.truth).ravel()
 
     @functools.cached_property
     def bound(self) -> float:
-        """The step from which descent without a penalty no longer converges."""
+        """The step size from which on descent without a penalty does not converge."""
         return 2 / float(np.linalg.norm(self.X, 2)) ** 2
 
     @functools.cached_property
     def path(self) -> SlowFlow:
-        """The slow phase from the least squares point of zero to its end."""
+        """The slow phase from the least squares point nearest to zero to its end."""
         return self.slow()
 
-    @functools.cached_property
-    def least(self) -> Array:
-        """The interpolator of least norm."""
-        return self.interpolated()
-
     def memorized(self, start: float = 0.0) -> Array:
-        """The least squares point nearest to `start` per entry."""
+        """The least squares point nearest to the point whose entries all equal `start`."""
         begin = np.full(self.X.shape[1], start)
         return least_squares_limit(self.X, self.y, self.bound / 2, begin).point
 
     def t1(self, step: float, level: float = SOLVED) -> int:
-        """The step at which descent without a penalty has the loss `level`, in closed form."""
+        """The step at which descent without a penalty reaches the loss `level`, in closed form."""
         return memorization_steps(self.X, self.y, step, level)
 
     def run(
@@ -139,13 +137,23 @@ class Recovery(abc.ABC):
         return np.asarray(run.predictor.values.reshape(len(run.step), -1))
 
     def error(self, points: Array) -> Array:
-        """|a - a*| over all entries, for every row."""
+        """|a - a*|_2 of every row."""
         return np.asarray(np.linalg.norm(points - self.truth, axis=1))
+
+    def loss(self, points: Array) -> Array:
+        """(1/2)|X a - y|^2 of every row."""
+        return np.asarray(0.5 * np.sum((points @ self.X.T - self.y) ** 2, axis=1))
+
+    def grokking(self, steps: Array, points: Array, level: float) -> Grokking:
+        """How `tacit.grokking` classifies a run, by the error floor of the data and the l2 norm."""
+        floor = error_floor(self.X, self.truth)
+        norm, error = np.linalg.norm(points, axis=1), self.error(points) ** 2
+        return grokking(steps, self.loss(points), error, level, floor=floor, norm=norm, error=True)
 
     def penalized(self, beta: float, steps: int = 4000) -> Array:
         """The minimiser of (1/2)|X a - y|^2 + beta h(a), by accelerated proximal descent.
 
-        From the interpolator of least norm it is near even for tiny beta, from zero it is far.
+        It starts at the interpolator of least norm, which is near even for tiny beta; zero is not.
         """
         method = Proximal(0.495 * self.bound, accelerated=True)
         penalty, stop = beta * self.penalty, Steps(steps)
@@ -174,13 +182,14 @@ class SparseRecovery(Recovery):
     def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
         return slow_flow(self.X, self.memorized(start))
 
-    def interpolated(self) -> Array:
+    @functools.cached_property
+    def least(self) -> Array:
         return interpolate(self.X, self.y, L1()).beta
 
-    def sizes(self, points: Array) -> Array:
+    def norms(self, points: Array) -> Array:
         return np.asarray(np.abs(points).sum(axis=1))
 
-    def dual(self, point: Array) -> float:
+    def dual_norm(self, point: Array) -> float:
         return float(np.abs(point).max())
 
 
@@ -205,19 +214,20 @@ class LowRankRecovery(Recovery):
 
     def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
         begin = self.memorized(start)
-        pace = self.euler * self.dual(begin - self.truth)
+        step = self.euler * self.dual_norm(begin - self.truth)
         goal = self.problem.truth if error else None
-        return nuclear_slow_flow(self.X, begin.reshape(self.problem.shape), pace, goal, error)
+        return nuclear_slow_flow(self.X, begin.reshape(self.problem.shape), step, goal, error)
 
-    def interpolated(self) -> Array:
+    @functools.cached_property
+    def least(self) -> Array:
         measurements = self.X.reshape(-1, *self.problem.shape)
         return interpolate(measurements, self.y, Nuclear()).matrix.ravel()
 
-    def sizes(self, points: Array) -> Array:
+    def norms(self, points: Array) -> Array:
         matrices = points.reshape(len(points), *self.problem.shape)
         return np.asarray(np.linalg.svd(matrices, compute_uv=False).sum(axis=1))
 
-    def dual(self, point: Array) -> float:
+    def dual_norm(self, point: Array) -> float:
         return float(np.linalg.norm(point.reshape(self.problem.shape), 2))
 
 
@@ -232,7 +242,7 @@ def recovery(
     noise: float = 0.0,
     euler: float = EULER,
 ) -> Recovery:
-    """N's recovery of a vector with `few` entries, or of a square matrix whose rank is `few`.
+    """N's recovery of a vector with `few` non-zero entries, or of a square matrix of rank `few`.
 
     `noise` is the power of the noise over that of the signal, 1/SNR.
     """
@@ -246,7 +256,7 @@ def recovery(
 
 
 def noisy(problem: Any, noise: float, seed: int = 0) -> Any:
-    """A matrix problem with Gaussian noise of this power, that of the signal being one."""
+    """A matrix problem with Gaussian noise; `noise` is its power over that of the signal."""
     if not noise:
         return problem
     size = float(np.linalg.norm(problem.y)) * math.sqrt(noise / problem.samples)
@@ -256,21 +266,26 @@ def noisy(problem: Any, noise: float, seed: int = 0) -> Any:
 
 
 def reached(steps: Array, values: Array, level: float) -> float:
-    """The step at which `values` come down to the level, in logarithms; NaN if they do not."""
+    """The step at which `values` fall to the level, interpolated in logarithms; NaN if never."""
     return crossing(steps, np.log(np.maximum(values, 1e-300)), math.log(level))
 
 
-def given(dataset: Dataset) -> dict[str, Any]:
+def arguments_of(dataset: Dataset) -> dict[str, Any]:
     """The arguments that all cells of a study share."""
     return dict(json.loads(dataset.attrs["description"])["arguments"])
 
 
+def over_beta(variable: Any) -> Array:
+    """One row of values over beta for every problem."""
+    return np.asarray(variable.transpose(..., "beta").values.reshape(-1, variable.sizes["beta"]))
+
+
 def log_steps(last: float, per_decade: int) -> Array:
-    """About `per_decade` whole steps a decade from 1 to `last`."""
+    """Whole numbers of steps from 1 to `last`, about `per_decade` in every decade."""
     count = round(per_decade * math.log10(last)) + 1
     return np.unique(np.round(np.logspace(0, math.log10(last), count)))
 
 
 def count(steps: Any) -> str:
-    """A number of steps as pictures print it."""
+    """A number of steps as text for a picture."""
     return "none" if math.isnan(steps) else f"{float(steps):,.0f}".replace(",", " ")

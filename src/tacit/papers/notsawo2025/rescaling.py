@@ -13,7 +13,8 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
-from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
+from tacit.papers.instances import listed
+from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, log_axes, sheet
 from tacit.plotting.typeset import typeset
 from tacit.studies.sizes import sized
 
@@ -39,7 +40,7 @@ class Net:
     phi: Callable[[Array], Array]
 
     def outputs(self, x: Array, scale: float, power: float) -> Array:
-        """(B / scale^power) phi(scale A x), the net itself if power is the degree."""
+        """(B / scale^power) phi(scale A x); the same function as the net if power is the degree."""
         return np.asarray(self.phi(x @ (scale * self.A).T) @ (self.B / scale**power).T)
 
     def parameters(self, scale: float) -> Array:
@@ -47,19 +48,19 @@ class Net:
         return np.append((scale * self.A).ravel(), (self.B / scale**self.degree).ravel())
 
     def squared_norm(self, scale: float) -> float:
-        """The squared Euclidean norm of the rescaled parameters, measured on them."""
+        """The squared Euclidean norm of the rescaled parameters, by summation."""
         return float(np.sum(self.parameters(scale) ** 2))
 
 
 def change(net: Net, x: Array, power: float) -> Array:
-    """The largest relative change of the outputs at every scale, B divided by scale^power."""
+    """The largest relative change of the outputs at every scale if B is divided by scale^power."""
     plain = net.outputs(x, 1.0, 0.0)
     moved = np.array([net.outputs(x, scale, power) for scale in SCALES])
     return np.asarray(np.abs(moved - plain).max(axis=(1, 2)) / np.abs(plain).max())
 
 
 def least(net: Net) -> tuple[float, float]:
-    """The scale of the shortest parameters and their squared norm, by a search on the net."""
+    """The scale at which the norm is least, and the squared norm there, by a numerical search."""
     from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(
@@ -72,7 +73,7 @@ def least(net: Net) -> tuple[float, float]:
 
 
 def nearest(net: Net, length: float) -> float:
-    """How near the rescalings of the net come to a random start of this norm, relative to it."""
+    """The distance of a random start of this norm to the nearest rescaling, over the norm."""
     start = np.random.default_rng(2).normal(size=net.A.size + net.B.size)
     start *= length / np.linalg.norm(start)
     apart = [np.linalg.norm(net.parameters(s) - start) for s in np.logspace(-8, 8, 401)]
@@ -80,7 +81,7 @@ def nearest(net: Net, length: float) -> float:
 
 
 def cell(activation: str, net: int, *, inputs: int, hidden: int, outputs: int) -> dict[str, Any]:
-    """Norm and outputs of the rescalings of one random net, and the shortest of them."""
+    """Norms and outputs of the rescalings of one random net, and the one of least norm."""
     degree, phi = ACTIVATIONS[activation]
     rng = np.random.default_rng([net, list(ACTIVATIONS).index(activation)])
     spread = np.exp(rng.normal(0, 1, 2))
@@ -119,8 +120,8 @@ study = sized(
         "squared_norm_at_ends": "the same at lambda = 1e-9 and 1e9",
         "change": "largest relative change of the outputs against lambda = 1",
         "wrong_change": "the same when B is divided by lambda for every L; NaN for L = 1",
-        "best_scale": "lambda of the shortest parameters, by a search",
-        "least": "their squared norm",
+        "best_scale": "lambda at which the norm is least, by a search",
+        "least": "the squared norm there",
         "distance": "distance of the nearest rescaling to a start of norm R, over R",
     },
     draw={"x": "net", "colour": "least"},
@@ -147,7 +148,7 @@ def relative(measured: Any, expected: Any) -> Any:
 
 
 def falls_and_rises(dataset: Dataset) -> NDArray[np.bool_]:
-    """Whether each norm falls up to its least value, rises after it and is huge at both ends."""
+    """Whether each norm falls to its least value, then rises, and is huge at both ends."""
     norms = dataset.squared_norm.values.reshape(-1, dataset.sizes["place"])
     ends = dataset.squared_norm_at_ends.values.reshape(-1, 2).min(axis=1)
     lows = norms.argmin(axis=1)
@@ -159,7 +160,7 @@ def falls_and_rises(dataset: Dataset) -> NDArray[np.bool_]:
 
 
 def check(dataset: Dataset) -> Evidence:
-    """Outputs, place and value of the minimum, and what w(lambda) is the value of."""
+    """The outputs, place and value of the minimum, and whether w is the norm or its square."""
     of = dataset.a, dataset.b, dataset.degree
     a, b, L = of
     at, value = minimum(*of)
@@ -172,7 +173,7 @@ def check(dataset: Dataset) -> Evidence:
     plain = squared.control(relative(np.sqrt(dataset.squared_norm), predicted).max())
     both = {
         "largest relative change of the outputs over lambda in [1e-3, 1e3]": same,
-        "largest relative distance of the shortest net's lambda to lambda_0": place,
+        "largest relative distance of the lambda of least norm to lambda_0": place,
         "largest relative distance of the least squared norm to the printed minimum": bottom,
         "nets whose norm does not first fall and then rise without bound": shape,
     }
@@ -182,8 +183,7 @@ def check(dataset: Dataset) -> Evidence:
     far = dataset.distance.sel(activation="relu").isel(net=0).values
     return Evidence(
         ran=f"{dataset.status.size} random nets, phi = {', '.join(ACTIVATIONS)},"
-        f" {dataset.sizes['place']} values of lambda; the minimum by a search over measured"
-        " parameters",
+        f" {dataset.sizes['place']} values of lambda; the minimum by a numerical search",
         checks={**both, "largest relative distance of the norm to w(lambda)": plain},
         corrected={**both, "largest relative distance of the squared norm to w(lambda)": squared},
         correction="w(lambda) is the squared norm of the parameters, with Frobenius norms in a and"
@@ -199,15 +199,15 @@ def check(dataset: Dataset) -> Evidence:
             "a minimum with a b^L for a^L b, L = 2 and 3": bottom.control(
                 swapped.where(steep).min()
             ),
-            "w as the norm": plain,
+            "w(lambda) is the norm": plain,
         },
         findings=[
             "'(otherwise y(x) for all x)' lacks '= 0'",
-            "having the same function at any norm does not mean having the same distance:"
+            "a net that computes the same function at any norm need not be close to the start:"
             " 'close to the initialization' does not follow, because the rescalings of one net"
-            " form a curve. The nearest one to a random start of norm R is at"
+            " form a curve. The distance of a random start of norm R to this curve is"
             f" {', '.join(f'{d:.2f} R' for d in far)} for R ="
-            f" {', '.join(f'{R:g}' for R in STARTS)} (a relu net)",
+            f" {listed(STARTS)} (a relu net)",
         ],
     )
 
@@ -222,20 +222,10 @@ def draw(dataset: Dataset) -> Figure:
     picture, (left, right) = sheet(dataset.title, caption, widths=(5.2, 5.2), height=4.8)
     for k, name in enumerate(dataset.activation.values):
         _draw_net(left, right, dataset.sel(activation=name).isel(net=0), CYCLE[k], LINES[k])
-    left.set(
-        xscale="log",
-        yscale="log",
-        xlabel=r"scale $\lambda$",
-        ylabel=r"squared norm $\|\lambda A\|^2 + \|B/\lambda^L\|^2$",
-    )
-    right.set(
-        xscale="log",
-        yscale="log",
-        ylim=(1e-18, None),
-        xlabel=r"scale $\lambda$",
-        ylabel="relative change of the outputs",
-    )
-    least = r"least, predicted at $\lambda_0$"
+    scale, norm = r"scale $\lambda$", r"squared norm $\|\lambda A\|^2 + \|B/\lambda^L\|^2$"
+    log_axes(left, scale, norm)
+    log_axes(right, scale, "relative change of the outputs", ylim=(1e-18, None))
+    least = r"minimum, predicted at $\lambda_0$"
     left.plot([], [], "o", color="white", markeredgecolor=BLACK, label=least)
     eps, text = np.finfo(float).eps, typeset("rounding, 2.2e-16")
     right.axhline(eps, color=BLACK, linestyle=":", linewidth=1.2, label=text)
@@ -261,14 +251,13 @@ def _draw_net(left: Axes, right: Axes, one: Dataset, colour: str, line: str) -> 
 experiment = Experiment(
     "N-LU",
     statement="If phi is positively homogeneous of degree L, (B/lambda^L) phi(lambda A x) is the"
-    " same function for every lambda, and the norm of its parameters w(lambda) = a lambda^2 +"
-    " b lambda^(-2L) falls to its minimum at lambda_0 = (L b/a)^(1/(2(L+1))), which is"
-    " (L^(1/(L+1)) + L^(-L/(L+1))) (a^L b)^(1/(L+1)), and rises without bound on both sides.",
+    " same function for every lambda; the norm of its parameters w(lambda) = a lambda^2 +"
+    " b lambda^(-2L) has the minimum (L^(1/(L+1)) + L^(-L/(L+1))) (a^L b)^(1/(L+1)) at lambda_0 ="
+    " (L b/a)^(1/(2(L+1))), and rises without bound on both sides of it.",
     place="Goldilocks zone & LU mechanism, w(lambda)",
     study=study,
     check=check,
     draw=draw,
-    title="Rescaling the layers changes the norm of the parameters and nothing else",
     ours="the nets and their sizes",
     seconds=1,
 )

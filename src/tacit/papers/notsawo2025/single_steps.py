@@ -23,7 +23,7 @@ class Loss:
 
 
 def quadratic(sizes: tuple[float, ...]) -> Loss:
-    """(1/2) sum_i sizes_i x_i^2; zeros in sizes are directions that g does not see."""
+    """(1/2) sum_i sizes_i x_i^2; g does not depend on directions of size zero."""
     s = np.array(sizes)
     return Loss(lambda x: 0.5 * (x**2 @ s), lambda x: s * x, s[s > 0].min(), s.max(), len(s))
 
@@ -49,9 +49,9 @@ LOSSES = {
 
 @dataclasses.dataclass(frozen=True)
 class Trials:
-    """Single steps x - step (G + beta H) with |H| <= |G|, one per row.
+    """Single steps x - step (G + beta H) with |H| <= |G|, one in each row.
 
-    Any vector v is a subgradient at x of a convex h >= 0: of |z - x + v|^2 / 2 as a function of z.
+    Every vector v is the gradient at x of a convex h >= 0, namely h(z) = |z - x + v|^2 / 2.
     """
 
     loss: Loss
@@ -106,14 +106,15 @@ def signed_delta(loss: Loss, step: Array, beta: Array) -> Array:
 def delta(loss: Loss, step: Array, gamma: Array) -> Array:
     """mu alpha min over s = -gamma, gamma of (1 + s)(2 - alpha L (1 + s)), for beta|H| <= gamma|G|.
 
-    H = -+ G only changes the length of the step to alpha (1 -+ gamma), and this is the worst.
+    These are the worst cases, H = -G and H = G: steps of length alpha (1 - gamma) and
+    alpha (1 + gamma).
     """
     ends = [(1 + s) * (2 - step * loss.L * (1 + s)) for s in (-gamma, gamma)]
     return loss.mu * step * np.minimum(*ends)
 
 
 def opposed_delta(loss: Loss, step: Array, gamma: Array) -> Array:
-    """The same from H = -G alone, as if the penalty could only shorten a step."""
+    """The same for H = -G alone, as if a penalty could only shorten the step."""
     return loss.mu * step * (1 - gamma) * (2 - step * loss.L * (1 - gamma))
 
 
@@ -142,8 +143,8 @@ def third_line(one: Trials, cross: float) -> float:
 def last_bracket(one: Trials, sign: float) -> float:
     """The largest relative error of N's line with the bracket against the line before it.
 
-    The line before adds (alpha beta/2)(2 - alpha L)|G|^2 and (alpha^2 beta^2 L/2)|G|^2; printed
-    is the bracket (2 - alpha L)(1 + beta) + alpha beta^2 L, sign = -1 turns both signs.
+    The line before adds (alpha beta/2)(2 - alpha L)|G|^2 and (alpha^2 beta^2 L/2)|G|^2; the
+    printed bracket is (2 - alpha L)(1 + beta) + alpha beta^2 L, and sign = -1 changes both signs.
     """
     a, b, L = one.step, one.beta, one.loss.L
     before = -a / 2 * (2 - a * L) + a * b / 2 * (2 - a * L) + a**2 * b**2 * L / 2
@@ -152,7 +153,7 @@ def last_bracket(one: Trials, sign: float) -> float:
 
 
 def smooth_bound(loss: Loss, count: int, at_end: bool, share: float = 1.0) -> float:
-    """The largest relative violation of lemma 1's first point, its slope at y (printed) or at x."""
+    """The largest relative violation of lemma 1's first point, with the gradient at y or at x."""
     rng = np.random.default_rng(5)
     x, y = 3 * rng.normal(size=(2, count, loss.dimension))
     slope = loss.slope(y if at_end else x)

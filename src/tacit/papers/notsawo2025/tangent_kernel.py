@@ -1,4 +1,4 @@
-"""From the kernel to the rich regime: what is kept until t2, when t2 is, and what comes after."""
+"""From the kernel to the rich regime: the directions before t2, the time t2, and the end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
+from tacit.papers.instances import listed
 from tacit.papers.notsawo2025.decayed_nets import (
     DEGREES,
     EARLY,
@@ -48,7 +49,7 @@ study = sized(
 
 
 def ran(dataset: Dataset) -> str:
-    gammas = ", ".join(f"{g:g}" for g in dataset.log_gamma.values)
+    gammas = listed(dataset.log_gamma)
     return (
         f"{dataset.sizes['instance']} classifications and regressions of 4 samples in R^8, diagonal"
         " nets of depth 2, theta(0) = alpha (1, ..., 1), exact flow with beta ="
@@ -58,7 +59,7 @@ def ran(dataset: Dataset) -> str:
 
 
 def at(dataset: Dataset, name: str, place: int, task: str | None = None) -> Array:
-    """A measure at one time and the largest start, of every run or of one task."""
+    """A measure at one time for the largest start, of every run or of one task."""
     found = dataset[name].isel(place=place, log_gamma=-1)
     return np.ravel(found.values if task is None else found.sel(task=task).values)
 
@@ -69,11 +70,11 @@ def curves(dataset: Dataset, names: dict[str, str], task: str) -> list[Series]:
 
 
 def check_direction(dataset: Dataset) -> Evidence:
-    """At (1 - epsilon) t2: the classifier, theta as printed, and what moved instead."""
+    """At (1 - epsilon) t2: the directions of the predictor, of theta, and of its change."""
     tasks = ("classification", "regression")
     same = within(at(dataset, "to_kernel", EARLY).max(), tolerance=1.0)
     both = {"largest angle of the predictor to that of the kernel at t2/2, degrees": same}
-    mended = [
+    corrected = [
         within(at(dataset, "moved_to_kernel", EARLY, task).max(), tolerance=1.0) for task in tasks
     ]
     moved = "largest angle of e^(beta t) theta - theta(0) to the kernel solution in"
@@ -98,7 +99,7 @@ def check_direction(dataset: Dataset) -> Evidence:
         },
         corrected={
             **both,
-            **{f"{moved} {task}": one for task, one in zip(tasks, mended, strict=True)},
+            **{f"{moved} {task}": one for task, one in zip(tasks, corrected, strict=True)},
             "largest angle of theta(t2/2) to theta(0), degrees": within(
                 at(dataset, "theta_to_start", EARLY).max(), tolerance=1.0
             ),
@@ -112,20 +113,20 @@ def check_direction(dataset: Dataset) -> Evidence:
         " keeps",
         premises={"theta(0) is orthogonal to all features of the kernel": (euler < 1e-12, euler)},
         controls={
-            "the solution of least l1 norm": mended[0].control(
+            "the solution of least l1 norm": corrected[0].control(
                 at(dataset, "moved_to_rich", EARLY).min()
             ),
-            "a kernel with random weights": mended[0].control(
+            "a kernel with random weights": corrected[0].control(
                 at(dataset, "moved_to_random", EARLY).min()
             ),
-            "theta(t1) - theta(0), without the decay": mended[0].control(
+            "theta(t1) - theta(0), without the decay": corrected[0].control(
                 at(dataset, "plain_to_kernel", EARLY).min()
             ),
             "the predictor at 3 t2/2": same.control(at(dataset, "to_kernel", LATE).min()),
         },
         findings=[
             "in classification the angle falls like 1/log|theta(0)|: "
-            + ", ".join(f"{float(v):.2f}" for v in first)
+            + listed(first, ".2f")
             + " degrees; in regression it is exponentially small",
         ],
         plots=[
@@ -136,7 +137,7 @@ def check_direction(dataset: Dataset) -> Evidence:
 
 
 def progress(dataset: Dataset) -> Array:
-    """How far every predictor is from the kernel's to the rich one, from 0 to 1."""
+    """The position of every predictor between the kernel's (0) and the rich one (1)."""
     far = dataset.to_kernel / (dataset.to_kernel + dataset.to_rich)
     return np.asarray(far.transpose("log_gamma", "task", "instance", "place").values)
 
@@ -201,7 +202,7 @@ def check_time(dataset: Dataset) -> Evidence:
 def check_margins(dataset: Dataset) -> Evidence:
     """At (1 + epsilon) t2: the KKT conditions with linear margins, and with those of the net."""
     printed = within(at(dataset, "kkt_linear", LATE).max(), tolerance=0.02)
-    mended = within(at(dataset, "kkt", LATE).max(), tolerance=0.02)
+    corrected = within(at(dataset, "kkt", LATE).max(), tolerance=0.02)
     early, late = (dataset.kkt.isel(place=place) for place in (EARLY, LATE))
     falls = at_most((late.isel(log_gamma=-1) / late.isel(log_gamma=0)).max(), 0.5)
     names = {"kkt_linear": "linear in theta, as printed", "kkt": "margins of the net, corrected"}
@@ -209,7 +210,7 @@ def check_margins(dataset: Dataset) -> Evidence:
         ran=ran(dataset),
         checks={"largest KKT residual at 3 t2/2, margins y <w(x), theta> linear in theta": printed},
         corrected={
-            "largest KKT residual at 3 t2/2, margins y f(theta; x) of the net": mended,
+            "largest KKT residual at 3 t2/2, margins y f(theta; x) of the net": corrected,
             "largest of these residuals over that of the smallest start": falls,
         },
         correction="the condition is y f(theta; x) >= 1, in regression f(theta; x) = y, under which"
@@ -223,8 +224,8 @@ def check_margins(dataset: Dataset) -> Evidence:
             "theta at t2/2, from a larger start": falls.control(
                 (early.isel(log_gamma=-1) / early.isel(log_gamma=0)).min()
             ),
-            "theta at t2/2": mended.control(at(dataset, "kkt", EARLY).min()),
-            "the predictor of the kernel, with balanced layers": mended.control(
+            "theta at t2/2": corrected.control(at(dataset, "kkt", EARLY).min()),
+            "the predictor of the kernel, with balanced layers": corrected.control(
                 dataset.kkt_of_kernel.min()
             ),
         },

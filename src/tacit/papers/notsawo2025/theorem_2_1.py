@@ -1,4 +1,4 @@
-"""Theorem 2.1: memorize fast, then spend of the order of 1/(step beta) steps on the penalty."""
+"""Theorem 2.1: fast memorization, then about 1/(step beta) steps in which the penalty falls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.measures.lojasiewicz.constant import lojasiewicz
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import slope
+from tacit.papers.instances import listed, slope
 from tacit.papers.notsawo2025.recoveries import reached
 from tacit.precision import double_precision
 from tacit.studies.sizes import sized
@@ -26,14 +26,14 @@ SMOOTH = ["line, l2 squared", "product, l1"]
 MOST = 800  # records of a run
 TIME = 4.0  # tau = step beta steps: the "Theta(1/(step beta))" after which errors are read
 NEAR = 0.02  # h - h_g* that counts as generalized
-BOUND = 10.0  # an O() with constants of order one stays below, here between 0.2 and 5
-WINDOW = 40  # last steps, over which errors are maxima: subgradient descent never comes to rest
+BOUND = 10.0  # above every O() whose constant is of order one, here 0.2 to 5
+WINDOW = 40  # errors are maxima over the last steps, as subgradient descent keeps moving
 LEVELS = (1e-3, 1e-6, 1e-9)  # of g, on the way to memorization
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """(1/2)|residual|^2 + beta h with known least values; H in dh."""
+    """(1/2)|residual|^2 + beta h with known least values; H is a subgradient of h."""
 
     residual: Callable[[Any], Any]
     h: Callable[[Any], Any]
@@ -114,8 +114,8 @@ def _compiled(name: str) -> Any:
 
 
 def descend(name: str, step: float, beta: float, at: Array) -> tuple[Array, Array, Array]:
-    """(points, g, h) after so many steps of subgradient descent, one row per entry of `at`."""
-    counts = np.zeros(MOST, dtype=int)  # always as many, so that an example is compiled once
+    """(points, g, h) of subgradient descent after the numbers of steps in `at`, one row each."""
+    counts = np.zeros(MOST, dtype=int)  # of fixed length, so that an example is compiled once
     counts[: len(at)] = np.diff(at, prepend=0)
     with double_precision():
         start = np.array(examples()[name].start)
@@ -124,17 +124,17 @@ def descend(name: str, step: float, beta: float, at: Array) -> tuple[Array, Arra
 
 
 def cell(example: str, beta: float, *, step: float) -> dict[str, float]:
-    """Errors after TIME/(step beta) steps, half of them, or log(1/(step beta)) instead of TIME.
+    """Errors after TIME/(step beta) steps, half as many, or log(1/(step beta)) in place of TIME.
 
-    Errors are |f - f*| and |h - h_g*|, largest over the window; `above` is the largest h - h_g*,
-    or 0 if h is below h_g* throughout. Where h has a kink no logarithm is needed (NaN).
+    The errors |f - f*| and |h - h_g*| are the largest in the window; `above` is the largest
+    h - h_g*, or 0 if h is always below h_g*. Where h has a kink, no logarithm is needed (NaN).
     """
-    pace, case = step * beta, examples()[example]
+    step_beta, case = step * beta, examples()[example]
     times = {"": TIME, "half_": TIME / 2}
     if example in SMOOTH:
-        times["log_"] = math.log(1 / pace)
-    ends = {name: round(time / pace) for name, time in times.items()}
-    near = np.unique(np.round(np.linspace(0.02, TIME, 400) / pace))
+        times["log_"] = math.log(1 / step_beta)
+    ends = {name: round(time / step_beta) for name, time in times.items()}
+    near = np.unique(np.round(np.linspace(0.02, TIME, 400) / step_beta))
     windows = [np.arange(end - WINDOW, end + 1.0) for end in ends.values()]
     at = np.unique(np.concatenate([near, *windows]))
     _, g, h = descend(example, step, beta, at)
@@ -152,22 +152,23 @@ def cell(example: str, beta: float, *, step: float) -> dict[str, float]:
 
 
 def memorization(example: str, beta: float) -> tuple[Array, Array]:
-    """The steps (of 0.1) at which g passes LEVELS, and the point where it passes the last."""
+    """The numbers of steps (of size 0.1) at which g passes LEVELS, and the last point of these."""
     record = np.arange(1, MOST + 1.0)
     points, g, _ = descend(example, 0.1, beta, record)
     return np.array([reached(record, g, level) for level in LEVELS]), points[np.argmax(g <= 1e-9)]
 
 
 def ball(example: str) -> dict[str, Any]:
-    """The CL condition on the ball around the start, and how far away the memorized point is.
+    """The CL condition on the ball around the start, and the distance of the memorized point.
 
-    `with_first_chi` is 2 sqrt(g/chi) if chi were |grad g|^2/g at the start, and not the least one.
+    `with_first_chi` is 2 sqrt(g/chi) with chi = |grad g|^2/g at the start, not the least on the
+    ball.
     """
     import jax
 
     case, start = examples()[example], np.array(examples()[example].start)
-    given: Any = {"lipschitz": case.lipschitz, "starts": 4, "steps": 60}
-    found = lojasiewicz(case.residual, case.start, case.radius, **given)
+    options: Any = {"lipschitz": case.lipschitz, "starts": 4, "steps": 60}
+    found = lojasiewicz(case.residual, case.start, case.radius, **options)
     levels, point = memorization(example, 1e-6)
     with double_precision():
         g, gradient = jax.jit(jax.value_and_grad(case.g))(start)
@@ -201,12 +202,12 @@ balls = sized(
 
 
 def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
-    """Both orders, the law of the delay, exponential memorization and its distance."""
-    pace, smaller = 0.1 * dataset.beta, 1e-2 * steps.step
+    """The orders of both errors, the law of the delay, and the speed and place of memorization."""
+    step_beta, smaller = 0.1 * dataset.beta, 1e-2 * steps.step
     sharp, smooth = dataset.sel(example=SHARP), dataset.sel(example=SMOOTH)
 
     def worst(name: str, of: Callable[[Any, Any], Any], log: bool) -> float:
-        """The largest error in units of `of`(step, beta), smooth penalties with the log or not."""
+        """The largest error in units of `of`(step, beta); `log` is for the smooth penalties."""
         late = smooth[f"log_{name}"] if log else smooth[name]
         rows = [(sharp[name], of(0.1, dataset.beta)), (late, of(0.1, dataset.beta))]
         rows.append((steps[name], of(steps.step, 1e-2)))
@@ -224,7 +225,7 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
     near = at_most((balls.way / balls.zero_within).max(), 1.0, 1e-3)
     both = {
         "largest deviation of the exponent of the delay in step beta from -1": delay,
-        "unevenness of the steps per decade of g during memorization": within(
+        "largest relative change of the steps per decade of g during memorization": within(
             np.abs(decades[:, 1] / decades[:, 0] - 1).max(), tolerance=0.25
         ),
         "largest distance of the memorized point over 2 sqrt(g/chi)": near,
@@ -262,9 +263,7 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
             f" with step {float(last.step):g} and beta 0.01 |h - h_g*| = {float(last.h):.4g} ="
             f" {float(last.h / (last.step * 1e-2)):.0f} step beta",
             "time": "the same g, h = x^2 + y^2, from (2, -1): |f - f*|/(step beta^2) after"
-            f" {TIME / 2:g}/(step beta) steps: "
-            + ", ".join(f"{value:.3g}" for value in half.values)
-            + f" at step 0.1, {reach}",
+            f" {TIME / 2:g}/(step beta) steps: {listed(half, '.3g')} at step 0.1, {reach}",
         },
         controls={
             "h up to O(step beta)": h_error.control(worst("h", lambda s, b: s * b, log=True)),
@@ -287,29 +286,25 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
             )
             + ": the order step beta^2 is sharp",
             "from above, h - h_g* is O(step beta) as printed, at most"
-            f" {worst('above', lambda s, b: s * b, log=True):.2f} step beta here; it is"
-            " the shrinkage below h_g* that is of the order beta",
+            f" {worst('above', lambda s, b: s * b, log=True):.2f} step beta here; only the"
+            " shrinkage below h_g* is of order beta",
         ],
         plots=[
-            Plot(
+            log_log(
                 "(a) time to generalize: like 1/(step beta)",
                 "step beta",
                 "steps until h is 0.02 above its least value",
-                [Series(n, pace, dataset.delay.sel(example=n)) for n in [*SHARP, *SMOOTH]],
-                "log",
-                "log",
+                [(n, step_beta, dataset.delay.sel(example=n)) for n in [*SHARP, *SMOOTH]],
             ),
-            Plot(
+            log_log(
                 "(b) remaining error of h: like beta, for every step",
                 "step beta",
                 "|h - h_g*|",
                 [
-                    Series("line, l1: step 0.1, beta varies", pace, sharp.h[0]),
-                    Series("line, l1: beta 0.01, step varies", smaller, steps.h[0]),
-                    Series("step beta, the printed order", smaller, smaller, "dashed"),
+                    ("line, l1: step 0.1, beta varies", step_beta, sharp.h[0]),
+                    ("line, l1: beta 0.01, step varies", smaller, steps.h[0]),
+                    ("step beta, the printed order", smaller, smaller, "dashed"),
                 ],
-                "log",
-                "log",
             ),
         ],
     )

@@ -1,6 +1,6 @@
-"""Theorems 3.3 and 3.5 (ii): when a sparse vector or a low-rank matrix is recovered, how well.
+"""Theorems 3.3 and 3.5 (ii): when a sparse vector or a low-rank matrix is recovered, and how well.
 
-The norm of the iterates is that of the truth in the end, too, up to what is left.
+The norm of the iterates converges to that of the truth as well, up to the remaining error.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import slope
-from tacit.papers.notsawo2025.delays import Words, cell, evidence, in_beta
-from tacit.papers.notsawo2025.recoveries import LOW_RANK, SPARSE
+from tacit.papers.instances import furthest, listed, slope
+from tacit.papers.notsawo2025.delays import Words, cell, evidence
+from tacit.papers.notsawo2025.recoveries import LOW_RANK, SPARSE, over_beta
 from tacit.solvers.slow_flow import slow_flow
 from tacit.studies.sizes import sized
 
@@ -52,14 +52,14 @@ vector_steps = sized(
 
 
 def narrow(epsilon: float) -> tuple[float, float]:
-    """tau and |a_hat - a*|_inf for X = (1, eps - 1), y = -1: the truth (-1, 0) is hardly best."""
+    """tau and |a_hat - a*|_inf for X = (1, eps - 1), y = -1; (-1, 0) is best by a small margin."""
     X = np.array([[1.0, epsilon - 1]])
     hat = np.linalg.pinv(X) @ [-1.0]
     return slow_flow(X, hat).time, float(np.abs(hat - [-1.0, 0.0]).max())
 
 
 def check_vectors(dataset: Dataset, noise: Dataset, steps: Dataset) -> Evidence:
-    """The delay on several problems, and what is left over beta, over the step and with noise."""
+    """The delay on several problems, and the final error over beta, over the step, with noise."""
     tau, gap = narrow(0.01)
     return evidence(
         Words("a", "|a_hat - a*|_inf", "1", "l1 norm", "a_beta"),
@@ -134,7 +134,7 @@ matrix_steps = sized(
 
 
 def corner(a: float, b: float, c: float, until: float) -> float:
-    """tau at which the unknown entry x of [[a, b], [c, x]] has come from 0 to `until`, exactly.
+    """The exact tau at which the unknown entry x of [[a, b], [c, x]] has grown from 0 to `until`.
 
     For 0 <= until <= bc/a < a, where |A|_* = sqrt((a - x)^2 + (b + c)^2) falls in x.
     """
@@ -152,7 +152,7 @@ def check_matrices(
     noise: Dataset,
     steps: Dataset,
 ) -> Evidence:
-    """The delay on several problems, and what is left over beta, over the step and with noise."""
+    """The delay on several problems, and the final error over beta, over the step, with noise."""
     tight = corner(1.001, 1.0, 1.0, 1 / 1.001)
     worst = max(float((one.noise_error / one.of_truth).max()) for one in (dataset, printed))
     return evidence(
@@ -161,7 +161,7 @@ def check_matrices(
         noise.isel(seed=0),
         steps.isel(seed=0),
         0.1,
-        ran=f"completions and Gaussian sensings, {len(in_beta(dataset.tau))} 6 x 6 of rank 1 from"
+        ran=f"completions and Gaussian sensings, {len(over_beta(dataset.tau))} 6 x 6 of rank 1 from"
         f" 24 numbers with beta {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g} and"
         f" {printed.tau.size} 10 x 10 of rank 2 from 70 with beta = 1e-3, steps of 3/4 of the"
         " largest; one completion with signal-to-noise ratios of 1e8 and 1e4 to 1e2, and at beta ="
@@ -191,9 +191,9 @@ of_matrices = Experiment(
 )
 
 
-def growth(gap: Any, pace: Any) -> float:
+def growth(gap: Any, step_beta: Any) -> float:
     """|gap|/(step beta) at the smallest step over that at the largest."""
-    ratio = np.abs(gap / pace).values
+    ratio = np.abs(gap / step_beta).values
     return float(ratio[-1] / ratio[0])
 
 
@@ -205,27 +205,25 @@ def check_norms(
 ) -> Evidence:
     """h(a) - h(a*) over the step, and its two parts: h(a) - h(a_beta) and h(a_beta) - h(a*)."""
     varied = {"l1": by_step.isel(seed=0), "nuclear": matrix_by_step.isel(seed=0)}
-    shrunk = [row for one in (vectors, matrices) for row in in_beta(one.of_truth - one.of_point)]
-    betas = [one.beta[-2:] for one in (vectors, matrices) for _ in in_beta(one.tau)]
-    printed, mended = (
-        at_most(max(growth(one[name], one.pace) for one in varied.values()), 2.0)
+    shrunk = [row for one in (vectors, matrices) for row in over_beta(one.of_truth - one.of_point)]
+    betas = [one.beta[-2:] for one in (vectors, matrices) for _ in over_beta(one.tau)]
+    printed, corrected = (
+        at_most(max(growth(one[name], one.step_beta) for one in varied.values()), 2.0)
         for name in ("above_truth", "above_point")
     )
     grows = "largest growth of |h(a) - h({})|/(step beta) as the step falls"
-    power = within(
-        max((slope(b, row[-2:]) - 1 for b, row in zip(betas, shrunk, strict=True)), key=abs),
-        tolerance=0.05,
-    )
+    slopes = [slope(beta, row[-2:]) - 1 for beta, row in zip(betas, shrunk, strict=True)]
+    power = within(furthest(slopes), tolerance=0.05)
     every = [vectors, by_step, matrices, matrix_by_step]
-    above = max(float((one.above_truth / one.pace).max()) for one in every)
+    above = max(float((one.above_truth / one.step_beta).max()) for one in every)
     last = varied["l1"].isel(step=-1)
     return Evidence(
         ran=f"the runs of both theorems after convergence, long after t2: {len(shrunk)} problems"
         f" over beta, a sparse recovery with steps of 0.1 to {float(last.step):g} and a"
-        " completion with a range of steps as wide",
+        " completion with an equally wide range of steps",
         checks={grows.format("a*"): printed},
         corrected={
-            grows.format("a_beta"): mended,
+            grows.format("a_beta"): corrected,
             "largest deviation of the exponent of h(a*) - h(a_beta) in beta from 1": power,
         },
         correction="h(a) - h(a*) = O(step beta) holds from above only. The iterates converge to"
@@ -233,11 +231,11 @@ def check_norms(
         " below h(a*) by an amount of order beta, however small the step is: h(a) -"
         " h(a*) = O(beta).",
         counterexample=f"sparse recovery, beta = 1e-4, step {float(last.step):g}: |a|_1 - |a*|_1 ="
-        f" {float(last.above_truth):.3g} = {float(last.above_truth / last.pace):.0f} step beta; at"
-        f" step 0.1 it is {float(varied['l1'].above_truth[0]):.3g}",
+        f" {float(last.above_truth):.3g} = {float(last.above_truth / last.step_beta):.0f} step"
+        f" beta; at step 0.1 it is {float(varied['l1'].above_truth[0]):.3g}",
         controls={
-            "O(step beta) around the truth": mended.control(printed.measured),
-            "a shrinkage proportional to the step, like that of the iterates": power.control(
+            "O(step beta) around the truth": corrected.control(printed.measured),
+            "a shrinkage proportional to the step, as for the iterates": power.control(
                 max(slope(one.step, one.of_truth - one.of_point) - 1 for one in varied.values())
             ),
         },
@@ -245,23 +243,21 @@ def check_norms(
             f"from above h(a) - h(a*) is at most {above:.1f} step beta",
             "(h(a) - h(a*))/(step beta) = "
             + "; ".join(
-                ", ".join(f"{v:.3g}" for v in (one.above_truth / one.pace).values) + f" ({name})"
+                f"{listed(one.above_truth / one.step_beta, '.3g')} ({name})"
                 for name, one in varied.items()
             )
             + " as the step falls",
         ],
         plots=[
-            Plot(
+            log_log(
                 f"{title}, beta fixed",
                 "step beta",
                 "difference of norms at convergence",
                 [
-                    Series(f"|h({a}) - h({a}*)|", one.pace, np.abs(one.above_truth)),
-                    Series(f"h({a}) - h({a}_beta)", one.pace, one.above_point),
-                    Series("step beta, the printed order", one.pace, one.pace, "dashed"),
+                    (f"|h({a}) - h({a}*)|", one.step_beta, np.abs(one.above_truth)),
+                    (f"h({a}) - h({a}_beta)", one.step_beta, one.above_point),
+                    ("step beta, the printed order", one.step_beta, one.step_beta, "dashed"),
                 ],
-                "log",
-                "log",
             )
             for (one, title, a) in (
                 (varied["l1"], "(a) l1 norm h of a vector a", "a"),
@@ -273,7 +269,7 @@ def check_norms(
 
 of_norms = Experiment(
     "N-norm",
-    statement="Of the order of |a_hat - a*|_inf/(step beta) steps after t1, |a(t)|_1 - |a*|_1 is"
+    statement="About |a_hat - a*|_inf/(step beta) steps after t1, |a(t)|_1 - |a*|_1 is"
     " O(step beta); for matrices, |A(t)|_* - |A*|_* is O(step beta).",
     place="Sparsity, Theorems 3.1 and 3.3 (ii); Low-rankness, Theorems 3.4 and 3.5 (ii)",
     study=(vectors, vector_steps, matrices, matrix_steps),

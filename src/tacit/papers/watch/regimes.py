@@ -134,7 +134,7 @@ def _findings(by: dict[str, Any], runs: list[dict[str, Any]]) -> list[str]:
 
 
 def draw(dataset: xarray.Dataset) -> Figure:
-    """The distance of the twin over each witness, and over the kernel not centred."""
+    """The distance of the twin over each measure, and over the kernel not centred."""
     runs = [run for run in held_out(dataset) if run["learns"]]
     kinds = called(runs, RULES["the watch"]).kinds
     picture, axes = sheet_of(dataset, widths=(4.2,) * 3, height=4.4)

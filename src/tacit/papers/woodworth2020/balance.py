@@ -8,12 +8,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.models.diagonal import ProductNet
 from tacit.papers.endpoints import Trace, trace
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import Instance, by_instance, random_instance
-from tacit.plotting.plots import log_log
 
 
 def trained(p: Instance, imbalance: float, seed: int) -> tuple[Array, Array, Trace]:

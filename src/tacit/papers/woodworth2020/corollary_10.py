@@ -9,11 +9,11 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.lifted import Lifted, followed, measurements, reach, wishart_root
-from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 # powers of (alpha, k) in |W - W(0)| and |W - W_TK|, where the targets dominate and where y(0) does

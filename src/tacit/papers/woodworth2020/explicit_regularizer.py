@@ -8,11 +8,11 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import DataArray, Dataset
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import Instance, by_instance, distance, random_instance, slope
-from tacit.plotting.plots import log_log
 from tacit.regularizers.q import Q, R
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -17,7 +18,6 @@ from tacit.papers.woodworth2020.theorem_4 import (
     stacked,
     wrong_minimisers,
 )
-from tacit.plotting.plots import log_log
 from tacit.problems.matrix_problem import Sensing
 from tacit.studies.sizes import sized
 

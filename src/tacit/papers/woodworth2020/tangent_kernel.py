@@ -9,13 +9,13 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance, random_instance, slope
-from tacit.plotting.plots import log_log
 from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized

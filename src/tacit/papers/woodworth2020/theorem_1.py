@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.endpoints import endpoint, trace
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import Instance, distance, random_instance
-from tacit.plotting.plots import log_log
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate

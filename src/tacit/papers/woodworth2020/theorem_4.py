@@ -6,13 +6,13 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.models.factorization import Factorization
 from tacit.papers.endpoints import trace
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.lifted import orthogonal, wishart_root
-from tacit.plotting.plots import log_log
 from tacit.problems.matrices import commuting_sensing, gaussian_sensing
 from tacit.problems.matrix_problem import Sensing
 from tacit.regularizers.q import Q

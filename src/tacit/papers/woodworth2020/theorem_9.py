@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import by_instance, slope
@@ -21,7 +22,6 @@ from tacit.papers.woodworth2020.lifted import (
     start_bound,
     wrong_start_bounds,
 )
-from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 

@@ -1,4 +1,4 @@
-"""What the watch needs from a model, whichever library it is written in."""
+"""What the watch needs from a model of any library."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Look:
         return self.output if isinstance(self.output, int) else None
 
     @property
-    def asked(self) -> str | int:
+    def selected(self) -> str | int:
         """The argument `outputs` of tangent_kernel."""
         return "mean" if self.index is None else self.index
 
@@ -97,22 +97,22 @@ class Backend(Protocol):
     names: tuple[str, ...]  # of the trained parameter arrays, shared ones once
     groups: tuple[int, ...]  # for every name the number of its kernel among `kernels`
     out_axis: int  # of arrays with more than two axes, the one that counts the outputs of a layer
-    notes: tuple[str, ...]  # what the caller should know about how the model is looked at
+    notes: tuple[str, ...]  # notes for the report on how the model is used
     count: int  # numbers that the model returns per sample
-    projected: bool  # whether random sums stand for them in `outputs`
+    projected: bool  # whether random sums replace them in `outputs`
     digest: str  # of the probe inputs
 
     def check(self, params: Any) -> None:
-        """Raises an error unless the parameters have the structure of the start."""
+        """Raise an error unless the parameters have the structure of the start."""
 
     def arrays(self, params: Any) -> dict[str, Any]:
         """The trained parameters by name, float32 or float64; they may be views of live ones."""
 
     def state(self) -> dict[str, Any]:
-        """The state that no optimizer moves, by name, as every look uses it."""
+        """The state that no optimizer changes, by name; every look uses it."""
 
     def restore(self, start: dict[str, Any], state: dict[str, Any]) -> None:
-        """Replaces the start, and the state that belongs to it."""
+        """Replace the start and its state."""
 
     def outputs(self, params: Any) -> Array:
         """f on the probe inputs, (samples, outputs)."""

@@ -15,7 +15,7 @@ from tacit.measures.kernels.blocks import grouped_kernels, output_kernels
 from tacit.measures.kernels.gradients import FunctionGradients
 from tacit.measures.kernels.inputs import Packed, digest, several
 from tacit.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
-from tacit.measures.kernels.tangent import MEMORY, asked_for, samples
+from tacit.measures.kernels.tangent import MEMORY, checked_outputs, samples
 from tacit.precision import double_precision
 from tacit.watch.backends.backend import (
     WHO,
@@ -67,12 +67,12 @@ class JaxBackend:
 
     def _compile(self, params: Any) -> None:
         bare = type(self.model) is FunctionModel and self.packed is None and self.output.untouched
-        # a bare function reuses what was compiled for it before
+        # a bare function reuses its earlier compilation
         function = cast(FunctionModel, self.model).apply if bare else self.apply
-        asked = asked_for(WHO, self.how.asked)
-        self.gradients = FunctionGradients(WHO, function, params, self.x, outputs=asked)
+        selected = checked_outputs(WHO, self.how.selected)
+        self.gradients = FunctionGradients(WHO, function, params, self.x, outputs=selected)
         self.frozen = list(self.gradients.leaves)
-        # new functions, since compiled ones contain the state of the time of compilation
+        # new functions, because compiled ones contain the state at the time of compilation
         self._values = jax.jit(lambda trained: self._run(trained))
         self._slope = jax.jit(lambda start, change: jax.jvp(self._run, (start,), (change,)))
 
@@ -153,7 +153,7 @@ class JaxBackend:
 
 
 def _require_alike(name: str, now: Any, before: Any) -> None:
-    """Raises an error unless a parameter has numbers, and as many as at the start."""
+    """Raise an error unless a parameter has numbers, and as many as at the start."""
     if isinstance(now, jax.core.Tracer):
         raise ValueError(
             f"{WHO}: parameter {name} has no numbers at this call, which was traced (inside "
@@ -177,7 +177,7 @@ def _require_alike(name: str, now: Any, before: Any) -> None:
 def _require_rows(
     apply: Callable[[Any, Any], Any], params: Any, x: Any, output: Output
 ) -> tuple[int, ...]:
-    """The shape of one row, if the function runs on the inputs and returns a row for each."""
+    """The shape of one row; the function must run on the inputs and return a row for each."""
     leaves, tree = jax.tree.flatten(params)
     arrays = {place: leaf for place, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}
 
@@ -206,6 +206,6 @@ def _require_rows(
 
 
 def _raised(x: Any) -> Any:
-    """Inputs of less than single precision, which NumPy does not know, as float32."""
+    """Inputs below single precision, which NumPy does not support, as float32."""
     low = str(getattr(x, "dtype", "")) in ("bfloat16", "float16")
     return np.asarray(x).astype(np.float32) if low else x

@@ -1,4 +1,4 @@
-"""Models of JAX, Linen, NNX and Equinox as functions of what is trained.
+"""Models of JAX, Linen, NNX and Equinox as functions of their trained arrays.
 
     tacit.watch(apply, x, parameters=w)               and  watch(step, w, ...)
     tacit.watch(linen_module, x, parameters=variables)  and  watch(step, variables, ...)
@@ -36,24 +36,24 @@ PREDICTING = {
 
 
 class JaxModel(abc.ABC):
-    """f(trained, x), which contains the state that no optimizer moves."""
+    """f(trained, x), which contains the state that no optimizer changes."""
 
     averages: tuple[str, ...] = ()  # names of running averages in the state
 
     @abc.abstractmethod
     def __call__(self, trained: Any, x: Any) -> Any:
-        """What the model returns."""
+        """The return value of the model."""
 
     @abc.abstractmethod
     def trained(self, given: Any) -> Any:
-        """The tree of trained arrays in what was given at a call."""
+        """The tree of trained arrays among the arguments of a call."""
 
     def state(self) -> State:
         """The floating-point arrays of the state, by name."""
         return {}
 
     def hold(self, state: State) -> None:  # noqa: B027 (there is no state here)
-        """Replaces the arrays of the state."""
+        """Replace the arrays of the state."""
 
     def passed(self, state: State, given: Any, batch: Any) -> State:
         """The state after one pass over `batch` in training mode, from `state`."""
@@ -239,6 +239,6 @@ def _real(leaf: Any) -> bool:
 
 
 def _is(model: Any, library: str, name: str) -> bool:
-    """Whether the model is an instance of this class, if its library is imported."""
+    """True if the library is imported and the model is an instance of this class."""
     found = getattr(sys.modules.get(library), name, None)
     return found is not None and isinstance(model, found)

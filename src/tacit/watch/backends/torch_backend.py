@@ -1,4 +1,4 @@
-"""A live torch.nn.Module under watch: looked at in eval mode, and left unchanged."""
+"""A live torch.nn.Module under watch, used in eval mode and left unchanged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TorchBackend:
         self.names = self.function.names
         self.x = torch_inputs(self.function, "probe_inputs", x)
         self.forward, self.digest = True, digest(x)
-        self.count = count_outputs(self.function, "probe_inputs", self.x, how.asked)
+        self.count = count_outputs(self.function, "probe_inputs", self.x, how.selected)
         if how.warm_batch is not None:
             self._warm(how.warm_batch)
         self.groups = layers_of(self.names, len(self.x))
@@ -135,7 +135,7 @@ class TorchBackend:
         return as_array(self.function(params, self.x)).reshape(len(self.x), -1)
 
     def _know(self) -> None:
-        """Remembers which tensors are the trained parameters."""
+        """Store which tensors are the trained parameters."""
         live = dict(self.function.module.named_parameters())
         self.known = {name: weakref.ref(live[name]) for name in self.names}
 
@@ -145,7 +145,7 @@ class TorchBackend:
         return torch.as_tensor(signs, dtype=dtype, device=first.device)
 
     def _warm(self, batch: Any) -> None:
-        """Replaces running averages among the constants by those of `batch`."""
+        """Replace running averages among the constants by those of `batch`."""
         function = TorchFunction(WHO, self.function.module)
         x = torch_inputs(function, "warm_batch", batch)
         held = {n: v for n, v in function.constants.items() if v.is_floating_point()}

@@ -6,7 +6,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
-from tacit.evidence.plot import Plot
+from tacit.evidence.plot import Plot, log_log
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
@@ -23,7 +23,6 @@ from tacit.papers.moroshko2020.lemmas.runs import (
     run_in_time,
     single,
 )
-from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 DEPTHS = (3, 4, 5, 8)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
@@ -20,7 +21,6 @@ from tacit.papers.moroshko2020.lemmas.runs import (
     single,
     trials,
 )
-from tacit.plotting.plots import log_log
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
@@ -22,7 +23,6 @@ from tacit.papers.moroshko2020.lemmas.runs import (
     single,
     trials,
 )
-from tacit.plotting.plots import log_log
 from tacit.studies.sizes import sized
 
 DEPTHS = {"near": (3, 4, 5, 8), "far": (3, 4)}

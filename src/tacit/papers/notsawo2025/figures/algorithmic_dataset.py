@@ -1,4 +1,4 @@
-"""Algorithmic Dataset: when modular addition is learned with Adam, over step and beta."""
+"""Algorithmic dataset: the time at which Adam learns modular addition, over step and beta."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import slope
+from tacit.papers.instances import listed, slope
 from tacit.papers.notsawo2025.figures.runs import (
-    DIMS,
-    LABELS,
     LEVEL,
     NAMES,
     arguments,
-    cell,
+    delayed,
     generalized,
-    judged,
     later,
     memorized,
     runs_of,
+    task,
+    token_study,
+    without_grok,
+    without_penalty,
 )
-from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.plotting.plots import MARKERS
+from tacit.plotting.style import BLACK, CYCLE, caption_of, log_axes, sheet
 from tacit.plotting.typeset import typeset
-from tacit.studies.sizes import sized
 
-MOST = 0.9  # the validation accuracy of a delay: when the last pairs follow is a matter of chance
-MARKERS = "os^Dv*"
-Law = Callable[[float, float], Array | float]  # (a delay, by which factor beta is weaker) -> delay
+MOST = 0.9  # validation accuracy at t2 of a delay: chance decides when the last pairs are learned
+Law = Callable[[float, float], Array | float]  # (delay, larger beta / smaller beta) -> delay
 Betas = Mapping[str, Mapping[float, Sequence[float]]]  # by penalty and step, falling
-# c of `adam_delay` with which the runs of a penalty are long enough
+# c of `adam_delay` from which the lengths of the runs are computed
 ROOM = {"l1": 2.2e-3, "l2^2": 1.4e-3, "nuclear": 8e-3}
 
 
@@ -48,9 +48,9 @@ def runs(
     seeds: int = 1,
     decoupled: Sequence[tuple[float, float]] = (),
 ) -> list[dict[str, Any]]:
-    """A tenth longer than the delay expected; one without a penalty, as long as the longest.
+    """Runs a tenth longer than the expected delay, and a run without a penalty, as long as any.
 
-    `decoupled` are steps and betas of AdamW.
+    `decoupled` are pairs of step and beta of AdamW.
     """
 
     def length(penalty: str, step: float, beta: float) -> int:
@@ -79,14 +79,10 @@ def runs(
 
 SMALL = {"modulus": 31, "fraction": 0.6, "width": 32}
 WEAK = (1e-5, 1e-6, 1e-7)
-study = sized(
+study = token_study(
     "N-F-alg",
-    title="With Adam, generalization is delayed by log(1/(step β)), not by 1/(step β)",
-    function=cell,
-    dims=DIMS,
-    labels=LABELS,
-    draw={"x": "run", "colour": "beta"},
-    **arguments(runs({"l1": {1e-2: (3e-5, 1e-5, 3e-6), 5e-3: (3e-5,)}}), **SMALL),
+    "With Adam, generalization is delayed by log(1/(step β)), not by 1/(step β)",
+    quick=arguments(runs({"l1": {1e-2: (3e-5, 1e-5, 3e-6), 5e-3: (3e-5,)}}), **SMALL),
     standard=arguments(
         runs(
             {
@@ -115,7 +111,7 @@ study = sized(
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The runs of one penalty, seed and step, by beta, falling."""
+    """The runs of one penalty, seed and step, by beta; the largest beta is first."""
 
     penalty: str
     seed: int
@@ -126,7 +122,7 @@ class Row:
         return f"{NAMES[self.penalty]}, seed {self.seed}, step {self.step:g}"
 
     @property
-    def paces(self) -> Array:
+    def step_betas(self) -> Array:
         """step beta."""
         return self.step * np.array(list(self.runs))
 
@@ -138,21 +134,21 @@ class Row:
     @property
     def c(self) -> Array:
         """c of `adam_delay` for every run."""
-        return self.paces * adam_clock(self.delays)
+        return self.step_betas * adam_clock(self.delays)
 
     def errors(self, law: Law) -> Array:
-        """The relative errors of the delays that a law predicts from that of the largest beta.
+        """The relative errors of a law that predicts the delays from that of the largest beta.
 
         They are NaN if a run does not reach t2.
         """
-        first, weaker = float(self.delays[0]), self.paces[0] / self.paces[1:]
+        first, weaker = float(self.delays[0]), self.step_betas[0] / self.step_betas[1:]
         predicted = np.array([law(first, float(times)) for times in weaker], dtype=float)
         known = np.isfinite(self.delays).all()
         return np.abs(predicted / self.delays[1:] - 1) if known else np.full(len(weaker), np.nan)
 
 
 def log_law(delay: float, weaker: float, memory: float = MEMORY) -> Array:
-    """The delay with a beta that is `weaker` times smaller, in the clock of `adam_delay`."""
+    """The delay with a beta that is `weaker` times smaller, by the law of `adam_delay`."""
     return memory * np.log1p(weaker * np.expm1(delay / memory))
 
 
@@ -180,8 +176,8 @@ def parts(dataset: Dataset) -> tuple[list[Row], Any, list[Any]]:
 
 
 def ordered(found: Sequence[Row], time: Callable[[Any], float] = generalized) -> Array:
-    """t2 (or another time) over that of the next larger beta, or of a larger step at one beta."""
-    ratios = [later(b, a, time) for row in found for a, b in itertools.pairwise(row.runs.values())]
+    """t2 (or another time) over that with the next larger beta, or with a larger step."""
+    ratios = list(delayed([list(row.runs.values()) for row in found], time))
     for one, other in itertools.permutations(found, 2):
         same = (one.penalty, one.seed) == (other.penalty, other.seed)
         if same and one.step > other.step:
@@ -191,19 +187,18 @@ def ordered(found: Sequence[Row], time: Callable[[Any], float] = generalized) ->
 
 
 def check(dataset: Dataset) -> Evidence:
-    """Kinds of the runs, the order of t2, and delays predicted from the run of the largest beta."""
+    """Which runs grok, the order of t2, and delays predicted from the run with the largest beta."""
     found, none, beside = parts(dataset)
     runs = [run for row in found for run in row.runs.values()]
     wide = [row for row in found if len(row.runs) > 1]
-    groks = at_most(sum(judged(run).kind != "grok" for run in runs))
+    groks = at_most(without_grok(runs))
     order = at_least(ordered(found).min(), 1.1)
     law = within(max(float(row.errors(log_law).max()) for row in wide), tolerance=0.15)
     shortest = min(float(row.delays.min()) for row in found)
-    spans = [row.paces[0] / row.paces[-1] for row in wide]
+    spans = [row.step_betas[0] / row.step_betas[-1] for row in wide]
     return Evidence(
-        ran=f"addition mod {int(none.modulus)}, {float(none.fraction):.0%} of the pairs, embedding"
-        f" and hidden size {int(none.width)}, N's MLP, {len({row.seed for row in found})} seed(s),"
-        f" Adam, full batches, {len(runs)} runs with the penalties "
+        ran=f"{task(none)}, {len({row.seed for row in found})} seed(s), Adam, full batches,"
+        f" {len(runs)} runs with the penalties "
         + ", ".join(dict.fromkeys(NAMES[row.penalty] for row in found))
         + f", beta over a factor of {min(spans):.0f} to {max(spans):.0f}; t1 at a training"
         f" accuracy of 1, t2 at a validation accuracy of {LEVEL:g}, in delays at {MOST:g}",
@@ -220,7 +215,7 @@ def check(dataset: Dataset) -> Evidence:
             "largest relative error of t2 - t1, predicted from the run with the largest beta": law,
         },
         controls={
-            "no penalty": groks.control(float(judged(none).kind != "grok")),
+            "no penalty": groks.control(without_grok([none])),
             "memorization is delayed as well": order.control(ordered(found, memorized).min()),
             **{
                 name: law.control(min(float(row.errors(rival).max()) for row in wide))
@@ -232,7 +227,7 @@ def check(dataset: Dataset) -> Evidence:
 
 
 def findings(found: Sequence[Row], none: Dataset, beside: Sequence[Any]) -> list[str]:
-    """The rows, why the law is what it is, and what AdamW does."""
+    """The rows, the reason for the law, and the delays of AdamW."""
     ((most, _),) = Counter(row.penalty for row in found).most_common(1)  # has several steps
     shared = [row for row in found if (row.penalty, row.seed) == (most, 0)]
     lines = [
@@ -241,43 +236,41 @@ def findings(found: Sequence[Row], none: Dataset, beside: Sequence[Any]) -> list
         + ", ".join(f"{row.c[0]:.2g} at step {row.step:g}" for row in shared)
         + f" for {NAMES[shared[0].penalty]} at beta {next(iter(shared[0].runs)):g}",
         "the reason: after t1 the gradient of the loss vanishes, but sqrt(v) falls only by a"
-        " factor e in T steps, and until then the penalty moves the parameters by step beta"
-        " h/sqrt(v) and not by step; a decade of beta costs at most T log(10) = 4600 steps at any"
-        " step",
-        f"without a penalty the validation accuracy is {float(none.test_accuracy[-1]):.3f}"
-        f" after {int(none.step[-1])} steps",
+        " factor e in T steps, and until then the penalty changes the parameters by step beta"
+        " h/sqrt(v), which is less than step; a beta ten times smaller adds at most T log(10) ="
+        " 4600 steps for every step size",
+        without_penalty(none),
     ]
     if beside:
-        paces = np.array([float(run.learning_rate * run.beta) for run in beside])
+        step_betas = np.array([float(run.learning_rate * run.beta) for run in beside])
         delays = np.array([generalized(run) - memorized(run) for run in beside])
         lines.append(
-            "outside the moments, as in AdamW, the delay of squared l2 has the plain exponent"
-            f" {slope(paces, delays):.2f} in step beta: {listed(paces, delays)}"
+            "with decoupled decay, as in AdamW, the delay of squared l2 has the exponent"
+            f" {slope(step_betas, delays):.2f} in step beta: {delays_at(step_betas, delays)}"
         )
     return lines
 
 
-def listed(paces: Array, delays: Array) -> str:
-    return ", ".join(f"{s:.0f} at {p:.1e}" for p, s in zip(paces, delays, strict=True))
+def delays_at(step_betas: Array, delays: Array) -> str:
+    return ", ".join(f"{s:.0f} at {p:.1e}" for p, s in zip(step_betas, delays, strict=True))
 
 
 def exponents(row: Row) -> tuple[float, float]:
-    """Of the delays in step beta, in Adam's clock and in steps."""
-    return slope(row.paces, adam_clock(row.delays)), slope(row.paces, row.delays)
+    """The exponents in step beta of the delays in Adam's time and in steps."""
+    return slope(row.step_betas, adam_clock(row.delays)), slope(row.step_betas, row.delays)
 
 
 def described(row: Row) -> str:
     """One row in a line: both exponents, every c, and the delays."""
     clock, plain = exponents(row)
     return (
-        f"{row}: exponent {clock:.2f} in Adam's time, {plain:.2f} in steps; c = "
-        + ", ".join(f"{c:.2g}" for c in row.c)
-        + f"; t2 - t1 = {listed(row.paces, row.delays)}"
+        f"{row}: exponent {clock:.2f} in Adam's time, {plain:.2f} in steps; c ="
+        f" {listed(row.c, '.2g')}; t2 - t1 = {delays_at(row.step_betas, row.delays)}"
     )
 
 
 def draw(dataset: Dataset) -> Figure:
-    """Left the delays with the laws predicted from the largest beta; right in Adam's clock."""
+    """The delays and the laws through the largest beta, in steps and in Adam's time."""
     rows = [row for row in parts(dataset)[0] if row.seed == 0]
     picture, (times, clock) = sheet(dataset.title, caption_of(dataset.attrs), (6.4, 5.2), 5.2)
     for k, row in enumerate(rows):
@@ -286,10 +279,9 @@ def draw(dataset: Dataset) -> Figure:
     times.plot([], [], "-", color=BLACK, lw=1.4, label=law)
     times.plot([], [], ":", color=BLACK, lw=1.4, label=r"$c\,/\,(\alpha\beta)$ through the same")
     clock.plot([], [], "-", color=BLACK, lw=1.4, label=r"$c\,/\,(\alpha\beta)$")
-    for axes in (times, clock):
-        axes.set(xscale="log", yscale="log", xlabel=r"step $\times$ strength, $\alpha\beta$")
-    times.set(ylabel=r"delay $t_2 - t_1$ in steps of Adam")
-    clock.set(ylabel=r"$T\,(e^{(t_2 - t_1)/T} - 1)$")
+    product = r"step $\times$ strength, $\alpha\beta$"
+    log_axes(times, product, r"delay $t_2 - t_1$ in steps of Adam")
+    log_axes(clock, product, r"$T\,(e^{(t_2 - t_1)/T} - 1)$")
     clock.set_title(rf"in Adam's time, $T = 2/\log(1/0.999)$ = {MEMORY:.0f} steps")
     times.set_title("in steps")
     highest = max(float(np.nanmax(row.delays)) for row in rows)
@@ -301,20 +293,20 @@ def draw(dataset: Dataset) -> Figure:
 
 
 def _row(times: Axes, clock: Axes, row: Row, colour: str, marker: str) -> None:
-    """The runs of one row, and what the laws say of them from the first."""
+    """The runs of one row, and the laws through the first of them."""
     name = typeset(f"{NAMES[row.penalty]}, step {row.step:g}")
     words = [name, name]
     if len(row.runs) > 1:
         found = exponents(row)[::-1]
         words = [f"{name}: exponent ${power:.2f}$" for power in found]
-        pace = np.geomspace(row.paces[-1], row.paces[0], 60)
-        delay, weaker = float(row.delays[0]), row.paces[0] / pace
-        times.plot(pace, log_law(delay, weaker), "-", color=colour, lw=1.4)
-        times.plot(pace, delay * weaker, ":", color=colour, lw=1.4)
-        clock.plot(pace, row.c[0] / pace, "-", color=colour, lw=1.4)
+        step_beta = np.geomspace(row.step_betas[-1], row.step_betas[0], 60)
+        delay, weaker = float(row.delays[0]), row.step_betas[0] / step_beta
+        times.plot(step_beta, log_law(delay, weaker), "-", color=colour, lw=1.4)
+        times.plot(step_beta, delay * weaker, ":", color=colour, lw=1.4)
+        clock.plot(step_beta, row.c[0] / step_beta, "-", color=colour, lw=1.4)
     values = row.delays, adam_clock(row.delays)
     for axes, label, heights in zip((times, clock), words, values, strict=True):
-        axes.plot(row.paces, heights, marker, color=colour, ms=7, label=label)
+        axes.plot(row.step_betas, heights, marker, color=colour, ms=7, label=label)
 
 
 experiment = Experiment(
@@ -328,7 +320,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="With Adam, generalization is delayed by log(1/(step β)), not by 1/(step β)",
     ours="the law, strengths and steps, the start, full batches, p, training share and sizes of"
     " the net",
     seconds=6,

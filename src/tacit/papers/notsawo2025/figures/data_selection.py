@@ -1,4 +1,4 @@
-"""Data selection: completion from the entries of largest coherence, or from any."""
+"""Data selection: completion from the entries of largest coherence, or from random ones."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from tacit.arguments import one_of
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
+from tacit.papers.notsawo2025.figures.runs import curves_of, dims_of, plain
 from tacit.papers.notsawo2025.recoveries import (
     SOLVED,
     LowRankRecovery,
+    arguments_of,
     count,
-    given,
     log_steps,
     reached,
 )
-from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, log_axes, sheet
 from tacit.problems.matrices import coherent_completion
 from tacit.studies.sizes import sized
 
-FOUND = 1e-6  # relative error of an interpolator that is the truth
+FOUND = 1e-6  # an interpolator with a smaller relative error is the truth
 TIMED = 70  # samples at which the delay is computed
+CURVES = ("step", "loss", "relative_error")
 WAYS = ("largest coherence first", "least coherence first", "other random entries")
 
 
@@ -37,7 +39,7 @@ def chosen(
     euler: float,
     way: str = WAYS[0],
 ) -> LowRankRecovery:
-    """A matrix with Gaussian factors and the entries of it that are seen."""
+    """A matrix with Gaussian factors, and the choice of its observed entries."""
     one_of("data selection", "way", way, WAYS)
     u, v = np.random.default_rng(seed).standard_normal((2, dimension, rank))
     problem = coherent_completion(
@@ -64,14 +66,13 @@ def cell(level: float, **problem: Any) -> dict[str, float]:
 
 
 def scarcest(case: LowRankRecovery) -> int:
-    """The number of seen entries in the row or column with the fewest."""
-    seen = np.zeros(case.problem.shape)
-    seen.ravel()[np.flatnonzero(case.X.any(axis=0))] = 1
-    return int(min(seen.sum(axis=0).min(), seen.sum(axis=1).min()))
+    """The number of observed entries in the row or column with the fewest."""
+    observed = case.X.any(axis=0).reshape(case.problem.shape)
+    return int(min(observed.sum(axis=0).min(), observed.sum(axis=1).min()))
 
 
 def duration(case: LowRankRecovery, level: float) -> float:
-    """tau at which the slow phase has the relative error `level`; inf if it never has."""
+    """The tau at which the slow phase reaches the relative error `level`; inf if never."""
     target = level * float(np.linalg.norm(case.truth))
     return case.slow(error=target).reaches(case.truth, target)
 
@@ -79,18 +80,15 @@ def duration(case: LowRankRecovery, level: float) -> float:
 def run_cell(
     level: float, step: float, beta: float, steps: int, points_per_decade: int, **problem: Any
 ) -> dict[str, Any]:
-    """A run by descent with its times, measured and foreseen."""
+    """One run of descent, with measured and predicted times."""
     case = chosen(**problem)
     run = case.run(step, beta, log_steps(steps, points_per_decade))
-    taken, errors = run.step.values.astype(float), run.relative_error.values
     return {
         "fewest": scarcest(case),
-        "t1": math.ceil(reached(taken, run.loss.values, SOLVED)),
-        "t2": reached(taken, errors, level),
-        "t2_foreseen": case.t1(step) + duration(case, level) / (step * beta),
-        "trajectory_step": taken,
-        "trajectory_loss": run.loss.values,
-        "trajectory_relative_error": errors,
+        "t1": math.ceil(reached(run.step, run.loss, SOLVED)),
+        "t2": reached(run.step, run.relative_error, level),
+        "t2_predicted": case.t1(step) + duration(case, level) / (step * beta),
+        **curves_of(run, CURVES),
     }
 
 
@@ -102,18 +100,17 @@ LABELS = {
     "delay": "(t2 - t1) step beta by the slow phase, with 70 entries; inf: never",
     "t1": "first step at which the training loss is at most 1e-4",
     "t2": "step at which the relative error falls to the level; nan if it does not",
-    "t2_foreseen": "t1 + tau/(step beta), tau of the slow phase to the level; inf: never",
+    "t2_predicted": "t1 + tau/(step beta), tau of the slow phase to the level; inf: never",
     "trajectory_relative_error": "|A - A*|_F / |A*|_F",
     "trajectory_loss": "training loss, half the sum of squared residuals",
 }
-TITLE = "Fewer coherent entries suffice, and sooner, but every row needs some random ones"
-GIVEN = {"dimension": 10, "rank": 2, "euler": 5e-3, "level": 0.05}
+PROBLEM = {"dimension": 10, "rank": 2, "euler": 5e-3, "level": 0.05}
 FINE = {"euler": 1e-3}
 study = sized(
     "N-F-data",
-    title=TITLE,
+    title="Fewer coherent entries suffice, and sooner, but every row needs some random ones",
     function=cell,
-    arguments=GIVEN,
+    arguments=PROBLEM,
     grid={"samples": [60, 70], "share": [0.0, 0.25, 0.5, 0.75, 1.0]},
     seeds=5,
     labels=LABELS,
@@ -132,7 +129,7 @@ controls = sized(
     "N-F-data-controls",
     title="Entries chosen in other ways",
     function=cell,
-    arguments=GIVEN | {"share": 0.5},
+    arguments=PROBLEM | {"share": 0.5},
     grid={"way": list(WAYS[1:]), "samples": [60, 70]},
     seeds=5,
     labels=LABELS,
@@ -142,11 +139,11 @@ runs = sized(
     "N-F-data-runs",
     title="Descent with the nuclear norm, from coherent entries and from random ones",
     function=run_cell,
-    arguments=GIVEN
+    arguments=PROBLEM
     | {"samples": 60, "step": 1.0, "beta": 4e-3, "steps": 10_000, "points_per_decade": 30},
     grid={"share": [0.0, 0.5, 0.75, 1.0]},
     seeds=[6],
-    dims={f"trajectory_{name}": ["time"] for name in ("step", "loss", "relative_error")},
+    dims=dims_of(CURVES),
     labels=LABELS,
     draw={"x": "share", "colour": "t2"},
     standard={"arguments": {"beta": 1e-3, "steps": 40_000}},
@@ -154,33 +151,32 @@ runs = sized(
 )
 
 
-def portions(dataset: Dataset) -> Any:
-    """The part of the matrices that is found, over what is left of the axes."""
-    return (dataset.error < FOUND).mean("seed")
+def recovered(dataset: Dataset) -> Any:
+    """The share of the matrices that are recovered with 60 and 70 entries."""
+    return (dataset.error.sel(samples=[60, 70]) < FOUND).mean(["samples", "seed"])
 
 
-def late(delay: Any) -> Any:
-    """The median over the seeds; what is never found is later than everything else."""
-    return delay.quantile(0.5, "seed", method="higher")
+def median_delay(dataset: Dataset) -> Any:
+    """The median delay over the seeds with TIMED entries; never is later than any time."""
+    return dataset.delay.sel(samples=TIMED).quantile(0.5, "seed", method="higher")
 
 
 def check(dataset: Dataset, controls: Dataset, runs: Dataset) -> Evidence:
-    """More is found, and sooner, with entries of large coherence; the slow phase tells when."""
+    """Coherent entries recover more matrices, and sooner; the slow phase predicts the times."""
     both = dataset.sel(samples=[60, 70])
-    part, others = portions(both).mean("samples"), portions(controls).mean("samples")
-    times = late(dataset.delay.sel(samples=TIMED))
-    other_times = late(controls.delay.sel(samples=TIMED))
+    part, others = recovered(dataset), recovered(controls)
+    times, other_times = median_delay(dataset), median_delay(controls)
     gain = at_least(part.sel(share=0.5) - part.sel(share=0.0), 0.3)
     sooner = at_most(times.sel(share=0.75) / times.sel(share=0.25), 0.7)
     found = runs.isel(seed=0).where(np.isfinite(runs.isel(seed=0).t2), drop=True)
-    exact = within(np.abs(found.t2 / found.t2_foreseen - 1).max(), tolerance=0.05)
+    exact = within(np.abs(found.t2 / found.t2_predicted - 1).max(), tolerance=0.05)
     harmed = (both.error.sel(share=0.5) < FOUND) & (both.error.sel(share=1.0) >= FOUND)
     starved = both.fewest.sel(share=1.0).where(harmed).min()
     return Evidence(
         ran=f"{dataset.sizes['seed']} matrices 10 x 10 of rank 2 (100 entries, N's n = 100), tau ="
         " 0 to 1, by the exact interpolator of least nuclear norm; the delay by its slow phase to a"
-        f" relative error of {given(dataset)['level']:g} with N = {TIMED}, and for one matrix by"
-        f" descent with beta {given(runs)['beta']:g}",
+        f" relative error of {arguments_of(dataset)['level']:g} with N = {TIMED}, and for one"
+        f" matrix by descent with beta {arguments_of(runs)['beta']:g}",
         premises={"descent recovers the matrix for two shares": (len(found.share) >= 2, "")},
         checks={
             "share recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70": gain,
@@ -196,7 +192,7 @@ def check(dataset: Dataset, controls: Dataset, runs: Dataset) -> Evidence:
                 other_times.sel(way=WAYS[1]) / times.sel(share=0.25)
             ),
             "the slow phase of another choice of entries": exact.control(
-                abs(float(found.t2[-1] / found.t2_foreseen[0]) - 1)
+                abs(float(found.t2[-1] / found.t2_predicted[0]) - 1)
             ),
         },
         findings=[
@@ -205,7 +201,7 @@ def check(dataset: Dataset, controls: Dataset, runs: Dataset) -> Evidence:
             + f"; the least coherent half first: {float(others.sel(way=WAYS[1])):.2f}",
             f"median (t2 - t1) step beta with N = {TIMED} at tau = "
             + ", ".join(f"{float(s):g}: {float(times.sel(share=s)):.3g}" for s in times.share),
-            "choosing no entries at random is not safe: tau = 0.5 recovers the matrix and tau ="
+            "without random entries recovery is not safe: tau = 0.5 recovers the matrix and tau ="
             f" 1 does not on {int(harmed.sum())} of {harmed.size} problems"
             + (
                 f", one of which has {int(starved)} observed entries in a row or column"
@@ -219,12 +215,12 @@ def check(dataset: Dataset, controls: Dataset, runs: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, controls: Dataset, runs: Dataset) -> Figure:
     """The error over N and tau, the delay over tau, and the runs for some tau."""
-    asked = given(runs)
+    arguments = arguments_of(runs)
     caption = (
         f"{caption_of(dataset.attrs)} tau N entries are those of the largest row plus column"
         " coherence (this needs the truth's singular spaces), the others random. t1: training"
-        f" loss <= {SOLVED:g}; t2: relative error <= {asked['level']:g}; predicted: t1 plus the"
-        f" slow phase. A row or column with fewer than r = {asked['rank']} entries cannot be"
+        f" loss <= {SOLVED:g}; t2: relative error <= {arguments['level']:g}; predicted: t1 plus the"
+        f" slow phase. A row or column with fewer than r = {arguments['rank']} entries cannot be"
         " recovered."
     )
     picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(10.4,), height=8.4)
@@ -237,7 +233,7 @@ def draw(dataset: Dataset, controls: Dataset, runs: Dataset) -> Figure:
 
 
 def _draw_errors(axes: Axes, dataset: Dataset) -> None:
-    """The mean error as a colour, the number of matrices that are found as a text."""
+    """The mean error as a colour, the number of recovered matrices as text."""
     mean, found = dataset.error.mean("seed"), (dataset.error < FOUND).sum("seed")
     image = axes.imshow(mean.T, origin="lower", cmap="cividis_r", aspect="auto", vmin=0)
     dark, small = float(mean.max()) / 2, 9 if mean.size <= 40 else 7
@@ -258,7 +254,7 @@ def _draw_errors(axes: Axes, dataset: Dataset) -> None:
 
 
 def _draw_delays(axes: Axes, dataset: Dataset) -> None:
-    """Every matrix a point, those that are never found on a line on top; and the median."""
+    """A point for every matrix, those never recovered on a line at the top, and the median."""
     timed = dataset.delay.sel(samples=TIMED)
     delay = timed.values
     ever = np.isfinite(delay)
@@ -281,44 +277,33 @@ def _draw_delays(axes: Axes, dataset: Dataset) -> None:
 
 
 def _draw_runs(axes: Axes, runs: Dataset) -> None:
-    """The errors of the runs with t1, t2 and the t2 foreseen, each in the colour of its run."""
-    asked = given(runs)
+    """The errors of the runs with t1, t2 and the predicted t2, each in the colour of its run."""
+    arguments = arguments_of(runs)
     for k, share in enumerate(runs.share.values):
-        run, colour = runs.isel(share=k, seed=0), CYCLE[k % len(CYCLE)]
-        later = run.isel(time=np.flatnonzero(run.trajectory_step.values > 0))
-        axes.plot(
-            later.trajectory_step,
-            later.trajectory_relative_error,
-            color=colour,
-            linewidth=2.6,
-            label=_told(float(share), run, asked["rank"]),
-        )
+        run, colour = plain(runs.isel(share=k, seed=0), after=0), CYCLE[k % len(CYCLE)]
+        label = _outcome(float(share), run, arguments["rank"])
+        axes.plot(run.step, run.relative_error, color=colour, linewidth=2.6, label=label)
         if math.isfinite(float(run.t2)):
-            axes.plot(float(run.t2), asked["level"], "o", color=colour, markersize=8, zorder=4)
-        if math.isfinite(float(run.t2_foreseen)):
-            text = rf"$\tau$ = {share:g}: $t_2$ predicted at {count(run.t2_foreseen)}"
-            place = float(run.t2_foreseen)
+            axes.plot(float(run.t2), arguments["level"], "o", color=colour, markersize=8, zorder=4)
+        if math.isfinite(float(run.t2_predicted)):
+            text = rf"$\tau$ = {share:g}: $t_2$ predicted at {count(run.t2_predicted)}"
+            place = float(run.t2_predicted)
             axes.axvline(place, color=colour, linestyle=":", linewidth=1.8, label=text)
-    t1, level = float(runs.t1.max()), asked["level"]
+    t1, level = float(runs.t1.max()), arguments["level"]
     text = f"$t_1$ = {count(t1)}, all runs"
     axes.axvline(t1, color=GREY, linestyle="-.", linewidth=1.4, label=text)
     axes.axhline(level, color=GREY, linewidth=0.9, label=f"level {level:g}")
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlim=(0.8, float(runs.trajectory_step.max())),
-        xlabel="steps of subgradient descent",
-        ylabel="relative error",
-    )
-    axes.set_title(f"one matrix, $N$ = {asked['samples']}: descent with the nuclear norm")
+    limits = 0.8, float(runs.trajectory_step.max())
+    log_axes(axes, "steps of subgradient descent", "relative error", xlim=limits)
+    axes.set_title(f"one matrix, $N$ = {arguments['samples']}: descent with the nuclear norm")
     axes.legend(loc="lower left", bbox_to_anchor=(0.05, 0.0))
 
 
-def _told(share: float, run: Dataset, rank: int) -> str:
-    """What becomes of a run, in its legend."""
+def _outcome(share: float, run: Dataset, rank: int) -> str:
+    """The outcome of a run, for the legend."""
     if math.isfinite(float(run.t2)):
         return rf"$\tau$ = {share:g}: $t_2$ = {count(run.t2)}"
-    if math.isfinite(float(run.t2_foreseen)):
+    if math.isfinite(float(run.t2_predicted)):
         return rf"$\tau$ = {share:g}: $t_2$ not yet"
     fewest = int(run.fewest)
     why = f", as a row or column has {fewest} of {rank} entries needed" if fewest < rank else ""
@@ -335,7 +320,6 @@ experiment = Experiment(
     study=(study, controls, runs),
     check=check,
     draw=draw,
-    title=TITLE,
     ours="the matrices and seeds, the grid, the levels of t1 and t2, and which runs are shown; at"
     " size quick also beta",
     seconds=5,

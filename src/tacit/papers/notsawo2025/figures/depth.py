@@ -14,7 +14,10 @@ from tacit.lazy import Axes, Dataset, Figure
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.papers.experiment import Experiment
+from tacit.papers.instances import listed
+from tacit.papers.notsawo2025.figures.runs import curves_of, dims_of, plain
 from tacit.papers.notsawo2025.recoveries import SOLVED, Recovery, count, reached, recovery
+from tacit.plotting.plots import MARKERS
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
 from tacit.plotting.transition import LEGEND
 from tacit.problems.regression import Regression
@@ -31,14 +34,14 @@ from tacit.training.train import train
 BUDGET = 1_000_000  # N: steps
 STEP, START, FLAT_START = 0.1, 1e-2, 1e-6  # learning rate; start per layer, and at depth 1
 LEVEL = 1e-2  # relative error at t2
-FITTED = 1e-14  # training loss at which a run is over
+FITTED = 1e-14  # training loss at which a run ends
 FEW = [30, 40, 50]  # samples at which l1 always recovers and least squares does not
 SHOWN = 30  # samples of the runs that are drawn
-MARKERS = "os^Dv*"
+CURVES = ("step", "loss", "relative_error")
 
 
 def bias_of(depth: int, start: float = START) -> Regularizer:
-    """What descent minimises among the interpolators, as its step goes to 0."""
+    """The regularizer that descent minimises among the interpolators as its step goes to 0."""
     return L2() if depth == 1 else Q(depth, alpha=start)
 
 
@@ -49,7 +52,7 @@ def off(case: Recovery, bias: Regularizer, point: Array) -> float:
 
 
 def cell(depth: int, **problem: Any) -> dict[str, float]:
-    """Errors of the minimisers: at this depth, from a large start, and of the least l1 norm."""
+    """Errors of the minimisers: of Q at this depth, of Q from a large start, of the l1 norm."""
     case = recovery(**problem)
     biases = {"error": bias_of(depth), "large_error": bias_of(depth, 1.0), "sparse_error": L1()}
     return {name: off(case, bias, case.truth) for name, bias in biases.items()}
@@ -58,10 +61,10 @@ def cell(depth: int, **problem: Any) -> dict[str, float]:
 def run_cell(
     depth: int, *, points_per_decade: int, most: int, signed: bool, **problem: Any
 ) -> dict[str, Any]:
-    """A run without a penalty, to the end of its steps or of its loss, with its times.
+    """A run without a penalty until it fits or has taken `most` steps, with its times.
 
     `to_bias`, `to_l2` and `to_depth_2` are distances of its end to minimisers, over |a*|. Without
-    `signed` there is one copy w^L, which cannot change its sign.
+    `signed` the predictor is one copy w^L, which cannot change its sign.
     """
     case = recovery(**problem)
     net: Model = case.model(FLAT_START)
@@ -70,27 +73,24 @@ def run_cell(
     rules: Any = {"stop": [Steps(most), Loss(FITTED)], "record": LogSpaced(points_per_decade)}
     path = train(net, case.problem, GradientDescent(STEP), **rules)
     run, end, bias = path.dataset, path.predictor, bias_of(depth)
-    steps, errors = run.step.values.astype(float), run.relative_error.values
     return {
         "to_bias": off(case, bias, end),
         "to_l2": off(case, L2(), end),
         "to_depth_2": off(case, bias_of(2), end),
-        "t1": reached(steps, run.loss.values, SOLVED),
-        "t2": reached(steps, errors, LEVEL),
-        "end_error": float(errors[-1]),
-        "end_foreseen": off(case, bias, case.truth),
-        "start_foreseen": escape(case, depth, START) / STEP,
+        "t1": reached(run.step, run.loss, SOLVED),
+        "t2": reached(run.step, run.relative_error, LEVEL),
+        "end_error": float(run.relative_error[-1]),
+        "end_predicted": off(case, bias, case.truth),
+        "start_predicted": escape(case, depth, START) / STEP,
         "misfit": float(np.linalg.norm(case.X @ end - case.y) / np.linalg.norm(case.y)),
-        "trajectory_step": steps,
-        "trajectory_loss": run.loss.values,
-        "trajectory_relative_error": errors,
+        **curves_of(run, CURVES),
     }
 
 
 def escape(case: Recovery | Regression, depth: int, start: float) -> float:
-    """The time in which one weight w grows from `start` until w^depth is the steepest slope c.
+    """The time in which one weight w grows from `start` until w^depth = c = |X^T y|_inf.
 
-    c = |X^T y|_inf is the slope at zero, where dw/dt = depth c w^(depth-1).
+    c is the steepest slope of the loss at zero, where dw/dt = depth c w^(depth-1).
     """
     c = float(np.abs(case.X.T @ case.y).max())
     end = c ** (1 / depth)
@@ -108,26 +108,30 @@ LABELS = {
     "large_error": "the same from a start of 1 per layer",
     "sparse_error": "the same for the interpolator of least l1 norm, at all depths",
     "t1": "step at which the training loss falls to 1e-4",
-    "t2": "step at which the relative error falls to the level; nan if it does not",
+    "t2": "step at which the relative error falls to the level; nan if never",
     "end_error": "relative error at the end of the run",
-    "end_foreseen": "relative error of the exact minimiser on the same problem",
-    "start_foreseen": "step at which the entry with the steepest slope, trained alone, has grown"
+    "end_predicted": "relative error of the exact minimiser on the same problem",
+    "start_predicted": "step at which the entry with the steepest slope, trained alone, has grown"
     " to its full size",
     "misfit": "norm of the residual over that of the labels",
     "trajectory_relative_error": "|a - a*|/|a*|",
     "trajectory_loss": "training loss, half the sum of squared residuals",
 }
-GIVEN = {"kind": "sparse", "dimension": 100, "few": 5}
-RUN = GIVEN | {"points_per_decade": 25, "most": BUDGET, "signed": True}
+PROBLEM = {"kind": "sparse", "dimension": 100, "few": 5}
+RUN = PROBLEM | {"points_per_decade": 25, "most": BUDGET, "signed": True}
 DEPTHS = [1, 2, 3, 4]
 MANY: dict[str, Any] = {"function": cell, "labels": LABELS, "seeds": 3, "tiny": {"seeds": 1}}
 MANY |= {"standard": {"seeds": 5}, "full": {"seeds": 25}}
-CURVES = {f"trajectory_{name}": ["time"] for name in ("step", "loss", "relative_error")}
-RUNS: dict[str, Any] = {"function": run_cell, "labels": LABELS, "seeds": [0], "dims": CURVES}
+RUNS: dict[str, Any] = {
+    "function": run_cell,
+    "labels": LABELS,
+    "seeds": [0],
+    "dims": dims_of(CURVES),
+}
 study = sized(
     "N-F-depth",
     title="Depth instead of a penalty: more layers need fewer samples",
-    arguments=GIVEN | {"noise": 0.0},
+    arguments=PROBLEM | {"noise": 0.0},
     grid={"samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100], "depth": DEPTHS},
     draw={"x": "samples", "colour": "error", "log": True},
     **MANY,
@@ -135,7 +139,7 @@ study = sized(
 noise = sized(
     "N-F-depth-noise",
     title="The same with the source's noise",
-    arguments=GIVEN | {"noise": 1e-8},
+    arguments=PROBLEM | {"noise": 1e-8},
     grid={"samples": FEW, "depth": DEPTHS},
     **MANY,
 )
@@ -162,7 +166,7 @@ unsigned = sized(
 
 
 def needed(errors: Array, samples: Array, level: float = LEVEL) -> float:
-    """The least number of samples from which on the errors are at most the level; else nan."""
+    """The least number of samples from which on all errors are at most the level, or nan."""
     bad = np.flatnonzero(errors > level)
     if not len(bad):
         return float(samples[0])
@@ -170,13 +174,13 @@ def needed(errors: Array, samples: Array, level: float = LEVEL) -> float:
 
 
 def steepest(medians: Any) -> float:
-    """The largest ratio of the error at one depth to that at the depth before, at few samples."""
+    """The largest ratio of the error at one depth to that at one layer less, with few samples."""
     rows = medians.sel(samples=FEW).transpose("depth", "samples").values
     return float(max((b / a).max() for a, b in itertools.pairwise(rows)))
 
 
 def check(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) -> Evidence:
-    """What the minimisers of every depth recover, and that descent goes to them."""
+    """The errors of the minimisers of every depth, and the distances of descent to them."""
     middle = dataset[["error", "large_error", "sparse_error"]].median("seed")
     medians, large, sparse = middle.error, middle.large_error, middle.sparse_error.isel(depth=0)
 
@@ -234,24 +238,20 @@ def check(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) ->
             f" the error {float(faint.sel(depth=4, samples=SHOWN)):.1e} at N = 30, that of the"
             f" least l1 norm is {float(floor.sel(samples=SHOWN)):.1e}; without noise it is"
             f" {float(medians.sel(depth=4, samples=SHOWN)):.1e}",
-            "with N = 10 no depth helps: errors "
-            + ", ".join(f"{e:.2f}" for e in medians.sel(samples=10).values)
-            + f", and {float(sparse.sel(samples=10)):.2f} for the least l1 norm",
-            "after at most 1e6 steps descent has the errors "
-            + ", ".join(f"{e:.2g}" for e in reached_there)
-            + " at N = 30, the minimisers "
-            + ", ".join(f"{e:.2g}" for e in shown.end_foreseen.median("seed").values)
-            + f": descent with a fourth layer is slow; {int((~fitted).sum())} of {fitted.size}"
-            " runs did not fit",
+            f"with N = 10 no depth helps: errors {listed(medians.sel(samples=10), '.2f')}, and"
+            f" {float(sparse.sel(samples=10)):.2f} for the least l1 norm",
+            f"after at most 1e6 steps descent has the errors {listed(reached_there, '.2g')} at N ="
+            f" 30, the minimisers {listed(shown.end_predicted.median('seed'), '.2g')}: descent with"
+            f" a fourth layer is slow; {int((~fitted).sum())} of {fitted.size} runs did not fit",
             "a product of layers that all start at 1e-2 is w^L and does not change sign: its errors"
-            f" are {', '.join(f'{e:.2f}' for e in ended.end_error.values)} at depths 2, 3; it"
+            f" are {listed(ended.end_error, '.2f')} at depths 2, 3; it"
             " needs a second copy (ours) or a start that differs between layers",
         ],
     )
 
 
 def draw(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) -> Figure:
-    """The error over N for every depth, and the runs with their times, measured and foreseen."""
+    """The error over N for every depth, and the runs with measured and predicted times."""
     caption = (
         f"{caption_of(dataset.attrs)} Predicted: the end by the exact minimiser of the implicit"
         " regularizer at this depth, the beginning by the growth of the entry with the steepest"
@@ -281,7 +281,7 @@ def draw(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) -> 
 
 
 def _draw_errors(axes: Axes, dataset: Dataset, runs: Dataset) -> None:
-    """Medians of the exact minimisers as lines; runs as marks tied to the minimisers they seek."""
+    """Medians of the exact minimisers as lines; runs as marks, connected to their minimisers."""
     middle = dataset.median("seed")
     for k, (depth, colour) in enumerate(zip(dataset.depth.values, CYCLE, strict=False)):
         axes.plot(
@@ -304,8 +304,8 @@ def _draw_errors(axes: Axes, dataset: Dataset, runs: Dataset) -> None:
 
 
 def _draw_end(axes: Axes, run: Dataset, colour: str, marker: str) -> None:
-    """Where one run ended, hollow if its steps were spent first, and where it was to end."""
-    place, end, rest = (float(run[name]) for name in ("samples", "end_error", "end_foreseen"))
+    """The end of one run, hollow if it had not converged, and its predicted end."""
+    place, end, rest = (float(run[name]) for name in ("samples", "end_error", "end_predicted"))
     axes.plot([place, place], [end, rest], color=BLACK, linewidth=0.9, zorder=3)
     axes.plot(place, rest, "_", color=BLACK, markersize=11, markeredgewidth=1.4, zorder=4)
     converged = run.trajectory_loss.dropna("time")[-1] <= FITTED
@@ -316,17 +316,17 @@ def _draw_end(axes: Axes, run: Dataset, colour: str, marker: str) -> None:
 
 def _draw_run(losses: Axes, tests: Axes, run: Dataset, colour: str) -> None:
     """A run with t1, t2 and both predictions in its colour."""
-    later = run.isel(time=np.flatnonzero(run.trajectory_step.values > 0))
+    run = plain(run, after=0)
     late = f"$t_2$ = {count(run.t2)}" if math.isfinite(run.t2) else "$t_2$ never"
     text = f"$L$ = {int(run.depth)}: $t_1$ = {count(run.t1)},\n            {late}"
-    losses.plot(later.trajectory_step, later.trajectory_loss, color=colour, label=text)
-    tests.plot(later.trajectory_step, later.trajectory_relative_error, color=colour)
+    losses.plot(run.step, run.loss, color=colour, label=text)
+    tests.plot(run.step, run.relative_error, color=colour)
     for axes, place, height in ((losses, run.t1, SOLVED), (tests, run.t2, LEVEL)):
         if math.isfinite(place):
             axes.plot(float(place), height, "o", color=colour, markersize=8, zorder=4)
-        axes.axvline(float(run.start_foreseen), color=colour, linestyle=":", linewidth=1.6)
-    # on the right edge, where all curves would end
-    tests.plot(BUDGET, float(run.end_foreseen), "<", color=colour, markersize=10, clip_on=False)
+        axes.axvline(float(run.start_predicted), color=colour, linestyle=":", linewidth=1.6)
+    # at the right edge, where all curves would end
+    tests.plot(BUDGET, float(run.end_predicted), "<", color=colour, markersize=10, clip_on=False)
 
 
 experiment = Experiment(

@@ -1,4 +1,4 @@
-"""Figure 1: modular addition is memorized early, understood late; the plateau is twins."""
+"""Figure 1: modular addition is memorized early and learned late; the plateau consists of twins."""
 
 from __future__ import annotations
 
@@ -12,41 +12,35 @@ from tacit.evidence.evidence import Check, Evidence, at_most, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.figures.runs import (
-    DIMS,
-    LABELS,
     LEVEL,
     arguments,
-    cell,
     generalized,
-    judged,
     memorized,
     runs_of,
+    task,
+    token_study,
+    without_grok,
 )
 from tacit.papers.notsawo2025.recoveries import count
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
 from tacit.plotting.transition import LEGEND, mark, rows
-from tacit.studies.sizes import sized
 
-PRINTED = {"t1": 540, "t2": 9150}  # read by the source off its figure, at p = 97
+PRINTED = {"t1": 540, "t2": 9150}  # the source reads these off its figure, at p = 97
 LATE = PRINTED["t2"] / PRINTED["t1"]  # 17
 HEIGHTS = (2.6, 1.3, 1.3)  # accuracy, loss, norms
 
 
 def runs(beta: float, short: int, seeds: int = 1, more: Sequence[dict[str, Any]] = ()) -> list[Any]:
-    """The runs as printed, then the controls, the last of them with a net that is not symmetric."""
+    """The runs as printed, then the controls; the last of these has a net that is not symmetric."""
     as_printed = [{"beta": beta, "seed": seed} for seed in range(seeds)]
     ordered = {"beta": beta, "variant": "code", "steps": short}
     return [*as_printed, {"beta": 0.0}, {"beta": beta / 10}, ordered, *more]
 
 
-study = sized(
+study = token_study(
     "N-F1",
-    title="Modular addition: the plateau of the validation accuracy consists of mirrored pairs",
-    function=cell,
-    dims=DIMS,
-    labels=LABELS,
-    draw={"x": "run", "colour": "beta"},
-    **arguments(
+    "Modular addition: the plateau of the validation accuracy consists of mirrored pairs",
+    quick=arguments(
         runs(7e-5, 250),
         modulus=31,
         fraction=0.5,
@@ -70,21 +64,24 @@ study = sized(
 
 
 def parts(dataset: Dataset) -> dict[str, list[Dataset]]:
-    """The runs as printed, without penalty, with a tenth of it, of the other net, from half."""
-    found: dict[str, list[Dataset]] = {
-        name: [] for name in ("printed", "bare", "weak", "ordered", "half")
-    }
+    """The runs by kind.
+
+    They are as printed, without a penalty, with a tenth of it, with the net of the authors' code,
+    or from half of the start.
+    """
+    kinds = ("printed", "unpenalized", "weak", "ordered", "half")
+    found: dict[str, list[Dataset]] = {name: [] for name in kinds}
     everything = runs_of(dataset)
     beta = float(everything[0].beta)
     for run in everything:
-        usual = {beta: "printed", 0.0: "bare"}.get(float(run.beta), "weak")
+        usual = {beta: "printed", 0.0: "unpenalized"}.get(float(run.beta), "weak")
         other = "ordered" if run.variant == "code" else "half" if run.scale != 1 else usual
         found[other].append(run)
     return found
 
 
 def landmarks(run: Dataset, level: float = LEVEL) -> dict[str, float]:
-    """t1, t2 (NaN where they are not reached) and both validation accuracies between them."""
+    """t1 and t2 (NaN if not reached), and both validation accuracies between them."""
     t1, t2 = memorized(run), generalized(run, level)
     found = {"t1": t1, "t2": t2, "plateau": math.nan, "novel_plateau": math.nan}
     if 0 < t1 < t2:
@@ -95,7 +92,7 @@ def landmarks(run: Dataset, level: float = LEVEL) -> dict[str, float]:
 
 
 def off(time: float, printed: float) -> float:
-    """How far a time is from the printed one, in doublings; inf if it was never reached."""
+    """|log2(time / printed)|; inf if the time was never reached."""
     return abs(math.log2(time / printed)) if math.isfinite(time) else math.inf
 
 
@@ -107,12 +104,12 @@ def farthest(found: Sequence[dict[str, float]]) -> float:
 def check(dataset: Dataset) -> Evidence:
     """t1, t2 and the plateau against the printed ratio and the share of the twins."""
     of = parts(dataset)
-    printed, (bare,), (ordered,) = of["printed"], of["bare"], of["ordered"]
+    printed, (bare,), (ordered,) = of["printed"], of["unpenalized"], of["ordered"]
     one, found = printed[0], [landmarks(run) for run in printed]
     weak = landmarks(of["weak"][0])
     beyond = min(float(run.step[-1]) / f["t1"] for run, f in zip(printed, found, strict=True))
     late = within(farthest(found), tolerance=1.0)
-    grok = within(sum(judged(run).kind != "grok" for run in printed))
+    grok = within(without_grok(printed))
     gaps = [f["plateau"] - float(run.twins) for f, run in zip(found, printed, strict=True)]
     twins = within(max(gaps, key=abs), tolerance=0.03)
     novel = at_most(max(f["novel_plateau"] for f in found), 0.05)
@@ -123,12 +120,10 @@ def check(dataset: Dataset) -> Evidence:
         _, t2 = times.values()
         tenth = t2.control(off(weak["t2"], PRINTED["t2"]))
     return Evidence(
-        ran=f"the MLP as the source writes it, embedding and hidden size {int(one.width)}, p ="
-        f" {int(one.modulus)}, {float(one.fraction):.0%} of the pairs, Adam at"
-        f" {float(one.learning_rate):g}, beta {float(one.beta):g}, full batches,"
-        f" {int(one.step[-1])} steps, {len(printed)} seed(s); the same without penalty, with"
-        " a tenth of it, and with the net of the authors' code, which distinguishes (a, b)"
-        " from (b, a)"
+        ran=f"{task(one)}, Adam with step {float(one.learning_rate):g}, beta {float(one.beta):g},"
+        f" full batches, {int(one.step[-1])} steps, {len(printed)} seed(s); the same without a"
+        " penalty, with a tenth of it, and with the net of the authors' code, which distinguishes"
+        " (a, b) from (b, a)"
         + ("" if of_source else "; the times of p = 97 are checked at full size only"),
         premises={"the runs are longer than the largest t2 allowed": (beyond > 2 * LATE, beyond)},
         checks={
@@ -141,17 +136,17 @@ def check(dataset: Dataset) -> Evidence:
         controls={
             "no penalty": late.control(farthest([landmarks(bare)])),
             "a tenth of the penalty": tenth,
-            "no penalty classified as a grok": grok.control(judged(bare).kind != "grok"),
+            "no penalty classified as a grok": grok.control(without_grok([bare])),
             "a net that is not symmetric": twins.control(ordered.test_accuracy[-1] - ordered.twins),
             "all pairs in place of those without a mirror": novel.control(found[0]["plateau"]),
         },
         findings=[
-            f"{listed(found)}; the source reads t1 = {PRINTED['t1']} and t2 = {PRINTED['t2']} off"
-            f" its figure for p = 97; with a tenth of the penalty {listed([weak])}",
+            f"{times_of(found)}; the source reads t1 = {PRINTED['t1']} and t2 = {PRINTED['t2']} off"
+            f" its figure for p = 97; with a tenth of the penalty {times_of([weak])}",
             *(choices(one, half) for half in of["half"]),
             f"the plateau at {found[0]['plateau']:.3f} consists of pairs (a, b) whose mirror (b,"
             f" a) is in training, {float(one.twins):.3f} of the validation pairs: without them"
-            f" the accuracy there is {found[0]['novel_plateau']:.3f}",
+            f" the accuracy on the plateau is {found[0]['novel_plateau']:.3f}",
         ],
     )
 
@@ -167,7 +162,7 @@ def printed_times(found: Sequence[dict[str, float]]) -> dict[str, Check]:
 
 
 def choices(run: Dataset, half: Dataset) -> str:
-    """What the choices that the source does not print do to t2: level and start."""
+    """The effect on t2 of two choices that the source does not print: the level and the start."""
     strict, small, small_strict = landmarks(run, 1.0), landmarks(half), landmarks(half, 1.0)
     return (
         f"the source prints neither its start nor its level: seed 0 has t2 = {strict['t2']:.0f} at"
@@ -176,8 +171,8 @@ def choices(run: Dataset, half: Dataset) -> str:
     )
 
 
-def listed(found: Sequence[dict[str, float]]) -> str:
-    """t1 and t2 of every run; nan is what was not reached."""
+def times_of(found: Sequence[dict[str, float]]) -> str:
+    """t1 and t2 of every run; nan if not reached."""
     return "; ".join(f"t1 = {f['t1']:.0f}, t2 = {f['t2']:.0f}" for f in found)
 
 
@@ -188,7 +183,7 @@ def draw(dataset: Dataset) -> Figure:
     accuracy, losses, norms = axes
     for number, run in enumerate(of["printed"]):
         _draw_run(axes, run, number == 0)
-    (bare,) = of["bare"]
+    (bare,) = of["unpenalized"]
     text = "validation without a penalty"
     accuracy.plot(bare.step, bare.test_accuracy, ":", color=GREY, linewidth=1.8, label=text)
     _marks(axes, of["printed"][0])
@@ -205,7 +200,7 @@ def draw(dataset: Dataset) -> Figure:
 
 
 def _draw_run(axes: list[Axes], run: Dataset, first: bool) -> None:
-    """The curves of one seed; those after the first are thin and have no names."""
+    """The curves of one seed; those after the first are thin and not in the legend."""
     accuracy, losses, norms = axes
     width, faint = (1.0, 1.0) if first else (0.4, 0.6)
 
@@ -225,7 +220,7 @@ def _draw_run(axes: list[Axes], run: Dataset, first: bool) -> None:
 
 
 def _marks(axes: list[Axes], run: Dataset) -> None:
-    """t1 and t2, those the source prints if the size is its own, and the share of the twins."""
+    """t1 and t2, those of the source if the size is its own, and the share of the twins."""
     found = landmarks(run)
     for name, colour in (("t1", BLUE), ("t2", RED)):
         symbol = f"${name[0]}_{name[1]}$"
@@ -240,10 +235,10 @@ def _marks(axes: list[Axes], run: Dataset) -> None:
 
 
 def _line(run: Dataset) -> str:
-    """What was measured, in a line for every seed."""
+    """The measured times and accuracies of one seed, in a line."""
     found = landmarks(run)
     if math.isnan(found["t2"]):
-        return f"seed {int(run.split)}: training solved at {found['t1']:.0f}, validation not"
+        return f"seed {int(run.split)}: training solved at {found['t1']:.0f}, validation never"
     return (
         f"seed {int(run.split)}: $t_1$ = {count(found['t1'])}, $t_2$ = {count(found['t2'])};"
         f" between them validation {found['plateau']:.3f}, without mirrored pairs"
@@ -261,7 +256,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="Modular addition: the plateau of the validation accuracy consists of mirrored pairs",
     ours="the start, PyTorch's (the source prints none), full batches, seeds, sizes 64 and 64; at"
     " the smaller sizes also p, training share, learning rate and beta",
     seconds=8,

@@ -1,40 +1,38 @@
-"""Figure 3: l1, l2 and nuclear penalties all grok, and under l1 the l2 norm rises afterwards."""
+"""Figure 3: nets grok under l1, l2 and nuclear penalties; under l1 the l2 norm rises afterwards."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.figures.runs import (
-    DIMS,
-    LABELS,
     LEVEL,
     NAMES,
     OWN,
     arguments,
-    cell,
     change,
+    delayed,
     generalized,
-    judged,
-    later,
     memorized,
     runs_of,
     since,
+    task,
+    token_study,
+    without_grok,
+    without_penalty,
 )
 from tacit.papers.notsawo2025.recoveries import count
 from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
 from tacit.plotting.typeset import typeset
-from tacit.studies.sizes import sized
 
-RISE = 1.05  # l2 norm over that at t2 that counts as a rise; chance moves it by less than 0.01
+RISE = 1.05  # an l2 norm above RISE times that at t2 has risen; chance changes it by < 0.01
 DRAWN = ("l1", "l2^2", "nuclear")
 NORMS = (
     ("l1", r"$\ell_1$", PURPLE, "-"),
@@ -43,11 +41,11 @@ NORMS = (
 )
 SHADES = (RED, BLUE, ORANGE, GREY)
 
-Runs = dict[str, list[Any]]  # by penalty, from the largest beta on
+Runs = dict[str, list[Any]]  # by penalty; the largest beta is first
 
 
 def runs(plan: Mapping[str, tuple[Sequence[float], int]], none: int) -> list[dict[str, Any]]:
-    """For every penalty its betas, falling, and its number of steps; one run without a penalty."""
+    """The runs of a plan {penalty: (falling betas, steps)}, and one without a penalty."""
     penalized = [
         {"penalty": name, "beta": beta, "steps": steps}
         for name, (betas, steps) in plan.items()
@@ -57,14 +55,10 @@ def runs(plan: Mapping[str, tuple[Sequence[float], int]], none: int) -> list[dic
 
 
 SMALL: dict[str, Any] = {"modulus": 31, "fraction": 0.6, "width": 32}
-study = sized(
+study = token_study(
     "N-F3",
-    title="The net groks with every penalty, and under ℓ₁ its ℓ₂ norm rises after generalization",
-    function=cell,
-    dims=DIMS,
-    labels=LABELS,
-    draw={"x": "run", "colour": "beta"},
-    **arguments(
+    "The net groks with every penalty, and under ℓ₁ its ℓ₂ norm rises after generalization",
+    quick=arguments(
         runs(
             {
                 "l1": ((1.5e-3, 5e-4), 4000),
@@ -119,12 +113,6 @@ def parts(dataset: Dataset) -> tuple[Runs, Any]:
     return found, none
 
 
-def apart(found: Runs, time: Callable[[Any], float] = generalized) -> Array:
-    """t2 (or another time) over that of the next larger beta, where a penalty has more than one."""
-    pairs = [pair for row in found.values() for pair in itertools.pairwise(row)]
-    return np.array([later(weak, strong, time) for strong, weak in pairs])
-
-
 def dip(run: Dataset) -> float:
     """The least l2 norm since t2 over that at t2."""
     norm = since(run, "l2")
@@ -139,33 +127,26 @@ def soon(run: Dataset) -> float:
 
 
 def spread(run: Dataset, place: int) -> float:
-    """(l1 norm / l2 norm)^2, the number of entries if all that are not zero were of one size."""
+    """(l1 norm / l2 norm)^2: the number of non-zero entries if these all had the same size."""
     l1, l2 = since(run, "l1"), since(run, "l2")
     return float((l1[place] / l2[place]) ** 2) if len(l1) else math.nan
 
 
-def missing(runs: Sequence[Any]) -> int:
-    """The number of runs that `tacit.grokking` does not call a grok."""
-    return sum(judged(run).kind != "grok" for run in runs)
-
-
 def check(dataset: Dataset) -> Evidence:
-    """Kinds of the runs, the order of their t2, and the norms at the end over those at t2."""
+    """Which runs grok, the order of their t2, and the norms at the end over those at t2."""
     found, none = parts(dataset)
     everything, sparse = list(itertools.chain(*found.values())), found["l1"]
     ends = {name: [change(run, "l2") for run in row] for name, row in found.items()}
     beyond = min(float(run.step[-1]) / generalized(run) for run in everything)
-    groks = at_most(missing(everything))
-    order = at_least(apart(found).min(), 1.2)
+    groks = at_most(without_grok(everything))
+    order = at_least(delayed(found.values()).min(), 1.2)
     rising = at_least(min(ends["l1"]), RISE)
     own = at_most(max(change(run, OWN[name]) for name, row in found.items() for run in row), 0.95)
     stays = at_least(min(float(run.test_accuracy[-1]) for run in sparse), LEVEL)
     return Evidence(
-        ran=f"addition mod {int(none.modulus)}, {float(none.fraction):.0%} of the pairs, embedding"
-        f" and hidden size {int(none.width)}, N's MLP, Adam with step"
-        f" {float(none.learning_rate):g}, full batches, one run of each penalty and beta, to"
-        f" {beyond:.1f} t2 and more; t2 is the first record with a validation accuracy of"
-        f" {LEVEL:g}",
+        ran=f"{task(none)}, Adam with step {float(none.learning_rate):g}, full batches, one run of"
+        f" each penalty and beta, to {beyond:.1f} t2 and more; t2 is the first record with a"
+        f" validation accuracy of {LEVEL:g}",
         premises={
             "every run learns its training pairs": (
                 all(math.isfinite(memorized(run)) for run in everything),
@@ -180,8 +161,10 @@ def check(dataset: Dataset) -> Evidence:
             "least validation accuracy at the end under l1": stays,
         },
         controls={
-            "no penalty": groks.control(missing([none])),
-            "memorization is delayed as well": order.control(apart(found, memorized).min()),
+            "no penalty": groks.control(without_grok([none])),
+            "memorization is delayed as well": order.control(
+                delayed(found.values(), memorized).min()
+            ),
             **{
                 f"the l2 norm under {'the ' * (name == 'nuclear')}{NAMES[name]}": rising.control(
                     max(ends[name])
@@ -189,7 +172,7 @@ def check(dataset: Dataset) -> Evidence:
                 for name in found
                 if name != "l1"
             },
-            "a rise at once, by 1.2 t2": rising.control(max(map(soon, sparse))),
+            "a rise before 1.2 t2": rising.control(max(map(soon, sparse))),
             "the l2 norm under l1 in place of the l1 norm": own.control(
                 max(change(run, "l2") for run in sparse)
             ),
@@ -200,26 +183,25 @@ def check(dataset: Dataset) -> Evidence:
 
 
 def findings(found: Runs, none: Dataset) -> list[str]:
-    """Every run in a line, and where the l2 norms are."""
+    """A line for every run, and the l2 norms."""
     sparse, decayed = found["l1"], found["l2^2"][0]
     last = float(decayed.norm_l2[-1])
     return [
         *(described(run) for row in found.values() for run in row),
-        "the l2 norm under l1 is not monotone after t2: it goes on falling to "
+        "the l2 norm under l1 is not monotone after t2: it continues to fall to "
         + ", ".join(f"{dip(run):.3f}" for run in sparse)
-        + " times its value at t2, and rises once the remaining entries grow: (l1/l2)^2, an"
-        " effective number of entries, goes from "
+        + " times its value at t2, and rises when the remaining entries grow: (l1/l2)^2, an"
+        " effective number of entries, changes from "
         + ", ".join(f"{spread(run, 0):.0f} to {spread(run, -1):.0f}" for run in sparse),
         f"the l2 norm at the end under l1 is {float(sparse[0].norm_l2[-1]):.4g}; the squared l2"
         f" runs generalize at {last / change(decayed, 'l2'):.4g} and end at {last:.4g}",
-        f"without a penalty the validation accuracy is {float(none.test_accuracy[-1]):.3f}"
-        f" after {int(none.step[-1])} steps, and the l2 norm has grown from"
-        f" {float(none.norm_l2[0]):.4g} to {float(none.norm_l2[-1]):.4g}",
+        f"{without_penalty(none)}, and the l2 norm has grown from {float(none.norm_l2[0]):.4g} to"
+        f" {float(none.norm_l2[-1]):.4g}",
     ]
 
 
 def described(run: Dataset) -> str:
-    """One run in a line: the times and what the norms do after t2."""
+    """One run in a line: its times, and its norms after t2."""
     after = ", ".join(f"{norm} x {change(run, norm):.3f}" for norm in ("l1", "l2", "nuclear"))
     return (
         f"{NAMES[str(run.penalty.values)]}, beta {float(run.beta):g}: t1 {memorized(run):.0f}, t2"
@@ -229,7 +211,7 @@ def described(run: Dataset) -> str:
 
 
 def draw(dataset: Dataset) -> Figure:
-    """Above accuracies for every strength; below the norms with the largest, with t1 and t2."""
+    """The accuracies for every beta, and below them the norms for the largest, with t1 and t2."""
     found, none = parts(dataset)
     caption = caption_of(dataset.attrs)
     many = len(DRAWN)
@@ -265,7 +247,7 @@ def _accuracies(panel: Axes, row: Sequence[Any], none: Dataset) -> None:
 
 
 def _norms(panel: Axes, run: Dataset) -> None:
-    """The norms of one run over those at t2 (or at the end, without one), t1 and t2 marked."""
+    """The norms of one run over those at t2 (at the end if there is no t2), with t1 and t2."""
     t1, t2, last = memorized(run), generalized(run), float(run.step[-1])
     at = int(np.searchsorted(run.step.values, t2)) if math.isfinite(t2) else -1
     for name, text, colour, line in NORMS:
@@ -297,7 +279,6 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="The net groks with every penalty, and under ℓ₁ its ℓ₂ norm rises after generalization",
     ours="strengths within the ranges of the authors' program, the start, full batches, sizes of"
     " the net; at the smaller sizes also p, training share, learning rate and strengths",
     seconds=9,

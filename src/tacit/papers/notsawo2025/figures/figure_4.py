@@ -1,4 +1,4 @@
-"""Figure 4: grokking without understanding, beside a penalty that does understand."""
+"""Figure 4: grokking without understanding, and a penalty that recovers the truth."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import Axes, Dataset, Figure
-from tacit.measures.grokking import grokking
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025.recoveries import SPARSE, Recovery, count, given, log_steps, recovery
+from tacit.papers.notsawo2025.figures.runs import dims_of, plain
+from tacit.papers.notsawo2025.recoveries import (
+    SPARSE,
+    Recovery,
+    arguments_of,
+    count,
+    log_steps,
+    recovery,
+)
 from tacit.plotting.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
 from tacit.plotting.transition import LEGEND, mark
 from tacit.solvers.least_squares import descent_points, error_floor
@@ -32,71 +39,70 @@ def cell(
     linear_points: int,
     **problem: Any,
 ) -> dict[str, Any]:
-    """One run with beta |a|_2^2 or with the norm that recovers, and what the detector says of it.
+    """One run with beta |a|_2^2 or with the norm that recovers the truth, and its classification.
 
-    `foreseen` is where theory ends the late fall; `off` is the largest factor between the squared
-    error and what is left of it in the end plus what is yet to go of the squared l2 norm.
+    `predicted_end` is the predicted end of the late fall; `deviation` is the largest factor between
+    the squared error and its final value plus the remaining fall of the squared l2 norm.
     """
     case = recovery(**problem)
     even = np.linspace(0, steps, linear_points)
-    taken = np.unique(np.round(np.append(log_steps(steps, points_per_decade), even)))
+    taken: Array = np.unique(np.round(np.append(log_steps(steps, points_per_decade), even)))
     begin = np.full(len(case.truth), start)
     if penalty == "l2":
         points = descent_points(case.X, case.y, step, beta, begin, taken)
-        end = forgotten(case, begin) / -np.log1p(-2 * step * beta)
+        end = start_decay(case, begin) / -np.log1p(-2 * step * beta)
     else:
         points = case.points(case.run(step, beta, taken, start))
         end = case.slow(start).reaches(case.truth, np.sqrt(level)) / (step * beta)
-    loss = 0.5 * np.sum((points @ case.X.T - case.y) ** 2, axis=1)
-    error, norm = case.error(points), np.linalg.norm(points, axis=1)
-    floor = error_floor(case.X, case.truth)
-    seen = grokking(taken, loss, error**2, level, floor=floor, norm=norm, error=True)
-    late = taken >= 10 * seen.t1
-    to_go = error[-1] ** 2 + np.maximum(norm**2 - norm[-1] ** 2, 0)
-    apart = np.abs(np.log(error**2 / to_go))[late]
+    found = case.grokking(taken, points, level)
+    error, norm = case.error(points) ** 2, np.linalg.norm(points, axis=1)
+    late = taken >= 10 * found.t1
+    remaining = error[-1] + np.maximum(norm**2 - norm[-1] ** 2, 0)
+    ratios = np.abs(np.log(error / remaining))[late]
     return {
-        "t1": seen.t1,
-        "t2": seen.t2,
-        "plateau": seen.plateau,
-        "seen": seen.kind,
-        "reason": seen.reason,
-        "floor": floor,
-        "foreseen": float(end),
-        "left": float(error[-1] ** 2),
-        "off": float(np.exp(apart.max())) if late.any() else np.nan,
+        "t1": found.t1,
+        "t2": found.t2,
+        "plateau": found.plateau,
+        "grokking_kind": found.kind,
+        "reason": found.reason,
+        "floor": error_floor(case.X, case.truth),
+        "predicted_end": float(end),
+        "final_error": float(error[-1]),
+        "deviation": float(np.exp(ratios.max())) if late.any() else np.nan,
         "trajectory_step": taken,
-        "trajectory_loss": loss,
-        "trajectory_test_error": error**2,
+        "trajectory_loss": case.loss(points),
+        "trajectory_test_error": error,
         "trajectory_norm_l2": norm,
     }
 
 
-def forgotten(case: Recovery, begin: Array) -> float:
-    """log(unseen part of the start / unseen part of the truth): a direction that X does not see
-    shrinks by 1 - 2 step beta a step; memorization takes no time beside that."""
-    unseen = np.eye(len(begin)) - np.linalg.pinv(case.X) @ case.X
-    return float(np.log(np.linalg.norm(unseen @ begin) / np.linalg.norm(unseen @ case.truth)))
+def start_decay(case: Recovery, begin: Array) -> float:
+    """log(|P start| / |P truth|), where P projects onto the null space of X.
+
+    There the start shrinks by the factor 1 - 2 step beta per step; memorization is much faster.
+    """
+    null = np.eye(len(begin)) - np.linalg.pinv(case.X) @ case.X
+    return float(np.log(np.linalg.norm(null @ begin) / np.linalg.norm(null @ case.truth)))
 
 
-TITLE = "The test error falls late with either penalty, but only ℓ₁ recovers the truth"
 LABELS = {
     "penalty": "the penalty h: l2 is beta |a|_2^2, l1 is beta |a|_1",
     "t1": "step from which the training loss is below the level",
-    "t2": "step from which the test error is below the level; inf if it is not",
-    "left": "test error at the end",
+    "t2": "step from which the test error is below the level; inf if never",
+    "final_error": "test error at the end",
     "plateau": "test error when the late fall begins",
-    "seen": "how tacit.grokking classifies the run",
+    "grokking_kind": "how tacit.grokking classifies the run",
     "reason": "the reason for this classification",
     "floor": "|(I - X^+ X) a*|^2, a lower bound for every point in the row space of X",
-    "foreseen": "predicted end of the late fall, for l1 by the slow phase",
-    "off": "largest factor between the squared error and the remaining fall of the squared norm",
+    "predicted_end": "predicted end of the late fall, for l1 by the slow phase",
+    "deviation": "largest factor between the squared error and the remaining fall of the squared"
+    " norm",
     "trajectory_test_error": "squared distance |a - a*|^2 to the truth",
     "trajectory_loss": "training loss g, half the sum of squared residuals",
 }
-DIMS = {f"trajectory_{name}": ["time"] for name in CURVES}
 study = sized(
     "N-F-mirage",
-    title=TITLE,
+    title="The test error falls late with either penalty, but only ℓ₁ recovers the truth",
     function=cell,
     arguments=SPARSE
     | {
@@ -111,9 +117,9 @@ study = sized(
     },
     grid={"penalty": ["l2", "l1"]},
     seeds=[0],
-    dims=DIMS,
+    dims=dims_of(CURVES),
     labels=LABELS,
-    draw={"x": "penalty", "colour": "left", "log": True},
+    draw={"x": "penalty", "colour": "final_error", "log": True},
     full={
         "arguments": {
             "beta": 1e-5,
@@ -143,28 +149,30 @@ matrix = sized(
     },
     grid={"penalty": ["l2", "nuclear"]},
     seeds=[2],
-    dims=DIMS,
+    dims=dims_of(CURVES),
     labels=LABELS,
 )
 
 
 def check(dataset: Dataset, matrix: Dataset) -> Evidence:
-    """The error falls late by orders, with the l2 norm, and ends on the floor; l1 passes it."""
+    """With l2 the error falls late with the norm and ends at the floor; with l1 it ends below."""
     shrunk, found = (
         [one.isel(penalty=place, seed=0) for one in (dataset, matrix)] for place in (0, 1)
     )
-    fall = at_least(min(float(run.plateau / run.left) for run in shrunk), 100.0)
-    floor = within(max(abs(float(run.left / run.floor) - 1) for run in shrunk), tolerance=0.02)
-    follows = at_most(max(float(run.off) for run in shrunk), 2.0)
-    mirage = within(sum(run.seen != "mirage" for run in shrunk))
-    grok = within(sum(run.seen != "grok" for run in found))
-    end = within(max(abs(float(run.t2 / run.foreseen) - 1) for run in found), tolerance=0.05)
+    fall = at_least(min(float(run.plateau / run.final_error) for run in shrunk), 100.0)
+    floor = within(
+        max(abs(float(run.final_error / run.floor) - 1) for run in shrunk), tolerance=0.02
+    )
+    follows = at_most(max(float(run.deviation) for run in shrunk), 2.0)
+    mirage = within(sum(run.grokking_kind != "mirage" for run in shrunk))
+    grok = within(sum(run.grokking_kind != "grok" for run in found))
+    end = within(max(abs(float(run.t2 / run.predicted_end) - 1) for run in found), tolerance=0.05)
     return Evidence(
         ran="sparse recovery (100, 5, 30) and a 6 x 6 matrix of rank 1 from 24 entries, from a"
         " large start, with an l2 penalty and with the norm that recovers",
         premises={
             "the training loss is solved first": all(
-                float(run.t1) < 0.01 * float(run.foreseen) for run in (*shrunk, *found)
+                float(run.t1) < 0.01 * float(run.predicted_end) for run in (*shrunk, *found)
             )
         },
         checks={
@@ -179,39 +187,41 @@ def check(dataset: Dataset, matrix: Dataset) -> Evidence:
         },
         controls={
             "the norm that recovers ends at the lower bound too": floor.control(
-                min(abs(float(run.left / run.floor) - 1) for run in found)
+                min(abs(float(run.final_error / run.floor) - 1) for run in found)
             ),
             "the l2 norm drives the fall with l1 and nuclear norm": follows.control(
-                min(float(run.off) for run in found)
+                min(float(run.deviation) for run in found)
             ),
             "the l1 and nuclear runs as mirages": mirage.control(
-                sum(run.seen != "mirage" for run in found)
+                sum(run.grokking_kind != "mirage" for run in found)
             ),
-            "the l2 runs as groks": grok.control(sum(run.seen != "grok" for run in shrunk)),
+            "the l2 runs as groks": grok.control(
+                sum(run.grokking_kind != "grok" for run in shrunk)
+            ),
             "the fall of the l2 norm predicts t2": end.control(
-                min(abs(float(g.t2 / m.foreseen) - 1) for m, g in zip(shrunk, found, strict=True))
+                min(
+                    abs(float(g.t2 / m.predicted_end) - 1)
+                    for m, g in zip(shrunk, found, strict=True)
+                )
             ),
         },
         findings=[
-            f"{run.penalty.item()}: {run.seen.item()}, {run.reason.item()}; end of the fall"
-            f" predicted at {count(run.foreseen)}"
+            f"{run.penalty.item()}: {run.grokking_kind.item()}, {run.reason.item()}; end of the"
+            f" fall predicted at {count(run.predicted_end)}"
             for run in (*shrunk, *found)
         ],
     )
 
 
 def draw(dataset: Dataset, matrix: Dataset) -> Figure:
-    """For both penalties: the error as it looks, then its logarithm over log and linear time."""
-    runs = [
-        dataset.isel(penalty=place, seed=0).rename({f"trajectory_{name}": name for name in CURVES})
-        for place in (0, 1)
-    ]
-    level, floor = given(dataset)["level"], float(runs[0].floor)
+    """For both penalties: the error, then its logarithm over logarithmic and linear time."""
+    runs = [plain(dataset.isel(penalty=place, seed=0)) for place in (0, 1)]
+    level, floor = arguments_of(dataset)["level"], float(runs[0].floor)
     caption = (
         f"{caption_of(dataset.attrs)} Floor: the part of the truth that the data do not"
         f" determine, {floor:.3g}. Predicted: t2 by the slow phase (l1), or the time when the"
         " undetermined part of the start is as small as that of the truth (l2). Solved: loss or"
-        f" squared error <= {level:g}. Detector on l2: {runs[0].reason.item()}; on l1:"
+        f" squared error <= {level:g}. tacit.grokking on l2: {runs[0].reason.item()}; on l1:"
         f" {runs[1].reason.item()}."
     )
     title = dataset.attrs["title"]
@@ -221,10 +231,10 @@ def draw(dataset: Dataset, matrix: Dataset) -> Figure:
         second.sharey(first)
         second.tick_params(labelleft=False)
     for column, run in enumerate(runs):
-        later = run.isel(time=np.flatnonzero(run.step.values > 0))
+        later = run.isel(time=run.step.values > 0)
         for row, shown in enumerate((later, later, run)):
             _draw_run(grid[row][column], shown, level)
-        _furnish([line[column] for line in grid], run)
+        _label_axes([line[column] for line in grid], run)
         _marks([line[column] for line in grid], run)
     grid[1][1].legend(*grid[0][1].get_legend_handles_labels(), **LEGEND)  # one for all panels
     picture.align_ylabels([line[0] for line in grid])
@@ -247,23 +257,23 @@ def _draw_run(axes: Axes, run: Dataset, level: float) -> None:
 
 
 def _marks(axes: list[Axes], run: Dataset) -> None:
-    """t1 and t2 of the detector, and the end that theory foresees."""
+    """t1, t2 and the predicted end of the fall."""
     lines = (
         ("t1", "$t_1$: training solved", BLUE, "-"),
         ("t2", "$t_2$: test solved", RED, "-"),
-        ("foreseen", "predicted end of the fall", BLACK, ":"),
+        ("predicted_end", "predicted end of the fall", BLACK, ":"),
     )
     for name, text, colour, line in lines:
         if np.isfinite(run[name]):
             mark(axes, float(run[name]), text, colour, line)
 
 
-def _furnish(axes: list[Axes], run: Dataset) -> None:
+def _label_axes(axes: list[Axes], run: Dataset) -> None:
     plain, log, linear = axes
     name, last = str(run.penalty.values), float(run.step[-1])
     late = f"= {count(run.t2)}" if np.isfinite(run.t2) else "not reached"
     times = f"$t_1$ = {count(run.t1)}, $t_2$ {late}"
-    plain.set_title(rf"{_law(name)}: {run.seen.item()} ({times})")
+    plain.set_title(rf"{_law(name)}: {run.grokking_kind.item()} ({times})")
     for one in (plain, log):
         one.set(xscale="log", xlim=(1, last))
     linear.set(xlim=(0, last), xlabel="steps (linear)")
@@ -292,7 +302,6 @@ experiment = Experiment(
     study=(study, matrix),
     check=check,
     draw=draw,
-    title=TITLE,
     ours="the seed, equal entries in the start (norm 10), the run with l1 and the matrix; at size"
     " quick also beta",
     seconds=3,

@@ -1,4 +1,4 @@
-"""Figure 5: the loss rules until memorization, the penalty from there to recovery."""
+"""Figure 5: the loss dominates until memorization, the penalty from there to recovery."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
+from tacit.papers.notsawo2025.figures.runs import curves_of, dims_of, plain
 from tacit.papers.notsawo2025.recoveries import (
     LOW_RANK,
     SPARSE,
+    arguments_of,
     count,
-    given,
     log_steps,
     reached,
     recovery,
@@ -26,13 +27,13 @@ from tacit.studies.sizes import sized
 CURVES = ("gradient_norm", "penalty_gradient_norm", "loss", "test_error", "norm", "norm_l2")
 TIMES = {
     "t1": "step at which the training loss falls to the level",
-    "t1_foreseen": "the same without a penalty, in closed form",
+    "t1_predicted": "the same without a penalty, in closed form",
     "takeover": "first recorded step with beta |H| >= |G|",
     "t2": "step at which the squared error |a - a*|^2 falls to the level",
-    "t2_source": "t1_foreseen + |a_hat - a*| / (step beta) in the dual norm, the source's order",
-    "t2_exact": "t1_foreseen + tau / (step beta), tau of the slow phase down to the level",
+    "t2_source": "t1_predicted + |a_hat - a*| / (step beta) in the dual norm, the source's order",
+    "t2_exact": "t1_predicted + tau / (step beta), tau of the slow phase down to the level",
 }
-# how a drawing writes the predictor, the norm of the penalty, the error and the source's numerator
+# the symbols of the predictor, the penalty's norm, the l2 norm, the error, the source's numerator
 SYMBOLS = {
     "sparse": ("a", r"\|a\|_1", r"\|a\|_2", r"\|a - a^*\|_2^2", r"\|\hat a - a^*\|_\infty"),
     "completion": ("A", r"\|A\|_*", r"\|A\|_F", r"\|A - A^*\|_F^2", r"\|\hat A - A^*\|_{op}"),
@@ -42,28 +43,25 @@ SYMBOLS = {
 def cell(
     beta: float, *, step: float, steps: int, level: float, points_per_decade: int, **problem: Any
 ) -> dict[str, Any]:
-    """One run over its recorded steps, with t1, t2 and the takeover, measured and foreseen."""
+    """One run over its recorded steps, with t1, t2 and the takeover, measured and predicted."""
     case = recovery(**problem)
     run = case.run(step, beta, log_steps(steps, points_per_decade))
-    taken, points = run.step.values.astype(float), case.points(run)
+    points = case.points(run)
     error = case.error(points) ** 2
-    ruled = np.flatnonzero(run.penalty_gradient_norm.values >= run.gradient_norm.values)
+    penalty_dominates = run.penalty_gradient_norm.values >= run.gradient_norm.values
     t1, tau = case.t1(step, level), case.path.reaches(case.truth, math.sqrt(level))
     return {
-        "t1": reached(taken, run.loss.values, level),
-        "t1_foreseen": t1,
-        "takeover": float(taken[ruled[0]]) if len(ruled) else math.nan,
-        "t2": reached(taken, error, level),
-        "t2_source": t1 + case.dual(case.memorized() - case.truth) / (step * beta),
+        "t1": reached(run.step, run.loss, level),
+        "t1_predicted": t1,
+        "takeover": float(run.step[penalty_dominates][0]) if penalty_dominates.any() else math.nan,
+        "t2": reached(run.step, error, level),
+        "t2_source": t1 + case.dual_norm(case.memorized() - case.truth) / (step * beta),
         "t2_exact": t1 + tau / (step * beta),
-        "truth_norm": float(case.sizes(case.truth[None])[0]),
+        "truth_norm": float(case.norms(case.truth[None])[0]),
         "truth_l2": float(np.linalg.norm(case.truth)),
-        "trajectory_step": taken,
-        "trajectory_gradient_norm": run.gradient_norm.values,
-        "trajectory_penalty_gradient_norm": run.penalty_gradient_norm.values,
-        "trajectory_loss": run.loss.values,
+        **curves_of(run, ("step", "gradient_norm", "penalty_gradient_norm", "loss")),
         "trajectory_test_error": error,
-        "trajectory_norm": case.sizes(points),
+        "trajectory_norm": case.norms(points),
         "trajectory_norm_l2": np.linalg.norm(points, axis=1),
     }
 
@@ -71,7 +69,7 @@ def cell(
 def _study(
     name: str, title: str, arguments: dict[str, Any], betas: list[float], last: float, seed: int
 ) -> Any:
-    """Both studies differ in their problem; `betas` of every size, whose runs end at last/beta."""
+    """The study of one problem; `betas` are those of the three sizes, with last/beta steps."""
     sizes: list[dict[str, Any]] = [
         {"arguments": {"steps": round(last / beta)}, "grid": {"beta": [beta]}} for beta in betas
     ]
@@ -83,7 +81,7 @@ def _study(
         arguments=arguments | {"step": 0.1, "points_per_decade": 30} | quick["arguments"],
         grid=quick["grid"],
         seeds=[seed],
-        dims={f"trajectory_{curve}": ["time"] for curve in ("step", *CURVES)},
+        dims=dims_of(("step", *CURVES)),
         labels={
             "beta": "strength of the penalty",
             **TIMES,
@@ -99,13 +97,9 @@ def _study(
     )
 
 
-TITLE = "The loss leads to memorization quickly, then the ℓ₁ penalty leads slowly to the truth"
-MATRIX_TITLE = (
-    "Completion: the loss memorizes the entries, then the nuclear norm finds the low rank"
-)
 sparse = _study(
     "N-F-dominance",
-    TITLE,
+    "The loss leads to memorization quickly, then the ℓ₁ penalty leads to the truth slowly",
     SPARSE | {"noise": 1e-8, "level": 1e-4},
     betas=[1e-4, 1e-4, 1e-5],
     last=10.0,
@@ -113,7 +107,7 @@ sparse = _study(
 )
 nuclear = _study(
     "N-F-dominance-nuclear",
-    MATRIX_TITLE,
+    "Completion: the loss memorizes the entries, then the nuclear norm finds the low rank",
     LOW_RANK | {"kind": "completion", "noise": 0.0, "level": 1e-2},
     betas=[3e-3, 1e-3, 1e-4],
     last=150.0,
@@ -121,15 +115,9 @@ nuclear = _study(
 )
 
 
-def one_run(dataset: Dataset) -> Dataset:
-    """The only run, its curves by their plain names."""
-    run = dataset.isel(beta=0, seed=0)
-    return run.rename({f"trajectory_{name}": name for name in ("step", *CURVES)})
-
-
 def check(dataset: Dataset) -> Evidence:
-    """Who dominates before t1 and between t1 and t2, where the norm and the error end."""
-    run = one_run(dataset)
+    """Which gradient dominates before t1 and until t2, and where the norm and the error end."""
+    run = plain(dataset.isel(beta=0, seed=0))
     steps, t1, t2 = run.step.values, float(run.t1), float(run.t2)
     ratio = (run.gradient_norm / run.penalty_gradient_norm).values
     early, slow = steps < t1, (steps > float(run.takeover)) & (steps < t2)
@@ -138,7 +126,7 @@ def check(dataset: Dataset) -> Evidence:
     pull = at_most(ratio[slow].max(), 1.0)
     soon = at_most(float(run.takeover) / t2, 0.02)
     end = within(np.abs(size[steps > t2] - 1).max(), tolerance=0.05)
-    foreseen = within(abs(t2 / float(run.t2_exact) - 1), tolerance=0.05)
+    predicted = within(abs(t2 / float(run.t2_exact) - 1), tolerance=0.05)
     left = (run.test_error / run.truth_l2**2).values
     return Evidence(
         ran=f"one run of {steps[-1]:.0f} steps with beta = {float(run.beta):g}",
@@ -151,7 +139,7 @@ def check(dataset: Dataset) -> Evidence:
             "largest |G|/(beta |H|) from the takeover to t2": pull,
             "takeover over t2: the penalty dominates soon after memorization": soon,
             "largest |h/h* - 1| after t2": end,
-            "|t2/t2 by the slow phase - 1|": foreseen,
+            "|t2/t2 by the slow phase - 1|": predicted,
         },
         controls={
             "the loss dominates to the end": fit.control(ratio[slow].max()),
@@ -162,14 +150,14 @@ def check(dataset: Dataset) -> Evidence:
             "the Euclidean norm predicts t2": end.control(
                 np.abs((run.norm_l2 / run.truth_l2).values[slow] - 1).max()
             ),
-            "the source's order with a constant of one": foreseen.control(
+            "the source's order with a constant of one": predicted.control(
                 abs(t2 / float(run.t2_source) - 1)
             ),
         },
         findings=[
             summary(run),
-            "a(t2) = a* holds up to the level only: at the end the squared error is"
-            f" {left[-1]:.1e} of the truth's square",
+            "a(t2) = a* holds only up to the level: the final squared error is"
+            f" {left[-1]:.1e} times the squared norm of the truth",
             "G does not vanish after t1: on average it balances the part of beta H in the row"
             f" space of X, and |G|/(beta |H|) ends at {ratio[-1]:.2f}",
         ],
@@ -177,27 +165,26 @@ def check(dataset: Dataset) -> Evidence:
 
 
 def summary(run: Dataset) -> str:
-    """t1 and t2, measured and foreseen."""
-    told = {name: count(run[name]) if np.isfinite(run[name]) else "never" for name in TIMES}
+    """t1 and t2, measured and predicted."""
+    at = {name: count(run[name]) if np.isfinite(run[name]) else "never" for name in TIMES}
     return (
-        f"t1 = {told['t1']} (predicted {told['t1_foreseen']}), the penalty takes over at"
-        f" {told['takeover']}, t2 = {told['t2']} (predicted {told['t2_exact']} by the slow phase,"
-        f" {told['t2_source']} by the source's order)"
+        f"t1 = {at['t1']} (predicted {at['t1_predicted']}), the penalty takes over at"
+        f" {at['takeover']}, t2 = {at['t2']} (predicted {at['t2_exact']} by the slow phase,"
+        f" {at['t2_source']} by the source's order)"
     )
 
 
 def draw(dataset: Dataset) -> Figure:
     """Gradient norms, errors and norms over the number of steps, with t1 and t2."""
-    asked = given(dataset)
-    level, symbols = asked["level"], SYMBOLS[asked["kind"]]
+    arguments = arguments_of(dataset)
+    level, symbols = arguments["level"], SYMBOLS[arguments["kind"]]
     caption = (
         f"{caption_of(dataset.attrs)} t1: training loss <= {level:g}; t2: squared error <="
         f" {level:g}. After the takeover G does not vanish: on average over many steps it"
         " balances the part of beta H in the row space of X."
     )
     picture, axes = rows(dataset.attrs["title"], caption, (1.7, 1.9, 1.5), width=10.0)
-    whole = one_run(dataset)
-    run = whole.isel(time=np.flatnonzero(whole.step.values > 0))
+    run = plain(dataset.isel(beta=0, seed=0), after=0)
     _draw_gradients(axes[0], run)
     _draw_errors(axes[1], run, symbols, level)
     _draw_norms(axes[2], run, symbols)
@@ -243,10 +230,10 @@ def _draw_norms(axes: Axes, run: Dataset, symbols: Any) -> None:
 
 
 def _marks(axes: list[Axes], run: Dataset, symbols: Any) -> None:
-    """t1 and t2: measured dash-dotted in colour, foreseen dotted and dashed."""
+    """t1 and t2: measured dash-dotted in colour, predicted dotted and dashed."""
     lines = (
         ("t1", "$t_1$ = ", BLUE, "-."),
-        ("t1_foreseen", "$t_1$ predicted: ", BLACK, ":"),
+        ("t1_predicted", "$t_1$ predicted: ", BLACK, ":"),
         ("t2", "$t_2$ = ", RED, "-."),
         ("t2_exact", r"$t_2$ predicted, slow phase: ", BLACK, ":"),
         ("t2_source", rf"$t_2$ by ${symbols[4]}/(\alpha\beta)$: ", ORANGE, "--"),
@@ -269,7 +256,6 @@ experiment = Experiment(
     study=sparse,
     check=check,
     draw=draw,
-    title=TITLE,
     ours="the seed, and the number of steps; at size quick also beta",
     seconds=1,
 )
@@ -280,7 +266,6 @@ low_rank = Experiment(
     study=nuclear,
     check=check,
     draw=draw,
-    title=MATRIX_TITLE,
     ours="the seed, the level and the number of steps; at size quick also beta",
     seconds=1,
 )

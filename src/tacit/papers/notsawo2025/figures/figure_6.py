@@ -1,4 +1,4 @@
-"""Figures 6 and 7: how t2 and the error that is left depend on step and beta, l1 and nuclear."""
+"""Figures 6 and 7: t2 and the remaining error over step and beta, for l1 and the nuclear norm."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
+from tacit.papers.instances import listed
 from tacit.papers.notsawo2025.delays import cell
-from tacit.papers.notsawo2025.recoveries import LOW_RANK, SPARSE, given
-from tacit.plotting.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
+from tacit.papers.notsawo2025.recoveries import LOW_RANK, SPARSE, arguments_of
+from tacit.plotting.plots import MARKERS
+from tacit.plotting.style import BLACK, CYCLE, GREY, ORANGE, caption_of, log_axes, sheet
 from tacit.studies.sizes import sized
 
-MARKERS = "os^Dv*"
-ROUNDING = 1e-10  # of the truth: an error that is smaller is no noise
-# how a drawing writes the penalty, the error left and the source's numerator
+ROUNDING = 1e-10  # an error that is a smaller share of the truth is not due to noise
+# the symbols of the penalty, of the remaining error and of the source's numerator
 SYMBOLS = {
     "sparse": (r"\|a\|_1", r"\|a - a^*\|_1", r"\|\hat a - a^*\|_\infty"),
     "completion": (r"\|A\|_*", r"\|A - A^*\|_*", r"\|\hat A - A^*\|_{op}"),
@@ -34,7 +35,7 @@ LABELS = {
     "gap": "|a_hat - a*| in the dual norm of h, the source's numerator of t2 - t1",
     "noise_error": "h(a - a*) of the interpolator of least h: the error due to noise at beta 0",
     "of_truth": "h of the truth",
-    "pace": "step size times beta",
+    "step_beta": "step size times beta",
 }
 sparse = sized(
     "N-F-scaling",
@@ -65,18 +66,18 @@ nuclear = sized(
 def exponents(run: Dataset) -> dict[str, float]:
     """Fitted exponents: of t2 - t1 in step beta, of the errors in beta and in the step alone.
 
-    Only errors from three times that of noise to half the truth's norm count: noise keeps small
-    ones up, the truth large ones down. Steps above half of the largest stable one do not count in
-    the exponents in the step: near that one the iterates hop further, like step/(bound - step).
+    Only errors between three times that of noise and half the truth's norm count: noise bounds them
+    from below, the truth from above. The exponents in the step use steps up to half of the largest
+    stable one: beyond it the iterates oscillate more, like step/(bound - step).
     """
     kept = (run.to_truth >= 3 * run.noise_error) & (run.to_truth <= run.of_truth / 2)
     errors, rest = (np.log(run[n].where(kept).values) for n in ("to_truth", "to_point"))
     small = run.step.values <= run.bound.values.min() / 2
-    pace, steps, betas = (np.log(run[n].values) for n in ("pace", "step", "beta"))
+    step_beta, steps, betas = (np.log(run[n].values) for n in ("step_beta", "step", "beta"))
     done = np.isfinite(run.t2.values)
     return {
-        "delay": _slope(pace, np.log((run.t2 - run.t1).values)),
-        "smooth": _slope(pace[done], np.log(-pace[done] / np.exp(pace[done]))),
+        "delay": _slope(step_beta, np.log((run.t2 - run.t1).values)),
+        "smooth": _slope(step_beta[done], np.log(-step_beta[done] / np.exp(step_beta[done]))),
         "beta": _mean([_slope(betas, row) for row in errors]),
         "step": _mean([_slope(steps[small], column) for column in errors[small].T]),
         "rest": _mean([_slope(steps[small], column) for column in rest[small].T]),
@@ -84,13 +85,13 @@ def exponents(run: Dataset) -> dict[str, float]:
 
 
 def _mean(slopes: list[float]) -> float:
-    """The mean of the slopes that there are."""
+    """The mean of the finite slopes; NaN if there is none."""
     kept = [slope for slope in slopes if math.isfinite(slope)]
     return float(np.mean(kept)) if kept else math.nan
 
 
 def _slope(x: Array, y: Array) -> float:
-    """The least squares slope through the points that are there; nan with fewer than two."""
+    """The least squares slope through the points with a finite y; NaN with fewer than two."""
     kept = np.isfinite(y)
     if len(set(x[kept])) < 2:
         return math.nan
@@ -109,33 +110,32 @@ def check(dataset: Dataset) -> Evidence:
     rest = within(fitted["rest"], 1.0, 0.1)
     goals = ("the truth", "the minimiser of g + beta h")
     by_truth, by_point = (f"exponent of the distance to {goal} in the step" for goal in goals)
-    scaled = ((run.t2 - run.t1) * run.pace).values
-    seen = scaled[np.isfinite(scaled)]
+    scaled = ((run.t2 - run.t1) * run.step_beta).values
+    finite = scaled[np.isfinite(scaled)]
     return Evidence(
         ran=f"{run.t2.size} runs of one problem, steps {float(run.step.min()):g} to"
         f" {float(run.step.max()):g}, beta {float(run.beta.min()):g} to"
-        f" {float(run.beta.max()):g}, to rest",
+        f" {float(run.beta.max()):g}, until convergence",
         checks={**both, by_truth: within(fitted["step"], 1.0, 0.1)},
         corrected={**both, by_point: rest},
         correction="The remaining error is not proportional to step beta: it scales with beta,"
         " like that of the minimiser of g + beta h, and only the distance to that"
         " minimiser is proportional to step beta. A smaller step alone takes longer"
         " and hardly reduces the error.",
-        counterexample="the error over the step beta: "
-        + ", ".join(f"{v:.0f}" for v in (run.to_truth / run.pace).isel(beta=0).values)
-        + f" at beta = {float(run.beta[0]):g} and steps of "
-        + ", ".join(f"{v:g}" for v in run.step.values),
+        counterexample="the error over the step beta:"
+        f" {listed((run.to_truth / run.step_beta).isel(beta=0), '.0f')} at beta ="
+        f" {float(run.beta[0]):g} and steps of {listed(run.step)}",
         controls={
             "log(1/(step beta))/(step beta), as for smooth penalties": law.control(
                 fitted["smooth"]
             ),
-            "the time of the memorization": law.control(
-                _slope(np.log(run.pace.values), np.log(run.t1.values))
+            "the time of memorization": law.control(
+                _slope(np.log(run.step_beta.values), np.log(run.t1.values))
             ),
             "the error is proportional to step beta": rest.control(fitted["step"]),
         },
         findings=[
-            f"(t2 - t1) step beta is {seen.min():.3g} to {seen.max():.3g}; the slow phase gives"
+            f"(t2 - t1) step beta is {finite.min():.3g} to {finite.max():.3g}; the slow phase gives"
             f" {float(run.tau.max()):.3g}, the source's numerator is {float(run.gap.max()):.3g}",
             f"{np.isnan(scaled).sum()} runs with a strong penalty never reach the level of t2",
         ],
@@ -143,7 +143,7 @@ def check(dataset: Dataset) -> Evidence:
 
 
 def draw(dataset: Dataset) -> Figure:
-    """t2 - t1 over step beta, and the error left over step beta and over beta."""
+    """t2 - t1 over step beta, and the remaining error over step beta and over beta."""
     run = dataset.isel(seed=0)
     caption = (
         f"{caption_of(dataset.attrs)} t1: training loss <= 1e-4; t2: where the error falls to"
@@ -154,7 +154,7 @@ def draw(dataset: Dataset) -> Figure:
     )
     title = dataset.attrs["title"]
     picture, axes = sheet(title, caption, widths=(4.4, 4.0, 4.0), height=4.9)
-    symbols, fitted = SYMBOLS[given(dataset)["kind"]], exponents(run)
+    symbols, fitted = SYMBOLS[arguments_of(dataset)["kind"]], exponents(run)
     _draw_times(axes[0], run, symbols, fitted)
     _draw_errors(axes[1:], run, symbols, fitted)
     return picture
@@ -162,28 +162,23 @@ def draw(dataset: Dataset) -> Figure:
 
 def _draw_times(axes: Axes, run: Dataset, symbols: Any, fitted: dict[str, float]) -> None:
     delay, tau = (run.t2 - run.t1).values, float(run.tau.max())
-    _points(axes, run, run.pace.values, delay)
-    reach = run.pace.values[np.isfinite(delay)]
+    _points(axes, run, run.step_beta.values, delay)
+    reach = run.step_beta.values[np.isfinite(delay)]
     ends = np.array([reach.min() / 2, reach.max() * 2]) if len(reach) else np.ones(2)
     text = rf"slow phase, {tau:.3g}/$(\alpha\beta)$"
     axes.plot(ends, tau / ends, color=BLACK, linewidth=1.4, zorder=1, label=text)
     text = rf"source, ${symbols[2]}/(\alpha\beta)$"
     axes.plot(ends, float(run.gap.max()) / ends, "--", color=ORANGE, zorder=1, label=text)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel=r"step times strength, $\alpha\beta$",
-        ylabel="delay $t_2 - t_1$ (steps)",
-    )
+    log_axes(axes, r"step times strength, $\alpha\beta$", "delay $t_2 - t_1$ (steps)")
     axes.set_title(f"(a) delay: exponent ${fitted['delay']:.3f}$ (source: $-1$)")
     axes.legend(loc="lower left")
 
 
 def _draw_errors(axes: list[Axes], run: Dataset, symbols: Any, fitted: dict[str, float]) -> None:
-    over_pace, over_beta = axes
+    over_product, over_beta = axes
     penalty, left, _ = symbols
     errors = run.to_truth.values
-    _points(over_pace, run, run.pace.values, errors, "-")
+    _points(over_product, run, run.step_beta.values, errors, "-")
     _points(over_beta, run, np.broadcast_to(run.beta.values, errors.shape), errors)
     over_beta.plot(
         run.beta,
@@ -193,32 +188,24 @@ def _draw_errors(axes: list[Axes], run: Dataset, symbols: Any, fitted: dict[str,
         zorder=1,
         label=rf"exact minimiser of $g + \beta{penalty}$",
     )
-    over_pace.set(xlabel=r"step times strength, $\alpha\beta$", ylabel=f"remaining error ${left}$")
-    over_beta.set(xlabel=r"strength of the penalty, $\beta$", ylabel=f"remaining error ${left}$")
-    over_pace.set_title(f"(b) error: exponent in the step {fitted['step']:.2f} (source: 1)")
+    over_product.set_title(f"(b) error: exponent in the step {fitted['step']:.2f} (source: 1)")
     over_beta.set_title(rf"(c) error: exponent in $\beta$ {fitted['beta']:.2f} (source: 1)")
     noise = float(run.noise_error.max())
     for one in axes:
         if noise > ROUNDING * float(run.of_truth.max()):
             text = r"from noise alone, $\beta \to 0$"
             one.axhline(noise, color=GREY, linestyle=":", linewidth=1.2, label=text)
-        one.set(xscale="log", yscale="log")
+    log_axes(over_product, r"step times strength, $\alpha\beta$", f"remaining error ${left}$")
+    log_axes(over_beta, r"strength of the penalty, $\beta$", f"remaining error ${left}$")
     over_beta.legend(loc="upper left")
 
 
 def _points(axes: Axes, run: Dataset, x: Array, y: Array, line: str = "none") -> None:
     """One marker and colour for every step size."""
     for k, step in enumerate(run.step.values):
-        axes.plot(
-            x[k],
-            y[k],
-            linestyle=line,
-            marker=MARKERS[k % len(MARKERS)],
-            markersize=6,
-            linewidth=0.8,
-            color=CYCLE[k % len(CYCLE)],
-            label=rf"step $\alpha$ = {step:g}",
-        )
+        look: Any = {"marker": MARKERS[k % len(MARKERS)], "color": CYCLE[k % len(CYCLE)]}
+        label = rf"step $\alpha$ = {step:g}"
+        axes.plot(x[k], y[k], linestyle=line, markersize=6, linewidth=0.8, label=label, **look)
 
 
 SAYS = (
@@ -232,7 +219,6 @@ experiment = Experiment(
     study=sparse,
     check=check,
     draw=draw,
-    title="The time to recover scales like 1/(step β); the remaining error depends mostly on β",
     ours="the seed, the grid within the source's ranges and when a run has converged",
     seconds=2,
 )
@@ -243,7 +229,6 @@ low_rank = Experiment(
     study=nuclear,
     check=check,
     draw=draw,
-    title="Nuclear norm: the time to recover scales like 1/(step β), the remaining error like β",
     ours="the seed, the level, the grid within the source's ranges and when a run has converged",
     seconds=4,
 )

@@ -1,26 +1,28 @@
-"""Studies whose cells are runs listed one by one; and such runs of N's MLP on modular addition."""
+"""Studies that list their runs one by one, the curves of a run, and N's MLP on modular addition."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import Dataset
-from tacit.measures.grokking import Grokking, grokking
+from tacit.measures.grokking import grokking
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.penalty import PerTensor
 from tacit.regularizers.spectral import Nuclear
 from tacit.studies.compute import TRAJECTORY
+from tacit.studies.sizes import Sizes, sized
 
 Runs = Sequence[Mapping[str, Any]]
 
 
 def arguments(runs: Runs, **given: Any) -> dict[str, Any]:
-    """The part of a study's size that its runs make up."""
+    """The arguments and the grid of a study whose cells are these runs; `given` holds for all."""
     table = {"given": given, "runs": list(runs)}
     return {"arguments": table, "grid": {"run": list(range(len(runs)))}}
 
@@ -30,18 +32,24 @@ def dims_of(curves: Sequence[str]) -> dict[str, list[str]]:
     return {f"{TRAJECTORY}{name}": ["time"] for name in curves}
 
 
-def runs_of(dataset: Dataset) -> list[Dataset]:
-    """Every run by itself, with plain names of its curves and without what fills them up."""
-    plain = {
-        name: str(name).removeprefix(TRAJECTORY)
-        for name in dataset.data_vars
-        if str(name).startswith(TRAJECTORY)
-    }
-    found = []
-    for number in range(dataset.sizes["run"]):
-        run = dataset.isel(run=number).rename(plain)
-        found.append(run.isel(time=np.flatnonzero(np.isfinite(run.step.values))))
-    return found
+def curves_of(run: Dataset, names: Sequence[str], first: int = 0) -> dict[str, Array]:
+    """The curves of a run as a cell returns them, from the record `first` on."""
+    return {f"{TRAJECTORY}{name}": run[name].values[first:].astype(float) for name in names}
+
+
+def plain(run: Dataset, after: float = -1.0) -> Dataset:
+    """The run with plain names of its curves and only the records after the step `after`.
+
+    This removes the NaN that fill up short runs; a logarithmic axis needs the records after step 0.
+    """
+    curves = [str(name) for name in run.data_vars if str(name).startswith(TRAJECTORY)]
+    run = run.rename({name: name.removeprefix(TRAJECTORY) for name in curves})
+    return run.isel(time=np.flatnonzero(run.step.values > after))
+
+
+def runs_of(dataset: Dataset, after: float = -1.0) -> list[Dataset]:
+    """Every run of the dataset by itself, as `plain` returns it."""
+    return [plain(dataset.isel(run=number), after) for number in range(dataset.sizes["run"])]
 
 
 LEVEL = 0.99  # the validation accuracy that counts as t2
@@ -75,13 +83,13 @@ LABELS = {
     f"{TRAJECTORY}test_accuracy": "validation accuracy",
     f"{TRAJECTORY}novel_accuracy": "validation accuracy without mirrored pairs",
 }
-# of every run that says nothing else; `scale` multiplies the embeddings of the start
+# the defaults of a run; `scale` multiplies the embeddings of the start
 USUAL: dict[str, Any] = {"seed": 0, "penalty": "l2^2", "variant": "source", "scale": 1.0}
 USUAL |= {"per_decade": 60, "decoupled": False}
 
 
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was run, its curves from the first step on, and the share of the twins."""
+    """The settings of the run, its curves from the first step on, and the share of the twins."""
     from tacit.models.tokens.mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
     from tacit.records import NumericalError
@@ -103,17 +111,40 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     )
     if not path.outcome.ok:
         raise NumericalError("addition", path.outcome)
-    curves = {f"{TRAJECTORY}{name}": path.dataset[name].values[1:] for name in CURVES}
-    return {**one, "split": seed, "twins": problem.twins.sum() / problem.test.sum(), **curves}
+    twins = problem.twins.sum() / problem.test.sum()
+    return {**one, "split": seed, "twins": twins, **curves_of(path.dataset, CURVES, first=1)}
+
+
+def token_study(name: str, title: str, quick: Any, standard: Any, full: Any) -> Sizes:
+    """The study of such runs; each size is what `arguments` returns."""
+    return sized(
+        name,
+        title=title,
+        function=cell,
+        dims=DIMS,
+        labels=LABELS,
+        draw={"x": "run", "colour": "beta"},
+        **quick,
+        standard=standard,
+        full=full,
+    )
+
+
+def task(run: Dataset) -> str:
+    """The task and the net of a run, in words."""
+    return (
+        f"addition mod {int(run.modulus)}, {float(run.fraction):.0%} of the pairs, embedding and"
+        f" hidden size {int(run.width)}, N's MLP"
+    )
 
 
 def memorized(run: Dataset) -> float:
-    """t1: the first recorded step at which every training pair is right; NaN if none."""
+    """t1: the first recorded step with all training pairs right; NaN if there is none."""
     return first(run.step.values, run.train_accuracy.values, 1.0)
 
 
 def generalized(run: Dataset, level: float = LEVEL) -> float:
-    """t2: the first recorded step at which the validation accuracy is at the level; NaN if none."""
+    """t2: the first recorded step with a validation accuracy of at least the level, or NaN."""
     return first(run.step.values, run.test_accuracy.values, level)
 
 
@@ -127,9 +158,27 @@ def later(run: Dataset, than: Dataset, time: Callable[[Any], float] = generalize
     return time(run) / time(than)
 
 
-def judged(run: Dataset) -> Grokking:
-    """What `tacit.grokking` says of the accuracies."""
-    return grokking(run.step.values, run.train_accuracy.values, run.test_accuracy.values, LEVEL)
+def delayed(rows: Iterable[Sequence[Any]], time: Callable[[Any], float] = generalized) -> Any:
+    """t2 (or another time) of every run over that of the run before it in its row."""
+    pairs = [pair for row in rows for pair in itertools.pairwise(row)]
+    return np.array([later(run, before, time) for before, run in pairs])
+
+
+def without_grok(runs: Iterable[Dataset]) -> int:
+    """The number of runs that `tacit.grokking` does not classify as a grok."""
+    return sum(
+        grokking(run.step.values, run.train_accuracy.values, run.test_accuracy.values, LEVEL).kind
+        != "grok"
+        for run in runs
+    )
+
+
+def without_penalty(run: Dataset) -> str:
+    """The finding on the run without a penalty."""
+    return (
+        f"without a penalty the validation accuracy is {float(run.test_accuracy[-1]):.3f}"
+        f" after {int(run.step[-1])} steps"
+    )
 
 
 def since(run: Dataset, name: str) -> Array:

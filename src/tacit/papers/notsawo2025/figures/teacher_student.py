@@ -1,4 +1,4 @@
-"""Non-linear Teacher-student: students with an l1 penalty, or with the teacher's derivatives."""
+"""Non-linear teacher-student: students with an l1 penalty, or with the teacher's derivatives."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arguments import Array, one_of
+from tacit.arguments import one_of
 from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import slope
-from tacit.papers.notsawo2025.figures.runs import Runs, arguments, dims_of, runs_of
-from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
+from tacit.papers.instances import listed, slope
+from tacit.papers.notsawo2025.figures.runs import Runs, arguments, dims_of, plain, runs_of
+from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, log_axes, sheet
 from tacit.studies.compute import TRAJECTORY
 from tacit.studies.sizes import sized
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from tacit.problems.teacher import TeacherStudent
     from tacit.regularizers.penalty import Term
 
-LEVEL = 0.05  # of the variance of the labels: what counts as solved
+LEVEL = 0.05  # a smaller error, over the variance of the labels, counts as solved
 BETAS = (0.1, 0.03, 0.01)
 PAIRS = ((4e-3, 0.1), (4e-3, 0.03), (4e-3, 0.01), (2e-3, 0.1))  # step and beta of descent
-PENALTIES = ("none", "l1", "l2^2", "derivatives", "derivatives of other samples")
-# `sizes` are inputs, hidden units and outputs of the teacher, of whose hidden units `units` are
-# used, each reading `reads` inputs (all of them where there is none); `width` is the student's
+OTHER_SAMPLES = "derivatives of other samples"
+PENALTIES = ("none", "l1", "l2^2", "derivatives", OTHER_SAMPLES)
+# `sizes` are the inputs, hidden units and outputs of the teacher; it uses `units` of its hidden
+# units, each of which reads `reads` inputs (all if not given); `width` is that of the student
 GIVEN = {"samples": 60, "sizes": [30, 50, 1], "width": 50, "method": "Adam", "learning_rate": 3e-3}
 GIVEN |= {"steps": 5000, "seed": 0, "per_decade": 20}
 QUICK = {"steps": 3600, "per_decade": 12}  # the latest t2 of seed 0 is 2815
@@ -50,7 +51,7 @@ def _data(samples: int, sizes: tuple[int, ...], seed: int, **used: Any) -> Teach
 
 @functools.lru_cache(maxsize=16)
 def _student(width: int, outputs: int, seed: int) -> FunctionModel:
-    """One object for all of its runs, so that its steps are compiled once."""
+    """The student; all its runs share one object, so that its steps are compiled once."""
     from tacit.models.two_layer import student
 
     return student(width, outputs, alpha=1.0, seed=100 + seed)
@@ -58,7 +59,10 @@ def _student(width: int, outputs: int, seed: int) -> FunctionModel:
 
 @functools.lru_cache(maxsize=16)
 def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | None:
-    """The penalty of this name, one object; samples may be given the derivatives of others."""
+    """The penalty of this name, one object for all runs.
+
+    "derivatives of other samples" gives every sample the derivatives at another one.
+    """
     from tacit.regularizers.custom import DerivativeMatch
     from tacit.regularizers.norms import L1, L2
 
@@ -70,7 +74,7 @@ def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | No
 
 
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Errors of one student over the steps, over the variance of the labels; t1, t2 and kind."""
+    """Errors of one student in units of the variance of the labels, t1, t2 and the kind."""
     from tacit.measures.grokking import grokking
     from tacit.records import NumericalError
     from tacit.training.descent.methods import SGD, Adam
@@ -105,16 +109,16 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
         "hidden": one["sizes"][1],
         "t1": found.t1 if math.isfinite(found.t1) else math.nan,
         "t2": found.t2 if math.isfinite(found.t2) else math.nan,
-        "verdict": found.kind,
-        "left": tested[-1],
-        "best": tested.min(),
+        "kind": found.kind,
+        "final_error": tested[-1],
+        "best_error": tested.min(),
         f"{TRAJECTORY}step": steps,
         f"{TRAJECTORY}train": fitted,
         f"{TRAJECTORY}test": tested,
     }
 
 
-def penalized(seeds: Iterable[int]) -> list[dict[str, Any]]:
+def penalized_runs(seeds: Iterable[int]) -> list[dict[str, Any]]:
     """Both kinds of students at every beta."""
     kinds: dict[str, Any] = {"l1": SPARSE, "derivatives": SMOOTH}
     return [
@@ -123,9 +127,9 @@ def penalized(seeds: Iterable[int]) -> list[dict[str, Any]]:
     ]
 
 
-def unhelped(seeds: Iterable[int]) -> list[dict[str, Any]]:
-    """Students without what makes the others generalize."""
-    wrong = {"penalty": "derivatives of other samples", "beta": BETAS[1]}
+def control_runs(seeds: Iterable[int]) -> list[dict[str, Any]]:
+    """Students without the penalty or the data that make the others generalize."""
+    wrong = {"penalty": OTHER_SAMPLES, "beta": BETAS[1]}
     cases: list[dict[str, Any]] = [
         {**SPARSE, "penalty": "none"},
         {**SPARSE, "penalty": "l2^2", "beta": BETAS[0]},
@@ -136,8 +140,8 @@ def unhelped(seeds: Iterable[int]) -> list[dict[str, Any]]:
     return [{**case, "seed": seed} for seed in seeds for case in cases]
 
 
-def descended(seeds: Iterable[int], reach: float, pairs: Any = PAIRS) -> list[dict[str, Any]]:
-    """Subgradient descent with l1, for `reach` times 1/(step beta) steps."""
+def descent_runs(seeds: Iterable[int], reach: float, pairs: Any = PAIRS) -> list[dict[str, Any]]:
+    """Subgradient descent with l1, for reach/(step beta) steps."""
     return [
         {"learning_rate": step, "beta": beta, "steps": round(reach / (step * beta)), "seed": seed}
         for seed in seeds
@@ -149,7 +153,7 @@ SLOWER = {**SPARSE, "penalty": "l1", "beta": BETAS[0], "learning_rate": 1e-3, "s
 LARGE: dict[str, Any] = {"samples": 100, "sizes": [100, 500, 2], "width": 500}  # N's size
 LARGE_SPARSE = {"teacher": "sparse", "units": 5, "reads": 3, "penalty": "l1", "steps": 3000}
 LARGE_DENSE = {**DENSE, "penalty": "l1", "beta": 0.3, "steps": 1000}
-MORE = [  # what is reported beside the checks
+MORE = [  # for the findings
     SLOWER,
     {**SPARSE, "penalty": "l2^2", "beta": BETAS[0], "samples": 180},
     {**DENSE, "penalty": "l1", "beta": BETAS[0], "samples": 180},
@@ -164,11 +168,11 @@ LABELS = {
     "split": "seed of teacher and start",
     "beta": "strength of the penalty",
     "learning_rate": "step size",
-    "t1": "step after which the training error stays below the level; NaN if it does not",
-    "t2": "step after which the test error stays below the level; NaN if it does not",
-    "left": "test error at the end, over the variance of the labels",
-    "best": "least test error, over the variance of the labels",
-    "verdict": "how tacit.grokking classifies the run",
+    "t1": "step after which the training error stays below the level; NaN if never",
+    "t2": "step after which the test error stays below the level; NaN if never",
+    "final_error": "test error at the end, over the variance of the labels",
+    "best_error": "least test error, over the variance of the labels",
+    "kind": "how tacit.grokking classifies the run",
     f"{TRAJECTORY}test": "test error, mean square over the variance of the labels",
     f"{TRAJECTORY}train": "training error, mean square over the variance of the labels",
 }
@@ -180,82 +184,79 @@ study = sized(
     title="A student that has memorized generalizes late under ℓ₁ or Sobolev penalties",
     draw={"x": "run", "colour": "t2", "log": True},
     **FORM,
-    **arguments(penalized([0]), **GIVEN | QUICK),
-    standard=arguments(penalized([0]), **GIVEN),
-    full=arguments(penalized(range(5)), **GIVEN),
+    **arguments(penalized_runs([0]), **GIVEN | QUICK),
+    standard=arguments(penalized_runs([0]), **GIVEN),
+    full=arguments(penalized_runs(range(5)), **GIVEN),
 )
 controls = sized(
     "N-F-ts-controls",
     title="Students without the penalty or data that make the others generalize",
-    draw={"x": "run", "colour": "left"},
+    draw={"x": "run", "colour": "final_error"},
     **FORM,
-    **arguments(unhelped([0]), **GIVEN | QUICK),
-    standard=arguments([*unhelped([0]), SLOWER], **GIVEN),
-    full=arguments([*unhelped(range(5)), *MORE], **GIVEN),
+    **arguments(control_runs([0]), **GIVEN | QUICK),
+    standard=arguments([*control_runs([0]), SLOWER], **GIVEN),
+    full=arguments([*control_runs(range(5)), *MORE], **GIVEN),
 )
-# the first seed is done at 0.3/(step beta), the slowest of the first five at 0.9/(step beta)
+# t2 of the first seed is about 0.3/(step beta), the latest of the first five 0.9/(step beta)
 descent = sized(
     "N-F-ts-descent",
     title="With subgradient descent, t₂ scales like 1/(step β)",
     draw={"x": "run", "colour": "t2", "log": True},
     **FORM,
-    **arguments(descended([0], 0.4, (PAIRS[0], *PAIRS[2:])), **DESCENT),
-    standard=arguments(descended([0], 0.6), **DESCENT),
-    full=arguments(descended(range(5), 1.2), **DESCENT),
+    **arguments(descent_runs([0], 0.4, (PAIRS[0], *PAIRS[2:])), **DESCENT),
+    standard=arguments(descent_runs([0], 0.6), **DESCENT),
+    full=arguments(descent_runs(range(5), 1.2), **DESCENT),
 )
 
 
-def among(runs: Sequence[Any], **wanted: Any) -> list[Any]:
+def among(runs: Dataset, **wanted: Any) -> Dataset:
     """The runs with these values."""
-    return [run for run in runs if all(run[name] == value for name, value in wanted.items())]
+    chosen = np.all([runs[name].values == value for name, value in wanted.items()], axis=0)
+    return runs.isel(run=np.flatnonzero(chosen))
 
 
-def rows(runs: Sequence[Any]) -> list[list[Any]]:
-    """The runs of every seed, in their order."""
-    return [among(runs, split=seed) for seed in dict.fromkeys(int(run.split) for run in runs)]
+def by_seed(runs: Dataset) -> list[Dataset]:
+    """The runs of every seed."""
+    return [among(runs, split=seed) for seed in np.unique(runs.split)]
 
 
-def later(row: Sequence[Any], time: str = "t2") -> float:
-    """The least factor by which t2, or t1, grows from a beta to the next smaller one; 0 if none."""
-    pairs = [(float(a[time]), float(b[time])) for a, b in itertools.pairwise(row)]
-    return min(b / a if math.isfinite(a + b) else 0.0 for a, b in pairs)
+def least_growth(runs: Dataset, time: str = "t2") -> float:
+    """The least factor by which t2 (or t1) grows from a beta to the next; 0 if one is missing."""
+    times = runs[time].values
+    return float(np.nan_to_num(times[1:] / times[:-1]).min())
 
 
-def share_of_groks(runs: Sequence[Any]) -> float:
-    return float(np.mean([run.verdict == "grok" for run in runs]))
+def share_of_groks(runs: Dataset) -> float:
+    return float((runs.kind == "grok").mean())
 
 
-def values(runs: Sequence[Any], name: str) -> Array:
-    return np.array([float(run[name]) for run in runs])
-
-
-def exponent(row: Sequence[Any]) -> float:
+def exponent(runs: Dataset) -> float:
     """The exponent of t2 in step beta; NaN unless every t2 was reached."""
-    return slope(values(row, "learning_rate") * values(row, "beta"), values(row, "t2"))
+    return slope(runs.learning_rate * runs.beta, runs.t2)
 
 
 def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
-    """Which students grok, what is left, how t2 grows, and its exponent under descent."""
-    runs, others, steps = (runs_of(one) for one in (dataset, controls, descent))
-    small = alike(others, runs[0])
-    of = {name: among(runs, penalty=name) for name in ("l1", "derivatives")}
-    first, second = (_checks(name, row) for name, row in of.items())
-    grok, left, slow = first.values()
-    _, left_too, _ = second.values()
-    powers = [exponent(row) for row in rows(steps)]
+    """Which students grok, their final errors, the growth of t2, and its exponent in descent."""
+    control, one = control_groups(controls, dataset), dataset.isel(run=0)
+    of = {name: among(dataset, penalty=name) for name in ("l1", "derivatives")}
+    first, second = (_checks(name, runs) for name, runs in of.items())
+    grok, error, slow = first.values()
+    _, other_error, _ = second.values()
+    powers = [exponent(runs) for runs in by_seed(descent)]
     law = within(np.median(powers), -1.0, 0.05)
-    free, euclid, dense, untold, misled = groups(small)
-    everyone = [*runs, *small, *steps]
+    t1 = np.concatenate([runs.t1 for runs in (dataset, *control.values(), descent)])
+    least = {name: float(runs.final_error.min()) for name, runs in control.items()}
+    seeds = by_seed(of["l1"])
     return Evidence(
-        ran=f"constructed: students of width 50, {len(rows(runs))} seed(s), Adam with step"
-        f" {float(runs[0].learning_rate):g} and beta {', '.join(f'{b:g}' for b in BETAS)}; l1: 60"
+        ran=f"constructed: students of width 50, {len(seeds)} seed(s), Adam with step"
+        f" {float(one.learning_rate):g} and beta {listed(BETAS)}; l1: 60"
         " samples of 30 inputs, 3 units that read 2 inputs each; Sobolev: 60 samples of 10 inputs,"
         f" 10 Gaussian units; labels of variance 1, solved at {LEVEL:g} of it; loss (1/2) sum of"
         " squares",
         premises={
             "training is solved in every run, including the controls": (
-                bool(np.isfinite(values(everyone, "t1")).all()),
-                f"{len(everyone)} runs",
+                bool(np.isfinite(t1).all()),
+                f"{len(t1)} runs",
             )
         },
         checks={
@@ -264,179 +265,169 @@ def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
             **second,
         },
         controls={
-            "no penalty": left.control(values(free, "left").min()),
-            "no penalty, share that groks": grok.control(share_of_groks(free)),
-            "the squared l2 norm": left.control(values(euclid, "left").min()),
-            "l1 and a dense teacher": left.control(values(dense, "left").min()),
+            "no penalty": error.control(least["no penalty"]),
+            "no penalty, share that groks": grok.control(share_of_groks(control["no penalty"])),
+            "the squared l2 norm": error.control(least["squared l2"]),
+            "l1 and a dense teacher": error.control(least["dense teacher"]),
             "memorization is delayed as well": slow.control(
-                max(later(row, "t1") for row in rows(of["l1"]))
+                max(least_growth(runs, "t1") for runs in seeds)
             ),
-            "Adam's exponent in beta": law.control(exponent(rows(of["l1"])[0])),
-            "no derivatives": left_too.control(values(untold, "left").min()),
-            "the derivatives at other samples": left_too.control(values(misled, "left").min()),
+            "Adam's exponent in beta": law.control(exponent(seeds[0])),
+            "no derivatives": other_error.control(least["no derivatives"]),
+            "the derivatives at other samples": other_error.control(least[OTHER_SAMPLES]),
         },
-        findings=[*findings(of, small, steps, powers), *more(rows(of["l1"])[0], others)],
+        findings=[*findings(of, control, descent, powers), *more(one, controls)],
     )
 
 
-def _checks(name: str, runs: Sequence[Any]) -> dict[str, Check]:
-    """Kinds, errors and times of the students with one penalty."""
+def _checks(name: str, runs: Dataset) -> dict[str, Check]:
+    """Checks of the kinds, final errors and times of the students with one penalty."""
     group, leaves = {
         "l1": ("l1 and a sparse teacher", "l1 leaves"),
         "derivatives": ("derivatives", "derivatives leave"),
     }[name]
-    growth = at_least(min(map(later, rows(runs))), 1.3)
+    growth = at_least(min(map(least_growth, by_seed(runs))), 1.3)
     return {
         f"share of the runs with {group} that grok": at_least(share_of_groks(runs), 1.0),
-        f"largest test error that {leaves}": at_most(values(runs, "left").max(), LEVEL),
+        f"largest test error that {leaves}": at_most(runs.final_error.max(), LEVEL),
         f"least growth of t2 with {name} from a beta to a third of it": growth,
     }
 
 
-def alike(others: Sequence[Any], one: Any) -> list[Any]:
-    """The runs with the samples and the step of `one`."""
-    return among(others, samples=one.samples, learning_rate=one.learning_rate)
-
-
-def groups(small: Sequence[Any]) -> list[list[Any]]:
-    """No penalty, squared l2, a dense teacher; no derivatives, those of other samples."""
-    return [
-        among(small, teacher="sparse", penalty="none"),
-        among(small, teacher="sparse", penalty="l2^2"),
-        among(small, teacher="dense", penalty="l1"),
-        among(small, teacher="smooth", penalty="none"),
-        among(small, teacher="smooth", penalty="derivatives of other samples"),
-    ]
+def control_groups(controls: Dataset, dataset: Dataset) -> dict[str, Dataset]:
+    """The controls by name, among the runs with the samples and the step of the dataset."""
+    same = {name: dataset[name].values[0] for name in ("samples", "learning_rate")}
+    cases = {
+        "no penalty": ("sparse", "none"),
+        "squared l2": ("sparse", "l2^2"),
+        "dense teacher": ("dense", "l1"),
+        "no derivatives": ("smooth", "none"),
+        OTHER_SAMPLES: ("smooth", OTHER_SAMPLES),
+    }
+    return {
+        name: among(controls, teacher=teacher, penalty=penalty, **same)
+        for name, (teacher, penalty) in cases.items()
+    }
 
 
 def findings(
-    of: Mapping[str, list[Any]], small: Sequence[Any], steps: Sequence[Any], powers: Sequence[float]
+    of: Mapping[str, Dataset],
+    control: Mapping[str, Dataset],
+    descent: Dataset,
+    powers: Sequence[float],
 ) -> list[str]:
-    """What the runs say beyond the checks."""
-    first, told = (rows(of[name])[0] for name in ("l1", "derivatives"))
-    paced = rows(steps)[0]
-    _, euclid, dense, untold, misled = groups(small)
-    kinds = sorted({str(run.verdict.values) for run in dense})
+    """The times, exponents and errors behind the checks."""
+    first, smooth = (by_seed(of[name])[0] for name in ("l1", "derivatives"))
+    steps = by_seed(descent)[0]
+    step, beta = steps.learning_rate.values, steps.beta.values
+    errors = {name: span(runs.final_error) for name, runs in control.items()}
     return [
-        f"seed 0, beta {', '.join(f'{b:g}' for b in BETAS)}: t1 = {float(first[0].t1):.0f} and"
-        f" t2 = {times(first)} with l1; t1 = {float(told[0].t1):.0f} and t2 = {times(told)} with"
-        " derivatives",
+        f"seed 0, beta {listed(BETAS)}: t1 = {float(first.t1[0]):.0f} and"
+        f" t2 = {listed(first.t2, '.0f')} with l1; t1 = {float(smooth.t1[0]):.0f} and t2 ="
+        f" {listed(smooth.t2, '.0f')} with derivatives",
         f"with Adam the exponent of t2 in beta is {exponent(first):.2f} with l1 and"
-        f" {exponent(told):.2f} with derivatives",
-        "for subgradient descent with l1, t2 step beta is "
-        + ", ".join(f"{float(run.t2 * run.learning_rate * run.beta):.3f}" for run in paced)
-        + " at (step, beta) = "
-        + ", ".join(f"({float(run.learning_rate):g}, {float(run.beta):g})" for run in paced)
-        + f"; the exponents of the seeds are {', '.join(f'{p:.2f}' for p in powers)}",
+        f" {exponent(smooth):.2f} with derivatives",
+        "for subgradient descent with l1, t2 step beta is"
+        f" {listed(steps.t2 * step * beta, '.3f')} at (step, beta) = "
+        + ", ".join(f"({a:g}, {b:g})" for a, b in zip(step, beta, strict=True))
+        + f"; the exponents of the seeds are {listed(powers, '.2f')}",
         "with a dense Gaussian teacher like N's, l1 has no sparsity to recover: it leaves a"
-        f" test error of {span(dense)}, the verdict is {' or '.join(kinds)}",
-        f"the squared l2 norm leaves {span(euclid)}: it does not exploit that the units read few"
-        " inputs",
-        f"derivatives at other samples leave {span(misled)}, none at all {span(untold)}",
+        f" test error of {errors['dense teacher']}, and tacit.grokking calls it"
+        f" {' or '.join(np.unique(control['dense teacher'].kind))}",
+        f"the squared l2 norm leaves {errors['squared l2']}: it does not exploit that the units"
+        " read few inputs",
+        f"derivatives at other samples leave {errors[OTHER_SAMPLES]}, none at all"
+        f" {errors['no derivatives']}",
     ]
 
 
-def more(first: Sequence[Any], others: Sequence[Any]) -> list[str]:
-    """Another step size, more samples and N's own size, where they were run."""
+def more(one: Dataset, controls: Dataset) -> list[str]:
+    """Findings from a step smaller than in `one`, more samples and N's own size, if run."""
     lines = []
-    for run in others:
+    for run in runs_of(controls):
         same = run.hidden == 50 and run.penalty == "l1" and run.teacher == "sparse"
-        if same and run.learning_rate < first[0].learning_rate:
-            power = exponent([first[0], run])
+        if same and run.learning_rate < one.learning_rate:
+            power = np.log(run.t2 / one.t2) / np.log(run.learning_rate / one.learning_rate)
             lines.append(
                 f"with Adam, t2 does not depend on step beta alone: at beta {float(run.beta):g}"
-                f" its exponent in the step is {power:.2f}"
+                f" its exponent in the step is {float(power):.2f}"
             )
         elif run.samples == 180 or run.hidden == 500:
             lines.append(
                 f"{int(run.samples)} samples, {int(run.hidden)} hidden units, {run.teacher.values}"
                 f" teacher, {run.penalty.values} with beta {float(run.beta):g}:"
-                f" {run.verdict.values}, t1 = {float(run.t1):.0f}, t2 = {float(run.t2):.0f}, test"
-                f" error {float(run.best):.3f} at best and {float(run.left):.3f} at the end"
+                f" {run.kind.values}, t1 = {float(run.t1):.0f}, t2 = {float(run.t2):.0f}, test"
+                f" error {float(run.best_error):.3f} at best and {float(run.final_error):.3f} at"
+                " the end"
             )
     return lines
 
 
-def span(runs: Sequence[Any]) -> str:
-    """The test errors that are left, from the least to the largest."""
-    left = values(runs, "left")
-    return " to ".join(dict.fromkeys(f"{end:.2f}" for end in (left.min(), left.max())))
-
-
-def times(runs: Sequence[Any]) -> str:
-    return ", ".join(f"{float(run.t2):.0f}" for run in runs)
+def span(errors: Any) -> str:
+    """The least and the largest error, or one number if they are equal."""
+    ends = float(errors.min()), float(errors.max())
+    return " to ".join(dict.fromkeys(f"{end:.2f}" for end in ends))
 
 
 def draw(dataset: Dataset, controls: Dataset, descent: Dataset) -> Figure:
-    """Errors over the steps with t1 and t2, above; t2 over step times beta, below."""
-    runs, others, steps = (among(runs_of(one), split=0) for one in (dataset, controls, descent))
-    free, euclid, dense, untold, misled = (group[0] for group in groups(alike(others, runs[0])))
-    l1, told = (among(runs, penalty=name) for name in ("l1", "derivatives"))
+    """Errors over the steps with t1 and t2, and below them t2 over step times beta."""
+    first, others, steps = (among(one, split=0) for one in (dataset, controls, descent))
+    l1, derivatives = (among(first, penalty=name) for name in ("l1", "derivatives"))
     large = among(others, hidden=LARGE["sizes"][1])
-    height, rows = (13.6, (1.25, 1, 1.25)) if large else (8.8, (1.25, 1))
+    height, rows = (13.6, (1.25, 1, 1.25)) if large.sizes["run"] else (8.8, (1.25, 1))
     caption = caption_of(dataset.attrs)
     picture, panels = sheet(dataset.title, caption, (5.6, 5.6), height, rows)
-    without = {"no penalty": free, r"squared $\ell_2$ norm": euclid}
-    _errors(panels[0], l1, {**without, r"$\ell_1$, dense teacher": dense})
-    _errors(panels[1], told, {"no penalty": untold, "derivatives of other samples": misled})
+    without, squared, dense, unaided, other_samples = control_groups(others, first).values()
+    beside = {"no penalty": without, r"squared $\ell_2$ norm": squared}
+    _errors(panels[0], l1, {**beside, r"$\ell_1$, dense teacher": dense})
+    beside = {"no penalty": unaided, OTHER_SAMPLES: other_samples}
+    _errors(panels[1], derivatives, beside)
     panels[0].set_title(r"$\ell_1$ penalty, teacher with sparse weights")
     panels[1].set_title("penalty on wrong first derivatives (Sobolev)")
     _scaling(panels[2], l1, steps)
-    _scaling(panels[3], told, [])
+    _scaling(panels[3], derivatives)
     for axes, teacher in zip(panels[4:], ("sparse", "dense"), strict=False):
         _errors(axes, among(large, teacher=teacher), {})
         axes.set_title(rf"the source's size, 100-500-2: $\ell_1$, {teacher} teacher")
     return picture
 
 
-def _errors(axes: Axes, runs: Sequence[Any], others: Mapping[str, Any]) -> None:
+def _errors(axes: Axes, runs: Dataset, others: Mapping[str, Dataset]) -> None:
     """Training dashed, test solid, t1 and t2 as marks on the level; controls in grey."""
-    for run, colour in zip(runs, CYCLE, strict=False):
-        run = run.isel(time=slice(1, None))
+    for run, colour in zip(runs_of(runs, after=0), CYCLE, strict=False):
         label = rf"test error, $\beta$ = {float(run.beta):g}"
         axes.plot(run.step, run.train, "--", color=colour, linewidth=1)
         axes.plot(run.step, run.test, color=colour, label=label)
         axes.plot(float(run.t1), LEVEL, "o", color=colour, markersize=7, zorder=4)
         axes.plot(float(run.t2), LEVEL, "*", color=colour, markersize=14, zorder=4)
     for (name, run), line in zip(others.items(), ("-", ":", "-."), strict=False):
-        run = run.isel(time=slice(1, None))
+        run = plain(run.isel(run=0), after=0)
         axes.plot(run.step, run.test, line, color=GREY, lw=1.6, label=name, zorder=1)
     axes.plot([], [], "--", color=BLACK, linewidth=1, label="training error")
     axes.axhline(LEVEL, color=GREY, linewidth=0.9, zorder=1, label=f"level {LEVEL:g}")
     axes.plot([], [], "ok", label="$t_1$: training at the level", markersize=6)
     axes.plot([], [], "*k", label="$t_2$: test at the level", markersize=11)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="steps of Adam",
-        xlim=(1, float(runs[0].step[-1])),
-        ylim=(1e-5, None),
-        ylabel="error over the variance of the labels",
-    )
+    last = float(runs[f"{TRAJECTORY}step"].isel(run=0).max())
+    limits: Any = {"xlim": (1, last), "ylim": (1e-5, None)}
+    log_axes(axes, "steps of Adam", "error over the variance of the labels", **limits)
     axes.legend(loc="lower left", fontsize=8)
 
 
-def _scaling(axes: Axes, runs: Sequence[Any], descent: Sequence[Any]) -> None:
+def _scaling(axes: Axes, runs: Dataset, descent: Dataset | None = None) -> None:
     """t2 over step times beta, for Adam and for descent."""
-    pace = values(runs, "learning_rate") * values(runs, "beta")
-    label = rf"Adam, step $\alpha$ = {float(runs[0].learning_rate):g}"
-    axes.plot(pace, values(runs, "t2"), "o:", color=CYCLE[3], lw=1, label=label)
+    label = rf"Adam, step $\alpha$ = {float(runs.learning_rate[0]):g}"
+    axes.plot(runs.learning_rate * runs.beta, runs.t2, "o:", color=CYCLE[3], lw=1, label=label)
     words = f"Adam: exponent ${exponent(runs):.2f}$ in $\\beta$"
-    if descent:
-        pace, t2 = values(descent, "learning_rate") * values(descent, "beta"), values(descent, "t2")
-        axes.plot(pace, t2, "^", color=BLACK, markersize=8, label="subgradient descent")
-        factor = np.exp(np.nanmean(np.log(pace * t2))) if np.isfinite(t2).any() else math.nan
-        ends = np.array([pace.min(), pace.max()])
+    if descent is not None:
+        step_beta, t2 = (descent.learning_rate * descent.beta).values, descent.t2.values
+        axes.plot(step_beta, t2, "^", color=BLACK, markersize=8, label="subgradient descent")
+        factor = np.exp(np.nanmean(np.log(step_beta * t2))) if np.isfinite(t2).any() else math.nan
+        ends = np.array([step_beta.min(), step_beta.max()])
         label = rf"$t_2 = {factor:.2g} / (\alpha\beta)$"
         axes.plot(ends, factor / ends, color=BLACK, linewidth=1, label=label)
         words += f"; descent: ${exponent(descent):.2f}$ in $\\alpha\\beta$"
     axes.set_title(words, fontsize=9)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel=r"step times strength, $\alpha\beta$",
-        ylabel="$t_2$ (steps)",
-    )
+    log_axes(axes, r"step times strength, $\alpha\beta$", "$t_2$ (steps)")
     axes.legend(loc="upper right", fontsize=8)
 
 
@@ -451,7 +442,6 @@ experiment = Experiment(
     study=(study, controls, descent),
     check=check,
     draw=draw,
-    title="A student that has memorized generalizes late under ℓ₁ or Sobolev penalties",
     ours="the whole experiment: sizes, sparse weights of the teacher, start, labels of variance 1,"
     " steps and values of beta",
     seconds=12,

@@ -9,9 +9,9 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_most
+from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
-from tacit.plotting.plots import log_log
 from tacit.regularizers.q import Q
 from tacit.studies.sizes import Sizes, sized
 
