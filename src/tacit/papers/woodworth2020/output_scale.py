@@ -135,7 +135,6 @@ experiment = Experiment(
     place="section 3, footnote 1",
     study=study,
     check=check,
-    title="Scaling the output of a homogeneous model is equivalent to scaling its start",
     ours="the models, the scales, and the unit of time: t/alpha^2",
     seconds=3,
 )

@@ -155,7 +155,6 @@ experiment = Experiment(
     place="section 6, footnote 4",
     study=(study, widths, completion),
     check=check,
-    title="Measurements need not be square",
     ours="the shapes, the scales and the sizes",
     seconds=2,
 )

@@ -139,5 +139,4 @@ experiment = Experiment(
     study=(study, evaluated),
     check=check,
     draw=draw,
-    title="A depth-D diagonal network: one chain of D equal weights per signed input",
 )

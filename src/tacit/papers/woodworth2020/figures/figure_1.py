@@ -191,7 +191,6 @@ experiment = Experiment(
     study=(training, ends, scales, least),
     check=check,
     draw=draw,
-    title="Small starts find the sparse predictor, large starts the dense one",
     ours="d, N, r*, the seeds (median in c) and the grids; noise variance 0.01, truth entries"
     " 1/sqrt(r*) and the level 0.025 are the source's",
     seconds=3,

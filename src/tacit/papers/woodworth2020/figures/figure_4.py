@@ -107,5 +107,4 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="For diagonal measurements, every input has its own k hidden units",
 )

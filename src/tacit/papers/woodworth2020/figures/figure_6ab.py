@@ -284,8 +284,6 @@ experiment = Experiment(
     study=(study, kernel),
     check=check,
     draw=draw,
-    title="From small starts the tangent features of ReLU nets change, and the test error at "
-    "least halves",
     ours="the points, the teacher (Gaussian weights, mean square one over the circle), the scales"
     " and the seeds (median, bands from quartile to quartile); the output is zero at the start"
     " (difference of two nets); gradient flow instead of steps of 0.01",

@@ -151,5 +151,4 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="With twice the units the network can start at zero and reach both signs",
 )
