@@ -1,6 +1,7 @@
 """Every gallery script runs and draws; the docs show each picture and nothing that is not built."""
 
 import ast
+import functools
 import re
 import runpy
 import subprocess
@@ -31,9 +32,15 @@ BESIDES = {  # a script that shows the user's own model needs the library it is 
 LIGHTNING = ROOT / "gallery" / "plot_watch_a_lightning_run.py"
 
 
+@functools.cache
+def build():
+    """The globals of docs/build.py."""
+    return runpy.run_path(str(ROOT / "docs" / "build.py"))
+
+
 def drawn(script, folder, monkeypatch):
     """The globals of a script after it ran in an empty folder, where it left one picture."""
-    if lost := runpy.run_path(str(ROOT / "docs" / "build.py"))["lacking"](script):
+    if lost := build()["lacking"](script):
         pytest.skip(f"{lost[0]} is not installed, and this script is about it")
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "argv", [str(script), "out.png"])
@@ -121,9 +128,8 @@ STATEMENTS = {  # what docs/theory.md says about these pictures
 def test_a_script_draws_one_picture(script, tmp_path, monkeypatch):
     if script.stem == "plot_what_does_alpha_do":
         monkeypatch.setattr(tacit, "load_images", instead_of_clothes)
-    if (
-        script.stem not in STATEMENTS
-    ):  # that it runs and draws does not depend on how long it trains
+    # that it runs and draws does not depend on how long it trains
+    if script.stem not in STATEMENTS:
         monkeypatch.setattr(tacit, "Steps", lambda count: Steps(min(count, 300)))
     left = drawn(script, tmp_path, monkeypatch)
     if script.stem in STATEMENTS:
@@ -175,23 +181,21 @@ def test_a_script_runs_from_the_command_line(tmp_path):
 
 
 def test_the_docs_show_every_picture_and_only_built_ones():
-    build = runpy.run_path(str(ROOT / "docs" / "build.py"))
     theory = (ROOT / "docs" / "theory.md").read_text()
     shown = re.findall(r"!\[.+?\]\(pictures/(.+?)\)", theory)
-    assert sorted(shown) == sorted(build["gallery_pictures"]())
+    assert sorted(shown) == sorted(build()["gallery_pictures"]())
     assert set(re.findall(r"\(\.\./gallery/(.+?)\)", theory)) == {path.name for path in SCRIPTS}
     diagrams = (ROOT / "docs" / "diagrams.md").read_text()
     shown = re.findall(r"!\[.+?\]\(pictures/(.+?)\.svg\)", diagrams)
-    assert sorted(shown) == sorted(build["DIAGRAMS"])
+    assert sorted(shown) == sorted(build()["DIAGRAMS"])
     scale = (ROOT / "docs" / "scale.md").read_text()
     shown = re.findall(r"!\[.+?\]\(pictures/(.+?)\.png\)", scale)
-    assert sorted(shown) == sorted(build["PHASES"])
+    assert sorted(shown) == sorted(build()["PHASES"])
 
 
 def test_the_pictures_of_the_docs_are_there_and_small():
-    build = runpy.run_path(str(ROOT / "docs" / "build.py"))
     files = {file.name: file for file in (ROOT / "docs" / "pictures").iterdir()}
-    assert set(files) == set(build["pictures"]().values())
+    assert set(files) == set(build()["pictures"]().values())
     sizes = {name: file.stat().st_size for name, file in files.items()}
     assert max(sizes.values()) < 64_000, sizes
     assert sum(sizes.values()) < 1_400_000
@@ -203,13 +207,12 @@ def test_the_pictures_of_the_docs_are_there_and_small():
 
 
 def test_a_shorter_svg_draws_the_same_lines():
-    build = runpy.run_path(str(ROOT / "docs" / "build.py"))
     svg = (
         '<svg xmlns:xlink="x"><metadata>who</metadata><!-- u --><g id="text_1"/>\n <defs>\n'
         '<path id="Sans-58" d="M 1.23456 2.5 \nL 3 4.00001 "/></defs><g id="a" '
         'transform="translate(1.005 2) scale(0.015625)">\n<use xlink:href="#Sans-58"/></g></svg>'
     )
-    assert build["shorter"](svg) == (
+    assert build()["shorter"](svg) == (
         '<svg xmlns:xlink="x"><defs><path id="n0" d="M 1.23 2.5 L 3 4 "/></defs>'
         '<g transform="translate(1 2) scale(0.015625)"><use xlink:href="#n0"/></g></svg>'
     )

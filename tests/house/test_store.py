@@ -46,7 +46,7 @@ def assert_same(a, b):
     """Equal down to the bits, with kinds, order of dimensions and attributes."""
     assert dict(a.sizes) == dict(b.sizes)
     assert set(a.coords) == set(b.coords)
-    assert list(a.variables) == list(b.variables) or set(a.variables) == set(b.variables)
+    assert set(a.variables) == set(b.variables)
     assert a.attrs == b.attrs
     for name in a.variables:
         assert a[name].dims == b[name].dims

@@ -1,5 +1,7 @@
 """The tangent kernel layer by layer: of functions of JAX and modules of torch, and in a record."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,10 +30,11 @@ X = np.random.default_rng(1).standard_normal((7, 4))
 NAMES = ["layers.0.b", "layers.0.w", "layers.1.b", "layers.1.w", "out"]
 
 
+@functools.cache
 def kernels_by_name():
     """The kernel of every array from its own Jacobian."""
     with double_precision():
-        found = jax.jacrev(net)(net_params(), X)
+        found = jax.jit(jax.jacrev(net))(net_params(), X)
     parts = [np.asarray(leaf).reshape(7, 3, -1) for leaf in jax.tree.leaves(found)]
     return dict(zip(NAMES, (np.einsum("ncp,mdp->ncmd", J, J) for J in parts), strict=True))
 

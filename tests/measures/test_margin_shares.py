@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from refusals import refusals
 from tacit import (
     L1,
     L2,
@@ -59,21 +60,15 @@ def test_the_default_norms_and_the_best_predictor_of_each():
         assert np.delete(shares, k).max() < 0.99
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: margin_shares(PATH, sparse_regression(3, 6, sparsity=1)), "got Regression"),
-        (lambda: margin_shares(PATH, separable_points(4, 3)), r"3 features, but.*shape \(6,\)"),
-        (lambda: margin_shares(PATH, PROBLEM, [Q(2, mu=1)]), "margin_shares: expected a norm"),
-        (lambda: margin_shares(PATH, PROBLEM, [Spectral()]), "needs the shape of the matrix"),
-        (
-            lambda: margin_shares(
-                train(two_layer(3, alpha=0.5), PROBLEM, SignDescent(0.01), stop=Steps(1)), PROBLEM
-            ),
-            "the path has no linear predictor",
+test_bad_input = refusals(
+    (lambda: margin_shares(PATH, sparse_regression(3, 6, sparsity=1)), "got Regression"),
+    (lambda: margin_shares(PATH, separable_points(4, 3)), r"3 features, but.*shape \(6,\)"),
+    (lambda: margin_shares(PATH, PROBLEM, [Q(2, mu=1)]), "margin_shares: expected a norm"),
+    (lambda: margin_shares(PATH, PROBLEM, [Spectral()]), "needs the shape of the matrix"),
+    (
+        lambda: margin_shares(
+            train(two_layer(3, alpha=0.5), PROBLEM, SignDescent(0.01), stop=Steps(1)), PROBLEM
         ),
-    ],
+        "the path has no linear predictor",
+    ),
 )
-def test_bad_input(call, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        call()

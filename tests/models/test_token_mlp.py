@@ -1,9 +1,12 @@
 """The MLP of N on token pairs: its formula, gradients, penalties, and Adam against NumPy."""
 
 import dataclasses
+import functools
 import json
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -100,21 +103,28 @@ def adam(net, problem, rate, steps, penalty="l2^2", beta=1e-6, **more):
     return train(net, problem, method, stop=stop, **given)
 
 
+@functools.cache
+def value_and_slope(net):
+    return jax.jit(jax.value_and_grad(TokenLoss(net).value, argnums=1))
+
+
+@functools.cache
+def drawing(batches):
+    return jax.jit(batches.draw)
+
+
 def gradient(net, problem, tensors, steps=(0,), batch=None, seed=0):
     """The compiled loss and its gradient in float64, after each number of `steps` taken."""
-    import jax
-    import jax.numpy as jnp
-
     task, batches = TokenTask("test", net, problem), Batches(batch, problem.samples)
-    both = jax.jit(jax.value_and_grad(TokenLoss(net).value, argnums=1))
-    draw, found = jax.jit(batches.draw), []
+    both, draw, found = value_and_slope(net), drawing(batches), []
     with double_precision():
         start = jax.tree.map(jnp.asarray, tensors)
         for taken in steps:
             data, share = task.full_data(), None
             if batch is not None:
                 rows, share, _ = draw(taken, batches.start(seed, taken))
-                data = jax.tree.map(lambda part, rows=rows: jnp.asarray(part)[rows], task.data)
+                rows = np.asarray(rows)
+                data = jax.tree.map(lambda part, rows=rows: np.asarray(part)[rows], task.data)
             found.append(both(data, start, share))
     return [
         (float(value), Tensors(*(None if x is None else np.asarray(x) for x in slope)))
@@ -246,8 +256,6 @@ def slow_penalty(name, tensors):
 
 @pytest.mark.parametrize("name", PENALTIES)
 def test_penalties_and_their_gradients(name):
-    import jax
-
     tensors = SOURCE.start(PROBLEM)
     with double_precision():
         value = float(PENALTIES[name].value(tensors))
@@ -340,24 +348,21 @@ def test_proximal_steps_under_l1_end_with_zeros_and_subgradients_do_not():
     assert zeros[1] == 0
 
 
-@pytest.mark.parametrize("data", [all_pairs, distinct_pairs], ids=["pairs", "distinct"])
+@pytest.mark.parametrize(
+    "data", [all_pairs, functools.partial(distinct_pairs, SOURCE)], ids=["pairs", "distinct"]
+)
 def test_the_logarithm_of_the_loss_holds_where_the_loss_is_zero(data):
-    import jax
-    import jax.numpy as jnp
-
-    given = (SOURCE, PROBLEM, float) if data is distinct_pairs else (PROBLEM, float)
     tensors, loss = SOURCE.start(PROBLEM), TokenLoss(SOURCE)
+    both = jax.jit(lambda rows, at: (loss.value(rows, at), loss.log_value(rows, at)))
+    # outputs on one class only: those of other labels lose by 1e4, those of it win by it
+    one = dataclasses.replace(PROBLEM, labels=np.zeros_like(PROBLEM.labels))
+    far = tensors._replace(outer_bias=np.array([1e4] + 6 * [0.0]), outer=0 * tensors.outer)
     with double_precision():
-        tensors, rows = (jax.tree.map(jnp.asarray, part) for part in (tensors, data(*given)))
-        near = float(loss.log_value(rows, tensors))
-        assert near == pytest.approx(math.log(float(loss.value(rows, tensors))), rel=1e-12)
-        # outputs on one class only: those of other labels lose by 1e4, those of it win by it
-        one = dataclasses.replace(PROBLEM, labels=np.zeros_like(PROBLEM.labels))
-        rows = data(*((SOURCE, one, float) if data is distinct_pairs else (one, float)))
-        rows = jax.tree.map(jnp.asarray, rows)
-        far = tensors._replace(outer_bias=np.array([1e4] + 6 * [0.0]), outer=0 * tensors.outer)
-        assert float(loss.value(rows, far)) == 0
-        assert float(loss.log_value(rows, far)) == pytest.approx(math.log(6) - 1e4, rel=1e-12)
+        value, near = both(data(PROBLEM, float), tensors)
+        zero, below = both(data(one, float), far)
+    assert float(near) == pytest.approx(math.log(value), rel=1e-12)
+    assert float(zero) == 0
+    assert float(below) == pytest.approx(math.log(6) - 1e4, rel=1e-12)
 
 
 def test_a_normalized_step_is_the_gradient_over_the_loss():

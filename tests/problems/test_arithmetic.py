@@ -164,7 +164,7 @@ def test_the_kernel_without_gradients_is_that_of_the_jacobian(shared):
     net = TwoTokenNet(6, alpha=1.0, shared=shared, precision="double")
     weights, x = random_weights(net, TINY), TINY.pairs[:9]
     with double_precision():
-        parts = jax.jacrev(lambda w: net.logits(w, x))(Weights(*map(jax.numpy.asarray, weights)))
+        parts = jax.jit(jax.jacrev(lambda w: net.logits(w, x)))(weights)
     rows = np.concatenate([np.asarray(part).reshape(9, 5, -1) for part in parts], axis=2)
     np.testing.assert_allclose(
         net.kernel(weights, x), np.einsum("ncp,mcp->nm", rows, rows) / 5, rtol=1e-11

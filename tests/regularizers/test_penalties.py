@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from refusals import refusals
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
 from tacit.precision import double_precision
@@ -117,12 +118,14 @@ def test_numpy_and_compiled_jax_agree(penalty):
     import jax
 
     theta = np.array([0.0, -1.5, 0.7, 3.0])
+
+    def everything(theta, weight):
+        return penalty.value(theta), penalty.subgradient(theta), penalty.prox(theta, weight)
+
     with double_precision():
-        for name in ("value", "subgradient"):
-            compiled = jax.jit(getattr(penalty, name))(theta)
-            np.testing.assert_allclose(compiled, getattr(penalty, name)(theta), atol=1e-14)
-        near = jax.jit(penalty.prox)(theta, 0.3)
-    np.testing.assert_allclose(near, penalty.prox(theta, 0.3), atol=1e-14)
+        compiled = jax.jit(everything)(theta, 0.3)
+    for found, plain in zip(compiled, everything(theta, 0.3), strict=True):
+        np.testing.assert_allclose(found, plain, atol=1e-14)
 
 
 def test_corners_choose_the_source_s_subgradient():
@@ -163,31 +166,28 @@ def test_a_user_s_penalty_is_differentiated_unless_it_brings_a_subgradient():
     assert not quartic.has_prox
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: Custom(3), "Custom: value must be a function, got 3"),
-        (lambda: Custom(abs).prox(np.ones(2), 1.0), "no proximal map"),
-        (lambda: Nuclear((3, 4)).value(np.ones(4)), "12 entries but there are 4 parameters"),
-        (lambda: Nuclear(3), r"shape must be \(rows, columns\) or None, got 3"),
-        (lambda: Nuclear().value(np.ones((2, 2, 2))), r"vectors, got shape \(2, 2, 2\)"),
-        (lambda: -1 * L1(), "Penalty: weight must be a finite number >= 0, got -1"),
-        (lambda: np.nan * L1(), "Penalty: weight must be a finite number >= 0, got nan"),
-        (lambda: Penalty(1.0, "l1"), r"Penalty: expected a regularizer such as L1\(\)"),
-        (lambda: L2([1.0, 2.0]).value(np.ones(3)), r"one array of 2 entries, got 1 of \[3\]"),
-        (lambda: Lp(0.5).prox(np.ones(2), 1.0), r"Lp\(p=0.5\): no proximal map is known; L1"),
-        (lambda: (L1() + L2()).prox(np.ones(2), 1.0), "known only if one weight is not 0"),
-        (lambda: MIXED.value({"a": np.ones(4)}), "must be one flat array, got dict"),
-        (lambda: MIXED.value(np.ones(3)), "Blocks: 4 parameters in blocks but 3 are given"),
-        (
-            lambda: DerivativeMatch(LinearPredictor(), np.ones((4, 3)), np.ones((4, 2))),
-            r"one row per point.*\(4, 3\), got \(4, 2\)",
-        ),
-    ],
+test_wrong_penalties_are_refused = refusals(
+    (lambda: Custom(3), "Custom: value must be a function, got 3"),
+    (lambda: Custom(abs).prox(np.ones(2), 1.0), "no proximal map"),
+    (lambda: Nuclear((3, 4)).value(np.ones(4)), "12 entries but there are 4 parameters"),
+    (lambda: Nuclear(3), r"shape must be \(rows, columns\) or None, got 3"),
+    (lambda: Nuclear().value(np.ones((2, 2, 2))), r"vectors, got shape \(2, 2, 2\)"),
+    (lambda: -1 * L1(), "Penalty: weight must be a finite number >= 0, got -1"),
+    (lambda: np.nan * L1(), "Penalty: weight must be a finite number >= 0, got nan"),
+    (lambda: Penalty(1.0, "l1"), r"Penalty: expected a regularizer such as L1\(\)"),
+    (lambda: L2([1.0, 2.0]).value(np.ones(3)), r"one array of 2 entries, got 1 of \[3\]"),
+    (lambda: Lp(0.5).prox(np.ones(2), 1.0), r"Lp\(p=0.5\): no proximal map is known; L1"),
+    (lambda: (L1() + L2()).prox(np.ones(2), 1.0), "known only if one weight is not 0"),
+    (lambda: MIXED.value({"a": np.ones(4)}), "must be one flat array, got dict"),
+    (lambda: MIXED.value(np.ones(3)), "Blocks: 4 parameters in blocks but 3 are given"),
+    (
+        lambda: DerivativeMatch(LinearPredictor(), np.ones((4, 3)), np.ones((4, 2))),
+        r"one row per point.*\(4, 3\), got \(4, 2\)",
+    ),
 )
-def test_wrong_penalties_are_refused(call, words):
-    with pytest.raises(ValueError, match=words):
-        call()
+
+
+def test_a_penalty_and_a_number_have_no_sum():
     with pytest.raises(TypeError, match="unsupported operand"):
         L1() + 3
 
@@ -353,9 +353,8 @@ def test_float32_stays_float32_in_compiled_code():
     theta = {"a": np.ones((3, 2), np.float32), "b": np.ones(4, np.float32)}
     with double_precision():
         for h in (L1(), L2(), L2(squared=False), Lp(1.5), Q(3, mu=0.1), Nuclear(), 0.1 * Nuclear()):
-            for act in (h.subgradient, lambda t, h=h: h.prox(t, 0.1)):
-                made = jax.jit(act)(theta)
-                assert {leaf.dtype for leaf in made.values()} == {np.dtype(np.float32)}, h
+            made = jax.jit(lambda t, h=h: (h.subgradient(t), h.prox(t, 0.1)))(theta)
+            assert {leaf.dtype for leaf in jax.tree.leaves(made)} == {np.dtype(np.float32)}, h
 
 
 @pytest.mark.parametrize("depth", [2, 3, 8])

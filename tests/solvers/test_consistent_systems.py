@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.linalg import null_space
-from scipy.optimize import linprog
 
 import oracle
+from general_solvers import least_l1
 from tacit import L1, L2, Lp, Q, R, interpolate, interpolate_path
 
 X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
@@ -22,16 +22,11 @@ def assert_minimiser(rows, targets, regularizer, beta) -> None:
     assert (np.abs(rows @ beta - targets) / sizes).max() < 1e-12 * np.abs(beta).max()
     kernel = null_space(rows / sizes[:, None], rcond=1e-10)
     if isinstance(regularizer, L1):
-        assert np.abs(beta).sum() <= least_l1(rows / sizes[:, None], targets / sizes) * (1 + 1e-9)
+        least = least_l1(rows / sizes[:, None], targets / sizes)
+        assert np.abs(beta).sum() <= np.abs(least).sum() * (1 + 1e-9)
     elif kernel.size:
         gradient = regularizer.gradient(beta)
         assert np.abs(kernel.T @ gradient).max() < 1e-7 * np.abs(gradient).max()
-
-
-def least_l1(rows, targets) -> float:
-    found = linprog(np.ones(2 * rows.shape[1]), A_eq=np.hstack([rows, -rows]), b_eq=targets)
-    assert found.status == 0
-    return found.fun
 
 
 def random_rows(seed: int, samples: int, dimension: int):
@@ -142,14 +137,14 @@ def test_norms_scale_with_the_targets(regularizer, size):
     assert np.abs(same - unit).max() < 1e-9
 
 
-@pytest.mark.parametrize("exponents", [(-150, 0), (150, 0), (-100, 100), (-9, 9)])
 @pytest.mark.parametrize("depth", [2, 3])
-def test_badly_scaled_rows(exponents, depth):
+def test_badly_scaled_rows(depth):
     rows, targets = random_rows(10, 2, 5), np.array([1.0, -0.3])
     exact = oracle.solve(rows, targets, depth, -4.0).beta
-    factors = 10.0 ** np.array(exponents)
-    solution = interpolate(factors[:, None] * rows, factors * targets, Q(depth, log_alpha=-4.0))
-    assert np.abs(solution.beta - exact).max() < 1e-10 * np.abs(exact).max()
+    for exponents in ([-150, 0], [150, 0], [-100, 100], [-9, 9]):
+        factors = np.power(10.0, exponents)
+        solution = interpolate(factors[:, None] * rows, factors * targets, Q(depth, log_alpha=-4.0))
+        assert np.abs(solution.beta - exact).max() < 1e-10 * np.abs(exact).max(), exponents
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int32, list, tuple, np.asfortranarray])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog, minimize
+from scipy.optimize import minimize
 
+from general_solvers import least_l1
 from tacit.problems.regression import sparse_recovery
 from tacit.solvers.least_squares import (
     descent_points,
@@ -158,12 +159,6 @@ def test_predicted_delay_of_the_two_penalties():
     assert matrix.distance == pytest.approx(top)
     assert matrix.t1 == found.t1
     assert matrix.floor == pytest.approx(found.floor)
-
-
-def least_l1(X, y):
-    n = X.shape[1]
-    found = linprog(np.ones(2 * n), A_eq=np.hstack([X, -X]), b_eq=y)
-    return found.x[:n] - found.x[n:]
 
 
 @few

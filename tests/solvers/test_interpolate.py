@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 import tacit
+from general_solvers import least_l1
 from tacit.records import Kind
 from tacit.regularizers.lp import Lp
 from tacit.regularizers.norms import L1, L2
@@ -24,12 +24,6 @@ def problem(seed, samples=8, dimension=30, noise=0.1, sparsity=3):
     truth = np.zeros(dimension)
     truth[:sparsity] = 1 / np.sqrt(sparsity)
     return X, X @ truth + noise * rng.normal(size=samples), truth
-
-
-def least_l1(X, y):
-    d = X.shape[1]
-    found = linprog(np.ones(2 * d), A_eq=np.hstack([X, -X]), b_eq=y, method="highs")
-    return found.x[:d] - found.x[d:]
 
 
 REGULARIZERS = {

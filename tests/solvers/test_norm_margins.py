@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from refusals import refusals
 from tacit import L1, L2, Linf, Nuclear, Spectral, interpolate, max_margin
 from tacit.solvers.solution import kkt_residual
 
@@ -128,19 +129,13 @@ def test_bad_data(norm, X, y, sentence):
         max_margin(X, y, norm)
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: max_margin(ROW, [1], Spectral()), r"use Spectral\(shape=\(rows, columns\)\)"),
-        (lambda: max_margin(ROW, [1], Nuclear((2, 3))), "6 coordinates,.* X has 4 columns"),
-        (lambda: Spectral((2, 0)), "Spectral: shape must be"),
-        (lambda: interpolate(ROW, [1.0], Linf()), "gradient of a norm cannot be inverted"),
-        (
-            lambda: interpolate(np.ones((1, 2, 2)), [1.0], Spectral()),
-            r"a matrix needs Nuclear, Frobenius or Schatten, got Spectral",
-        ),
-    ],
+test_norms_that_do_not_fit = refusals(
+    (lambda: max_margin(ROW, [1], Spectral()), r"use Spectral\(shape=\(rows, columns\)\)"),
+    (lambda: max_margin(ROW, [1], Nuclear((2, 3))), "6 coordinates,.* X has 4 columns"),
+    (lambda: Spectral((2, 0)), "Spectral: shape must be"),
+    (lambda: interpolate(ROW, [1.0], Linf()), "gradient of a norm cannot be inverted"),
+    (
+        lambda: interpolate(np.ones((1, 2, 2)), [1.0], Spectral()),
+        r"a matrix needs Nuclear, Frobenius or Schatten, got Spectral",
+    ),
 )
-def test_norms_that_do_not_fit(call, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        call()

@@ -356,7 +356,7 @@ def test_functions_of_jax_take_mappings_outside_of_a_watch():
         return {name: x[name][at] for name in ("left", "token")} | {"deep": (x["deep"][0][at], 2.0)}
 
     with double_precision():
-        found = jax.jacrev(both)(w, x)
+        found = jax.jit(jax.jacrev(both))(w, x)
     J = np.concatenate([np.asarray(found[name]).reshape(6, 2, -1) for name in w], axis=2)
     K = np.einsum("ncp,mdp->ncmd", J, J)
     whole = tacit.tangent_kernel(both, w, x, outputs="full")

@@ -50,7 +50,7 @@ def moved(params, rng, size=0.3):
 def jacobian(params, x):
     """(samples, outputs, parameters) of `network`, by reverse differentiation of everything."""
     with double_precision():
-        parts = jax.jacrev(network)(params, x)
+        parts = jax.jit(jax.jacrev(network))(params, x)
     return np.concatenate(
         [np.array(parts[name]).reshape(*parts[name].shape[:2], -1) for name in params], axis=2
     )

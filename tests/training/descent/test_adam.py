@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from refusals import refusals
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearMatrix, LinearPredictor
@@ -71,14 +72,13 @@ SMALL = Regression(ROWS, np.array([1.0, -2.0, 0.5]), loss="half squares")
 @pytest.mark.parametrize("data", [SMALL, separable_points(8, 4, seed=1, loss="logistic")])
 def test_half_a_penalty_of_squares_is_weight_decay_in_plain_steps(method, data):
     """w - r (g + c w) = (1 - r c) w - r g, by the driver once and by the method once."""
-    for model in (LINE, DiagonalNet(2, alpha=0.3)):
+    for model in (DiagonalNet(2, alpha=0.3), LINE):
         penalized = train(model, data, method(0.05), penalty=0.5 * 0.3 * L2(), stop=Steps(200))
         decayed = train(model, data, method(0.05, weight_decay=0.3), stop=Steps(200))
         plain = train(model, data, method(0.05), stop=Steps(200))
         np.testing.assert_allclose(penalized.parameters, decayed.parameters, rtol=1e-11, atol=1e-13)
         assert np.abs(plain.parameters - decayed.parameters).max() > 1e-2
     twice = train(LINE, data, method(0.05), penalty=0.3 * L2(), stop=Steps(200))
-    decayed = train(LINE, data, method(0.05, weight_decay=0.3), stop=Steps(200))
     assert np.abs(twice.parameters - decayed.parameters).max() > 1e-2  # half of it, not all
 
 
@@ -239,24 +239,20 @@ def run(method=SGD(0.1), **more):  # noqa: B008
     return train(LINE, PROBLEM, method, stop=Steps(1), **more)
 
 
-def test_wrong_input_is_refused():
-    cases = [
-        (lambda: Adam(0.1, mean_decay=1.0), r"mean_decay must be in \[0, 1\), got 1"),
-        (lambda: Adam(0.1, epsilon=-1), "epsilon must be >= 0"),
-        (
-            lambda: run(Adam(0.1, decoupled=True), penalty=10.0 * L2()),
-            r"below 2/\(curvature of the decoupled penalty\) = 0.1",
-        ),
-        (lambda: run(batch=0), "batch must be at least"),
-        (lambda: run(batch=7), "at most the 6 samples"),
-        *((lambda bad=bad: run(batch=bad), "batch must be an int") for bad in ("2", 2.5, True)),
-        (lambda: SGD(0.1, momentum=1.0), r"momentum must be in \[0, 1\)"),
-        (lambda: run(seed=-1), "seed must be at least 0"),
-        *((lambda bad=bad: run(seed=bad), "seed must be an int") for bad in (None, 0.5)),
-    ]
-    for call, sentence in cases:
-        with pytest.raises(ValueError, match=sentence):
-            call()
+test_wrong_input_is_refused = refusals(
+    (lambda: Adam(0.1, mean_decay=1.0), r"mean_decay must be in \[0, 1\), got 1"),
+    (lambda: Adam(0.1, epsilon=-1), "epsilon must be >= 0"),
+    (
+        lambda: run(Adam(0.1, decoupled=True), penalty=10.0 * L2()),
+        r"below 2/\(curvature of the decoupled penalty\) = 0.1",
+    ),
+    (lambda: run(batch=0), "batch must be at least"),
+    (lambda: run(batch=7), "at most the 6 samples"),
+    *((lambda bad=bad: run(batch=bad), "batch must be an int") for bad in ("2", 2.5, True)),
+    (lambda: SGD(0.1, momentum=1.0), r"momentum must be in \[0, 1\)"),
+    (lambda: run(seed=-1), "seed must be at least 0"),
+    *((lambda bad=bad: run(seed=bad), "seed must be an int") for bad in (None, 0.5)),
+)
 
 
 def test_large_seeds_differ_in_every_digit():

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from refusals import refused
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.matrices import (
     coherence,
@@ -38,13 +39,6 @@ def run(method, steps, penalty, problem=PROBLEM, model=None, **more):
 
 def squares(theta):
     return (theta * theta).sum()
-
-
-def refused(call, sentence):
-    """The call must be refused in one line that matches."""
-    with pytest.raises(ValueError, match=sentence) as caught:
-        call()
-    assert "\n" not in str(caught.value)
 
 
 # ---- step and beta ----

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from general_solvers import loss_gradient
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
 from tacit.models.function import FunctionModel
-from tacit.problems.classification import Classification, separable_points
+from tacit.problems.classification import separable_points
 from tacit.problems.matrix_problem import Completion
 from tacit.problems.regression import sparse_regression
 from tacit.records import Kind
@@ -31,18 +32,9 @@ def tanh_net():
 
 def loop(model, problem, step, rate, steps):
     """theta after every step, written out with numpy from the definitions."""
-    X = problem.design if hasattr(problem, "design") else problem.X
-    w = model.start(problem.dimension)
-    rows = [w]
+    slope, rows = loss_gradient(model, problem), [model.start(problem.dimension)]
     for _ in range(steps):
-        f = model.predict(w, X)
-        slopes = 2 * (f - problem.y)
-        if isinstance(problem, Classification):
-            margins = problem.y * f
-            pull = np.exp(-margins) if problem.loss == "exp" else 1 / (1 + np.exp(margins))
-            slopes = -problem.y * pull / len(pull)
-        w = (1 - step * rate) * w - step * model.pullback(w, X, slopes)
-        rows.append(w)
+        rows.append((1 - step * rate) * rows[-1] - step * slope(rows[-1]))
     return np.array(rows)
 
 

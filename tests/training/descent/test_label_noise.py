@@ -45,13 +45,15 @@ def test_a_run_that_is_resumed_sees_the_same_noise_to_the_bit(batch):
     np.testing.assert_array_equal(rest.memory[-1], whole.memory[-1])
 
 
-def test_no_noise_is_the_plain_run():
+def test_faint_noise_follows_the_run_without_it_through_the_same_batches():
     problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
-    ends = [
+    plain, faint, loud = (
         tacit.train(net, problem, method, batch=2, stop=tacit.Steps(50)).predictor
-        for method in (tacit.SGD(0.01), tacit.SGD(0.01, label_noise=0.0))
-    ]
-    np.testing.assert_array_equal(*ends)
+        for method in (tacit.SGD(0.01, label_noise=size) for size in (0.0, 1e-13, 0.3))
+    )
+    np.testing.assert_allclose(faint, plain, rtol=0, atol=1e-12)
+    assert np.abs(faint - plain).max() > 0
+    assert np.abs(loud - plain).max() > 1e-3
 
 
 def test_labels_that_are_no_numbers_get_no_noise():

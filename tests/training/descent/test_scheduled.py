@@ -149,7 +149,7 @@ def test_a_schedule_moves_the_forecast_of_grokking_and_the_run_alike():
     )
     same = tacit.forecast(net, of, method=tacit.Scheduled(sgd, [0], [1.0]), **given).transition
     assert same == pytest.approx(constant, rel=0.01)
-    stop, record = tacit.Time(1.2 * flow), tacit.LogSpaced(60)
+    stop, record = tacit.Steps(4 * steps), tacit.LogSpaced(60)  # to the time 1.2 flow
     path = tacit.train(net, of, falling, batch=1, stop=stop, record=record).dataset
     grid = np.linspace(0, float(path.t[-1]), 2000)
     curve = np.interp(grid, path.t.values, path.test_error.values)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refusals import refusals
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.classification import separable_points
 from tacit.problems.matrices import low_rank_completion
@@ -324,25 +325,21 @@ def test_linear_models_have_the_data_as_their_jacobian(model):
     json.dumps(model.describe())
 
 
-def test_wrong_input_is_refused():
+def run(method=Subgradient(0.1), **more):  # noqa: B008
     plain = Regression(PROBLEM.X, PROBLEM.y)
+    return train(LinearPredictor(), plain, method, **{"stop": Steps(9), **more})
 
-    def run(method=Subgradient(0.1), **more):  # noqa: B008
-        return train(LinearPredictor(), plain, method, **{"stop": Steps(9), **more})
 
-    cases = [
-        (lambda: run(penalty=0.1), r"number times a regularizer, such as 1e-3 \* L1\(\), got 0.1"),
-        (lambda: run(penalty="l1"), "number times a regularizer"),
-        (lambda: run(stop=[Steps(9), Below("accuracy", 1)]), "accuracy, which is not recorded"),
-        (lambda: run(stop=[Steps(9), Below("test_error", 1)]), "test_error, which is not recorded"),
-        (lambda: run(stop=[Steps(9), Below("penalty", 1)]), "penalty, which is not recorded"),
-        (
-            lambda: run(stop=[Steps(9), Accuracy(train=1.0)]),
-            "train_accuracy, which is not recorded",
-        ),
-        (lambda: run(method=Proximal(0.1), penalty=0.1 * Custom(abs)), "has no proximal map"),
-        (lambda: run(method=GradientDescent(0.1), penalty=0.1 * L1()), "has kinks"),
-    ]
-    for call, sentence in cases:
-        with pytest.raises(ValueError, match=sentence):
-            call()
+test_wrong_input_is_refused = refusals(
+    (lambda: run(penalty=0.1), r"number times a regularizer, such as 1e-3 \* L1\(\), got 0.1"),
+    (lambda: run(penalty="l1"), "number times a regularizer"),
+    (lambda: run(stop=[Steps(9), Below("accuracy", 1)]), "accuracy, which is not recorded"),
+    (lambda: run(stop=[Steps(9), Below("test_error", 1)]), "test_error, which is not recorded"),
+    (lambda: run(stop=[Steps(9), Below("penalty", 1)]), "penalty, which is not recorded"),
+    (
+        lambda: run(stop=[Steps(9), Accuracy(train=1.0)]),
+        "train_accuracy, which is not recorded",
+    ),
+    (lambda: run(method=Proximal(0.1), penalty=0.1 * Custom(abs)), "has no proximal map"),
+    (lambda: run(method=GradientDescent(0.1), penalty=0.1 * L1()), "has kinks"),
+)

@@ -9,32 +9,14 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import tacit
+from general_solvers import gradient_flow
+from refusals import refusals
 from tacit.problems.classification import Classification
 from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.exact.decay import dual as row_products
 from tacit.training.exact.decay.dual import MarginDecay, RowProducts
-
-
-def raw(net, problem, rate, times):
-    """Parameters at `times`, by LSODA on theta' = -grad L - rate theta."""
-
-    def velocity(_, theta):
-        slopes = net.slopes(theta)
-        if isinstance(problem, Classification):
-            margins = problem.signed_rows @ net.predictor(theta)
-            pull = np.exp(-margins) if problem.loss == "exp" else 1 / (1 + np.exp(margins))
-            return (slopes * (pull / len(margins) @ problem.signed_rows)).ravel() - rate * theta
-        residual = problem.X @ net.predictor(theta) - problem.y
-        return -2 * (slopes * (residual @ problem.X)).ravel() - rate * theta
-
-    start = net.start(problem.dimension)
-    atol = 1e-14 * np.abs(start).max()
-    found = solve_ivp(velocity, (0, times[-1]), start, method="LSODA", rtol=1e-11, atol=atol,
-                      t_eval=times)  # fmt: skip
-    assert found.success
-    return found.y.T
 
 
 def problems(X, kind):
@@ -61,7 +43,7 @@ def test_the_dual_flow_is_the_flow_of_the_parameters(depth, kind):
     dataset = tacit.train(
         net, problem, tacit.DualFlow(rtol=1e-9, weight_decay=0.01), record=tacit.At(times=TIMES)
     ).dataset
-    theta = raw(net, problem, 0.01, TIMES)
+    theta = gradient_flow(net, problem, TIMES, 0.01)
     wanted = np.array([net.predictor(row) for row in theta])
     assert gap(dataset.predictor.values[1:], wanted) < 1e-6
     norms = np.linalg.norm(theta, axis=1)
@@ -90,7 +72,7 @@ def test_any_start_and_rate_agree_with_raw_parameters(seed, log_alpha, log_rate,
     dataset = tacit.train(
         net, problem, tacit.DualFlow(rtol=1e-9, weight_decay=rate), record=tacit.At(times=times)
     ).dataset
-    wanted = np.array([net.predictor(row) for row in raw(net, problem, rate, times)])
+    wanted = np.array([net.predictor(row) for row in gradient_flow(net, problem, times, rate)])
     assert gap(dataset.predictor.values[1:], wanted) < 1e-6
 
 
@@ -243,29 +225,23 @@ def test_data_of_any_size_have_a_kernel_distance(scale):
     assert (distance.max() > 0) == (scale == 1.0)  # the others fit, or are, nearly nothing
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: tacit.DualFlow(weight_decay=-1.0), "weight_decay must be >= 0"),
-        (lambda: tacit.DualFlow(weight_decay=math.nan), "weight_decay must be a finite number"),
-        (lambda: tacit.At(times=[-1.0]), "times must be >= 0"),
-        (
-            lambda: decayed(0.1, record=tacit.At(times=[1.0, 5e3]), stop=tacit.Time(100.0)),
-            r"must stay within Time\(100\), got 5000",
-        ),
-        (lambda: decayed(0.1, record=tacit.At(margins=[1.0])), r"cannot record at margins"),
-        (lambda: decayed(0.1, stop=tacit.Time(1e9)), "ends all motion"),
-        (lambda: decayed(1e-320, stop=tacit.Time(1.0)), "at least 1e-300"),
-        (lambda: decayed(0.1, stop=tacit.LogLoss(-1.0)), "time alone ends training; use Time"),
-        (
-            lambda: decayed(0.1, tacit.ParameterFlow, stop=tacit.Loss(1.0)),
-            "Loss does not apply here under weight decay, where time alone ends training",
-        ),
-    ],
+test_wrong_input_is_refused = refusals(
+    (lambda: tacit.DualFlow(weight_decay=-1.0), "weight_decay must be >= 0"),
+    (lambda: tacit.DualFlow(weight_decay=math.nan), "weight_decay must be a finite number"),
+    (lambda: tacit.At(times=[-1.0]), "times must be >= 0"),
+    (
+        lambda: decayed(0.1, record=tacit.At(times=[1.0, 5e3]), stop=tacit.Time(100.0)),
+        r"must stay within Time\(100\), got 5000",
+    ),
+    (lambda: decayed(0.1, record=tacit.At(margins=[1.0])), r"cannot record at margins"),
+    (lambda: decayed(0.1, stop=tacit.Time(1e9)), "ends all motion"),
+    (lambda: decayed(1e-320, stop=tacit.Time(1.0)), "at least 1e-300"),
+    (lambda: decayed(0.1, stop=tacit.LogLoss(-1.0)), "time alone ends training; use Time"),
+    (
+        lambda: decayed(0.1, tacit.ParameterFlow, stop=tacit.Loss(1.0)),
+        "Loss does not apply here under weight decay, where time alone ends training",
+    ),
 )
-def test_wrong_input_is_refused(make, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        make()
 
 
 # single precision: as accurate as the tolerance, and used only where that is safe

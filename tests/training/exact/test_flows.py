@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refusals import refusals
 from tacit import (
     At,
     DiagonalNet,
@@ -74,17 +75,17 @@ def test_dual_and_parameter_flow_take_one_path(depth, alpha):
     assert gap(other.predictor, direct.predictor) > 1e-3
 
 
-@BOTH
 @pytest.mark.parametrize("depth", [2, 3, 4])
-def test_flows_agree_with_a_plain_integrator(flow, depth):
+def test_flows_agree_with_a_plain_integrator(depth):
     net, t = DiagonalNet(depth, alpha=0.5, shape=SHAPE), 0.05
     plain = net.predictor(runge_kutta(net, PROBLEM, t, 1000))
-    path = train(net, PROBLEM, flow(), stop=[Interpolated(), Time(t)])
-    assert path.t == pytest.approx(t, rel=1e-12)
-    assert path.outcome.kind is Kind.BUDGET_SPENT
-    assert gap(path.predictor, plain) < 1e-8
     slower = net.predictor(runge_kutta(net, PROBLEM, t / 2, 1000))  # a lost factor 2 in the loss
-    assert gap(path.predictor, slower) > 1e-2
+    for flow in (ParameterFlow(), DualFlow()):
+        path = train(net, PROBLEM, flow, stop=[Interpolated(), Time(t)])
+        assert path.t == pytest.approx(t, rel=1e-12)
+        assert path.outcome.kind is Kind.BUDGET_SPENT
+        assert gap(path.predictor, plain) < 1e-8
+        assert gap(path.predictor, slower) > 1e-2
 
 
 @pytest.mark.parametrize(
@@ -423,36 +424,27 @@ def test_recorded_times_are_evenly_spaced_in_the_logarithm():
 NET = DiagonalNet(2, alpha=1.0)
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: train(NET, PROBLEM, DualFlow(), stop=Scale(0.1)), "Scale does not apply here"),
-        (lambda: train(NET, PROBLEM, DualFlow(), batch=3), "an exact flow has no batch"),
-        (
-            lambda: train(NET, PROBLEM, DualFlow(), record=At(margins=[1])),
-            "cannot record at margins",
-        ),
-        (lambda: ParameterFlow(rtol=1e-15), "rtol must be between 1e-13 and 0.01, got 1e-15"),
-        (lambda: DualFlow(max_steps=1.5), "max_steps must be an integer"),
-        (lambda: Steps(0), "count must be at least 1"),
-        (lambda: train(NET, (1, 2), DualFlow()), "a Regression or a Classification, got tuple"),
-        (lambda: train("net", PROBLEM, ParameterFlow()), "model must be a separable .* got str"),
-        (lambda: train(ProductNet(SHAPE, SHAPE), PROBLEM, DualFlow()), "use ParameterFlow"),
-        (lambda: train(DiagonalNet(2, alpha=1, signed=False), PROBLEM, DualFlow()), "signed"),
-        (lambda: train(DiagonalNet(2, start=(SHAPE, SHAPE)), PROBLEM, DualFlow()), "equal starts"),
-        (lambda: train(DiagonalNet(2, log_alpha=-4605), PROBLEM, ParameterFlow()), "use DualFlow"),
-        (
-            lambda: train(
-                DiagonalNet(2, log_alpha=690), PROBLEM, GradientDescent(1), stop=Steps(9)
-            ),
-            "use DualFlow",
-        ),
-        (lambda: train(DiagonalNet(5, alpha=1e-50), PROBLEM, ParameterFlow()), "use DualFlow"),
-        (lambda: train(DiagonalNet(5, log_alpha=-4605), PROBLEM, DualFlow()), "interpolate"),
-        (lambda: train(DiagonalNet(2, alpha=1, shape=[1, 2]), PROBLEM, DualFlow()), "12 features"),
-    ],
+test_bad_input_is_refused_in_one_sentence = refusals(
+    (lambda: train(NET, PROBLEM, DualFlow(), stop=Scale(0.1)), "Scale does not apply here"),
+    (lambda: train(NET, PROBLEM, DualFlow(), batch=3), "an exact flow has no batch"),
+    (
+        lambda: train(NET, PROBLEM, DualFlow(), record=At(margins=[1])),
+        "cannot record at margins",
+    ),
+    (lambda: ParameterFlow(rtol=1e-15), "rtol must be between 1e-13 and 0.01, got 1e-15"),
+    (lambda: DualFlow(max_steps=1.5), "max_steps must be an integer"),
+    (lambda: Steps(0), "count must be at least 1"),
+    (lambda: train(NET, (1, 2), DualFlow()), "a Regression or a Classification, got tuple"),
+    (lambda: train("net", PROBLEM, ParameterFlow()), "model must be a separable .* got str"),
+    (lambda: train(ProductNet(SHAPE, SHAPE), PROBLEM, DualFlow()), "use ParameterFlow"),
+    (lambda: train(DiagonalNet(2, alpha=1, signed=False), PROBLEM, DualFlow()), "signed"),
+    (lambda: train(DiagonalNet(2, start=(SHAPE, SHAPE)), PROBLEM, DualFlow()), "equal starts"),
+    (lambda: train(DiagonalNet(2, log_alpha=-4605), PROBLEM, ParameterFlow()), "use DualFlow"),
+    (
+        lambda: train(DiagonalNet(2, log_alpha=690), PROBLEM, GradientDescent(1), stop=Steps(9)),
+        "use DualFlow",
+    ),
+    (lambda: train(DiagonalNet(5, alpha=1e-50), PROBLEM, ParameterFlow()), "use DualFlow"),
+    (lambda: train(DiagonalNet(5, log_alpha=-4605), PROBLEM, DualFlow()), "interpolate"),
+    (lambda: train(DiagonalNet(2, alpha=1, shape=[1, 2]), PROBLEM, DualFlow()), "12 features"),
 )
-def test_bad_input_is_refused_in_one_sentence(make, sentence):
-    with pytest.raises(ValueError, match=sentence) as refused:
-        make()
-    assert "\n" not in str(refused.value)

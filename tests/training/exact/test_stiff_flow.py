@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import solve_ivp
 
+from general_solvers import gradient_flow
 from tacit import At, Interpolated, LogSpaced, Time, train
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.factorization import (
@@ -38,30 +38,6 @@ COMPLETION = Completion((4, 4), ENTRIES, TRUTH[tuple(ENTRIES.T)], TRUTH)
 MEASURES = RNG.standard_normal((5, 4, 4))
 SENSING = Sensing(MEASURES, MEASURES.reshape(5, -1) @ TRUTH.ravel(), TRUTH)
 PROBLEM = sparse_regression(6, 12, sparsity=2, seed=0)
-
-
-def gradient(model, problem):
-    """grad L as a function of the parameters, written out again from the definitions."""
-    X = problem.design if hasattr(problem, "design") else problem.X
-
-    def of(w):
-        f = model.predict(w, X)
-        if not isinstance(problem, Classification):
-            return model.pullback(w, X, 2 * (f - problem.y))
-        margins = problem.y * f
-        pull = np.exp(-margins) if problem.loss == "exp" else 1 / (1 + np.exp(margins))
-        return model.pullback(w, X, -problem.y * pull / len(pull))
-
-    return of
-
-
-def general(model, problem, rate, times):
-    """The parameters at `times` by LSODA on the raw parameters."""
-    start, slope = model.start(problem.dimension), gradient(model, problem)
-    found = solve_ivp(lambda _, w: -slope(w) - rate * w, (0, times[-1]), start, method="LSODA",
-                      rtol=1e-12, atol=1e-14, t_eval=times)  # fmt: skip
-    assert found.success
-    return found.y.T
 
 
 def tanh_net(width=4):
@@ -223,13 +199,13 @@ def test_separable_models_with_decay_agree_with_a_general_solver(model, problem)
     path = train(model, problem, flow, stop=Time(6 / rate), record=LogSpaced(8))
     assert path.outcome.kind is Kind.SOLVED
     data = path.dataset.isel(time=slice(1, None))
-    reference = general(model, problem, rate, data.t.values)
+    reference = gradient_flow(model, problem, data.t.values, rate)
     scale = np.abs(reference).max(axis=1, keepdims=True)
     assert (np.abs(data.parameters.values - reference) / scale).max() < 1e-6
     predictors = np.array([model.predictor(w) for w in reference])
     assert np.abs(data.predictor.values - predictors).max() < 1e-6
     assert np.allclose(data.parameter_norm, np.linalg.norm(reference, axis=1), rtol=1e-6)
-    other = general(model, problem, 1.01 * rate, data.t.values)
+    other = gradient_flow(model, problem, data.t.values, 1.01 * rate)
     assert (np.abs(other - reference) / scale).max() > 1e-4  # one per cent of decay is seen
 
 
@@ -255,7 +231,7 @@ def test_any_other_model_agrees_with_a_general_solver(model, problem, rate):
     path = train(model, problem, flow, stop=Time(t_max), record=LogSpaced(6))
     assert path.outcome.ok or "by t_max" in path.outcome.sentence
     data = path.dataset.isel(time=slice(1, None))
-    reference = general(model, problem, rate, data.t.values)
+    reference = gradient_flow(model, problem, data.t.values, rate)
     assert np.abs(data.parameters.values - reference).max() < 1e-6
     rows = problem.design if hasattr(problem, "design") else problem.X
     predictions = np.array([model.predict(w, rows) for w in reference])
@@ -264,7 +240,7 @@ def test_any_other_model_agrees_with_a_general_solver(model, problem, rate):
     cosines = reference @ start / np.linalg.norm(reference, axis=1) / np.linalg.norm(start)
     assert np.allclose(data.turn, np.degrees(np.arccos(np.clip(cosines, -1, 1))), atol=1e-3)
     if not isinstance(model, FunctionModel):  # one of each kind of problem is enough
-        other = general(model, problem, rate + 1e-3, data.t.values)
+        other = gradient_flow(model, problem, data.t.values, rate + 1e-3)
         assert np.abs(other - reference).max() > 1e-5
 
 
@@ -302,7 +278,7 @@ def test_decayed_nets_of_any_scale_agree_with_a_general_solver(seed, scale, log_
     flow, record = ParameterFlow(rtol=1e-9, weight_decay=rate), At(times=list(times[:-1]))
     path = train(net, problem, flow, stop=Time(times[-1]), record=[LogSpaced(), record])
     ours = path.dataset.predictor.values[np.searchsorted(path.dataset.t.values, times)]
-    theirs = [net.predictor(w) for w in general(net, problem, rate, times)]
+    theirs = [net.predictor(w) for w in gradient_flow(net, problem, times, rate)]
     assert np.abs(ours - theirs).max() < 2e-6 * max(1.0, np.abs(theirs).max())
 
 

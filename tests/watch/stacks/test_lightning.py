@@ -61,22 +61,23 @@ def data():
     return x, (x[:, 0] * x[:, 1] > 0).long()
 
 
+def trainer(epochs, *callbacks, **more):
+    """One on this processor that prints and logs nothing."""
+    quiet = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary"), False)
+    return lightning.Trainer(
+        max_epochs=epochs, accelerator="cpu", callbacks=list(callbacks), **quiet, **more
+    )
+
+
 def fitted(folder, epochs, checkpoint=None, **options):
     x, y = data()
     options = {"labels": y[:12], "budget": None, "raise_errors": True} | options
     probe, others = options.pop("probe_inputs", x[:12]), options.pop("callbacks", [])
     watching = WatchCallback(probe, **options)
     loader = DataLoader(TensorDataset(x, y), batch_size=10)
-    trainer = lightning.Trainer(
-        max_epochs=epochs,
-        accelerator="cpu",
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        default_root_dir=folder,
-        callbacks=[*others, watching, ModelCheckpoint(dirpath=folder, save_last=True)],
-    )
-    trainer.fit(Learner(), loader, loader, ckpt_path=checkpoint)
+    saving = ModelCheckpoint(dirpath=folder, save_last=True)
+    held = trainer(epochs, *others, watching, saving, default_root_dir=folder)
+    held.fit(Learner(), loader, loader, ckpt_path=checkpoint)
     return watching
 
 
@@ -100,19 +101,11 @@ def test_a_second_fit_goes_on(tmp_path):
     x, y = data()
     watching = WatchCallback(x[:12], budget=None, raise_errors=True)
     loader, learner = DataLoader(TensorDataset(x, y), batch_size=10), Learner()
-    trainer = lightning.Trainer(
-        max_epochs=1,
-        accelerator="cpu",
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-        callbacks=[watching],
-    )
-    trainer.fit(learner, loader, loader)
+    again = trainer(1, watching, enable_checkpointing=False)
+    again.fit(learner, loader, loader)
     first = watching.watch
-    trainer.fit_loop.max_epochs = 2
-    trainer.fit(learner, loader, loader)
+    again.fit_loop.max_epochs = 2
+    again.fit(learner, loader, loader)
     assert watching.watch is first
     assert first.dataset.call_step.values.tolist() == list(range(1, 9))
 
@@ -181,18 +174,9 @@ def test_losses_are_those_without_a_watch(tmp_path):
     x, y = data()
     ends = []
     for callbacks in ([], [WatchCallback(x[:12], labels=y[:12], budget=None)]):
-        learner = Learner()
-        trainer = lightning.Trainer(
-            max_epochs=2,
-            accelerator="cpu",
-            logger=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            enable_checkpointing=False,
-            callbacks=callbacks,
-        )
+        learner, fitting = Learner(), trainer(2, *callbacks, enable_checkpointing=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            trainer.fit(learner, DataLoader(TensorDataset(x, y), batch_size=10, shuffle=True))
+            fitting.fit(learner, DataLoader(TensorDataset(x, y), batch_size=10, shuffle=True))
         ends.append(json.dumps({n: v.tolist() for n, v in learner.state_dict().items()}))
     assert ends[0] == ends[1]
