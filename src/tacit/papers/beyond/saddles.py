@@ -131,6 +131,7 @@ study = sized(
     grid={"number": [0, 1], "log_alpha": [-30.0, -300.0]},
     dims=DIMS,
     labels=LABELS,
+    tiny={"grid": {"number": [0]}},
     standard={"grid": {"number": [0, 1, 2], "log_alpha": [-30.0, -300.0, -1000.0]}},
     full={"grid": {"number": list(range(20)), "log_alpha": SHALLOW}},
 )
@@ -142,6 +143,7 @@ tall = sized(
     grid={"number": [0, 1], "log_alpha": [-1000.0]},
     dims=DIMS,
     labels=LABELS,
+    tiny={"grid": {"number": [0]}},
     standard={"grid": {"number": [0, 1, 2]}},
     full={"grid": {"number": list(range(20)), "log_alpha": SHALLOW}},
 )
@@ -153,6 +155,7 @@ deep = sized(
     grid={"number": [0, 1], "log_alpha": [-3.0, -5.0]},
     dims=DIMS,
     labels=LABELS,
+    tiny={"grid": {"number": [0]}},
     standard={"grid": {"number": [0, 1, 2], "log_alpha": [-3.0, -5.0, -7.0]}},
     full={"grid": {"number": list(range(20)), "log_alpha": [-3.0, -5.0, -7.0, -9.0]}},
 )
