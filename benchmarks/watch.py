@@ -75,7 +75,7 @@ def torch_loop(net: str, steps: int, watched: bool) -> dict[str, float]:
         value = loss.item()  # both sides wait for the loss, as a loop that logs it does
         if seen is not None:
             seen(step, train_loss=value)
-    return told(time.process_time() - begin, seen)
+    return result(time.process_time() - begin, seen)
 
 
 def jax_loop(net: str, steps: int, watched: bool) -> dict[str, float]:
@@ -115,7 +115,7 @@ def jax_loop(net: str, steps: int, watched: bool) -> dict[str, float]:
         value = float(value)
         if seen is not None:
             seen(step, params, train_loss=value)
-    return told(time.process_time() - begin, seen)
+    return result(time.process_time() - begin, seen)
 
 
 def watch_of(model: Any, x: Any, labels: Any, **more: Any) -> Any:
@@ -124,7 +124,7 @@ def watch_of(model: Any, x: Any, labels: Any, **more: Any) -> Any:
     return watch(model, x, labels=labels, **more)
 
 
-def told(seconds: float, seen: Any) -> dict[str, float]:
+def result(seconds: float, seen: Any) -> dict[str, float]:
     """Seconds of the loop, peak of the process, and what the watch states."""
     from tangent_kernel import peak
 

@@ -38,14 +38,14 @@ SQUARE_DECAY = 0.999  # the default of Adam
 MEMORY = -2 / math.log(SQUARE_DECAY)  # 1999
 
 
-def adam_delay(pace: ArrayLike, c: float) -> Array:
-    """t2 - t1 in steps at pace = step beta: MEMORY log(1 + c / (MEMORY pace)).
+def adam_delay(step_beta: ArrayLike, c: float) -> Array:
+    """t2 - t1 in steps: MEMORY log(1 + c / (MEMORY step_beta)).
 
     When training is solved sqrt(v) is some G and falls as G e^(-s / MEMORY). Parameters move by
     (MEMORY step beta h / G)(e^(s / MEMORY) - 1) in s steps; c is the distance they must move times
     G / h.
     """
-    return MEMORY * np.log1p(c / (MEMORY * np.asarray(pace)))
+    return MEMORY * np.log1p(c / (MEMORY * np.asarray(step_beta)))
 
 
 def adam_clock(delays: ArrayLike) -> Array:

@@ -118,9 +118,10 @@ def test_any_shape_width_and_scale(rows, columns, width, seed, log_alpha):
     seen[0, 0] = True
     problem = Completion((rows, columns), np.argwhere(seen), rng.standard_normal(seen.sum()))
     model = Factorization(width, log_alpha=log_alpha, seed=seed, shape=(rows, columns))
-    path = train(model, problem, MatrixFlow(), stop=Time(2.0), record=LogSpaced(3))
+    # the error is proportional to rtol: 3.6e-7 at the default of 1e-8, for seed 541
+    path = train(model, problem, MatrixFlow(rtol=1e-9), stop=Time(2.0), record=LogSpaced(3))
     np.testing.assert_allclose(
-        path.predictor, model.matrix(end_of_flow(model, problem, path.t)), rtol=0, atol=3e-7
+        path.predictor, model.matrix(end_of_flow(model, problem, path.t)), rtol=0, atol=1e-7
     )
 
 

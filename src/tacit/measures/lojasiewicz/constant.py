@@ -253,14 +253,14 @@ def _descend(
         return x + away * jnp.where(length > radius, radius / length, 1.0)
 
     def move(state: Any, _: None) -> Any:
-        a, best, pace = state
+        a, best, length = state
         slope = jax.grad(log_ratio)(a)
         slope = jnp.where(jnp.isfinite(slope), slope, 0.0)
-        tried = inside(a - pace * slope / (jnp.linalg.norm(slope) + 1e-300))
+        tried = inside(a - length * slope / (jnp.linalg.norm(slope) + 1e-300))
         value = log_ratio(tried)
         better = value < best
         kept = jnp.where(better, tried, a), jnp.where(better, value, best)
-        return (*kept, jnp.where(better, 1.5 * pace, 0.5 * pace)), None
+        return (*kept, jnp.where(better, 1.5 * length, 0.5 * length)), None
 
     def chase(a: Any) -> Any:
         state, _ = jax.lax.scan(move, (a, log_ratio(a), 0.1 * radius), None, length=steps)

@@ -282,7 +282,7 @@ def plot(families: dict[str, Dataset]) -> Plot:
 
 def findings(families: dict[str, Dataset], networks: Dataset) -> list[str]:
     """The time and the error of every run, and why a wide margin falls later."""
-    told = [
+    by_family = [
         f"{name}: time of half of the test curve's change, and error of the forecast: "
         + "; ".join(
             f"alpha {float(r.alpha):g}, rate {float(r.rate):g}: {float(r.measured):.2f},"
@@ -303,7 +303,7 @@ def findings(families: dict[str, Dataset], networks: Dataset) -> list[str]:
         )
     )
     return [
-        *told,
+        *by_family,
         "with a wide margin the test accuracy falls later because it is a function of cos(beta,"
         " w*) gamma / 2, which stays near 1 until most of the cosine is lost. The predictor"
         f" turns at its forecast, and the test curve later by {lags}",

@@ -49,8 +49,8 @@ def cell(
     """
     problem = majority(samples, dimension, seed=seed)
     assert problem.population is not None
-    start, pace = (norm, rate) if rate else (largest, slowest)
-    t_max = (after + max(math.log(start), 0.0)) / pace
+    start, decay = (norm, rate) if rate else (largest, slowest)
+    t_max = (after + max(math.log(start), 0.0)) / decay
     path = run(problem, rate, norm, t_max, points_per_decade, rtol)
     shown = path.dataset.isel(time=slice(1, None))
     test = np.array([problem.population.accuracy(row) for row in shown.predictor.values])

@@ -118,14 +118,14 @@ def check(dataset: xarray.Dataset) -> Evidence:
 
 
 def _findings(by: dict[str, Any], runs: list[dict[str, Any]]) -> list[str]:
-    told = [
+    by_rule = [
         f"{name}: {found.kinds.count('kernel')} kernel, twins up to {found.furthest('kernel'):.2f};"
         f" {found.kinds.count('rich')} rich, twins from {found.nearest('rich'):.2f};"
         f" {found.kinds.count('leaving')} leaving, {found.kinds.count('unknown')} unknown"
         for name, found in by.items()
     ]
     sums = [r for r in runs if SETTINGS[r["setting"]].inputs == "addition"]
-    return told + [
+    return by_rule + [
         f"{r['setting']}, seed {r['seed']}: new pairs {r['accuracy']:.2f}, by the twin"
         f" {r['twin_accuracy']:.2f}; kernel distance {r['kernel_distance']:.2f}, not centred"
         f" {r['uncentred']:.2f}"

@@ -197,7 +197,7 @@ def net_study(name: str, title: str, arguments: Mapping[str, Any], **given: Any)
     return sized(name, title=title, function=cell, arguments=arguments, **words)
 
 
-def told(dataset: Dataset) -> str:
+def in_words(dataset: Dataset) -> str:
     """The net and its images, in a few words."""
     given = json.loads(dataset.attrs["description"])["arguments"]
     instead = str(dataset.instead.values.flat[0])

@@ -69,8 +69,8 @@ def present(images: str, otherwise: str) -> tuple[str, str]:
     """
     if not otherwise or there(images):
         return images, ""
-    told = f"{images} is not on this machine: the small digits of scikit-learn stand in for it"
-    return otherwise, f"{told} (see `tacit data {images}`)."
+    sentence = f"{images} is not on this machine: the small digits of scikit-learn stand in for it"
+    return otherwise, f"{sentence} (see `tacit data {images}`)."
 
 
 def larger(pixels: NDArray[np.float32], times: int) -> NDArray[np.float32]:

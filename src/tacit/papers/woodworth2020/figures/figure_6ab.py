@@ -204,7 +204,7 @@ def findings(runs: Dataset, away: float) -> list[str]:
         for curve in runs.grad_distance.median("seed").transpose("depth", "scale").values
     ]
 
-    def told(values: Any, form: str) -> str:
+    def row(values: Any, form: str) -> str:
         return listed(runs, values, form)
 
     return [
@@ -213,22 +213,22 @@ def findings(runs: Dataset, away: float) -> list[str]:
         "the start. As alpha -> infinity the median grad distance at depth 2 then stays at "
         f"{away:.2g} (the net trained towards zero), and no start is in the kernel regime",
         "the grad distance is half the squared relative distance from the start, so its "
-        f"exponent is -2 in alpha^D at every depth: {told(exponents(runs), '.3f')}; in alpha it "
+        f"exponent is -2 in alpha^D at every depth: {row(exponents(runs), '.3f')}; in alpha it "
         "is -2 D",
         "test error at the small start over the large one, median: "
-        f"{told(gains(runs).median('seed').values, '.2g')}; it is smaller in"
-        f" {told((gains(runs) < 1).sum('seed').values, '.0f')} of {runs.sizes['seed']} draws",
+        f"{row(gains(runs).median('seed').values, '.2g')}; it is smaller in"
+        f" {row((gains(runs) < 1).sum('seed').values, '.0f')} of {runs.sizes['seed']} draws",
         "at alpha = 1 the nets are about to enter the kernel regime, as W says, but on these "
-        f"data their test error is no longer low: {told(ones.median('seed').values, '.2f')} "
+        f"data their test error is no longer low: {row(ones.median('seed').values, '.2f')} "
         "times that of the kernel predictor",
         f"W's step {nets.STEP:g} approximates the flow only for small starts: on the sum of "
-        f"squares descent is unstable at the start above alpha^D = {told(limits, '.2g')}, and on "
-        f"their mean above {told(limits * 10 ** (depths / (2 * depths - 2)), '.2g')}",
+        f"squares descent is unstable at the start above alpha^D = {row(limits, '.2g')}, and on "
+        f"their mean above {row(limits * 10 ** (depths / (2 * depths - 2)), '.2g')}",
         "exponential steps per run, median over the draws, at the smallest and largest start: "
-        f"{told(medians(runs, 'steps', RICH), '.0f')} and"
-        f" {told(medians(runs, 'steps', LARGE[-1]), '.0f')}",
-        f"alpha^D at which the median grad distance is 0.1: {told(where, '.2g')}; as alpha"
-        f" {told(where ** (1 / depths), '.2g')}",
+        f"{row(medians(runs, 'steps', RICH), '.0f')} and"
+        f" {row(medians(runs, 'steps', LARGE[-1]), '.0f')}",
+        f"alpha^D at which the median grad distance is 0.1: {row(where, '.2g')}; as alpha"
+        f" {row(where ** (1 / depths), '.2g')}",
     ]
 
 

@@ -232,14 +232,14 @@ def findings(runs: Runs) -> list[str]:
     gap = error(runs, "large") - error(runs, "small")
     shares = [(error(runs, name) - error(runs, "small")) / gap for name in ("kernel", "output")]
 
-    def told(name: str, printed: str = "") -> str:
+    def result(name: str, printed: str = "") -> str:
         return (
             f"test error {error(runs, name):.2%} ± {spread(runs, name):.2%}{printed}, training"
             f" accuracy {float(runs[name].train_accuracy.min()):.3%}"
         )
 
     lines = [
-        f"{told(name, f' (W prints {PRINTED[name]:.1%} on MNIST)')}: {what}"
+        f"{result(name, f' (W prints {PRINTED[name]:.1%} on MNIST)')}: {what}"
         for name, what in (
             ("small", f"alpha = {SMALL:g}"),
             ("large", f"alpha = {LARGE:g}"),
@@ -260,7 +260,7 @@ def findings(runs: Runs) -> list[str]:
     )
     return [
         *lines,
-        f"{told('kernel')}: kernel machine of the large start, not in W; it accounts for "
+        f"{result('kernel')}: kernel machine of the large start, not in W; it accounts for "
         f"{shares[0]:.0%} of the gap, and the output layer alone, which W uses as its proxy, for "
         f"{shares[1]:.0%}",
         f"grad distance between start and end, mean: {turned}",

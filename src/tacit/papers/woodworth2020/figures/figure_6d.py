@@ -10,7 +10,14 @@ import numpy as np
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import Dataset, Figure
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, DIGITS, PART, WHOLE, net_study, told
+from tacit.papers.woodworth2020.figures.conv_nets import (
+    DEPTH,
+    DIGITS,
+    PART,
+    WHOLE,
+    in_words,
+    net_study,
+)
 from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
 from tacit.plotting.style import BLUE, GREEN, GREY, RED, sheet_of
 
@@ -69,7 +76,7 @@ def check(dataset: Dataset, kernel: Dataset, output: Dataset) -> Evidence:
     }
     least = min(float(rows.train_accuracy.min()) for rows in (dataset, kernel))
     return Evidence(
-        ran=f"W's plan on {told(dataset)}, 32 x 32; He-uniform times alpha, SGD,"
+        ran=f"W's plan on {in_words(dataset)}, 32 x 32; He-uniform times alpha, SGD,"
         f" {dataset.sizes['seed']} draws of images, start and batches; below the full size the step"
         f" falls as alpha^{2 - DEPTH} above alpha = 1, with the outputs of the start subtracted as"
         f" alpha^{2 - 2 * DEPTH}",
@@ -173,7 +180,7 @@ def draw(dataset: Dataset, kernel: Dataset, output: Dataset) -> Figure:
             linewidth=1.6,
             label="kernel machine: start's outputs subtracted",
         )
-    about_runs = textwrap.fill(f"(a) test error: {told(dataset)}", 75)
+    about_runs = textwrap.fill(f"(a) test error: {in_words(dataset)}", 75)
     a.set(ylabel="share of test images misclassified", ylim=(0, None), title=about_runs)
     b.set(
         ylabel="grad distance (1 - cosine)",

@@ -12,7 +12,14 @@ from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, DIGITS, PART, WHOLE, net_study, told
+from tacit.papers.woodworth2020.figures.conv_nets import (
+    DEPTH,
+    DIGITS,
+    PART,
+    WHOLE,
+    in_words,
+    net_study,
+)
 from tacit.plotting.style import BLACK, GREY, sheet_of
 
 SMALL, FAST, DEAD = (0.5, 0.7), 1.0, 2.0  # alpha
@@ -92,7 +99,7 @@ def check(dataset: Dataset, first: Dataset, output: Dataset) -> Evidence:
     features = 512 // given["slimmer"]
     samples = given["train"] or 50_000
     return Evidence(
-        ran=f"W's plan on {told(dataset)}, 32 x 32; He-uniform times alpha, SGD with step"
+        ran=f"W's plan on {in_words(dataset)}, 32 x 32; He-uniform times alpha, SGD with step"
         f" {given['step']:g}, batch {given['batch']}",
         premises={
             "more training images than the output layer can separate at random, two per feature": (
