@@ -26,6 +26,9 @@ from tacit.watch.reporting import Report, deliver, read
 from tacit.watch.schedule import Budget, Steps, glance_spacing
 
 GLANCES = 32  # per decade: norm and direction alone, as many as the forecast needs
+# Of the budget, for looks by their own clock. The caches of the processor are cold after a look:
+# where looks took 3.6% of the time, the loop took 4.8% and 5.7% longer than without a watch.
+CLOCKED = 0.7
 
 
 class Watch:
@@ -101,7 +104,8 @@ class Watch:
         self._failures, self.log = Failures(raise_errors), Log(backend.names)
         self.looks = Steps(step, points_per_decade)
         self.glances = Steps(step, GLANCES)
-        self.budget, self.setup_seconds = Budget(budget, clock), 0.0
+        self.share, self.setup_seconds = budget, 0.0
+        self.budget = Budget(None if budget is None else CLOCKED * budget, clock)
         self._begin(parameters, labels)
         self.setup_seconds = clock() - begun
         self.budget.restart()
@@ -158,7 +162,7 @@ class Watch:
                 "setup_seconds": self.setup_seconds,
                 "look_seconds": self.budget.spent,
                 "training_seconds": self.budget.training,
-                "budget": self.budget.share,
+                "budget": self.share,
                 "level": self.level,
                 "changed": self._changed,
                 "notes": [*self.backend.notes, *self._notes],
