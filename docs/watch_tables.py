@@ -1,7 +1,8 @@
-"""Generate the tables of regimes and forecasts in docs/theory.md from the full sizes.
+"""Generate the tables of regimes and forecasts in docs/theory.md at the printed size.
 
-`python docs/watch_tables.py FOLDER` trains the nets of `tacit verify watch --full`; cells that are
-in FOLDER are not computed again. `python docs/watch_tables.py FOLDER watch-forecast` makes one.
+`python docs/watch_tables.py FOLDER` trains the nets of `tacit verify watch --size printed`; cells
+that are in FOLDER are not computed again. `python docs/watch_tables.py FOLDER watch-forecast`
+makes one.
 """
 
 import datetime
@@ -79,7 +80,7 @@ def replaced(text: str, name: str, found: str) -> str:
 
 def generate(name: str, folder: Path) -> None:
     experiment = library()[name]
-    (dataset,) = experiment.data(Setting("full", folder))
+    (dataset,) = experiment.data(Setting("printed", folder))
     table, runs = TABLES[name](dataset)
     found = f"{table}\n\nSize full, {runs} runs, {datetime.date.today().isoformat()}."
     write_whole(PAGE, replaced(PAGE.read_text(encoding="utf-8"), name, found))

@@ -53,7 +53,8 @@ def files():
 def test_verify_prints_the_table_and_writes_the_report():
     code, printed = tacit_command("verify", "A", "--jobs", 1)
     assert code == 0
-    assert re.search(r"A-SUM +✓ holds +5e-05 ≤ 0.0001 +2 of 2 miss +\d+\.\d s +1 \+ 1/4", printed)
+    row = r"A-SUM +✓ holds +none +5e-05 ≤ 0.0001 +2 of 2 miss +\d+\.\d s +1 \+ 1/4"
+    assert re.search(row, printed)
     assert "A-MEAN ✎ holds as corrected: the sum is n(n + 1)/2" in printed
     assert "1 holds; 1 holds as corrected" in printed
     assert f"report: {Path('tacit-report/index.html')}" in printed
@@ -106,11 +107,11 @@ def test_a_folder_that_is_a_file_is_refused_before_anything_runs():
     assert Path("taken").read_text() == "mine"
 
 
-def test_full_and_out_are_obeyed():
-    code, _ = tacit_command("verify", "A-SUM", "--full", "--out", "deep/er", "--jobs", 1)
+def test_size_and_out_are_obeyed():
+    code, _ = tacit_command("verify", "A-SUM", "--size", "printed", "--out", "deep/er", "--jobs", 1)
     assert code == 0
     stored = json.loads(Path("deep/er/verdicts.json").read_text(encoding="utf-8"))
-    assert stored["verdicts"][0]["size"] == "full"
+    assert stored["verdicts"][0]["size"] == "printed"
 
 
 @pytest.mark.parametrize("words", [["verify", "--jobs", "0"], ["verify", "--fast"], ["vrify"]])
@@ -277,13 +278,13 @@ def test_version_and_help():
 
 def test_figure_draws_what_was_named():
     assert tacit_command("figure", "a-sum", "--format", "svg")[0] == 0
-    words = ("figure", "A-SUM", "a-sum", "--size", "full", "--out", "here", "--format", "png")
+    words = ("figure", "A-SUM", "a-sum", "--size", "printed", "--out", "here", "--format", "png")
     code, printed = tacit_command(*words)
     assert code == 0
-    drawn = f"{Path('here/A-SUM-full.nc')}, {Path('here/A-SUM.png')}"
+    drawn = f"{Path('here/A-SUM-printed.nc')}, {Path('here/A-SUM.png')}"
     assert f"A-SUM: {drawn}\nA-SUM: holds: every check passes" in printed
-    assert sorted(path.name for path in Path("here").iterdir()) == ["A-SUM-full.nc", "A-SUM.png"]
-    assert tacit_command("show", "here/A-SUM-full.nc")[0] == 0
+    assert sorted(path.name for path in Path("here").iterdir()) == ["A-SUM-printed.nc", "A-SUM.png"]
+    assert tacit_command("show", "here/A-SUM-printed.nc")[0] == 0
     pictures = sorted(path.name for path in Path("tacit-figures").iterdir())
     assert pictures == ["A-SUM.nc", "A-SUM.svg"]
 
@@ -293,7 +294,7 @@ def test_figure_draws_what_was_named():
     [
         (["A-SUM", "A-SUN"], "figure: unknown id 'A-SUN'; did you mean A-SUM?"),
         ([], "figure: name a figure, or pass --all"),
-        (["A-SUM", "--size", "ful"], "unknown size 'ful'; did you mean full?"),
+        (["A-SUM", "--size", "printd"], "unknown size 'printd'; did you mean printed?"),
         (["A-SUM", "--format", "pgn"], "unknown format 'pgn'; did you mean png"),
         (["A-SUM", "--engine", "proceses"], "unknown engine 'proceses'; did you mean processes"),
     ],
@@ -427,10 +428,10 @@ def test_a_verdict_is_found_once_for_each_size(counted):
     for words, runs in (
         ([], ["quick"]),
         ([], ["quick"]),
-        (["--full"], ["quick", "full"]),
-        (["T-1", "--full"], ["quick", "full"]),
-        (["--no-report"], ["quick", "full", "quick"]),
-        (["--fresh"], ["quick", "full", "quick", "quick"]),
+        (["--size", "printed"], ["quick", "printed"]),
+        (["T-1", "--size", "printed"], ["quick", "printed"]),
+        (["--no-report"], ["quick", "printed", "quick"]),
+        (["--fresh"], ["quick", "printed", "quick", "quick"]),
     ):
         assert tacit_command("verify", *words)[0] == 0
         assert counted == runs, words
@@ -557,7 +558,8 @@ def test_the_code_of_a_claim_is_what_it_uses():
     assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
     assert len({fingerprint(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
     assert (
-        fingerprint(library()["W-T1"])["cells"] != fingerprint(library()["W-T1"], "full")["cells"]
+        fingerprint(library()["W-T1"])["cells"]
+        != fingerprint(library()["W-T1"], "printed")["cells"]
     )
 
 

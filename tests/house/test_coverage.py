@@ -66,7 +66,7 @@ def test_the_statuses_are_those_that_the_tests_of_the_claims_expect():
 
 def test_every_number_has_the_size_of_its_run():
     for row in table():
-        assert re.match(r"(quick|standard|full): .", row[4]), row
+        assert re.match(r"(quick|printed): .", row[4]), row
         assert re.search(r": .*\d.* [≤≥] ", row[3]), row
 
 

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tacit.cli.console import Engine, Jobs, errors_in_one_line, messages, output
+from tacit.cli.console import Engine, Jobs, Shift, errors_in_one_line, messages, output
 from tacit.problems.images import cache
 from tacit.studies.compute import OK
 from tacit.studies.engines.complete import Progress
@@ -34,8 +34,9 @@ def run(
         str | None, typer.Argument(help="A .toml or .py file, or a name from `tacit list`.")
     ] = None,
     size: Annotated[
-        str, typer.Option(help="quick, full, or the name of a form in a TOML study, such as paper.")
+        str, typer.Option(help="quick, printed, or the name of a form in a TOML study.")
     ] = "quick",
+    shift: Shift = 0,
     engine: Engine = "processes",
     jobs: Jobs = None,
     dry: Annotated[
@@ -80,14 +81,15 @@ def run(
 
     if study is None:
         raise ValueError("run: no study is given; name a .toml or .py file, or one of `tacit list`")
-    chosen = read_study(study, size, trust=True if trust else confirmed)
+    chosen = read_study(study, size, shift=shift, trust=True if trust else confirmed)
     engine_named(engine, jobs)  # a wrong name must fail before any work is done
     refuse_unwritable("run", out)
     if dry:
         _print_estimate(chosen, out, engine, jobs)
     else:
         form = "" if size == "quick" else f" --size {size}"
-        _run(chosen, out, engine, jobs, f"tacit run {Path(study).name}{form}")
+        other = f" --shift {shift}" if shift else ""
+        _run(chosen, out, engine, jobs, f"tacit run {Path(study).name}{form}{other}")
 
 
 def _run(study: Study, out: Path, engine: str, jobs: int | None, command: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.arguments import integer
 from tacit.records import Record
 from tacit.studies.cells import OPTIONAL, PARTS, Axis, read_axes, read_seeds, refuse_endless
 from tacit.studies.checks import (
@@ -21,6 +22,8 @@ from tacit.studies.checks import (
     check_parts,
 )
 from tacit.studies.parts import name_of_function
+
+SEEDED = ("problem", "model", "method", "penalty", "arguments")  # tables that may hold a seed
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True, eq=False)
@@ -163,6 +166,25 @@ class Study(Record):
         names = tuple(axis.name for axis in self.axes)
         return names if self.seed_values is None else (*names, "seed")
 
+    def shifted(self, shift: int) -> Study:
+        """The same study with `shift` added to every seed, under a name of its own.
+
+        Seeds are those of `seeds`, of an axis that ends in `seed`, and every number under the key
+        `seed` in `arguments` and the tables of parts.
+        """
+        if integer("Study", "shift", shift, least=0) == 0:
+            return self
+        told = self.describe()
+        tables = {key: _shifted(told[key], shift) for key in SEEDED if key in told}
+        grid = {
+            key: _moved(values, shift) if key.rpartition(".")[2] == "seed" else values
+            for key, values in told["grid"].items()
+        }
+        seeds = None if told["seeds"] is None else _moved(told["seeds"], shift)
+        name = f"{self.name}-shift-{shift}"
+        own = {"name": name, "source": name, "grid": grid, "seeds": seeds}
+        return Study(**{**told, **tables, **own})
+
     def describe(self) -> dict[str, Any]:
         """The whole description as plain JSON values; `Study(**...)` makes the study again."""
         grid = {axis.key: list(axis.values) for axis in self.axes}
@@ -175,6 +197,21 @@ class Study(Record):
         given = {key: value for key, value in own.items() if value not in (None, (), {}, "")}
         found = json.loads(json.dumps({**given, "grid": grid, "seeds": seeds}))
         return dict(found)
+
+
+def _shifted(value: Any, shift: int) -> Any:
+    """Tables and lists with `shift` added to every number under the key `seed`."""
+    if isinstance(value, Mapping):
+        return {
+            key: _moved(entry, shift) if key == "seed" else _shifted(entry, shift)
+            for key, entry in value.items()
+        }
+    return [_shifted(entry, shift) for entry in value] if isinstance(value, list) else value
+
+
+def _moved(seeds: Any, shift: int) -> Any:
+    """A seed, or a list of seeds, with `shift` added."""
+    return [seed + shift for seed in seeds] if isinstance(seeds, list) else seeds + shift
 
 
 def _names(who: str, field: str, given: Any) -> tuple[str, ...]:

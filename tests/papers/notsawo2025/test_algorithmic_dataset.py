@@ -14,7 +14,7 @@ from tacit.papers.notsawo2025.figures.runs import USUAL
 from token_datasets import token_dataset
 
 C = {"l1": 2e-3, "l2^2": 1e-3, "nuclear": 7e-3}
-RUNS = module.study.at("standard").arguments["runs"]
+RUNS = module.study.at("printed").arguments["runs"]
 
 
 def invented(law=adam_delay, longer=1, solves=True):

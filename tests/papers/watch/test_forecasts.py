@@ -142,7 +142,7 @@ def test_league_and_development():
     assert set(RUNS.values()) == set(LEAGUE)
     assert not {run[:6] for run in NEW} & {tuple(run[:6]) for run in jump_points.MORE}
     seeds = {run[8] for run in jump_points.MORE} | {1}  # of all runs that rules were fitted on
-    assert not seeds & set(forecasts.study.at("full").seeds)
+    assert not seeds & set(forecasts.study.at("printed").seeds)
 
 
 # moments

@@ -178,11 +178,11 @@ def test_steps_follow_the_depth_of_the_net():
 
 def test_the_full_size_is_as_printed():
     for experiment in (figure_6d.experiment, figure_8.experiment):
-        given = experiment.studies[0].at("full").arguments
+        given = experiment.studies[0].at("printed").arguments
         assert (given["batch"], given["step"], given["epochs"]) == (128, 1e-4, 2000)
         assert (given["slimmer"], given["train"], given["classes"]) == (1, 0, [])
         assert (given["even"], given["whole"]) == (False, True)
-        assert experiment.studies[2].at("full").arguments["step"] == 1e-3
+        assert experiment.studies[2].at("printed").arguments["step"] == 1e-3
 
 
 @pytest.fixture(scope="module")
@@ -287,7 +287,7 @@ def test_without_the_images_digits_stand_in_or_it_is_said_how_to_get_them(
     assert found["instead"].startswith("cifar10 is not on this machine: the small digits")
     assert found["labels"] == 10  # not the three of CIFAR-10
     for module in (figure_6d, figure_8):
-        verdict = module.experiment.run(Setting("full"))
+        verdict = module.experiment.run(Setting("printed"))
         assert verdict.status == "inconclusive"
         assert "`tacit data cifar10` shows how to get it" in verdict.reason
 

@@ -165,7 +165,7 @@ def cell(alpha, step, training, **changes):
 def test_without_mnist_the_full_size_is_inconclusive_and_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
     wide_nets.loaded.cache_clear()
-    verdict = figure_6c.experiment.run(Setting("full"))
+    verdict = figure_6c.experiment.run(Setting("printed"))
     assert verdict.status == "inconclusive"
     assert "`tacit data mnist` shows how to get it" in verdict.reason
 
@@ -181,7 +181,7 @@ def test_digits_stand_in_where_the_size_says_so_and_the_caption_tells(monkeypatc
     for dataset in datasets:
         sentence = np.full(dataset.instead.shape, found["instead"][:80])
         dataset["instead"] = (dataset.instead.dims, sentence)
-    datasets[0].attrs |= figure_6c.experiment.attributes("standard")
+    datasets[0].attrs |= figure_6c.experiment.attributes("printed")
     picture = figure_6c.experiment.picture(datasets)
     caption = " ".join(picture._supxlabel.get_text().split())
     assert caption.startswith("mnist is not on this machine: the small digits")

@@ -211,4 +211,4 @@ def test_the_drawing_holds_the_data(data_of):
     assert largest.get_zorder() > kernel.get_zorder()
     assert kernel.get_linewidth() > 2 * largest.get_linewidth()
     assert picture.axes[1].get_ylim() == picture.axes[0].get_ylim()  # the same data
-    assert figure_7.study.at("full").arguments["width"] == 10_000
+    assert figure_7.study.at("printed").arguments["width"] == 10_000

@@ -94,7 +94,7 @@ study = sized(
     seeds=2,
     labels={"l2": "share of the best l2 margin", "l_inf": "share of the best l_inf margin"},
     tiny={"seeds": 1},
-    full={"seeds": 20},
+    printed={"seeds": 20},
 )
 
 

@@ -98,8 +98,7 @@ study = sized(
     },
     draw={"x": "share", "colour": "inside", "log": True},
     tiny={"grid": {"share": [0.9, 2.0]}, "seeds": 1, "arguments": {"time": 10.0}},
-    standard={"grid": {"share": [0.1, 0.3, 0.9, 2.0]}, "seeds": 10},
-    full={"grid": {"share": [0.1, 0.3, 0.9, 2.0]}, "seeds": 20, "arguments": {"time": 40.0}},
+    printed={"grid": {"share": [0.1, 0.3, 0.9, 2.0]}, "seeds": 20, "arguments": {"time": 40.0}},
 )
 
 

@@ -152,7 +152,7 @@ study = sized(
         "time": "time to fit",
     },
     draw={"x": "imbalance", "y": "shape", "colour": "distance"},
-    full={"grid": {"imbalance": [-16.0, -8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0]}},
+    printed={"grid": {"imbalance": [-16.0, -8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0]}},
 )
 diagram = sized(
     "beyond-balanced-linear-diagram",
@@ -167,7 +167,7 @@ diagram = sized(
         "distance": "kernel distance from start to end",
     },
     draw={"x": "imbalance", "y": "scale", "colour": "distance"},
-    full={
+    printed={
         "grid": {
             "scale": {"logspace": [-1.3, 0.5, 9]},
             "imbalance": [-6.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 6.0],

@@ -91,7 +91,7 @@ study = sized(
     },
     draw={"x": "learning_rate", "colour": "to_start", "log": True},
     tiny={"grid": {"learning_rate": [0.01, 0.02]}, "seeds": 1},
-    full={"seeds": 20},
+    printed={"seeds": 20},
 )
 
 

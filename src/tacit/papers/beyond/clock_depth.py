@@ -190,8 +190,7 @@ study = sized(
     },
     draw={"x": "share", "colour": "to_second", "log": True},
     tiny={"grid": {"kind": ["depth 3", "depth 2, exp"]}},
-    standard={"seeds": 3, "grid": {"share": [0.25, 0.5, 1.0]}},
-    full={
+    printed={
         "seeds": 20,
         "arguments": {"samples": 8, "dimension": 20},
         "grid": {"share": [0.125, 0.25, 0.5, 1.0]},

@@ -106,7 +106,7 @@ study = sized(
     dims=DIMS,
     labels=LABELS,
     tiny={"grid": {"number": [2, 3]}},
-    full={"grid": {"number": list(range(20)), "alpha": [1e-4, 1e-8, 1e-12, 1e-16]}},
+    printed={"grid": {"number": list(range(20)), "alpha": [1e-4, 1e-8, 1e-12, 1e-16]}},
 )
 completion = sized(
     "beyond-greedy-rank-completion",
@@ -117,8 +117,7 @@ completion = sized(
     dims=DIMS,
     labels=LABELS,
     tiny={"grid": {"number": [9]}},
-    standard={"grid": {"number": [1, 9, 11]}},
-    full={"grid": {"number": [1, 9, 11], "alpha": [1e-4, 1e-5, 1e-6, 1e-7, 1e-8]}},
+    printed={"grid": {"number": [1, 9, 11], "alpha": [1e-4, 1e-5, 1e-6, 1e-7, 1e-8]}},
 )
 diagonal = sized(
     "beyond-greedy-rank-commuting",
@@ -128,7 +127,7 @@ diagonal = sized(
     grid={"number": [0, 1, 2, 3]},
     labels=LABELS,
     draw={"x": "number", "colour": "to_printed"},
-    full={"grid": {"number": list(range(20))}},
+    printed={"grid": {"number": list(range(20))}},
 )
 
 

@@ -149,7 +149,7 @@ study = sized(
     },
     draw={"x": "imbalance", "colour": "distance"},
     tiny={"grid": {"imbalance": [-4.0, 0.0, 4.0]}},
-    full={"seeds": 20},
+    printed={"seeds": 20},
 )
 products = sized(
     "beyond-imbalance-diagonal",
@@ -167,7 +167,7 @@ products = sized(
     },
     draw={"x": "imbalance", "colour": "to_balanced"},
     tiny={"grid": {"imbalance": [0.5]}},
-    full={"grid": {"imbalance": [-2.0, -0.5, 0.5, 2.0]}, "seeds": 6},
+    printed={"grid": {"imbalance": [-2.0, -0.5, 0.5, 2.0]}, "seeds": 6},
 )
 
 

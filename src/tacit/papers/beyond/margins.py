@@ -109,7 +109,7 @@ study = sized(
     dims={"share": ["norm"]},
     labels={"steps": "steps", "share": "margin over the best margin in the norm"},
     tiny={"grid": {"steps": [2500, 40_000]}},
-    full={"seeds": 20},
+    printed={"seeds": 20},
 )
 ways = sized(
     "beyond-margins-ways",
@@ -120,7 +120,7 @@ ways = sized(
     seeds=3,
     labels={"own": "largest fall in the method's own norm", "other": "in the norm of the start"},
     tiny={"seeds": 1},
-    full={"seeds": 20},
+    printed={"seeds": 20},
 )
 
 

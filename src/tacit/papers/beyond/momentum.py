@@ -108,8 +108,7 @@ study = sized(
     },
     draw={"x": "momentum", "colour": "end", "log": True},
     tiny={"grid": {"inertia": [0.07, 0.25], "momentum": [0.8, 0.9]}},
-    standard={"seeds": 3},
-    full={"seeds": 20, "grid": {"momentum": [0.8, 0.9, 0.95, 0.98]}},
+    printed={"seeds": 20, "grid": {"momentum": [0.8, 0.9, 0.95, 0.98]}},
 )
 
 

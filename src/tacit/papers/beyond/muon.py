@@ -67,7 +67,7 @@ study = sized(
     dims={"share": ["norm"]},
     labels={"steps": "steps", "share": "margin over the best margin in the norm"},
     tiny={"seeds": 1},
-    full={"seeds": 20, "grid": {"steps": [2500, 10_000, 40_000]}},
+    printed={"seeds": 20, "grid": {"steps": [2500, 10_000, 40_000]}},
 )
 ways = sized(
     "beyond-muon-ways",
@@ -78,7 +78,7 @@ ways = sized(
     seeds=2,
     labels={"own": "largest fall in the method's own norm", "other": "in the norm of the start"},
     tiny={"seeds": 1},
-    full={"seeds": 20},
+    printed={"seeds": 20},
 )
 
 

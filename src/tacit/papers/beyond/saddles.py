@@ -132,8 +132,7 @@ study = sized(
     dims=DIMS,
     labels=LABELS,
     tiny={"grid": {"number": [0]}},
-    standard={"grid": {"number": [0, 1, 2], "log_alpha": [-30.0, -300.0, -1000.0]}},
-    full={"grid": {"number": list(range(20)), "log_alpha": SHALLOW}},
+    printed={"grid": {"number": list(range(20)), "log_alpha": SHALLOW}},
 )
 tall = sized(
     "beyond-saddles-tall",
@@ -144,8 +143,7 @@ tall = sized(
     dims=DIMS,
     labels=LABELS,
     tiny={"grid": {"number": [0]}},
-    standard={"grid": {"number": [0, 1, 2]}},
-    full={"grid": {"number": list(range(20)), "log_alpha": SHALLOW}},
+    printed={"grid": {"number": list(range(20)), "log_alpha": SHALLOW}},
 )
 deep = sized(
     "beyond-saddles-deep",
@@ -156,8 +154,7 @@ deep = sized(
     dims=DIMS,
     labels=LABELS,
     tiny={"grid": {"number": [0]}},
-    standard={"grid": {"number": [0, 1, 2], "log_alpha": [-3.0, -5.0, -7.0]}},
-    full={"grid": {"number": list(range(20)), "log_alpha": [-3.0, -5.0, -7.0, -9.0]}},
+    printed={"grid": {"number": list(range(20)), "log_alpha": [-3.0, -5.0, -7.0, -9.0]}},
 )
 
 

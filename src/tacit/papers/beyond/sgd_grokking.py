@@ -70,7 +70,7 @@ study = sized(
     },
     draw={"x": "batch", "colour": "measured"},
     tiny={"grid": {"batch": [1, 4]}, "seeds": 1},
-    full={"seeds": 20},
+    printed={"seeds": 20},
 )
 
 

@@ -72,8 +72,7 @@ study = sized(
     seeds=1,
     labels={"rate": "rate of the weight decay", "off": "relative distance to argmin Q"},
     draw={"x": "rate", "colour": "off", "log": True},
-    standard={"grid": {"rate": [1e-3, 1e-4, 1e-5]}},
-    full={"grid": {"rate": [1e-3, 1e-4, 1e-5]}, "seeds": 5},
+    printed={"grid": {"rate": [1e-3, 1e-4, 1e-5]}, "seeds": 5},
 )
 directions = sized(
     "L-clock-directions",
@@ -83,8 +82,7 @@ directions = sized(
     grid={"problem": [0], "log_alpha": [20.0, 640.0]},
     labels={"turn": "angle to the Q_mu path at mu = (alpha e^(-rate t))^2 / log(1/loss)"},
     draw={"x": "log_alpha", "y": "problem", "colour": "turn", "log": True},
-    standard={"grid": {"problem": [0, 1], "log_alpha": [20.0, 80.0, 320.0, 640.0]}},
-    full={"grid": {"problem": list(range(8)), "log_alpha": [20.0, 80.0, 320.0, 640.0]}},
+    printed={"grid": {"problem": list(range(8)), "log_alpha": [20.0, 80.0, 320.0, 640.0]}},
 )
 
 

@@ -157,8 +157,7 @@ study = sized(
     labels=LABELS,
     draw={"x": "alpha", "y": "rate", "colour": "measured"},
     tiny={"grid": {"case": [MOST[1], MOST[3], MOST[5]]}},
-    standard={"grid": EVERY},
-    full={"grid": EVERY, "seeds": [11, 12, 13]},
+    printed={"grid": EVERY, "seeds": [11, 12, 13]},
 )
 wider = sized(
     "L-forecast-wider",
@@ -174,8 +173,7 @@ networks = sized(
     function=network_cell,
     arguments={"rate": 1e-3},
     grid={"log_alpha": [2.0]},
-    standard={"grid": {"log_alpha": [2.0, 3.0]}},
-    full={"grid": {"log_alpha": [2.0, 3.0]}},
+    printed={"grid": {"log_alpha": [2.0, 3.0]}},
 )
 
 

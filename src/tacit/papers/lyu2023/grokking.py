@@ -109,8 +109,8 @@ def cell(
     }
 
 
-def study_of(name: str, title: str, given: dict[str, Any], full: dict[str, Any]) -> Sizes:
-    """One run of these data, and `full` as the source has them."""
+def study_of(name: str, title: str, given: dict[str, Any], printed: dict[str, Any]) -> Sizes:
+    """One run of these data, and `printed` as the source has them."""
     return sized(
         name,
         title=title,
@@ -120,8 +120,8 @@ def study_of(name: str, title: str, given: dict[str, Any], full: dict[str, Any])
         seeds=[0],
         dims={f"{TRAJECTORY}{name}": ["time"] for name in CURVES},
         labels=LABELS,
-        full={
-            "arguments": {"dimension": 100_000, "points_per_decade": 10, **full},
+        printed={
+            "arguments": {"dimension": 100_000, "points_per_decade": 10, **printed},
             "grid": {"norm": [128.0]},
         },
     )

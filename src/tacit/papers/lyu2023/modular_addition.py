@@ -67,14 +67,8 @@ study = sized(
         "trajectory_novel_accuracy": "accuracy on the test pairs without mirrored pairs",
     },
     draw={"x": "alpha", "colour": "late_t2"},
-    standard={
-        "method": {"scaled": 4.5e3, "weight_decay": 1e-3},
-        "stop": {"t": 1.5e4},
-        "record": {"per_decade": 20},
-        "grid": {"model": {"alpha": [30.0, 0.3]}},
-    },
     # 4.1e4/|theta|^2 is the printed step 0.002 at the printed start, alpha = 100 and width 1024
-    full={
+    printed={
         "problem": {"modulus": 97, "fraction": 0.4},
         "model": {"width": 1024, "precision": "double"},
         "method": {"learning_rate": 6.0, "scaled": 4.1e4, "weight_decay": 1e-4},

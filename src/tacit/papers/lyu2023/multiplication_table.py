@@ -144,8 +144,7 @@ study = sized(
     labels=LABELS,
     draw={"x": "alpha", "colour": "late_error", "log": True},
     tiny={"grid": {"alpha": [10.0, 1000.0]}},
-    standard={"arguments": {"dimension": 16, "fraction": 0.5}, "seeds": [0, 1]},
-    full={"arguments": {"dimension": 40, "fraction": 0.2775}, "seeds": 3},
+    printed={"arguments": {"dimension": 40, "fraction": 0.2775}, "seeds": 3},
 )
 other = sized(
     "L-table-other",
@@ -155,8 +154,7 @@ other = sized(
     grid={"alpha": [1000.0]},
     seeds=[5],
     labels=LABELS,
-    standard={"arguments": {"dimension": 10}, "seeds": [2, 3]},
-    full={"arguments": {"dimension": 10}, "seeds": [0, 2, 3, 4]},
+    printed={"arguments": {"dimension": 10}, "seeds": [0, 2, 3, 4]},
 )
 
 

@@ -92,8 +92,7 @@ study = sized(
     grid={"problem": [0], "log_alpha": [20.0, 320.0]},
     labels=LABELS,
     draw=DRAWN,
-    standard={"grid": {"problem": [0, 1], "log_alpha": [40.0, 160.0, 640.0]}},
-    full={"grid": {"problem": list(range(8)), "log_alpha": [40.0, 160.0, 640.0]}},
+    printed={"grid": {"problem": list(range(8)), "log_alpha": [40.0, 160.0, 640.0]}},
 )
 deeper = sized(
     "L-sharp-deeper",
@@ -103,8 +102,7 @@ deeper = sized(
     grid={"problem": [0], "log_alpha": [40.0, 160.0]},
     labels=LABELS,
     draw=DRAWN,
-    standard={"grid": {"problem": [0, 1], "log_alpha": [40.0, 80.0, 160.0]}},
-    full={"grid": {"problem": list(range(8)), "log_alpha": [40.0, 80.0, 160.0]}},
+    printed={"grid": {"problem": list(range(8)), "log_alpha": [40.0, 80.0, 160.0]}},
 )
 apart = sized(
     "L-sharp-apart",
@@ -112,8 +110,7 @@ apart = sized(
     function=cell,
     arguments={**DEPTH_2, "log_rate": -20.0},
     grid={"problem": [0], "log_alpha": [320.0]},
-    standard={"arguments": {"log_rate": -40.0}, "grid": {"log_alpha": [640.0]}},
-    full={"arguments": {"log_rate": -40.0}, "grid": {"log_alpha": [640.0]}},
+    printed={"arguments": {"log_rate": -40.0}, "grid": {"log_alpha": [640.0]}},
 )
 
 

@@ -117,14 +117,7 @@ study = sized(
         "end": "time at the end of the record",
     },
     draw={"x": "norm", "y": "rate", "colour": "delay", "log": True},
-    standard={
-        "arguments": {"samples": 60, "dimension": 500, "slowest": 1e-5},
-        "grid": {
-            "rate": [0.0, 1e-5, 1e-4, 1e-3, 1e-2],
-            "norm": [0.3, 1.0, 4.0, 16.0, 64.0, 256.0],
-        },
-    },
-    full={
+    printed={
         "arguments": {
             "samples": 100,
             "dimension": 2000,

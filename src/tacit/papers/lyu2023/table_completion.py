@@ -186,8 +186,7 @@ study = sized(
     },
     draw={"x": "decay", "colour": "jump", "log": True},
     tiny={"arguments": {"dimension": 12, "fraction": 0.4, "records": 80}, "seeds": [1]},
-    standard={"arguments": {"dimension": 40, "fraction": 0.15, "records": 200}},
-    full={"arguments": {"dimension": 97, "fraction": 0.05, "records": 200}},
+    printed={"arguments": {"dimension": 97, "fraction": 0.05, "records": 200}},
 )
 
 

@@ -102,8 +102,7 @@ study = sized(
         "margin": "smoothed margin log(1/loss)",
     },
     draw={"x": "log_alpha", "y": "problem", "colour": "to_kernel", "log": True},
-    standard={"grid": {"problem": [0, 1, 2], "log_alpha": STARTS}},
-    full={"grid": {"problem": list(range(12)), "log_alpha": STARTS}},
+    printed={"grid": {"problem": list(range(12)), "log_alpha": STARTS}},
 )
 regression = sized(
     "L-T1-regression",
@@ -112,8 +111,7 @@ regression = sized(
     arguments={"c": 0.125},
     grid={"log_alpha": [14.0, 16.0]},
     seeds=1,
-    standard={"seeds": 2},
-    full={"seeds": 8},
+    printed={"seeds": 8},
 )
 networks = sized(
     "L-T1-networks",
@@ -122,16 +120,14 @@ networks = sized(
     arguments={"c": 0.5},
     grid={"log_alpha": [2.0, 6.0]},
     seeds=1,
-    standard={"grid": {"log_alpha": [2.0, 4.0, 6.0]}},
-    full={"grid": {"log_alpha": [2.0, 4.0, 6.0]}, "seeds": 4},
+    printed={"grid": {"log_alpha": [2.0, 4.0, 6.0]}, "seeds": 4},
 )
 flows = sized(
     "L-T1-flows",
     title="The exact flow of the dual compared with training in the parameters",
     function=flow_cell,
     grid={"problem": [0], "depth": [2, 3]},
-    standard={"grid": {"problem": [0, 1]}},
-    full={"grid": {"problem": [0, 1]}},
+    printed={"grid": {"problem": [0, 1]}},
 )
 
 

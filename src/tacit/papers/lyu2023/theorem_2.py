@@ -100,8 +100,7 @@ study = sized(
         "residual": "KKT residual of the parameters",
     },
     draw={"x": "log_alpha", "y": "problem", "colour": "residual", "log": True},
-    standard={"grid": {"problem": [0, 1, 2]}},
-    full={"grid": {"problem": list(range(12))}},
+    printed={"grid": {"problem": list(range(12))}},
 )
 in_parameters = sized(
     "L-T2-trained",
@@ -109,8 +108,7 @@ in_parameters = sized(
     function=trained_cell,
     grid={"problem": [0], "depth": [2, 3], "log_alpha": [3.0, 6.0]},
     **TRAINED,
-    standard={"grid": {"problem": [0, 1]}},
-    full={"grid": {"problem": [0, 1]}},
+    printed={"grid": {"problem": [0, 1]}},
 )
 networks = sized(
     "L-T2-networks",
@@ -119,7 +117,7 @@ networks = sized(
     grid={"log_alpha": [4.0, 6.0]},
     **TRAINED,
     seeds=1,
-    full={"seeds": 4},
+    printed={"seeds": 4},
 )
 
 

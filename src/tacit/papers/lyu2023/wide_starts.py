@@ -73,7 +73,7 @@ study = sized(
     seeds=[0],
     labels={name: f"root mean square of {what} at the start" for name, what in SIZES.items()},
     draw={"x": "width", "colour": "output", "log": True},
-    full={"arguments": {"starts": 1000}},
+    printed={"arguments": {"starts": 1000}},
 )
 after = sized(
     "L-A3-trained",
@@ -83,7 +83,7 @@ after = sized(
     grid={"start": ["wide", "difference"], "width": [64], "log_alpha": [4.0]},
     seeds=1,
     labels={"off": "angle to the kernel SVM (degrees)"},
-    full={"grid": {"width": [16, 64, 256], "log_alpha": [2.0, 4.0, 6.0]}, "seeds": 3},
+    printed={"grid": {"width": [16, 64, 256], "log_alpha": [2.0, 4.0, 6.0]}, "seeds": 3},
 )
 
 

@@ -55,8 +55,7 @@ linear = sized(
     function=linearized_cell,
     grid={"depth": [2, 3], "alpha": [1.0, 30.0]},
     seeds=[2],
-    standard={"seeds": [2, 3, 7]},
-    full={"seeds": list(range(20))},
+    printed={"seeds": list(range(20))},
 )
 parameters = sized(
     "M-C5-parameters",

@@ -42,8 +42,7 @@ study = sized(
     grid={"points": [*PANELS, "seed 0"]},
     dims={"exponent": ["mu"], "away": ["late"]},
     tiny={"grid": {"points": PANELS[:3]}},
-    standard={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(16))]}},
-    full={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(120))]}},
+    printed={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(120))]}},
 )
 
 

@@ -151,8 +151,7 @@ study = sized(
         "ratchet_changes": ["ratchet_change", "column"],
         "excess": ["late"],
     },
-    standard={"grid": {"points": sets(range(50, 58))}},
-    full={"grid": {"points": sets(range(120))}},
+    printed={"grid": {"points": sets(range(120))}},
 )
 flows = sized(
     "M-open-flows",

@@ -46,8 +46,7 @@ study = sized(
         "alpha": [0.01, 1.0, 100.0],
     },
     dims={"margin": ["record"], "smallest": ["record"]},
-    standard={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(12))]}},
-    full={
+    printed={
         "arguments": {"records": 300},
         "grid": {"points": [*PANELS, *(f"seed {k}" for k in range(100))]},
     },

@@ -68,8 +68,7 @@ study = sized(
     arguments={"off": 1.0},
     grid={"net": KINDS, "alpha": [4.0, 8.0, 16.0]},
     seeds=1,
-    standard={"seeds": 2},
-    full={"grid": {"alpha": [4.0, 8.0, 16.0, 32.0]}, "seeds": 8},
+    printed={"grid": {"alpha": [4.0, 8.0, 16.0, 32.0]}, "seeds": 8},
 )
 wrong = sized(
     "M-squared-wrong",

@@ -83,16 +83,14 @@ study = sized(
     function=cell,
     arguments=GIVEN,
     grid={"net": list(NETS)[:3], "points": ["seed 0"], "alpha": [16.0, 32.0, 64.0, 128.0]},
-    standard={"grid": {"points": SETS}},
-    full={"grid": {"points": MANY}},
+    printed={"grid": {"points": MANY}},
 )
 deep = sized(
     "M-T1-deep",
     function=cell,
     arguments=GIVEN,
     grid={"net": [THREE], "points": ["seed 0"], "alpha": [8.0, 16.0, 32.0, 64.0]},
-    standard={"grid": {"points": SETS}},
-    full={"grid": {"points": MANY}},
+    printed={"grid": {"points": MANY}},
 )
 quadratic = sized(
     "M-T1-quadratic",
@@ -100,7 +98,7 @@ quadratic = sized(
     arguments=GIVEN,
     # larger, for the outputs of a few tens of quadratic units
     grid={"net": [QUADRATIC], "points": ["seed 0"], "alpha": [32.0, 64.0, 128.0]},
-    full={"grid": {"points": [f"seed {k}" for k in range(4)]}},
+    printed={"grid": {"points": [f"seed {k}" for k in range(4)]}},
 )
 wrong = sized(
     "M-T1-wrong",

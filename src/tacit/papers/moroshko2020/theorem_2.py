@@ -138,8 +138,7 @@ study = sized(
     arguments={"linear": False},
     grid={"depth": [2, 3], "alpha": [1.0]},
     dims={"defect": ["clock"]},
-    standard={"grid": {"alpha": [0.3, 1.0]}},
-    full={"grid": {"alpha": [0.1, 0.3, 1.0, 3.0]}},
+    printed={"grid": {"alpha": [0.1, 0.3, 1.0, 3.0]}},
 )
 linearized = sized(
     "M-T2-linearized",
@@ -155,8 +154,7 @@ ends = sized(
     arguments={"exponent": 2 / 3},
     grid={"run": PANELS},
     dims={"nearest": ["feature"]},
-    standard={"grid": {"run": [*PANELS, "seed 0, 0.5", "seed 1, 0.5"]}},
-    full={"grid": {"run": [*PANELS, *(f"seed {k}, 0.5" for k in range(8))]}},
+    printed={"grid": {"run": [*PANELS, *(f"seed {k}, 0.5" for k in range(8))]}},
 )
 nets = sized(
     "M-T2-nets",
@@ -164,8 +162,7 @@ nets = sized(
     arguments={"power": 1.0},
     grid={"net": list(NETS)[1:]},
     seeds=1,
-    standard={"seeds": 2},
-    full={"seeds": 6},
+    printed={"seeds": 6},
 )
 
 

@@ -46,8 +46,7 @@ study = sized(
         "depth": [2, 3],
         "clock": [100.0, 300.0, 1000.0],
     },
-    standard={"grid": {"points": ["3b", *(f"seed {k}" for k in range(3))]}},
-    full={"grid": {"points": ["3b", *(f"seed {k}" for k in range(20))], "depth": [2, 3, 5]}},
+    printed={"grid": {"points": ["3b", *(f"seed {k}" for k in range(20))], "depth": [2, 3, 5]}},
 )
 wrong = sized("M-T4-wrong", function=wrong_cell, grid={"alpha": [10.0, 30.0, 100.0, 300.0]})
 

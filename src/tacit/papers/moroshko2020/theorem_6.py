@@ -66,8 +66,7 @@ study = sized(
     function=cell,
     arguments={"stretch": 1.0},
     grid={"depth": [2, 3], "mu": MUS[1:3], "start": [0, 1, 2]},
-    standard={"grid": {"mu": MUS[:3]}},
-    full={"grid": {"depth": [2, 3, 5], "mu": MUS[:3]}},
+    printed={"grid": {"depth": [2, 3, 5], "mu": MUS[:3]}},
 )
 panels = sized(
     "M-T6-panels",
@@ -83,8 +82,7 @@ random = sized(
     arguments={"mus": MUS, "stretch": 1.0},
     grid={"points": [*PANELS, "seed 0", "seed 1"]},
     dims={"exponent": ["mu"], "angle": ["mu"]},
-    standard={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(6))]}},
-    full={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(60))]}},
+    printed={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(60))]}},
 )
 
 

@@ -167,10 +167,10 @@ def studies(
     lengths: dict[str, int],
     grid: dict[str, Any],
     seeds: list[int],
-    full: int,
+    printed: int,
 ) -> tuple[Sizes, Sizes]:
     """The runs from a small start over beta, and those from a large one."""
-    most = {"grid": {"noise": [0.0, *NOISES]}, "seeds": full}
+    most = {"grid": {"noise": [0.0, *NOISES]}, "seeds": printed}
     shared: dict[str, Any] = {"seeds": seeds, "tiny": {"seeds": seeds[-1:]}}
     return (
         sized(
@@ -179,8 +179,7 @@ def studies(
             arguments={**problem, **lengths, "step": STEP},
             grid={**grid, "noise": NOISES, "beta": BETAS},
             dims={"taken": ["record"], "G": ["record"], "H": ["record"]},
-            standard={"arguments": LONG},
-            full={**most, "arguments": LONG},
+            printed={**most, "arguments": LONG},
             **shared,
         ),
         sized(
@@ -188,7 +187,7 @@ def studies(
             function=far_cell,
             arguments={**problem, "step": STEP},
             grid={**grid, "noise": NOISES},
-            full=most,
+            printed=most,
             **shared,
         ),
     )

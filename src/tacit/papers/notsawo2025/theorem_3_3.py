@@ -29,8 +29,7 @@ vectors = sized(
     grid={"beta": WEAK},
     seeds=[0, 3, 4],
     tiny={"seeds": [0, 3]},
-    standard={"seeds": [0, 1, 3, 4, 6]},
-    full={"grid": {"beta": [*WEAK, 1e-6]}, "seeds": 10},
+    printed={"grid": {"beta": [*WEAK, 1e-6]}, "seeds": 10},
 )
 vector_noise = sized(
     "N-T33-noise",
@@ -38,8 +37,7 @@ vector_noise = sized(
     arguments=VECTOR | {"step": 0.1},
     grid={"noise": [1e-8, 1e-4, 1e-3, 1e-2], "beta": WEAK[1:]},
     seeds=[1],
-    standard={"grid": {"beta": WEAK}},
-    full={"grid": {"beta": [*WEAK, 1e-6]}},
+    printed={"grid": {"beta": [*WEAK, 1e-6]}},
 )
 vector_steps = sized(
     "N-T33-step",
@@ -47,7 +45,7 @@ vector_steps = sized(
     arguments=VECTOR | {"beta": 1e-4, "noise": 0.0},
     grid={"step": [0.1, 0.03, 0.01]},
     seeds=[1],
-    full={"grid": {"step": [0.1, 0.03, 0.01, 0.003]}},
+    printed={"grid": {"step": [0.1, 0.03, 0.01, 0.003]}},
 )
 
 
@@ -102,8 +100,7 @@ matrices = sized(
     arguments=SMALL | MATRIX | {"step": 0.75, "noise": 0.0},
     grid={"kind": KINDS, "beta": [1e-2, 3e-3, 1e-3]},
     seeds=[2],
-    standard={"grid": {"beta": BETAS}},
-    full={"grid": {"beta": [*BETAS, 1e-5]}, "seeds": [1, 2]},
+    printed={"grid": {"beta": [*BETAS, 1e-5]}, "seeds": [1, 2]},
 )
 printed_matrices = sized(
     "N-T35-printed",
@@ -111,8 +108,7 @@ printed_matrices = sized(
     arguments=LOW_RANK | MATRIX | {"step": 0.75, "noise": 0.0},
     grid={"kind": ["completion"], "beta": [1e-3]},
     seeds=[2],
-    standard={"grid": {"kind": KINDS}},
-    full={"grid": {"kind": KINDS}, "seeds": [1, 2]},
+    printed={"grid": {"kind": KINDS}, "seeds": [1, 2]},
 )
 matrix_noise = sized(
     "N-T35-noise",
@@ -120,8 +116,7 @@ matrix_noise = sized(
     arguments=SMALL | MATRIX | {"step": 0.25, "kind": "completion"},
     grid={"noise": [1e-8, 1e-4, 1e-3, 1e-2], "beta": [1e-2, 1e-3]},
     seeds=[2],
-    standard={"grid": {"beta": [3e-2, 1e-2, 3e-3, 1e-3]}},
-    full={"grid": {"beta": [3e-2, 1e-2, 3e-3, 1e-3]}},
+    printed={"grid": {"beta": [3e-2, 1e-2, 3e-3, 1e-3]}},
 )
 matrix_steps = sized(
     "N-T35-step",
@@ -129,7 +124,7 @@ matrix_steps = sized(
     arguments=SMALL | MATRIX | {"beta": 1e-2, "noise": 0.0, "kind": "completion"},
     grid={"step": [0.25, 0.075, 0.025]},
     seeds=[2],
-    full={"grid": {"step": [0.25, 0.075, 0.025, 0.0075]}},
+    printed={"grid": {"step": [0.25, 0.075, 0.025, 0.0075]}},
 )
 
 

@@ -40,7 +40,7 @@ study = sized(
     labels={"turn": "angle from the start in degrees", "norm": "norm of the parameters"},
     draw={"x": "setting", "colour": "norm"},
     tiny={"grid": {"setting": [run.name for run in TINY]}},
-    full={"grid": {"setting": [run.name for run in LEAGUE]}},
+    printed={"grid": {"setting": [run.name for run in LEAGUE]}},
 )
 
 

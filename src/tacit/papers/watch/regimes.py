@@ -43,7 +43,7 @@ study = sized(
     },
     draw={"x": "setting", "colour": "twin_distance"},
     tiny={"grid": {"setting": [one.name for one in TINY]}},
-    full={"grid": {"setting": list(SETTINGS)}, "seeds": [1, 4]},
+    printed={"grid": {"setting": list(SETTINGS)}, "seeds": [1, 4]},
 )
 
 

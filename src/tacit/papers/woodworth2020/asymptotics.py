@@ -83,7 +83,7 @@ def remainders() -> dict[str, Any]:
     }
 
 
-study = by_instance("W-A", cell, 4, tiny=2, full=20, dims={"scaled": ["log_alpha"]})
+study = by_instance("W-A", cell, 4, tiny=2, printed=20, dims={"scaled": ["log_alpha"]})
 formulas = sized(
     "W-A-formulas",
     function=remainders,

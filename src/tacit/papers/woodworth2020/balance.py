@@ -71,7 +71,7 @@ def cell(instance: int) -> dict[str, Any]:
 
 
 along = {name: ["time"] for name in ("t", "apart", "apart_tilted")}
-study = by_instance("W-C", cell, 8, tiny=3, full=60, dims={**along, "velocity": ["how"]})
+study = by_instance("W-C", cell, 8, tiny=3, printed=60, dims={**along, "velocity": ["how"]})
 
 
 def check(dataset: Dataset) -> Evidence:

@@ -114,7 +114,7 @@ def cell(width: float, factor: float, power: float, Y: float, seed: int) -> dict
     }
 
 
-DRAWS: dict[str, Any] = {"seeds": 1, "standard": {"seeds": 2}, "full": {"seeds": 30}}
+DRAWS: dict[str, Any] = {"seeds": 1, "printed": {"seeds": 30}}
 edge = sized(
     "W-C10",
     function=at_least_width,

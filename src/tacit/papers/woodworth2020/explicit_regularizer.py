@@ -107,7 +107,7 @@ def values(points: int) -> dict[str, Any]:
     }
 
 
-study = by_instance("W-R", cell, 3, full=12)
+study = by_instance("W-R", cell, 3, printed=12)
 formulas = sized(
     "W-R-values",
     function=values,
@@ -118,7 +118,7 @@ formulas = sized(
         **{key: ["scale"] for key in ("alpha", "gap_R", "gap_Q")},
         **{key: ["log_scale"] for key in ("log_alpha", "far_gap_Q")},
     },
-    full={"arguments": {"points": 1000}},
+    printed={"arguments": {"points": 1000}},
 )
 
 

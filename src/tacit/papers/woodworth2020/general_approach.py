@@ -72,13 +72,13 @@ study = sized(
     "W-GA",
     function=cell,
     grid={"function": list(MAPS), "instance": [0]},
-    full={"grid": {"instance": list(range(8))}},
+    printed={"grid": {"instance": list(range(8))}},
 )
 known = sized(
     "W-GA-known",
     function=reproduction,
     grid={"depth": [2, 3], "alpha": [0.05, 2.0]},
-    full={"grid": {"alpha": [0.05, 0.7, 2.0]}},
+    printed={"grid": {"alpha": [0.05, 0.7, 2.0]}},
 )
 
 

@@ -56,8 +56,7 @@ study = sized(
     grid={"dimension": [150, 1200], "sparsity": [2, 6]},
     seeds=9,
     dims=dict.fromkeys(("samples", "l1_error", "l2_error"), ("constant",)),
-    standard={"seeds": 15},
-    full={"grid": {"dimension": [150, 600, 2400], "sparsity": [2, 4, 6]}, "seeds": 25},
+    printed={"grid": {"dimension": [150, 600, 2400], "sparsity": [2, 4, 6]}, "seeds": 25},
 )
 depths = sized(
     "W-N-depths",
@@ -68,8 +67,7 @@ depths = sized(
     seeds=3,
     dims=dict.fromkeys(("samples", "error", "l1_error"), ("constant",)),
     tiny={"grid": {"depth": [3, 10]}},
-    standard={"grid": {"sparsity": [2, 6]}},
-    full={
+    printed={
         "arguments": {"constants": CONSTANTS},
         "grid": {"sparsity": [2, 6]},
         "seeds": 15,

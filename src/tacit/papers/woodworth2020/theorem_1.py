@@ -70,7 +70,7 @@ study = sized(
     grid={"instance": list(range(16))},
     dims={"far": ["target"], "law": ["factor"]},
     tiny={"arguments": {"with_ones": 2, "followed": 3}, "grid": {"instance": list(range(5))}},
-    full={"grid": {"instance": list(range(100))}},
+    printed={"grid": {"instance": list(range(100))}},
 )
 
 

@@ -189,8 +189,7 @@ study = sized(
     grid={"instance": [*range(31), 87]},
     dims={"wrong_l1": ["theorem"]},
     tiny={"arguments": {"trained_l2": 3}},
-    standard={"arguments": {"trained_l2": 12}, "grid": {"instance": list(range(200))}},
-    full={
+    printed={
         "arguments": {"trained_l1": 196, "trained_l2": 60},
         "grid": {"instance": list(range(2000))},
     },

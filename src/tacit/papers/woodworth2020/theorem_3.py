@@ -83,7 +83,7 @@ study = sized(
     grid={"instance": list(range(12))},
     dims={"law": ["factor"]},
     tiny={"arguments": {"followed": 2}, "grid": {"instance": [0, 1, 2, 3]}},
-    full={"grid": {"instance": list(range(80))}},
+    printed={"grid": {"instance": list(range(80))}},
 )
 limits = sized(
     "W-T3-limits",

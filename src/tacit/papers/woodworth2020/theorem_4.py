@@ -192,7 +192,7 @@ study = sized(
     function=cell,
     grid={"family": ["diagonal", "symmetric", "turned"], "mu2": [0.01, MU2, 1.0]},
     seeds=1,
-    full={"seeds": 6},
+    printed={"seeds": 6},
 )
 WIDTHS = [100, 1000, 10_000, 100_000, 1_000_000]
 widths = sized(
@@ -204,8 +204,7 @@ widths = sized(
         "problem": [0],
     },
     seeds=3,
-    standard={"grid": {"k": WIDTHS}},
-    full={"grid": {"k": WIDTHS, "problem": list(range(6))}, "seeds": 6},
+    printed={"grid": {"k": WIDTHS, "problem": list(range(6))}, "seeds": 6},
 )
 further = sized("W-T4-others", function=others, arguments={"draws": 200})
 

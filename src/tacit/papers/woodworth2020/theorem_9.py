@@ -73,18 +73,16 @@ def at_share(share: float, seed: int) -> dict[str, float]:
     return {"apart": followed(case).apart}
 
 
-study = by_instance(
-    "W-T9", cell, 16, tiny=8, standard=60, full=600, dims={"from_start_wrong": ["bound"]}
-)
+study = by_instance("W-T9", cell, 16, tiny=8, printed=600, dims={"from_start_wrong": ["bound"]})
 large_gamma = by_instance(
-    "W-T9-gamma", beyond_gamma, 24, tiny=8, standard=60, full=60, arguments={"seed": 90}
+    "W-T9-gamma", beyond_gamma, 24, tiny=8, printed=60, arguments={"seed": 90}
 )
 shares = sized(
     "W-T9-exponent",
     function=at_share,
     grid={"share": [0.05, 0.1, 0.2, 0.4]},
     seeds=2,
-    full={"seeds": 8},
+    printed={"seeds": 8},
 )
 
 

@@ -95,16 +95,14 @@ sinh = sized(
     function=sinh_cell,
     arguments={"factor": 4.0},
     grid={"run": [*numbered("near", 3), *numbered("far", 1)]},
-    standard={"grid": {"run": [*numbered("near", 9), *numbered("far", 2)]}},
-    full={"grid": {"run": [*numbered("near", 60), *numbered("far", 12)]}},
+    printed={"grid": {"run": [*numbered("near", 60), *numbered("far", 12)]}},
 )
 power = sized(
     "M-L12",
     function=power_cell,
     arguments={"deeper": 0},
     grid={"run": [*numbered("near", 4), "depth 2"]},
-    standard={"grid": {"run": [*numbered("near", 9), "depth 2"]}},
-    full={"grid": {"run": [*numbered("near", 60), "depth 2"]}},
+    printed={"grid": {"run": [*numbered("near", 60), "depth 2"]}},
 )
 
 

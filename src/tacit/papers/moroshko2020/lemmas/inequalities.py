@@ -133,7 +133,7 @@ study = sized(
     grid={"run": [*numbered("far", 5), *FIXED]},
     dims={"margin": ["record"], "above": ["record"], "pull": ["record"], "off_support": ["point"]},
     tiny={"grid": {"run": [*numbered("far", 3), *FIXED]}},
-    full={"grid": {"run": [*numbered("far", 25), *FIXED]}},
+    printed={"grid": {"run": [*numbered("far", 25), *FIXED]}},
 )
 
 

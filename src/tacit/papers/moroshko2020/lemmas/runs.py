@@ -208,7 +208,7 @@ def trials(special: Iterable[str]) -> dict[str, Any]:
     """The part of a study that says which runs there are at each size."""
     grids = {
         size: {"run": [*numbered("near", near), *numbered("far", far), *special]}
-        for size, near, far in (("quick", 3, 3), ("standard", 9, 4), ("full", 60, 24))
+        for size, near, far in (("quick", 3, 3), ("printed", 60, 24))
     }
     return {"grid": grids.pop("quick"), **{size: {"grid": grid} for size, grid in grids.items()}}
 

@@ -83,17 +83,7 @@ study = token_study(
     "N-F-alg",
     "With Adam, generalization is delayed by log(1/(step β)), not by 1/(step β)",
     quick=arguments(runs({"l1": {1e-2: (3e-5, 1e-5, 3e-6), 5e-3: (3e-5,)}}), **SMALL),
-    standard=arguments(
-        runs(
-            {
-                "l1": {1e-2: (3e-5, 1e-6)},
-                "l2^2": {1e-2: (1e-5, 1e-7), 3e-3: (1e-5,)},
-                "nuclear": {1e-2: (1e-4, 1e-5)},
-            }
-        ),
-        **SMALL,
-    ),
-    full=arguments(
+    printed=arguments(
         runs(
             {
                 "l1": {1e-2: (3e-5, 3e-6, 3e-7), 3e-3: (3e-5, 3e-6, 3e-7)},

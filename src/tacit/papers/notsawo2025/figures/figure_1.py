@@ -49,10 +49,7 @@ study = token_study(
         steps=2000,
         per_decade=30,
     ),
-    standard=arguments(
-        runs(1e-5, 855), modulus=47, fraction=0.5, width=64, learning_rate=2e-3, steps=6300
-    ),
-    full=arguments(
+    printed=arguments(
         runs(1e-6, 2800, seeds=3, more=[{"beta": 1e-6, "scale": 0.5}]),
         modulus=97,
         fraction=0.4,

@@ -71,21 +71,7 @@ study = token_study(
         learning_rate=2e-2,
         per_decade=25,
     ),
-    standard=arguments(
-        runs(
-            {
-                "l1": ((1e-3, 3e-4), 6400),
-                "l2^2": ((3e-4, 1e-4), 3600),
-                "nuclear": ((3e-3, 1e-3), 2800),
-                "l2": ((1e-2,), 1900),
-            },
-            3000,
-        ),
-        **SMALL,
-        learning_rate=1e-2,
-        per_decade=40,
-    ),
-    full=arguments(
+    printed=arguments(
         runs(
             {
                 "l1": ((3e-5, 1e-5), 22_000),

@@ -120,7 +120,7 @@ study = sized(
     dims=dims_of(CURVES),
     labels=LABELS,
     draw={"x": "penalty", "colour": "final_error", "log": True},
-    full={
+    printed={
         "arguments": {
             "beta": 1e-5,
             "steps": 6_000_000,

@@ -69,11 +69,11 @@ def cell(
 def _study(
     name: str, title: str, arguments: dict[str, Any], betas: list[float], last: float, seed: int
 ) -> Any:
-    """The study of one problem; `betas` are those of the three sizes, with last/beta steps."""
+    """The study of one problem; `betas` are those of the two sizes, with last/beta steps."""
     sizes: list[dict[str, Any]] = [
         {"arguments": {"steps": round(last / beta)}, "grid": {"beta": [beta]}} for beta in betas
     ]
-    quick, standard, full = sizes
+    quick, printed = sizes
     return sized(
         name,
         title=title,
@@ -92,8 +92,7 @@ def _study(
             "trajectory_penalty_gradient_norm": "beta |H| of the penalty",
             "trajectory_norm": "the penalty's norm of the predictor",
         },
-        standard=standard,
-        full=full | {"arguments": {**full["arguments"], "points_per_decade": 60}},
+        printed=printed | {"arguments": {**printed["arguments"], "points_per_decade": 60}},
     )
 
 
@@ -101,7 +100,7 @@ sparse = _study(
     "N-F-dominance",
     "The loss leads to memorization quickly, then the ℓ₁ penalty leads to the truth slowly",
     SPARSE | {"noise": 1e-8, "level": 1e-4},
-    betas=[1e-4, 1e-4, 1e-5],
+    betas=[1e-4, 1e-5],
     last=10.0,
     seed=0,
 )
@@ -109,7 +108,7 @@ nuclear = _study(
     "N-F-dominance-nuclear",
     "Completion: the loss memorizes the entries, then the nuclear norm finds the low rank",
     LOW_RANK | {"kind": "completion", "noise": 0.0, "level": 1e-2},
-    betas=[3e-3, 1e-3, 1e-4],
+    betas=[3e-3, 1e-4],
     last=150.0,
     seed=2,
 )

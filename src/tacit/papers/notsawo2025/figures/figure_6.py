@@ -46,8 +46,7 @@ sparse = sized(
     seeds=[0],
     labels=LABELS,
     draw={"x": "beta", "colour": "t2", "log": True},
-    standard={"grid": {"beta": [1e-5, 1e-4, 1e-3, 1e-2]}},
-    full={"grid": {"step": [0.005, 0.02, 0.1], "beta": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1]}},
+    printed={"grid": {"step": [0.005, 0.02, 0.1], "beta": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1]}},
 )
 nuclear = sized(
     "N-F-scaling-nuclear",
@@ -58,8 +57,7 @@ nuclear = sized(
     seeds=[2],
     labels=LABELS,
     draw={"x": "beta", "colour": "t2", "log": True},
-    standard={"grid": {"beta": [1e-3, 3e-3, 1e-2, 1e-1]}},
-    full={"grid": {"step": [0.08, 0.35, 1.5], "beta": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1]}},
+    printed={"grid": {"step": [0.08, 0.35, 1.5], "beta": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1]}},
 )
 
 

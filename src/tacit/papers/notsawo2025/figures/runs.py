@@ -115,7 +115,7 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**one, "split": seed, "twins": twins, **curves_of(path.dataset, CURVES, first=1)}
 
 
-def token_study(name: str, title: str, quick: Any, standard: Any, full: Any) -> Sizes:
+def token_study(name: str, title: str, quick: Any, printed: Any) -> Sizes:
     """The study of such runs; each size is what `arguments` returns."""
     return sized(
         name,
@@ -125,8 +125,7 @@ def token_study(name: str, title: str, quick: Any, standard: Any, full: Any) -> 
         labels=LABELS,
         draw={"x": "run", "colour": "beta"},
         **quick,
-        standard=standard,
-        full=full,
+        printed=printed,
     )
 
 

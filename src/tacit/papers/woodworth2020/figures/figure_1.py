@@ -31,8 +31,7 @@ training = sized(
     labels=recovery.LABELS,
     draw={"x": "alpha", "colour": "test_error"},
     tiny={"problem": {"samples": 30, **PLANTED_TINY}},
-    standard={"grid": {"model.alpha": {"logspace": [1.0, -6.0, 57]}}},
-    full={
+    printed={
         "method": {"rtol": 1e-8},
         "stop": {"relative": 1e-14},
         "grid": {"model.alpha": {"logspace": [1.0, -6.0, 141]}},
@@ -64,8 +63,7 @@ scales = recovery.scale_study(
         "grid": {"sample_size": [10, 16, 18, 20, 24, 30, 50]},
         "seeds": 5,
     },
-    standard={"grid": {"sample_size": SIZES}, "seeds": 9},
-    full={
+    printed={
         "arguments": {"drawn": 300, "log10_mu_range": [0.0, -60.0], "per_decade": 4},
         "grid": {"sample_size": [30, 40, 44, 46, 48, *SIZES[2:], 52, 230, 300]},
         "seeds": 25,
@@ -76,8 +74,7 @@ least = recovery.l1_study(
     scales,
     quick=[40, 48, 52, 56, 60, 68],
     tiny=range(10, 40, 2),
-    standard=range(36, 76, 4),
-    full=range(30, 100, 2),
+    printed=range(30, 100, 2),
 )
 
 

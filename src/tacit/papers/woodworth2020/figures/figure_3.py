@@ -58,7 +58,7 @@ shapes = sized(
     grid={"depth": DEPTHS},
     dims={"z": ["near"], "q": ["near"], "alpha": ["scale"], "transition": ["scale"]},
     tiny={"arguments": {"points": 33, "dimension": 100}},
-    full={"arguments": {"points": 401}},
+    printed={"arguments": {"points": 401}},
 )
 scales = recovery.scale_study(
     "W-F3",
@@ -71,8 +71,7 @@ scales = recovery.scale_study(
         "grid": {"depth": [2, 3, 10], "sample_size": [10, 16, 18, 20, 30, 45]},
         "seeds": 5,
     },
-    standard={"grid": {"sample_size": SIZES}, "seeds": 9},
-    full={
+    printed={
         "arguments": {
             "drawn": 300,
             "dimension": 1000,
@@ -88,8 +87,7 @@ least = recovery.l1_study(
     scales,
     quick=[26, 30, 34, 38, 42, 46],
     tiny=range(10, 40, 2),
-    standard=range(16, 60, 2),
-    full=range(30, 100, 2),
+    printed=range(30, 100, 2),
 )
 MODERATE = -6.0  # log10 of an alpha^D that we call a reasonable initialization
 

@@ -39,8 +39,7 @@ study = sized(
         "contours": {"excess": 0.5, "scale": 1.0},
         "range": [0.0, 1.0],
     },
-    standard={"grid": {"k": {"logspace": [1.0, 3.0, 8], "round": True}}},
-    full={
+    printed={
         "arguments": {"rtol": 1e-6, "loss": 1e-16},
         "grid": {
             "alpha": {"logspace": [-3.0, 0.5, 36]},
@@ -58,7 +57,7 @@ limit = sized(
     seeds=5,
     labels=LABELS,
     draw={"x": "alpha", "colour": "excess"},
-    full={
+    printed={
         "arguments": {"rtol": 1e-6, "loss": 1e-16},
         "grid": {"alpha": {"logspace": [-1.5, 2.0, 36]}},
         "seeds": 9,
@@ -79,7 +78,7 @@ small = sized(
         "norm": "nuclear norm of the end, over that of the truth",
         "least": "least nuclear norm, over that of the truth",
     },
-    full={"seeds": 36},
+    printed={"seeds": 36},
 )
 
 

@@ -78,8 +78,7 @@ study = sized(
     labels=LABELS,
     draw={"x": "scale", "colour": "test_error", "log": True},
     tiny={"grid": {"depth": [2], "scale": [RICH, 1.0, *LARGE]}},
-    standard={"grid": {"depth": [2, 3, 5], "scale": {"logspace": [-3.0, 4.0, 8]}}},
-    full={"grid": {"depth": [2, 3, 5], "scale": {"logspace": [-3.0, 4.0, 22]}}, "seeds": 21},
+    printed={"grid": {"depth": [2, 3, 5], "scale": {"logspace": [-3.0, 4.0, 22]}}, "seeds": 21},
 )
 kernel = sized(
     "W-F6ab-limits",
@@ -89,8 +88,7 @@ kernel = sized(
     seeds=5,
     draw={"x": "depth", "colour": "converged"},
     tiny={"grid": {"depth": [2]}},
-    standard={"grid": {"depth": [2, 3, 5]}},
-    full={"grid": {"depth": [2, 3, 5]}},
+    printed={"grid": {"depth": [2, 3, 5]}},
 )
 
 

@@ -50,15 +50,13 @@ study = net_study(
     grid={"alpha": [SMALL, LARGE, LARGER], "step": STEPS[:2]},
     draw={"x": "alpha", "colour": "error"},
     tiny={"grid": {"alpha": [SMALL, LARGE, LARGER], "step": [0.1]}},
-    standard={"grid": {"alpha": SOME, "step": STEPS[:3]}, "seeds": 5},
-    full={"grid": {"alpha": ALPHAS, "step": STEPS}},
+    printed={"grid": {"alpha": ALPHAS, "step": STEPS}},
 )
 small = net_study(
     "W-F6c-small",
     "The start of α = 1 with the largest step, for many seeds",
     {"training": "printed", "alpha": SMALL, "step": 0.5},
     **MANY,
-    standard={"seeds": 36},
 )
 kernel = net_study(
     "W-F6c-kernel",
@@ -67,16 +65,14 @@ kernel = net_study(
     grid={"alpha": [SMALL, LARGE, LARGER]},
     draw={"x": "alpha", "colour": "turned", "log": True},
     tiny={"grid": {"alpha": [LARGE, LARGER]}},
-    standard={"grid": {"alpha": SOME}, "seeds": 5},
-    full={"grid": {"alpha": ALPHAS}},
+    printed={"grid": {"alpha": ALPHAS}},
 )
 output = net_study(
     "W-F6c-output",
     "A wide ReLU net with only the output layer trained, W's proxy for the kernel",
     {"training": "output", "alpha": SMALL, "step": 0.5},
     **MANY,
-    standard={"arguments": {"epochs": 300}, "seeds": 36},
-    full={"arguments": {"step": 0.1}},
+    printed={"arguments": {"step": 0.1}},
 )
 steps = net_study(
     "W-F6c-unbiased",
@@ -84,8 +80,7 @@ steps = net_study(
     {"training": "unbiased", "alpha": LARGE},
     grid={"step": STEPS[:2]},
     tiny={"grid": {"step": [0.1]}},
-    standard={"grid": {"step": STEPS[:3]}, "seeds": 5},
-    full={"grid": {"step": STEPS}},
+    printed={"grid": {"step": STEPS}},
 )
 
 

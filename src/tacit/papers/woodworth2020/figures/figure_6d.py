@@ -13,7 +13,6 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures.conv_nets import (
     DEPTH,
     DIGITS,
-    PART,
     WHOLE,
     in_words,
     net_study,
@@ -33,11 +32,7 @@ study = net_study(
     {**GIVEN, "training": "all", "step": 0.03},  # W's step is for a net that is wider
     grid={"alpha": [SMALL, LARGE, LARGER]},
     draw={"x": "alpha", "colour": "error"},
-    standard={
-        "arguments": {**PART, "epochs": 150},
-        "grid": {"alpha": [0.7, SMALL, 1.4, LARGE, LARGER]},
-    },
-    full={
+    printed={
         "arguments": {**WHOLE, "step": 1e-4},
         "grid": {"alpha": [0.5, 0.7, 0.85, SMALL, 1.2, 1.4, LARGE, LARGER]},
     },
@@ -46,15 +41,13 @@ kernel = net_study(
     "W-F6d-kernel",
     "The kernel machine of a VGG11-like net: the outputs of its start are subtracted",
     {**GIVEN, "training": "kernel", "alpha": LAZY, "step": 0.3},
-    standard={"arguments": {**PART, "epochs": 150}},
-    full={"arguments": {**WHOLE, "step": 1e-3, "whole": False}},
+    printed={"arguments": {**WHOLE, "step": 1e-3, "whole": False}},
 )
 output = net_study(
     "W-F6d-output",
     "A VGG11-like net with only the output layer trained, W's proxy for the kernel",
     {**GIVEN, "training": "output", "alpha": SMALL, "step": 0.3},
-    standard={"arguments": {**PART, "epochs": 150, "step": 0.03}},
-    full={"arguments": {**WHOLE, "step": 1e-3}},
+    printed={"arguments": {**WHOLE, "step": 1e-3}},
 )
 
 

@@ -51,8 +51,7 @@ study = sized(
     dims=DIMS,
     labels=LABELS,
     draw={"x": "alpha", "colour": "to_linear", "log": True},
-    standard={"arguments": {"width": 1000}, "grid": {"alpha": [0.03, 0.1, 0.3, 1.0, 30.0]}},
-    full={"arguments": WIDE, "grid": {"alpha": [0.01, 0.03, 0.1, 0.3, 1.0, 30.0]}},
+    printed={"arguments": WIDE, "grid": {"alpha": [0.01, 0.03, 0.1, 0.3, 1.0, 30.0]}},
 )
 flat = sized(
     "W-F7d",
@@ -64,8 +63,7 @@ flat = sized(
     dims=DIMS,
     labels=LABELS,
     draw={"x": "layers", "colour": "to_linear", "log": False},
-    standard={"arguments": {"width": 1000, "alpha": (ADDED / 1000) ** 0.5}},
-    full={"arguments": {**WIDE, "alpha": (ADDED / 10_000) ** 0.5}},
+    printed={"arguments": {**WIDE, "alpha": (ADDED / 10_000) ** 0.5}},
 )
 BY_LAYERS = ("to_own", "kink_distance", "rescaled", "mean_to_linear", "mean_to_cubic", "c_wide")
 kernel = sized(
@@ -80,8 +78,7 @@ kernel = sized(
         "between": ["layers", "other"],
         **{name: ["layers"] for name in BY_LAYERS},
     },
-    standard={"arguments": {"width": 500}},
-    full={"arguments": WIDE},
+    printed={"arguments": WIDE},
 )
 random = sized(
     "W-F7-random",
@@ -90,7 +87,7 @@ random = sized(
     arguments={"counts": {"peak": 60, "one way": 30}},
     grid={"kind": [*spline_survey.KINDS, "steep"]},
     dims={name: ["draw"] for name in spline_survey.MEASURES},
-    full={"arguments": {"counts": {"peak": 300, "one way": 150}}},
+    printed={"arguments": {"counts": {"peak": 300, "one way": 150}}},
 )
 
 

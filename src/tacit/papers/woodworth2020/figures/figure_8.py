@@ -37,8 +37,7 @@ study = net_study(
     {**GIVEN, "training": "all", "step": STEP, "epochs": 200},
     grid={"alpha": [*SMALL, FAST]},
     draw={"x": "alpha", "colour": "train_accuracy"},
-    standard={"arguments": {**CIFAR, "epochs": 300}},
-    full={
+    printed={
         "arguments": {**WHOLE, "step": 1e-4},
         "grid": {"alpha": [*SMALL, 0.85, FAST, 1.2, 1.4]},
     },
@@ -49,15 +48,13 @@ first = net_study(
     {**GIVEN, "training": "all", "step": STEP, "epochs": 10},
     grid={"alpha": [*TINY, DEAD]},
     draw={"x": "alpha", "colour": "first"},
-    standard={"arguments": CIFAR},
-    full={"arguments": {**WHOLE, "step": 1e-4, "epochs": 10}},
+    printed={"arguments": {**WHOLE, "step": 1e-4, "epochs": 10}},
 )
 output = net_study(
     "W-F8-output",
     "A VGG11-like net with only the output layer trained",
     {**GIVEN, "training": "output", "alpha": FAST, "step": 0.3, "epochs": 100},
-    standard={"arguments": {**CIFAR, "epochs": 300, "step": 0.03}},
-    full={"arguments": {**WHOLE, "step": 1e-3}},
+    printed={"arguments": {**WHOLE, "step": 1e-3}},
 )
 
 

@@ -46,7 +46,6 @@ DIGITS = {
     "batch": 64,
     "epochs": 300,
 }
-PART = {"images": "mnist", "otherwise": "digits", "train": 2048, "epochs": 100}
 WHOLE = {"images": "mnist", "train": 0, "width": 5000, "batch": 256, "epochs": 150}
 
 
@@ -139,11 +138,9 @@ def cell(
 
 
 def net_study(name: str, title: str, given: Mapping[str, Any], **words: Any) -> Sizes:
-    """A study of these cells; sizes name only what differs from DIGITS, PART and WHOLE."""
-    sizes = {"standard": (PART, {}), "full": (WHOLE, {"seeds": 1})}
-    for size, (images, more) in sizes.items():
-        own = words.get(size, {})
-        words[size] = {**more, **own, "arguments": {**images, **own.get("arguments", {})}}
+    """A study of these cells; sizes name only what differs from DIGITS and WHOLE."""
+    own = words.get("printed", {})
+    words["printed"] = {"seeds": 1, **own, "arguments": {**WHOLE, **own.get("arguments", {})}}
     words = {"seeds": 3, "labels": LABELS, "arguments": {**DIGITS, **given}, **words}
     return sized(name, title=title, function=cell, **words)
 

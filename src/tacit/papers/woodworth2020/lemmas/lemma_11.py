@@ -61,8 +61,7 @@ study = by_instance(
     cell,
     16,
     tiny=8,
-    standard=60,
-    full=600,
+    printed=600,
     dims={"spare": ["rate"], "twin_spare": ["rate"], "eq_71": ["coefficient"]},
 )
 

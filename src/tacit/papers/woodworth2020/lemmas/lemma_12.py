@@ -38,12 +38,8 @@ def cell(instance: int) -> dict[str, Any]:
     }
 
 
-study = by_instance(
-    "W-L12", cell, 16, tiny=8, standard=60, full=600, dims={"share_wrong": ["bound"]}
-)
-large_gamma = by_instance(
-    "W-L12-gamma", beyond_gamma, 24, standard=60, full=60, arguments={"seed": 120}
-)
+study = by_instance("W-L12", cell, 16, tiny=8, printed=600, dims={"share_wrong": ["bound"]})
+large_gamma = by_instance("W-L12-gamma", beyond_gamma, 24, printed=60, arguments={"seed": 120})
 
 
 def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:

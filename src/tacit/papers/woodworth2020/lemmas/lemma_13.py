@@ -43,8 +43,7 @@ study = sized(
     arguments={"draws": 2000},
     grid={"rows": [2, 4, 6, 10], "ratio": [1, 4, 100]},
     tiny={"arguments": {"draws": 1000}},
-    standard={"arguments": {"draws": 4000}},
-    full={"arguments": {"draws": 20_000}, "grid": {"rows": [2, 4, 6, 10, 16]}},
+    printed={"arguments": {"draws": 20_000}, "grid": {"rows": [2, 4, 6, 10, 16]}},
 )
 large = sized(
     "W-L13-large", function=cell, arguments={"draws": 200}, grid={"rows": [40], "ratio": [100]}

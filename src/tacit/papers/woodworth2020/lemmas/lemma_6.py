@@ -70,7 +70,7 @@ study = sized(
         )
     },
     tiny={"arguments": {"count": 100}},
-    full={"arguments": {"count": 20_000}},
+    printed={"arguments": {"count": 20_000}},
 )
 
 

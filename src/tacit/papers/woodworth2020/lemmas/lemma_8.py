@@ -32,7 +32,7 @@ def cell(instance: int) -> dict[str, float]:
     }
 
 
-study = by_instance("W-L8", cell, 12, tiny=4, full=80)
+study = by_instance("W-L8", cell, 12, tiny=4, printed=80)
 
 
 def check(dataset: Dataset) -> Evidence:

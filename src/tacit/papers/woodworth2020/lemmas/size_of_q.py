@@ -45,7 +45,7 @@ def study_of(id: str, cell: Callable[..., Any]) -> Sizes:
         arguments={"count": 400},
         dims={"eps": ["vector"], "share": ["vector", "bound"]},
         tiny={"arguments": {"count": 100}},
-        full={"arguments": {"count": 20_000}},
+        printed={"arguments": {"count": 20_000}},
     )
 
 
