@@ -23,6 +23,7 @@ import little_papers
 import tacit
 from child_processes import FOLDERS, HEED_CTRL_C
 from commands import tacit_command
+from tacit.papers import record
 from tacit.papers.reading import presets
 from tacit.papers.registry import Registry
 
@@ -112,6 +113,20 @@ def test_size_and_out_are_obeyed():
     assert code == 0
     stored = json.loads(Path("deep/er/verdicts.json").read_text(encoding="utf-8"))
     assert stored["verdicts"][0]["size"] == "printed"
+
+
+def test_shifted_seeds_are_counted_against_the_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "record")
+    code, printed = tacit_command("verify", "A", "--record", "--jobs", 1)
+    assert code == 0
+    assert re.search(r"A-SUM +✓ holds +✓ quick +5e-05", printed)
+    code, printed = tacit_command("verify", "A", "--shift", 1000, "--record", "--jobs", 1)
+    assert code == 0
+    assert "2 of 2 keep their status" in printed
+    assert re.search(r"A-SUM +✓ holds +✓ quick, 1 of 1 +5e-05", printed)
+    assert "tacit-report/verdicts/A-SUM.quick.shift-1000.json" in files()
+    code, printed = tacit_command("list", "A-SUM")
+    assert "holds, quick: as printed, 1 of 1 other seeds" in " ".join(printed.split())
 
 
 @pytest.mark.parametrize("words", [["verify", "--jobs", "0"], ["verify", "--fast"], ["vrify"]])

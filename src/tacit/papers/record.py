@@ -80,10 +80,10 @@ class Recorded(Record):
         return dataclasses.replace(known, verdicts={**known.verdicts, verdict.size: _told(verdict)})
 
 
-def read_record(id: str, folder: Path = FOLDER) -> Recorded | None:
+def read_record(id: str) -> Recorded | None:
     """What is on record of a claim, or None."""
     try:
-        text = (folder / f"{id}.json").read_text(encoding="utf-8")
+        text = (FOLDER / f"{id}.json").read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     content = saved.unpacked(json.loads(text))
@@ -93,19 +93,19 @@ def read_record(id: str, folder: Path = FOLDER) -> Recorded | None:
     return Recorded(**content, shifts=shifts)
 
 
-def write_record(verdict: Verdict, folder: Path = FOLDER) -> None:
+def write_record(verdict: Verdict) -> None:
     """Add a verdict to the record of its claim, in one step."""
-    known = read_record(verdict.id, folder) or Recorded(verdict.id, verdict.statement)
+    known = read_record(verdict.id) or Recorded(verdict.id, verdict.statement)
     told = saved.packed({"format": FORMAT, **dataclasses.asdict(known.joined(verdict))})
-    folder.mkdir(exist_ok=True)
-    with whole("record", folder / f"{verdict.id}.json") as draft:
+    FOLDER.mkdir(exist_ok=True)
+    with whole("record", FOLDER / f"{verdict.id}.json") as draft:
         text = json.dumps(told, indent=1, allow_nan=False, ensure_ascii=False)
         draft.write_text(f"{text}\n", encoding="utf-8", newline="\n")
 
 
-def recorded(ids: Iterable[str], folder: Path = FOLDER) -> dict[str, Recorded]:
+def recorded(ids: Iterable[str]) -> dict[str, Recorded]:
     """What is on record of these claims, by id."""
-    read = {id: read_record(id, folder) for id in ids}
+    read = {id: read_record(id) for id in ids}
     return {id: record for id, record in read.items() if record is not None}
 
 
