@@ -197,6 +197,7 @@ def test_all_that_runs_in_a_cell_is_in_its_version(name):
     assert result.status != "error", result.sentence
     known = set(reached(roots_of(chosen)).definitions)
     ran = {call for call in seen if not call[0].startswith(AROUND[:3]) and call[0] != "tacit"}
+    ran.discard(("tacit.training.path", "noted_outcomes"))  # around a cell, too
     assert len(ran) > 3
     assert ran <= known, sorted(ran - known)
 

@@ -21,7 +21,7 @@ from tacit.records import Record
 from tacit.sources import source_of
 from tacit.studies.code.definitions import Reference
 from tacit.studies.code.version import roots_of
-from tacit.studies.compute import OK
+from tacit.studies.compute import USABLE
 from tacit.studies.run import run_study
 from tacit.studies.sizes import Size, Sizes
 from tacit.threads import one_blas_thread
@@ -187,7 +187,7 @@ def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
 def failures(data: Sequence[Dataset]) -> list[str]:
     """What the failed cells say."""
     pairs = [(d.status.values.ravel(), d.sentence.values.ravel()) for d in data]
-    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, OK)]]
+    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, USABLE)]]
 
 
 def _png(figure: Figure) -> str:

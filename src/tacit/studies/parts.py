@@ -136,8 +136,9 @@ def function_named(who: str, name: Any) -> Callable[..., Any]:
     try:
         with noticed():  # what a module reads when it is imported is an input of its cells
             found = getattr(importlib.import_module(module), attribute, None)
-    except ImportError as reason:
-        raise ValueError(f"{who}: function {name!r:.80} cannot be imported ({reason})") from None
+    except (ImportError, SystemExit) as reason:
+        why = f"it calls sys.exit({reason})" if isinstance(reason, SystemExit) else reason
+        raise ValueError(f"{who}: function {name!r:.80} cannot be imported ({why})") from None
     if not callable(found):
         raise ValueError(f"{who}: the module {module} has no function {attribute!r}")
     return found

@@ -86,7 +86,13 @@ def _from_python(path: Path) -> Study:
     if not path.stem.isidentifier():
         raise ValueError(f"run: {path.name!r} cannot be imported; use letters, digits and _")
     _reachable(path.parent)
-    module = importlib.import_module(path.stem)
+    try:
+        module = importlib.import_module(path.stem)
+    except SystemExit as reason:
+        raise ValueError(
+            f"run: {path.name} calls sys.exit({reason}) when it is imported; put that under "
+            'if __name__ == "__main__"'
+        ) from None
     if Path(str(module.__file__)).resolve() != path.resolve():
         raise ValueError(f"run: {path.stem!r} is already a module of Python; rename the file")
     found = {name: value for name, value in vars(module).items() if isinstance(value, Study)}

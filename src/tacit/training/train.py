@@ -29,7 +29,7 @@ from tacit.training.descent.method import Descent
 from tacit.training.descent.plan import Plan, plan
 from tacit.training.exact.flow import Flow, RunSettings, run_flow
 from tacit.training.images import ImageTask
-from tacit.training.path import Path, joined, resumed
+from tacit.training.path import Path, joined, note_outcome, resumed
 from tacit.training.samples import SampleTask, describe
 from tacit.training.task import Progress, Task, traced
 from tacit.training.tokens import TokenTask
@@ -273,4 +273,5 @@ def _path(
 ) -> Path:
     about = {"description": json.dumps(description), "outcome": outcome.kind.value}
     dataset.attrs = about | {"sentence": outcome.sentence}
+    note_outcome(outcome)
     return Path(outcome, dataset, parameters, memory)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit.arguments import one_of
 from tacit.studies.cells import Cell
-from tacit.studies.compute import OK, Result
+from tacit.studies.compute import EMPTY, USABLE, Result
 from tacit.studies.engines.named import Engine
 from tacit.studies.parts import DescriptionError
 from tacit.studies.storage.files import read_named
@@ -89,7 +89,7 @@ class Rounds:
 
 
 def _measure(name: str, result: Result) -> tuple[float, Result]:
-    if result.status not in OK:
+    if result.status == EMPTY or result.status not in USABLE:
         return math.nan, result
     if name not in result.values:
         try:
