@@ -221,6 +221,9 @@ class Shown(Progress):
     def aside(self, sentence: str) -> None:
         self.say(sentence)
 
+    def warn(self, sentence: str) -> None:
+        self.say(f"warning: {sentence}")
+
     def summary(self) -> str:
         computed = self.ended - self.before
         doubtful = f", {self.doubtful} doubtful" if self.doubtful else ""

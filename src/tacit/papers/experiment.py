@@ -19,7 +19,6 @@ from tacit.evidence.verdict import Verdict
 from tacit.lazy import Dataset, Figure
 from tacit.records import Record
 from tacit.sources import source_of
-from tacit.studies.code.definitions import Reference
 from tacit.studies.code.version import roots_of
 from tacit.studies.compute import USABLE
 from tacit.studies.run import run_study
@@ -101,9 +100,9 @@ class Experiment(Record):
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
     @property
-    def roots(self) -> list[Reference]:
-        """Where the code of its verdict begins: check, picture and cells."""
-        own = [(f.__module__, f.__qualname__) for f in (self.check, self.draw) if f is not None]
+    def roots(self) -> list[str]:
+        """The modules where the code of its verdict begins: check, picture and cells."""
+        own = [f.__module__ for f in (self.check, self.draw) if f is not None]
         return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
 
     def data(

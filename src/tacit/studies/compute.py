@@ -55,7 +55,6 @@ class Result:
     seconds: float
     stored: bool = True
     made_with: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    inputs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def compute(spec: Mapping[str, Any]) -> Result:

@@ -13,6 +13,7 @@ from tacit import store
 from tacit.studies.adaptive.refine import refined
 from tacit.studies.adaptive.threshold import bisected
 from tacit.studies.cells import canonical, cells_of
+from tacit.studies.code.inputs import ABSENT
 from tacit.studies.code.version import code_of
 from tacit.studies.engines.complete import Progress, Rounds
 from tacit.studies.engines.named import Engine, engine_named
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 #: what may change in a study without making it another one
-SAME_STUDY = ("grid", "seeds", "title", "labels", "draw", "threshold", "refine")
+SAME_STUDY = ("grid", "seeds", "title", "labels", "draw", "threshold", "refine", "inputs")
 
 
 def keep_other(study: Study, file: Path) -> str | None:
@@ -126,6 +127,8 @@ def run_study(
     chosen = engine if callable(engine) else engine_named(engine, jobs)
     cache = CellCache(cells_folder(study, out), code_of(study))
     rounds = Rounds(cache, chosen, progress or Progress())
+    for name in (name for name, digest in cache.code.inputs.items() if digest == ABSENT):
+        rounds.progress.warn(f"study: inputs names {name}, which does not exist")
     try:
         dataset = _computed(study, rounds, command)
     except DescriptionError as fault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -62,6 +63,9 @@ class Study(Record):
         Its arguments that do not vary.
     dims
         The names of the axes of an array that it returns.
+    inputs
+        Data files, or folders of them, that the cells read: their content is part of the key of
+        every cell, so that cells are computed again when it changes.
     grid
         The axes: {"model.alpha": [0.1, 1.0], "problem.samples": {"linspace": [10, 90, 9]}}, or
         names of arguments of the function.
@@ -105,6 +109,7 @@ class Study(Record):
     function: Any = None
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     dims: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
     grid: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     seeds: Any = None
     title: str = ""
@@ -123,7 +128,7 @@ class Study(Record):
                 f"{who}: name must be letters, digits and . + - _, because it names files; "
                 f"got {self.name!r:.80}"
             )
-        for field in ("final", "trajectory"):
+        for field in ("final", "trajectory", "inputs"):
             object.__setattr__(self, field, _names(who, field, getattr(self, field)))
         tables = ("problem", "model", "method", "penalty", "probes", "arguments", "dims")
         for field in (*tables, "labels", "draw"):
@@ -178,9 +183,9 @@ class Study(Record):
 
 
 def _names(who: str, field: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+    if isinstance(given, str) or not all(isinstance(name, str | os.PathLike) for name in given):
         raise ValueError(f"{who}: {field} must be a list of names, got {given!r:.80}")
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(map(os.fspath, given)))
 
 
 def _rules(who: str, field: str, given: Any) -> Any:

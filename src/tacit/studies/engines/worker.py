@@ -143,7 +143,7 @@ def _own_descriptors() -> tuple[BinaryIO, TextIO]:
     os.dup2(2, 1)
     if hasattr(os, "register_at_fork"):  # or a forked child keeps the pipes of a dead worker open
         numbers = commands.fileno(), answers.fileno()
-        os.register_at_fork(after_in_child=lambda: [os.close(number) for number in numbers])
+        os.register_at_fork(after_in_child=lambda: tuple(map(os.close, numbers)))
     return commands, answers
 
 
