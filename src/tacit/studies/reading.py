@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.arguments import one_of
+from tacit.inspection import Refusal, read_text
 from tacit.studies.sizes import FORMS, QUICK, formed, read_forms
 from tacit.studies.study import Study
 
@@ -46,7 +47,9 @@ def title_and_forms(path: Path) -> tuple[str, tuple[str, ...]]:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path))
+    except Refusal as reason:
+        raise ValueError(f"{path.name} {reason}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
         raise ValueError(f"{path.name} is not TOML ({reason})") from None
     except RecursionError:

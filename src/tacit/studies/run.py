@@ -42,7 +42,8 @@ def keep_other(study: Study, file: Path) -> str | None:
             return None
         mark = _digest(_nature(found).encode())
     except (ValueError, KeyError, OSError):  # not a result of tacit, or a damaged one
-        mark = _digest(file.read_bytes())
+        seen = file.stat()  # its content may be large
+        mark = _digest(f"{seen.st_size} {seen.st_mtime_ns}".encode())
     renamed = file.with_name(f"{study.name}-{mark}.nc")
     for suffix in (".nc", ".html", ".png"):
         own = file.with_name(f"{study.name}{suffix}")
