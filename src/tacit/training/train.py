@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arguments import integer
 from tacit.lazy import jax
 from tacit.models.tokens.net import TokenNet
-from tacit.precision import double_precision
+from tacit.precision import computed_now, double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.classification import Classification
 from tacit.problems.images.load import Images
@@ -40,6 +40,7 @@ Records = recording.Rule | Sequence[recording.Rule] | None
 
 
 @on_one_blas_thread
+@computed_now
 def train(
     model: Any,
     problem: Any,
