@@ -133,6 +133,8 @@ def load(file: str | os.PathLike[str], *, who: str = "load", most: int | None = 
         return _read(target, most)
     except inspection.Refusal as reason:
         raise ValueError(f"{who}: {target} {reason}") from None
+    except PermissionError:
+        raise PermissionError(f"{who}: no permission to read {target}") from None
     except MemoryError:
         size = target.stat().st_size
         raise ValueError(f"{who}: {target} ({size} bytes) does not fit into memory") from None

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import math
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from tacit.studies.cells import OPTIONAL, PARTS, Axis, read_axes, read_seeds, re
 from tacit.studies.checks import (
     check_adaptive,
     check_draw,
+    check_file_name,
     check_function,
     check_names,
     check_parts,
@@ -123,11 +123,7 @@ class Study(Record):
 
     def __post_init__(self) -> None:
         who = self.source
-        if not isinstance(self.name, str) or not re.fullmatch(r"[\w][\w.+-]{0,99}", self.name):
-            raise ValueError(
-                f"{who}: name must be letters, digits and . + - _, because it names files; "
-                f"got {self.name!r:.80}"
-            )
+        check_file_name(who, self.name)
         for field in ("final", "trajectory", "inputs"):
             object.__setattr__(self, field, _names(who, field, getattr(self, field)))
         tables = ("problem", "model", "method", "penalty", "probes", "arguments", "dims")
