@@ -16,7 +16,7 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
@@ -73,34 +73,34 @@ class Shared:
                     self.undo()
 
 
-def _of_one_thread(library: Any) -> bool:
+@functools.cache
+def _libraries(of_one_thread: bool) -> tuple[Any, ...]:
+    """The BLAS libraries whose number of threads belongs to a Python thread, or to the process."""
+    blas = [library for library in controller().lib_controllers if library.user_api == "blas"]
+    return tuple(library for library in blas if _is_openmp(library) is of_one_thread)
+
+
+def _is_openmp(library: Any) -> bool:
     layer = getattr(library, "threading_layer", "")
     return bool(library.internal_api == "openblas" and layer == "openmp")
 
 
-def _limit(libraries: list[Any]) -> Callable[[], None]:
+def _limit(libraries: tuple[Any, ...]) -> Callable[[], None]:
     """Set the libraries to one thread; the function that comes back restores them."""
-    before = [library.num_threads for library in libraries]
-    _set_threads(libraries, [1] * len(libraries))
-    return lambda: _set_threads(libraries, before)
+    before = [(library, library.num_threads) for library in libraries]
+    changed = [(library, number) for library, number in before if number != 1]
+    _set_threads((library, 1) for library, _ in changed)
+    return lambda: _set_threads(changed)
 
 
-def _set_threads(libraries: list[Any], numbers: list[int]) -> None:
-    for library, number in zip(libraries, numbers, strict=True):
+def _set_threads(numbers: Iterable[tuple[Any, int]]) -> None:
+    for library, number in numbers:
         # threadpoolctl 3.8 obeys only the Python thread that was the first to set a number; here
         # the first to enter and the last to leave may be different ones
         release = getattr(library, "clear_controlling_thread", lambda force: None)
         release(force=True)
         library.set_num_threads(number)
         release(force=True)
-
-
-def _blas() -> list[Any]:
-    return [library for library in controller().lib_controllers if library.user_api == "blas"]
-
-
-def _limit_process() -> Callable[[], None]:
-    return _limit([library for library in _blas() if not _of_one_thread(library)])
 
 
 def _set_variables(variables: Mapping[str, str]) -> Callable[[], None]:
@@ -117,7 +117,7 @@ def _set_variables(variables: Mapping[str, str]) -> Callable[[], None]:
     return restore
 
 
-BLAS = Shared(_limit_process)
+BLAS = Shared(lambda: _limit(_libraries(False)))
 BLAS_ENVIRONMENT = Shared(lambda: _set_variables(BLAS_VARIABLES))
 XLA_ENVIRONMENT = Shared(lambda: _set_variables(XLA_VARIABLES))
 
@@ -126,7 +126,7 @@ XLA_ENVIRONMENT = Shared(lambda: _set_variables(XLA_VARIABLES))
 def one_blas_thread() -> Iterator[None]:
     """A context in which BLAS uses one thread; what was set before comes back after it."""
     with BLAS.hold():
-        restore = _limit([library for library in _blas() if _of_one_thread(library)])
+        restore = _limit(_libraries(True))
         try:
             yield
         finally:

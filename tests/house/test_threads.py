@@ -160,6 +160,7 @@ def test_a_blas_with_a_number_for_each_thread_is_limited_in_each(monkeypatch):
     library, entered, leave = OpenMP(), threading.Event(), threading.Event()
     fake = type("Controller", (), {"lib_controllers": [library]})
     monkeypatch.setattr(tacit.threads, "controller", lambda: fake)
+    tacit.threads._libraries.cache_clear()
     seen = []
 
     def other():
@@ -178,3 +179,4 @@ def test_a_blas_with_a_number_for_each_thread_is_limited_in_each(monkeypatch):
     leave.set()
     runner.join(10)
     assert seen == [1, 8]
+    tacit.threads._libraries.cache_clear()
