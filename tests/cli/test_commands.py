@@ -458,13 +458,12 @@ def test_a_verdict_is_found_once_for_each_size(counted):
 def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
     from tacit.cli.verify import library
     from tacit.report import finished
-    from tacit.studies.code.definitions import Slice
 
     monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
     tacit_command("verify")
     file = Path("tacit-report/verdicts/T-1.quick.json")
     if change == "code":
-        monkeypatch.setattr(Slice, "digest", lambda self: "other")
+        monkeypatch.setattr(finished, "combined", lambda entries: "other")
     if change == "package":
         other = {**finished.versions(), "numpy": "1.0"}
         monkeypatch.setattr(finished, "versions", lambda: other)
@@ -519,8 +518,8 @@ experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, dr
         ("0.25", "0.5", False),  # a tolerance
         ("a caption", "another caption", False),
         ('"value": 1.0', '"value": 1.1', False),
-        ("a remark", "another remark", True),  # controls: what neither is judged nor drawn
-        ("return 7", "return 8", True),
+        ("a remark", "another remark", False),  # a file is the unit
+        ("a remark", "a remark", True),  # the control
     ],
 )
 def test_a_verdict_is_reused_only_for_the_code_that_gave_it(
@@ -566,11 +565,11 @@ def test_a_claim_whose_code_is_in_no_file_is_never_stored():
 def test_the_code_of_a_claim_is_what_it_uses():
     from tacit.papers.registry import library
     from tacit.report.finished import fingerprint
-    from tacit.studies.code.definitions import reached
+    from tacit.studies.code.files import dependencies
 
-    known = reached(library()["W-T1"].roots).definitions
-    assert ("tacit.solvers.interpolate", "interpolate") in known
-    assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
+    known = dependencies(library()["W-T1"].roots).files
+    assert "tacit.papers.woodworth2020.theorem_1" in known
+    assert not [module for module in known if "notsawo" in module]
     assert len({fingerprint(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
     assert (
         fingerprint(library()["W-T1"])["cells"]

@@ -19,9 +19,8 @@ from tacit.evidence.verdict import AS_PRINTED, Verdict
 from tacit.lazy import Dataset, Figure
 from tacit.records import Record
 from tacit.sources import source_of
-from tacit.studies.code.definitions import Reference
 from tacit.studies.code.version import roots_of
-from tacit.studies.compute import OK
+from tacit.studies.compute import USABLE
 from tacit.studies.run import run_study
 from tacit.studies.sizes import Size, Sizes
 from tacit.threads import one_blas_thread
@@ -107,9 +106,9 @@ class Experiment(Record):
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
     @property
-    def roots(self) -> list[Reference]:
-        """Where the code of its verdict begins: check, picture and cells."""
-        own = [(f.__module__, f.__qualname__) for f in (self.check, self.draw) if f is not None]
+    def roots(self) -> list[str]:
+        """The modules where the code of its verdict begins: check, picture and cells."""
+        own = [f.__module__ for f in (self.check, self.draw) if f is not None]
         return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
 
     def data(
@@ -204,7 +203,7 @@ def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
 def failures(data: Sequence[Dataset]) -> list[str]:
     """What the failed cells say."""
     pairs = [(d.status.values.ravel(), d.sentence.values.ravel()) for d in data]
-    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, OK)]]
+    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, USABLE)]]
 
 
 def _png(figure: Figure) -> str:

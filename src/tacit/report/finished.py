@@ -13,11 +13,12 @@ from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, broke_off
 from tacit.report.section import simple
 from tacit.report.write import read_verdicts, write_whole
-from tacit.studies.code.definitions import Module, module_named, reached
+from tacit.studies.code.files import dependencies, own_files
+from tacit.studies.code.version import combined
 from tacit.studies.sizes import Size
 from tacit.versions import versions
 
-JUDGES = [("tacit.papers.experiment", "Experiment"), ("tacit.evidence.evidence", "judge")]
+JUDGE = "tacit.papers.experiment"
 Fingerprint = dict[str, str] | None
 
 
@@ -35,10 +36,9 @@ class Finished:
 
     def read(self, claims: Iterable[Experiment], fresh: bool = False) -> dict[str, Verdict]:
         """Claim id -> the verdict that running the claim again would give; none if `fresh`."""
-        files: dict[str, Module | None] = {}
         found: dict[str, Verdict] = {}
         for claim in claims:
-            self.begun[claim.id] = fingerprint(claim, self.size, self.shift, files)
+            self.begun[claim.id] = fingerprint(claim, self.size, self.shift)
             verdict = None if fresh else self._read(claim)
             found |= {claim.id: verdict} if verdict else {}
         return found
@@ -74,19 +74,12 @@ class Finished:
         return self.folder / f"{simple(id)}.{self.size}{shift}.json"
 
 
-def fingerprint(
-    claim: Experiment,
-    size: Size = "quick",
-    shift: int = 0,
-    files: dict[str, Module | None] | None = None,
-) -> Fingerprint:
-    """What a verdict and its picture depend on; None if the code of the claim is in no file.
-
-    Several claims may share the files that were read.
-    """
-    if any(module_named(home) is None for home, _ in claim.roots):
+def fingerprint(claim: Experiment, size: Size = "quick", shift: int = 0) -> Fingerprint:
+    """What a verdict and its picture depend on; None if the code of the claim is in no file."""
+    files = dependencies([*claim.roots, JUDGE]).digests()
+    if any(home not in files for home in claim.roots):
         return None
-    code = reached([*claim.roots, *JUDGES], files).digest()
+    code = combined({**own_files(edges=True), **files})
     studies = [sizes.at(size, shift).describe() for sizes in claim.studies]
     settings = [claim.attributes(size, shift), *studies]
     cells = hashlib.blake2b(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +17,7 @@ from tacit.studies.cells import OPTIONAL, PARTS, Axis, read_axes, read_seeds, re
 from tacit.studies.checks import (
     check_adaptive,
     check_draw,
+    check_file_name,
     check_function,
     check_names,
     check_parts,
@@ -65,6 +66,9 @@ class Study(Record):
         Its arguments that do not vary.
     dims
         The names of the axes of an array that it returns.
+    inputs
+        Data files, or folders of them, that the cells read: their content is part of the key of
+        every cell, so that cells are computed again when it changes.
     grid
         The axes: {"model.alpha": [0.1, 1.0], "problem.samples": {"linspace": [10, 90, 9]}}, or
         names of arguments of the function.
@@ -108,6 +112,7 @@ class Study(Record):
     function: Any = None
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     dims: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
     grid: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     seeds: Any = None
     title: str = ""
@@ -121,12 +126,8 @@ class Study(Record):
 
     def __post_init__(self) -> None:
         who = self.source
-        if not isinstance(self.name, str) or not re.fullmatch(r"[\w][\w.+-]{0,99}", self.name):
-            raise ValueError(
-                f"{who}: name must be letters, digits and . + - _, because it names files; "
-                f"got {self.name!r:.80}"
-            )
-        for field in ("final", "trajectory"):
+        check_file_name(who, self.name)
+        for field in ("final", "trajectory", "inputs"):
             object.__setattr__(self, field, _names(who, field, getattr(self, field)))
         tables = ("problem", "model", "method", "penalty", "probes", "arguments", "dims")
         for field in (*tables, "labels", "draw"):
@@ -215,9 +216,9 @@ def _moved(seeds: Any, shift: int) -> Any:
 
 
 def _names(who: str, field: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+    if isinstance(given, str) or not all(isinstance(name, str | os.PathLike) for name in given):
         raise ValueError(f"{who}: {field} must be a list of names, got {given!r:.80}")
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(map(os.fspath, given)))
 
 
 def _rules(who: str, field: str, given: Any) -> Any:
