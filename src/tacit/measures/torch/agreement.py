@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from tacit.measures.kernels.factors import Factors
+from tacit.measures.torch.gradients import TorchGradients, tolerance
 
-if TYPE_CHECKING:
-    from tacit.measures.torch.gradients import TorchGradients
-
-FINEST = 1e-6  # largest relative difference of two gradients in float64
-STEPS = 8192  # and in a coarser precision, in units of the last place,
-COARSEST = 0.1  # but at most this
 ROUNDING = 1000  # units of the last place of the whole gradient that count as rounding
 
 
@@ -28,9 +23,9 @@ class Agreement:
         self.gradients, self.x = gradients, x
         self.weights = torch.cos(1 + torch.arange(gradients.outputs))
         self.true: dict[int, dict[str, Any]] = {}
-        kinds = {value.dtype for value in gradients.params.values()}
-        self.eps = max(torch.finfo(kind).eps for kind in kinds)
-        self.largest = min(COARSEST, max(FINEST, STEPS * self.eps))
+        values = gradients.params.values()
+        self.rounding = ROUNDING * max(torch.finfo(value.dtype).eps for value in values)
+        self.largest = tolerance(values)
 
     def wrong(self, factors: Factors) -> set[str]:
         """The parameters in which the gradients differ."""
@@ -49,11 +44,10 @@ class Agreement:
         total = sum(float(part.double().norm()) ** 2 for part in true.values()) ** 0.5
         if not total < float("inf"):
             return set()  # the kernel is not finite, which has a sentence of its own
-        rounding = ROUNDING * self.eps * total
         wrong = set()
         for name, part in true.items():
             apart = float((self._own(factors, name, place) - part.flatten()).double().norm())
-            if not apart <= self.largest * float(part.double().norm()) + rounding:
+            if not apart <= self.largest * float(part.double().norm()) + self.rounding * total:
                 wrong.add(name)
         return wrong
 

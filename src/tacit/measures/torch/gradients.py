@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,10 @@ from tacit.measures.torch.module import TorchFunction, as_array
 
 if TYPE_CHECKING:
     from tacit.measures.torch.plans import Pass, Uses
+
+FINEST = 1e-6  # largest relative difference of two gradients in float64
+STEPS = 8192  # and in a coarser precision, in units of the last place,
+COARSEST = 0.1  # but at most this
 
 
 class Costs(NamedTuple):
@@ -57,7 +61,7 @@ class TorchGradients(Gradients):
             with function.quiet():
                 self.plan = traced(function, x)
         self.together = True
-        self.compared: set[tuple[int, bool]] = set()  # sizes of blocks compared with autograd
+        self.compared: set[int] = set()  # sizes of blocks compared with autograd
         self.sample = x[:1]
         self.costs: dict[bool, Costs] = {}
         self.last: tuple[Any, Pass] | None = None  # the last pass, reused for the next output
@@ -101,10 +105,9 @@ class TorchGradients(Gradients):
     def block(self, x: Any, size: int) -> Factors:
         with self.function.quiet():
             factors = self._tried(x)
-            kind = (len(x), self.selected is None)
-            if kind not in self.compared:
+            if len(x) not in self.compared:
                 factors = self._compared(x, factors)
-                self.compared.add(kind)
+                self.compared.add(len(x))
             return factors
 
     def _tried(self, x: Any) -> Factors:
@@ -114,7 +117,7 @@ class TorchGradients(Gradients):
         try:
             return self._factors(x)
         except Exception:
-            if not self.plan.steps:
+            if not self.plan.served:
                 raise
             self.plan, self.last = Plan(), None
             return self._factors(x)
@@ -276,6 +279,12 @@ class TorchGradients(Gradients):
         held = sum(array.nbytes for array in arrays)
         met = [h.shape[1] for h, _ in one.layers.values() if h.dtype.kind == "f"]
         return Costs(held, self.spread, max(met, default=1))
+
+
+def tolerance(values: Iterable[Any]) -> float:
+    """The largest relative difference of two gradients in the precision of these parameters."""
+    eps = max(torch.finfo(value.dtype).eps for value in values)
+    return float(min(COARSEST, max(FINEST, STEPS * eps)))
 
 
 def _stacked(parts: list[Any], axis: int) -> Any:

@@ -81,7 +81,8 @@ class Pass:
         inner = {root for name in plan.uses if name.startswith("#") for root in plan.roots[name]}
         grown = [name for name in params if name in inner or name in plan.idle]
         given = params | {name: params[name].detach().clone().requires_grad_() for name in grown}
-        self.tape = Tape(given, len(x), plan.steps)
+        followed = {name: value for name, value in given.items() if name in plan.roots}
+        self.tape = Tape(followed, len(x), plan.steps)
         with self.tape:
             self.outputs = function(given, x).reshape(len(x), -1)
         self.tape.finished()

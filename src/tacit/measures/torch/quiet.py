@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +25,7 @@ def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
         torch.enable_grad(),
         torch.autocast(device.type, enabled=False),
         plain_attention(),
+        _not_compiled(),
         _no_checkpoints(),
         _no_gradient_hooks(module),
         warnings.catch_warnings(),
@@ -47,6 +49,13 @@ def plain_attention() -> contextlib.AbstractContextManager[Any]:
     except ImportError:  # torch before 2.3
         return contextlib.nullcontext()
     return sdpa_kernel(SDPBackend.MATH)
+
+
+def _not_compiled() -> contextlib.AbstractContextManager[Any]:
+    """Run compiled modules as they are written: the compiler does not know torch.func's tensors."""
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled, and its import takes a second
+        return contextlib.nullcontext()
+    return torch.compiler.set_stance("force_eager")
 
 
 class _Plain:

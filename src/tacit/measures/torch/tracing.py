@@ -6,6 +6,7 @@ the other sample. torch.func computes the gradients in parameters that fail this
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from typing import Any
 
@@ -59,21 +60,29 @@ class Trial:
         return dataclasses.replace(plan, idle=tuple(sorted(idle))).without(wrong)
 
     def _planned(self) -> Plan:
-        """The plan from the operations with one sample and with two."""
-        calls = [self._calls(part) for part in (self.one, self.two)]
-        if len(calls[0]) != len(calls[1]):
-            raise Unlike
-        steps = Steps(self.params)
-        for one, two in zip(*calls, strict=True):
-            steps.add(one, two)
-        plan = Plan(steps.steps, steps.roots, steps.behind)
+        """The plan from the operations with one sample and with two.
+
+        Parameters that other operations use for two samples, as in a loop over them, are not
+        followed.
+        """
+        params, one, two = self.params, *self._calls(self.params)
+        while differing := params.keys() & dict(_counts(one) ^ _counts(two)):
+            params = {name: value for name, value in params.items() if name not in differing}
+            one, two = self._calls(params)
+        steps = Steps(params)
+        for pair in zip(one, two, strict=True):
+            steps.add(*pair)
+        left = frozenset(self.params.keys() - params.keys())
+        plan = Plan(steps.steps, steps.roots, steps.behind, left=left)
         return plan.without(plan.unknown)
 
-    def _calls(self, x: Any) -> list[Call]:
-        trace = Trace(self.params)
-        with torch.no_grad(), trace:
-            self.function(self.params, x)
-        return trace.calls
+    def _calls(self, params: dict[str, Any]) -> tuple[list[Call], list[Call]]:
+        """The operations with these parameters, for one sample and for two."""
+        traces = Trace(params), Trace(params)
+        for trace, x in zip(traces, (self.one, self.two), strict=True):
+            with torch.no_grad(), trace:
+                self.function(self.params, x)
+        return traces[0].calls, traces[1].calls
 
     def _by_autograd(self) -> tuple[list[dict[str, Any]], Any]:
         """The gradients of the goals of both samples, and the outputs."""
@@ -145,6 +154,11 @@ class Steps:
         layout = layout._replace(axis=layout.axis - len(shapes[1]))
         fits = entrywise.fits(self.shapes[values[0]], layout.axis)
         return step._replace(kind=entrywise, bias=values[0], layout=layout) if fits else step
+
+
+def _counts(calls: list[Call]) -> set[tuple[str, int]]:
+    """How many operations use each value."""
+    return set(collections.Counter(name for call in calls for name in call.values).items())
 
 
 def _goal(outputs: Any, sample: int) -> Any:
