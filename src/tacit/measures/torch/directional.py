@@ -63,14 +63,14 @@ class Directional:
         goal = (outputs * _waves(outputs)).sum()
         return list(torch.autograd.grad(goal, leaves, materialize_grads=True))
 
+    def _run(self, x: Any) -> Callable[[Tree], Any]:
+        return lambda params: self.function(params, x)
+
     def _forward(self, start: Tree, change: Tree, x: Any) -> tuple[Any, Any]:
-        value, slope = torch.func.jvp(lambda params: self.function(params, x), (start,), (change,))
-        return value, slope
+        return forward_derivative(self._run(x), start, change)
 
     def _twice(self, start: Tree, change: Tree, x: Any) -> tuple[Any, Any]:
-        value, pull = torch.func.vjp(lambda params: self.function(params, x), start)
-        _, push = torch.func.vjp(lambda u: pull(u)[0], torch.zeros_like(value))
-        return value, push(change)[0]
+        return double_derivative(self._run(x), start, change)
 
     def _by_rows(self, start: Tree, change: Tree) -> tuple[Any, Any]:
         """From the gradients of all samples."""
@@ -84,6 +84,20 @@ class Directional:
             parts = (torch.as_tensor(rows[n]).to(v) @ v.flatten() for n, v in change.items())
             slopes.append(sum(parts))
         return value, torch.cat(slopes).reshape(value.shape)
+
+
+def forward_derivative(run: Callable[[Tree], Any], start: Tree, change: Tree) -> tuple[Any, Any]:
+    """f and J v by forward derivatives."""
+    value, slope = torch.func.jvp(run, (start,), (change,))
+    return value, slope
+
+
+def double_derivative(run: Callable[[Tree], Any], start: Tree, change: Tree) -> tuple[Any, Any]:
+    """f and J v, the derivative of u -> J^T u along v."""
+    value, pull = torch.func.vjp(run, start)
+    zeros = torch.utils._pytree.tree_map(torch.zeros_like, value)
+    _, push = torch.func.vjp(lambda u: pull(u)[0], zeros)
+    return value, push(change)[0]
 
 
 def _waves(value: Any) -> Any:
