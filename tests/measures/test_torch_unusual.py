@@ -34,10 +34,12 @@ def recurrent(kind):
 
 
 def compiled():
-    module = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
+    layer = make(nn.TransformerEncoderLayer, 4, 2, 6, batch_first=True)
+    words = make(nn.Embedding, 9, 4)
+    module = net(lambda m, x: read(m.layer(m.words(x))), words=words, layer=layer)()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch, while it imports its compiler
-        module.compile()
+        module.compile(backend="aot_eager")
     return module
 
 
@@ -83,7 +85,7 @@ UNUSUAL = {
     ),
     "own backward": (net(lambda m, x: read(Straight.apply(x, m.w)), w=parameter(4)), normal(4)),
     "cdist": (net(lambda m, x: read(torch.cdist(x, m.c)), c=parameter(6, 4)), normal(4)),
-    "compiled": (compiled, normal(3)),
+    "compiled": (compiled, tokens()),
 }
 
 
