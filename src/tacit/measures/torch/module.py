@@ -25,6 +25,7 @@ class TorchFunction:
     """
 
     named_inputs: Table | None = None
+    changing: tuple[str, ...] = ()  # parameters that a forward pass changes, such as by max_norm
 
     def __init__(
         self, who: str, module: Any, dtype: Any = None, output: Callable[[Any], Any] | None = None
@@ -84,6 +85,7 @@ class TorchFunction:
         args, kwargs = (
             ((x.clone(),), {}) if self.named_inputs is None else spread(self.named_inputs.at(x))
         )
+        params = params | {name: params[name].clone() for name in self.changing}
         return torch.func.functional_call(self.module, (params, constants), args, kwargs)
 
     def _constants(self) -> dict[str, Any]:
@@ -150,6 +152,8 @@ def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | in
         count, size = found.numel() // rows, float(found.abs().max())
         first = as_array(found[-1:])  # one row is enough, and all of them may be large
         del found
+        function.changing = _changed(params, function)
+        params = _nudged(function.parameters())
         again = as_array(_tried(function, name, params, x)[-1:])
         alone = as_array(_tried(function, name, params, x[-1:]))
     if isinstance(selected, int) and selected >= count:
@@ -254,11 +258,20 @@ def _require_alike(
 
 
 def _nudged(params: dict[str, Any]) -> dict[str, Any]:
-    def change(value: Any) -> Any:
-        factors = torch.as_tensor(nudge(tuple(value.shape)), dtype=value.dtype)
-        return value * factors.to(value.device)
+    return {name: _near(value) for name, value in params.items()}
 
-    return {name: change(value) for name, value in params.items()}
+
+def _near(value: Any) -> Any:
+    factors = torch.as_tensor(nudge(tuple(value.shape)), dtype=value.dtype)
+    return value * factors.to(value.device)
+
+
+def _changed(nudged: dict[str, Any], function: TorchFunction) -> tuple[str, ...]:
+    """The parameters that a forward pass on the nudged ones has changed."""
+    live = function.parameters()
+    return tuple(
+        name for name, value in nudged.items() if not torch.equal(value, _near(live[name]))
+    )
 
 
 def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -> Any:
