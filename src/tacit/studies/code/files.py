@@ -146,7 +146,8 @@ def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
     """What the finders of Python say about a module; they are asked from package to package."""
     spec, path = None, None
     for part in _around(name):
-        answers = (finder.find_spec(part, path) for finder in sys.meta_path)
+        finders = (finder for finder in sys.meta_path if hasattr(finder, "find_spec"))
+        answers = (finder.find_spec(part, path) for finder in finders)
         spec = next((answer for answer in answers if answer is not None), None)
         if spec is None:
             return None
