@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -41,13 +42,14 @@ class Agreement:
             of = self.gradients
             (self.true[place],) = of.alone(of.params, self.x[place], self.weights)
         true = self.true[place]
-        total = sum(float(part.double().norm()) ** 2 for part in true.values()) ** 0.5
+        sizes = {name: _length(part) for name, part in true.items()}
+        total = math.hypot(*sizes.values())
         if not total < float("inf"):
             return set()  # the kernel is not finite, which has a sentence of its own
         wrong = set()
         for name, part in true.items():
-            apart = float((self._own(factors, name, place) - part.flatten()).double().norm())
-            if not apart <= self.largest * float(part.double().norm()) + self.rounding * total:
+            apart = _length(self._own(factors, name, place) - part.flatten())
+            if not apart <= self.largest * sizes[name] + self.rounding * total:
                 wrong.add(name)
         return wrong
 
@@ -56,11 +58,15 @@ class Agreement:
         value = self.gradients.params[name]
         if name in factors.rows:
             rows = torch.as_tensor(factors.rows[name][place])
-        elif name in factors.layers:
+            return (self.weights.to(rows) @ rows).to(value)
+        if name in factors.layers:
             h, slopes = (torch.as_tensor(part[place : place + 1]) for part in factors.layers[name])
             step = self.gradients.plan.steps[self.gradients.plan.uses[name][0][0]]
             kind: Any = step.kind
-            rows = kind.whole(h, slopes, value.shape)[0]
-        else:
-            return torch.zeros_like(value).flatten()
-        return (self.weights.to(rows) @ rows).to(value)
+            summed = torch.einsum("ntco,c->nto", slopes, self.weights.to(slopes))
+            return kind.whole(h, summed[:, :, None], value.shape).flatten().to(value)
+        return torch.zeros_like(value).flatten()
+
+
+def _length(vector: Any) -> float:
+    return float(torch.linalg.vector_norm(vector, dtype=torch.float64))

@@ -107,9 +107,9 @@ def _waves(value: Any) -> Any:
 
 def _size(value: Any) -> float:
     """The root mean square of the entries, or 1 if all are zero."""
-    return float(value.double().square().mean().sqrt()) or 1.0
+    return float(value.square().mean(dtype=torch.float64).sqrt()) or 1.0
 
 
 def _dot(first: Any, second: Any) -> float:
     both = [part.to_dense() if part.is_sparse else part for part in (first, second)]
-    return float((both[0].detach().double() * both[1].detach().double()).sum())
+    return float((both[0].detach() * both[1].detach()).sum(dtype=torch.float64))
