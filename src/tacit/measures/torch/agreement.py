@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
-import torch
-
+from tacit.lazy import torch
 from tacit.measures.kernels.factors import Factors
-from tacit.measures.torch.gradients import TorchGradients, tolerance
 
+FINEST = 1e-6  # largest relative difference of two gradients in float64
+STEPS = 8192  # and in a coarser precision, in units of the last place,
+COARSEST = 0.1  # but at most this
 ROUNDING = 1000  # units of the last place of the whole gradient that count as rounding
+
+
+def tolerance(values: Iterable[Any]) -> float:
+    """The largest relative difference of two gradients in the precision of these parameters."""
+    eps = max(torch.finfo(value.dtype).eps for value in values)
+    return float(min(COARSEST, max(FINEST, STEPS * eps)))
+
+
+class Compared(Protocol):
+    """Gradients at `params` by a `plan`, and those of one sample `alone` by autograd."""
+
+    params: dict[str, Any]
+    plan: Any
+    outputs: int
+
+    def alone(
+        self, inner: dict[str, Any], sample: Any, weights: Any = None
+    ) -> list[dict[str, Any]]: ...
 
 
 class Agreement:
@@ -20,27 +40,28 @@ class Agreement:
     the first of them differs, and two of the three decide.
     """
 
-    def __init__(self, gradients: TorchGradients, x: Any):
+    def __init__(self, gradients: Compared, x: Any):
         self.gradients, self.x = gradients, x
         self.weights = torch.cos(1 + torch.arange(gradients.outputs))
         self.true: dict[int, dict[str, Any]] = {}
         values = gradients.params.values()
-        self.rounding = ROUNDING * max(torch.finfo(value.dtype).eps for value in values)
         self.largest = tolerance(values)
+        eps = max(torch.finfo(value.dtype).eps for value in values)
+        self.rounding = min(ROUNDING * eps, self.largest)
 
     def wrong(self, factors: Factors) -> set[str]:
         """The parameters in which the gradients differ."""
         last = len(self.x) - 1
-        found = self._differing(factors, last)
-        if not found or last < 2:
-            return found
+        third = self._differing(factors, last)
+        if not third or last < 2:
+            return third
         first, second = (self._differing(factors, place) for place in (0, last // 2))
-        return (found & first) | (found & second) | (first & second)
+        return (first & second) | (first & third) | (second & third)
 
     def _differing(self, factors: Factors, place: int) -> set[str]:
         if place not in self.true:
-            of = self.gradients
-            (self.true[place],) = of.alone(of.params, self.x[place], self.weights)
+            params = self.gradients.params
+            (self.true[place],) = self.gradients.alone(params, self.x[place], self.weights)
         true = self.true[place]
         sizes = {name: _length(part) for name, part in true.items()}
         total = math.hypot(*sizes.values())

@@ -9,7 +9,8 @@ from typing import Any
 
 from tacit.lazy import torch
 from tacit.measures.kernels.blocks import LARGEST
-from tacit.measures.torch.gradients import TorchGradients, tolerance
+from tacit.measures.torch.agreement import tolerance
+from tacit.measures.torch.gradients import TorchGradients
 from tacit.measures.torch.module import TorchFunction
 
 Tree = dict[str, Any]
