@@ -9,7 +9,8 @@ from typing import Any
 
 from tacit.lazy import torch
 from tacit.measures.kernels.blocks import LARGEST
-from tacit.measures.torch.gradients import TorchGradients, tolerance
+from tacit.measures.torch.agreement import tolerance
+from tacit.measures.torch.gradients import TorchGradients
 from tacit.measures.torch.module import TorchFunction
 
 Tree = dict[str, Any]
@@ -107,9 +108,9 @@ def _waves(value: Any) -> Any:
 
 def _size(value: Any) -> float:
     """The root mean square of the entries, or 1 if all are zero."""
-    return float(value.double().square().mean().sqrt()) or 1.0
+    return float(value.square().mean(dtype=torch.float64).sqrt()) or 1.0
 
 
 def _dot(first: Any, second: Any) -> float:
     both = [part.to_dense() if part.is_sparse else part for part in (first, second)]
-    return float((both[0].detach().double() * both[1].detach().double()).sum())
+    return float((both[0].detach() * both[1].detach()).sum(dtype=torch.float64))

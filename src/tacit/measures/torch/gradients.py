@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,14 +12,11 @@ from tacit.arguments import Array
 from tacit.lazy import torch
 from tacit.measures.kernels.blocks import LARGEST, Gradients
 from tacit.measures.kernels.factors import Factors
+from tacit.measures.torch.agreement import Agreement
 from tacit.measures.torch.module import TorchFunction, as_array
 
 if TYPE_CHECKING:
     from tacit.measures.torch.plans import Pass, Uses
-
-FINEST = 1e-6  # largest relative difference of two gradients in float64
-STEPS = 8192  # and in a coarser precision, in units of the last place,
-COARSEST = 0.1  # but at most this
 
 
 class Costs(NamedTuple):
@@ -128,8 +125,6 @@ class TorchGradients(Gradients):
         Where they differ, they are computed without torch.func, or without the plan; in the end
         autograd computes all of them sample by sample.
         """
-        from tacit.measures.torch.agreement import Agreement
-
         agreement = Agreement(self, x)
         while wrong := agreement.wrong(factors):
             self.last = None
@@ -279,12 +274,6 @@ class TorchGradients(Gradients):
         held = sum(array.nbytes for array in arrays)
         met = [h.shape[1] for h, _ in one.layers.values() if h.dtype.kind == "f"]
         return Costs(held, self.spread, max(met, default=1))
-
-
-def tolerance(values: Iterable[Any]) -> float:
-    """The largest relative difference of two gradients in the precision of these parameters."""
-    eps = max(torch.finfo(value.dtype).eps for value in values)
-    return float(min(COARSEST, max(FINEST, STEPS * eps)))
 
 
 def _stacked(parts: list[Any], axis: int) -> Any:

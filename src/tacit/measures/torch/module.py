@@ -140,6 +140,7 @@ def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | in
     """
     rows, who = len(x), function.who
     params = _nudged(function.parameters())  # where the outputs of an unbiased start are not zero
+    held = {name: value.clone() for name, value in params.items()}
     with function.quiet(), torch.no_grad():
         found = _tried(function, name, params, x)
         shape = tuple(found.shape)
@@ -152,8 +153,8 @@ def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | in
         count, size = found.numel() // rows, float(found.abs().max())
         first = as_array(found[-1:])  # one row is enough, and all of them may be large
         del found
-        function.changing = _changed(params, function)
-        params = _nudged(function.parameters())
+        function.changing = tuple(n for n, v in params.items() if not torch.equal(v, held[n]))
+        params = held
         again = as_array(_tried(function, name, params, x)[-1:])
         alone = as_array(_tried(function, name, params, x[-1:]))
     if isinstance(selected, int) and selected >= count:
@@ -258,20 +259,11 @@ def _require_alike(
 
 
 def _nudged(params: dict[str, Any]) -> dict[str, Any]:
-    return {name: _near(value) for name, value in params.items()}
+    def change(value: Any) -> Any:
+        factors = torch.as_tensor(nudge(tuple(value.shape)), dtype=value.dtype)
+        return value * factors.to(value.device)
 
-
-def _near(value: Any) -> Any:
-    factors = torch.as_tensor(nudge(tuple(value.shape)), dtype=value.dtype)
-    return value * factors.to(value.device)
-
-
-def _changed(nudged: dict[str, Any], function: TorchFunction) -> tuple[str, ...]:
-    """The parameters that a forward pass on the nudged ones has changed."""
-    live = function.parameters()
-    return tuple(
-        name for name, value in nudged.items() if not torch.equal(value, _near(live[name]))
-    )
+    return {name: change(value) for name, value in params.items()}
 
 
 def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -> Any:

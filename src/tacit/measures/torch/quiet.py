@@ -56,13 +56,13 @@ def _same_attributes(module: Any) -> Iterator[None]:
     Old weight norms, pruning and caches set them in every forward pass, and those of torch.func
     cannot be used after it.
     """
-    before = [(part, dict(vars(part))) for part in module.modules()]
+    before, tensor = [(part, dict(vars(part))) for part in module.modules()], torch.Tensor
     try:
         yield
     finally:
         for part, old in before:
             now = vars(part)
-            for name in [name for name, value in now.items() if isinstance(value, torch.Tensor)]:
+            for name in [name for name, value in now.items() if isinstance(value, tensor)]:
                 if name not in old:
                     del now[name]
                 elif now[name] is not old[name]:

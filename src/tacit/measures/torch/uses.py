@@ -33,14 +33,15 @@ class Layout(NamedTuple):
 
     def split(self, tensor: Any, samples: int) -> Any:
         """A tensor with this axis as (samples, times, *other axes)."""
-        front = tensor.movedim(self.axis, 0)
+        front = tensor.movedim(self.axis, 0) if self.axis else tensor
         if self.inner:
             return front.reshape(self.times, samples, *front.shape[1:]).transpose(0, 1)
         return front.reshape(samples, self.times, *front.shape[1:])
 
     def rows(self, tensor: Any, samples: int) -> Any:
         """A tensor with the axes of the output as (samples, T, features)."""
-        return self.split(tensor, samples).reshape(samples, -1, tensor.shape[-1])
+        split = tensor if self.axis == 0 and not self.inner else self.split(tensor, samples)
+        return split.reshape(samples, -1, tensor.shape[-1])
 
 
 class Kind(abc.ABC):
