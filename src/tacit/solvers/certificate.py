@@ -1,0 +1,67 @@
+"""What may be said about an answer: nothing is called solved without a certified error.
+
+A solver proposes an answer and an outcome. Its certificate is computed afterwards, from the answer
+as it is returned and the data as they were given, and `judge` turns both into the outcome that the
+user sees. An error is relative: of the predictor where the minimiser is known to be the only one,
+of the value of the regularizer where it is not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal
+
+from tacit.records import Kind, Outcome
+
+TOLERANCE = 1e-7  # relative error up to which an answer counts as solved
+ROUNDING = 1e-13  # below this an error is that of float64 arithmetic
+SMALL = 1e-10  # an error above this is mentioned
+
+
+@dataclasses.dataclass(frozen=True)
+class Certificate:
+    """The relative error of an answer: a bound that is proven, or an estimate."""
+
+    error: float
+    kind: Literal["bound", "estimate"] = "bound"
+    tolerance: float = TOLERANCE
+
+    @property
+    def ok(self) -> bool:
+        """Whether the error is within the tolerance; one that is not a number is not."""
+        return self.error <= self.tolerance
+
+    def __str__(self) -> str:
+        return f"relative error {'at most' if self.kind == 'bound' else 'about'} {self.error:.2g}"
+
+    def worse(self, other: Certificate) -> Certificate:
+        """The certificate of an answer that has both errors; an estimate if one of them is."""
+        kind = "bound" if self.kind == other.kind == "bound" else "estimate"
+        error = math.nan if math.isnan(self.error + other.error) else max(self.error, other.error)
+        return Certificate(error, kind, min(self.tolerance, other.tolerance))  # type: ignore[arg-type]
+
+
+def judge(outcome: Outcome, certificate: Certificate) -> Outcome:
+    """The outcome that the certificate allows; a failure stays the failure it is."""
+    if not outcome.ok:
+        return outcome
+    if not math.isfinite(certificate.error):
+        return Outcome(
+            Kind.STALLED, f"the error of the answer is not known ({without_rounding(outcome)})"
+        )
+    if not certificate.ok:
+        text = f"{certificate}, above the tolerance {certificate.tolerance:g}"
+        return Outcome(Kind.APPROXIMATE, f"{text} ({without_rounding(outcome)})")
+    if certificate.error > SMALL or (says_rounding(outcome) and certificate.error > ROUNDING):
+        return Outcome(outcome.kind, f"{without_rounding(outcome)}; {certificate}")
+    return outcome
+
+
+def says_rounding(outcome: Outcome) -> bool:
+    return outcome.sentence.endswith(" to rounding")
+
+
+def without_rounding(outcome: Outcome) -> str:
+    """The sentence, without the words that only an error of rounding allows."""
+    return outcome.sentence.removesuffix(" to rounding")
