@@ -82,16 +82,22 @@ def independent(X: Array) -> bool:
     samples, dimension = X.shape
     if samples > dimension or samples * samples * dimension > ELIMINATION:
         return False
-    rows = modular(X)
-    for index in range(samples):
+    return len(independent_rows(X)) == samples
+
+
+def independent_rows(X: Array) -> list[int]:
+    """Places of rows that are independent, proven; almost surely as many as the rank."""
+    rows, chosen = modular(X), []
+    for index in range(len(rows)):
         columns = np.flatnonzero(rows[index])
         if not columns.size:
-            return False
+            continue
         first = columns[0]
         rows[index] = rows[index] * pow(int(rows[index, first]), -1, PRIME) % PRIME
         below = rows[index + 1 :]
         below[:] = (below - np.outer(below[:, first], rows[index])) % PRIME
-    return True
+        chosen.append(index)
+    return chosen
 
 
 def modular(X: Array) -> np.ndarray:
