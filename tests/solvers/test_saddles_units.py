@@ -111,9 +111,7 @@ def test_a_small_unit_is_not_rounding():
 def test_diagonal_data_in_any_units_have_a_closed_form(seed):
     rng = np.random.default_rng(seed)
     size = rng.integers(1, 6)
-    diagonal, y = (
-        10.0 ** rng.uniform(-12, 12, size) * rng.choice([-1, 1], size) for _ in range(2)
-    )
+    diagonal, y = (10.0 ** rng.uniform(-12, 12, size) * rng.choice([-1, 1], size) for _ in range(2))
     found = tacit.saddles(np.diag(diagonal), y)
     times, end = jumps_of_diagonal(diagonal, y)
     assert found.outcome.kind is Kind.SOLVED, found.outcome

@@ -18,7 +18,7 @@ from tacit.arguments import Array
 from tacit.solvers.exact import integers
 
 BITS = 1500  # of numbers that are summed over a walk: what rounding them changes is never seen
-WORK = 2_000_000  # products of numbers of 53 bits in a walk, some seconds
+WORK = 500_000  # products of numbers of 53 bits in a walk, some seconds
 Integers = Any
 
 
@@ -35,6 +35,8 @@ def solve(matrix: Integers, right: Integers) -> tuple[Integers, int]:
     Bareiss' elimination: the entries are minors of the matrix, so that all divisions are exact.
     """
     size, last = len(matrix), 1
+    if not size:
+        return right, last
     table = np.concatenate([matrix, right.reshape(size, -1)], axis=1)
     for k in range(size):
         pivot, row, column = table[k, k], table[k].copy(), table[:, k].copy()

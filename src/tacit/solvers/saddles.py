@@ -196,7 +196,7 @@ def saddles(
 
 
 def _certified(data: tuple[Array, Array, float], limit: TimeLimit) -> tuple[Walk, Certificate]:
-    """The walk in float64, or in rational numbers if it is not certified and they are affordable."""
+    """The walk in float64, or in rational numbers where these are needed and affordable."""
     found = walk(FloatColumns(*data), limit)
     certificate = certify(*data, found)
     if certificate.ok or limit.spent or not affordable(data[0]):

@@ -126,13 +126,21 @@ def follow(run: Run, state: State, plan: Plan, progress: Progress | None) -> tup
             numbers = meter.look(moment)
         if _beyond(numbers, meter.first):
             return before, _diverged(run, before, state.taken)
-        end = goals.met(moment, numbers) or _stalled(run, moment, numbers)
+        end = _held(goals.met(moment, numbers), numbers) or _stalled(run, moment, numbers)
         if look in records or end is not None:
             meter.keep(moment, numbers)
         _report(progress, plan, moment)
         if end is not None:
             return state, end
-    return state, goals.ended(run.moment(state), numbers)
+    return state, _held(goals.ended(run.moment(state), numbers), numbers)
+
+
+def _held(outcome: Any, numbers: Mapping[str, float]) -> Any:
+    """The outcome, which is no success where the loss is not a number of float64."""
+    if outcome is None or not outcome.ok or math.isfinite(numbers["loss"]):
+        return outcome
+    what = f"the loss is beyond float64, its logarithm {numbers['log_loss']:.6g}"
+    return Outcome(Kind.OUT_OF_RANGE, f"{what}; rescale the data or the start")
 
 
 def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress | None) -> State:
@@ -184,7 +192,7 @@ def _diverged(run: Run, state: State, bad: int) -> Outcome:
 
 
 def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    grown = not found["log_loss"] <= first["log_loss"]
+    grown = not found["log_loss"] <= first["log_loss"] or not found["log_loss"] < math.inf
     return grown and not math.isfinite(found["loss"])
 
 

@@ -205,7 +205,7 @@ def _passes(flow: Integrator, plan: Plan, soon: float) -> bool:
 def _ended(
     flow: Integrator, plan: Plan, before: Moment, now: Moment, loss: float
 ) -> Outcome | None:
-    if not loss < math.inf:
+    if not (loss < math.inf and np.isfinite(now.state).all()):
         return Outcome(Kind.DIVERGED, f"not finite at {flow.time_text(now.t)}")
     if plan.log_level > -math.inf and (met := _met(flow, plan, now, loss)) is not None:
         return Outcome(Kind.SOLVED, f"the target is met at {flow.state_text(now)}{met}")
