@@ -162,7 +162,7 @@ def go_on(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
         except GaveUp as reason:
             now = flow.at(flow.t)
             now = _end(records, now) if np.isfinite(now.state).all() else records[-1]
-            sentence = f"the integrator gave up at {flow.state_text(now)}: {reason}"
+            sentence = f"{reason.what} at {flow.state_text(now)}: {reason}"
             return Outcome(Kind.STALLED, sentence)
 
 
