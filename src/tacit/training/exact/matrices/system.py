@@ -63,6 +63,7 @@ class FactorSystem:
         self.start = triangle.T
         kernel = SparseKernel if isinstance(problem, Completion) else DenseKernel
         self.kernel = kernel(model, problem)
+        self._lifted: Array | None = None
 
     def matrix(self, W: Array) -> Array:
         return self.model.part(W @ W.T)
@@ -80,6 +81,13 @@ class FactorSystem:
     def push(self, direction: Array, W: Array) -> Array:
         moved = direction @ W.T
         return self.problem.apply(self.model.part(moved + moved.T))
+
+    def lifted(self) -> Array:
+        """The lifts of all measurements, computed when first used; times W they are J."""
+        if self._lifted is None:
+            shape = self.problem.samples, *self.problem.shape
+            self._lifted = self.model.lift(self.problem.design.reshape(shape))
+        return self._lifted
 
     def modes(self, W: Array) -> Modes:
         rates, basis = np.linalg.eigh(self.kernel.at(W @ W.T))
