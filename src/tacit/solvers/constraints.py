@@ -44,6 +44,11 @@ class Constraints:
         turn = np.linalg.inv(triangle)
         return dataclasses.replace(self, X=np.ascontiguousarray(basis.T), y=y, turn=turn)
 
+    def combine(self, values: Array) -> Array:
+        """One value for each reduced row from those of the original rows."""
+        combined = self.back * values if self.leading is None else values @ self.back
+        return combined if self.turn is None else combined @ self.turn
+
     def original_dual(self, dual: Array) -> Array:
         if self.turn is not None:
             dual = self.turn @ dual
@@ -56,6 +61,8 @@ class Constraints:
 
     def exact_dual(self, dual: Array) -> Array:
         """The dual of the original rows as a sum of vectors, the first of them the largest."""
+        if self.turn is not None:
+            return dataclasses.replace(self, turn=None).exact_dual(self.turn @ dual)
         parts = self.original_dual(dual)[None]
         if self.leading is None or not dual.any():
             return parts

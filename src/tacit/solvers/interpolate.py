@@ -16,16 +16,15 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import SpectralFunction, shape_of
-from tacit.solvers import continuation, exact, power_norm, sparse
-from tacit.solvers.constraints import Constraints, reduce, refitted
+from tacit.solvers import continuation, power_norm, sparse
+from tacit.solvers.accuracy import Answer, Equations
+from tacit.solvers.constraints import Constraints, reduce
 from tacit.solvers.data import FARTHEST, after_problem, units_of, unpacked
 from tacit.solvers.solution import (
-    SMALL,
     SOLVED,
     Found,
     Solution,
     as_sum,
-    beyond_rounding,
     concluded,
     kkt_residual,
     must_fit,
@@ -142,12 +141,13 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
     """The certified solution, found in other units where the data are huge or tiny."""
     units = units_of(X, y, scales=regularizer.degree is not None)
     if units is None:
-        return certified(X, y, regularizer, solve(regularizer, reduce("interpolate", X, y)))
+        at = reduce("interpolate", X, y)
+        return certified(X, y, regularizer, solve(regularizer, at), at)
     X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
     if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
         return Solution(*unreachable(regularizer, X.shape[1], len(X)))
-    found = solve(inner, reduce("interpolate", X, y))
-    return restored(certified(X, y, inner, found), units, regularizer)
+    at = reduce("interpolate", X, y)
+    return restored(certified(X, y, inner, solve(inner, at), at), units, regularizer)
 
 
 def solve(regularizer: Regularizer, at: Constraints) -> Found:
@@ -204,18 +204,22 @@ def least_norm(weights: Array, at: Constraints) -> tuple[Array, Array]:
 
 
 def certified(
-    X: Array, y: Array, regularizer: Regularizer, found: Found, valued: bool = True
+    X: Array,
+    y: Array,
+    regularizer: Regularizer,
+    found: Found,
+    at: Constraints,
+    valued: bool = True,
 ) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
     beta, dual, steps, outcome, log_unit, rest = found
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
+    inner, factor = normalized(regularizer, np.ones(1), log_unit)
+    equations = Equations(inner, X, y, at, float(factor[0]))
+    answer, certificate = equations.improved(Answer(beta, np.vstack([dual, *rest])))
+    beta, slopes = answer.beta, equations.slopes(answer)
     residual = primal_residual(X, y, beta)
-    if outcome.ok and residual > SMALL:
-        beta = refitted(X, y, beta)
-        residual = primal_residual(X, y, beta)
-    inner, unit_beta = normalized(regularizer, beta, log_unit)
-    slopes = exact.product(np.vstack([dual, *rest]), X) if rest else dual @ X
-    kkt = kkt_residual(inner, unit_beta, slopes) if beta.any() else 0.0
-    excess = max(beyond_rounding(X, y, beta), kkt)
-    return Solution(*concluded(regularizer, found, beta, (residual, kkt, excess), valued))
+    kkt = kkt_residual(inner, factor * beta, slopes) if beta.any() else 0.0
+    found = found._replace(dual=answer.parts[0], rest=tuple(answer.parts[1:]))
+    return Solution(*concluded(regularizer, found, beta, (residual, kkt), certificate, valued))

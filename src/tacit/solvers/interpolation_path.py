@@ -138,7 +138,7 @@ def interpolate_path(
             q = Q(depth, log_alpha=scales[where], shape=shape, tilt=tilt)
             inner = q if units is None else q.in_units(shift)
             # a path holds no values, so they are computed only if a measure may use them
-            solution = certified(X, y, inner, arrived(inner, at, end), measure is not None)
+            solution = certified(X, y, inner, arrived(inner, at, end), at, measure is not None)
             if units is not None:
                 solution = restored(solution, units, q)
             found[where] = solution if measure is None else measure(solution)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, Linf
 from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.spectral import MatrixNorm
 from tacit.solvers import exact
-from tacit.solvers.constraints import refitted, unit
+from tacit.solvers.accuracy import Answer, Equations, of_norm, of_smooth
+from tacit.solvers.certificate import UNKNOWN, Certificate
+from tacit.solvers.constraints import reduce, refitted, unit
 from tacit.solvers.data import exponents
 from tacit.solvers.solution import (
     SMALL,
@@ -93,23 +99,97 @@ def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = Tr
             beta = refitted(Z[tight], np.ones(int(tight.sum())), beta)
         beta, margins = met(Z, beta, tight) if moved else (beta, margins_of(Z, beta))
     residual = float(np.maximum(1 - margins, 0.0).max())
-    inner, unit_beta = normalized(regularizer, beta, log_unit)
+    inner, factor = normalized(regularizer, np.ones(1), log_unit)
     slopes = exact.product(np.vstack([dual, *rest]), Z) if rest else dual @ Z
-    kkt = max(kkt_residual(inner, unit_beta, slopes), dual_misfit(dual, margins))
-    excess = max(residual, kkt)
-    if excess > SMALL:
-        sizes, spare = np.abs(Z), ROUNDING * (np.abs(Z) @ np.abs(beta))
-        blur = 0.0 if rest else ROUNDING * float((np.abs(dual) @ sizes).max())
-        excess = max(
-            float(np.maximum(1 - margins - spare, 0.0).max()),
-            kkt_residual(inner, unit_beta, slopes, blur),
-            dual_misfit(dual, margins, spare),
+    kkt = max(kkt_residual(inner, factor * beta, slopes), dual_misfit(dual, margins))
+    answer = Answer(beta, np.vstack([dual, *rest]))
+    margin_problem = Margins(inner, Z, float(factor[0]))
+    certificate = margin_problem.certificate(answer, margins, slopes, kkt)
+    return Solution(*concluded(regularizer, found, beta, (residual, kkt), certificate))
+
+
+@dataclasses.dataclass(frozen=True)
+class Margins:
+    """min R(factor beta) under Z beta >= 1, the rows as they were given."""
+
+    regularizer: Regularizer | MatrixNorm
+    Z: Array
+    factor: float = 1.0
+
+    def certificate(self, answer: Answer, margins: Array, slopes: Array, kkt: float) -> Certificate:
+        """The certificate of an answer with these margins and slopes Z^T dual."""
+        if isinstance(self.regularizer, L1 | Linf | MatrixNorm):
+            return self.of_norm(answer, margins, slopes)
+        weights = answer.parts[0]
+        active = weights > 0
+        # no other margin may be short, and no weight negative
+        rounding = ROUNDING * (np.abs(self.Z) @ np.abs(answer.beta))
+        short = float(np.max(1 - margins - rounding, initial=0.0, where=~active))
+        negative = max(0.0, -float(weights.min())) / max(float(np.abs(weights).max()), 1e-300)
+        if isinstance(self.regularizer, Lp) and self.regularizer.p < 1:
+            known = self.local(answer, active, kkt)
+        else:
+            known = self.on_active(answer, active)
+            if not known.ok:
+                known = min(known, self.lifted(answer, margins, slopes), key=by_error)
+        return dataclasses.replace(known, error=known.error + short + negative)
+
+    def of_norm(self, answer: Answer, margins: Array, slopes: Array) -> Certificate:
+        """By the value of beta lifted to margins of one, and that of the dual in the unit ball."""
+        if not margins.min() > 0:
+            return UNKNOWN
+        negative = np.maximum(-answer.parts[0], 0.0)
+        slopes = slopes + negative @ self.Z  # a dual without its negative weights
+        reward = exact.product(answer.parts, np.ones((len(margins), 1)))[0] + negative.sum()
+        lower = reward / max(1.0, float(self.regularizer.dual_norm(slopes)))
+        upper = self.regularizer(answer.beta) / min(1.0, float(margins.min()))
+        return of_norm(upper, float(lower))
+
+    def equations(self, regularizer: Any, active: NDArray[np.bool_]) -> Equations | None:
+        """The active rows as equations; None where to float64 they contradict each other."""
+        rows, ones = self.Z[active], np.ones(int(active.sum()))
+        try:
+            return Equations(regularizer, rows, ones, reduce("max_margin", rows, ones), self.factor)
+        except ValueError:
+            return None
+
+    def on_active(self, answer: Answer, active: NDArray[np.bool_]) -> Certificate:
+        """The certificate of the problem with the active rows as equations."""
+        if not active.any():
+            none = np.zeros_like(answer.beta)
+            return of_smooth(self.regularizer, self.factor * answer.beta, none, none)  # type: ignore[arg-type]
+        equations = self.equations(self.regularizer, active)
+        if equations is None:
+            return Certificate(np.inf, "estimate")
+        return equations.certificate(Answer(answer.beta, answer.parts[:, active]))
+
+    def lifted(self, answer: Answer, margins: Array, slopes: Array) -> Certificate:
+        """The certificate of beta lifted to margins of at least one: no row must be met exactly."""
+        least = float(margins.min())
+        if not least > 0:
+            return Certificate(np.inf, "estimate")
+        change = answer.beta * (1 / min(least, 1.0) - 1)
+        above = np.maximum(margins / min(least, 1.0) - 1, 0.0)
+        spare = float(np.maximum(answer.parts[0], 0.0) @ above) * self.factor
+        pair = self.factor * answer.beta, slopes, self.factor * change
+        return of_smooth(self.regularizer, *pair, spare)  # type: ignore[arg-type]
+
+    def local(self, answer: Answer, active: NDArray[np.bool_], kkt: float) -> Certificate:
+        """An estimate for a local minimiser, the vertex of its active rows."""
+        equations = self.equations(L1(), active)
+        if equations is None:
+            return Certificate(np.inf, "estimate")
+        change, _ = equations.step(answer)
+        return Certificate(
+            kkt + float(np.abs(change).max() / np.abs(answer.beta).max()), "estimate"
         )
-    return Solution(*concluded(regularizer, found, beta, (residual, kkt, excess)))
 
 
-def dual_misfit(dual: Array, margins: Array, rounding: Array | float = 0.0) -> float:
+def by_error(certificate: Certificate) -> float:
+    return certificate.error
+
+
+def dual_misfit(dual: Array, margins: Array) -> float:
     """The worst of -nu_n and nu_n (margin_n - 1), relative to the largest dual weight."""
     largest = max(float(np.abs(dual).max()), 1e-300)
-    apart = np.maximum(np.abs(margins - 1) - rounding, 0.0)
-    return float(max(np.max(-dual), np.abs(dual * apart).max()) / largest)
+    return float(max(np.max(-dual), np.abs(dual * (margins - 1)).max()) / largest)
