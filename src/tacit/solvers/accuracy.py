@@ -18,6 +18,9 @@ nothing.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,126 +29,108 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import exact
 from tacit.solvers.certificate import SMALL, UNKNOWN, Certificate
-from tacit.solvers.constraints import Constraints, refitted
+from tacit.solvers.constraints import refitted
 from tacit.solvers.homotopy import Graded
 from tacit.solvers.pivots import heaviest_columns
 
 EPS = float(np.finfo(float).eps)
 RESOLVED = 1e-10  # of the predictor: what rounding of s may amount to
 ROUNDING = 4e-15  # of the terms of a row
-GOOD = 1e-12  # a certified error that needs no further step
+GOOD = 1e-9  # a certified error that needs no further step
 STEPS = 4
 STIFFEST = -500.0  # log of the least weight: a coordinate at zero still moves if none else can
 VALUE = 1e-8  # tolerance for an error of the value
 SHORTER = (0.0, 1e-15, 1e-13, 1e-11)  # parts of s that are cut off to lie inside its domain
 
 
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """A predictor and the dual sum(parts)."""
+class Given:
+    """The rows X beta = y as they were given, and sizes that many answers share."""
 
-    beta: Array
-    parts: Array
+    def __init__(self, X: Array, y: Array) -> None:
+        self.X, self.y = X, y
+        self.sizes = np.abs(X)
+        rows = self.sizes.max(axis=1)
+        self.units = np.where(rows > 0, rows, 1.0)
+        self.largest = float(np.max(np.abs(y) / self.units, initial=0.0)) or 1.0
 
-    def moved(self, change: Array, dual: Array) -> Answer:
-        """The answer after a change of both; a dual of one part stays one."""
-        parts = np.vstack([self.parts, dual]) if len(self.parts) > 1 else self.parts + dual
-        return Answer(self.beta + change, parts)
+    def missing(self, beta: Array, ill: bool) -> Array:
+        """y - X beta, without rounding where that would show; for ill rows it would."""
+        terms = self.units.max() * float(np.abs(beta).sum())
+        if ill or EPS * terms > exact.VISIBLE * float(np.abs(self.y).max(initial=0.0)):
+            return exact.missing(self.X, beta, self.y, ill)
+        return np.asarray(self.y - self.X @ beta)
+
+    def unmet(self, beta: Array, missing: Array) -> float:
+        """The largest |missing_n| beyond rounding, all rows in units of their largest entry.
+
+        It is relative to the largest target, in the same units.
+        """
+        left = np.abs(missing) - ROUNDING * (self.sizes @ np.abs(beta))
+        return float(np.max(left / self.units, initial=0.0)) / self.largest
 
 
 @dataclasses.dataclass(frozen=True)
 class Equations:
-    """min R(factor beta) under X beta = y as given; `reduced` rows only solve for changes."""
+    """min R(factor beta) under X beta = y as given; `reduced` rows only solve for changes.
+
+    `mend` gives the change of beta that meets rows which lack so much, where a solver has it.
+    """
 
     regularizer: Regularizer
-    X: Array
-    y: Array
-    reduced: Constraints
+    given: Given
+    reduced: Any  # Constraints; None where no change will be asked for
     factor: float = 1.0
+    mend: Callable[[Array], Array] | None = None
 
-    def missing(self, beta: Array) -> Array:
-        """y - X beta, without rounding where rows that nearly depend on each other magnify it."""
-        return exact.missing(self.X, beta, self.y, ill=self.reduced.leading is not None)
+    def answer(self, beta: Array, parts: Array) -> Answer:
+        """An answer, of which everything is computed once."""
+        return Answer(self, beta, parts)
 
-    def slopes(self, answer: Answer) -> Array:
-        """X^T dual, each entry rounded once where the dual has several parts."""
-        if len(answer.parts) > 1:
-            return exact.product(answer.parts, self.X)
-        return np.asarray(answer.parts[0] @ self.X)
-
-    def log_softness(self, beta: Array) -> Array:
-        """log of how far each coordinate moves when its dual does; for l1, log of its size."""
-        with np.errstate(divide="ignore"):
-            logs = sizes = np.log(np.abs(self.factor * beta))
-        if not isinstance(self.regularizer, L1):
-            logs = self.regularizer.log_softness(self.factor * beta)
-            # beyond float64 the softest coordinates are those that are largest
-            logs = np.where(logs < np.inf, logs, sizes - np.log(EPS))
-        # a coordinate at zero still moves if no other can
-        return np.maximum(np.nan_to_num(logs, nan=-np.inf), logs.max(initial=-np.inf) + STIFFEST)
-
-    def step(self, answer: Answer) -> tuple[Array, Array]:
-        """(change of beta, change of the dual) that Newton's method takes to meet the rows.
-
-        It is the least change in the metric of R. Where there is none it is not a number.
-        """
-        right = self.factor * self.reduced.combine(self.missing(answer.beta))
-        if not right.any():
-            return np.zeros_like(answer.beta), np.zeros(len(self.y))
-        logs, rows = self.log_softness(answer.beta), self.reduced.X
-        unit = float(logs.max())
-        weights = np.exp(logs - unit)
-        with np.errstate(all="ignore"):
-            nu = Graded(rows, weights).solve(right)
-            rigid = isinstance(self.regularizer, L1)  # its dual stays where it is
-            dual = self.reduced.original_dual(nu) * (0.0 if rigid else np.exp(-unit))
-            return weights * (nu @ rows) / self.factor, dual
-
-    def change(self, answer: Answer) -> Array:
+    def reduced_change(self, answer: Answer) -> Array:
         """A change of beta that meets the rows: that of Newton's method, or one on a basis.
 
         Where coordinates differ by so many decades that the former cancels, the softest
         independent coordinates alone meet the rows, each by about what the row lacks.
         """
-        change, _ = self.step(answer)
-        right = self.reduced.combine(self.missing(answer.beta))
-        if self.meets(answer.beta, change, right):
+        right = self.reduced.combine(answer.missing)
+        if not right.any():
+            return np.zeros_like(answer.beta)
+        if self.mend is not None and self.meets(change := self.mend(answer.missing), right):
             return change
-        logs = self.log_softness(answer.beta)
-        chosen = heaviest_columns(self.reduced.X, logs)
+        if self.meets(change := answer.step[0], right):
+            return change
+        chosen = heaviest_columns(self.reduced.X, answer.log_softness)
         change = np.zeros_like(answer.beta)
         if len(chosen) < len(right):
             return np.full_like(change, np.nan)
         change[chosen] = np.linalg.solve(self.reduced.X[:, chosen], right)
         return change
 
-    def meets(self, beta: Array, change: Array, right: Array) -> bool:
+    def meets(self, change: Array, right: Array) -> bool:
         """Whether a change takes away most of what the reduced rows lack."""
         if not np.isfinite(change).all():
             return False
-        rows = self.reduced.X
+        rows, much = self.reduced.X, 0.1 * float(np.abs(right).max(initial=0.0))
         with np.errstate(all="ignore"):
             left = np.abs(right - rows @ change)
+            if (left <= much).all():
+                return True
             rounding = ROUNDING * (np.abs(rows) @ np.abs(change))
-            return bool((left <= 0.1 * float(np.abs(right).max(initial=0.0)) + rounding).all())
-
-    def unmet(self, beta: Array) -> float:
-        """By how much beta misses the worst row, each in its own units and beyond rounding."""
-        return worst_row(self.X, self.y, beta, self.missing(beta))
+            return bool((left <= much + rounding).all())
 
     def certificate(self, answer: Answer) -> Certificate:
         """The certificate of an answer, none of whose numbers is trusted."""
-        change = self.change(answer)
+        change = self.reduced_change(answer)
         if not np.isfinite(change).all():
             return UNKNOWN
-        slopes, near = self.slopes(answer), answer.beta + change
         if isinstance(self.regularizer, L1):
-            lower = exact.product(answer.parts, self.y[:, None])[0] / max(1, np.abs(slopes).max())
-            known = of_norm(float(np.abs(near).sum()), float(lower))
+            reward = exact.product(answer.parts, self.given.y[:, None])[0]
+            lower = reward / max(1.0, float(np.abs(answer.slopes).max()))
+            longest = float(np.abs(answer.beta).sum() + np.abs(change).sum())
+            known = of_norm(longest, float(lower))
         else:
-            pair = self.factor * answer.beta, slopes, self.factor * change
-            known = of_smooth(self.regularizer, *pair)
-        return dataclasses.replace(known, error=known.error + self.unmet(answer.beta))
+            known = of_smooth(answer, self.factor * change)
+        return dataclasses.replace(known, error=known.error + answer.unmet)
 
     def improved(self, answer: Answer) -> tuple[Answer, Certificate]:
         """The answer after as many steps of Newton's method as lower its certified error."""
@@ -153,14 +138,14 @@ class Equations:
         for _ in range(STEPS):
             if best.error <= GOOD:
                 break
-            change, dual = self.step(answer)
+            change, dual = answer.step
             if not np.isfinite(change).all():
                 break
             both, alone = answer.moved(change, dual), answer.moved(change, np.zeros_like(dual))
             judged = [
                 (self.certificate(both), both),
                 (self.certificate(alone), alone),
-                (self.moved(best, answer.beta, alone.beta), alone),
+                (moved(best, answer, alone), alone),
             ]
             certificate, trial = min(judged, key=lambda pair: pair[0].error)
             if not certificate.error < 0.5 * best.error:
@@ -170,60 +155,137 @@ class Equations:
 
     def fitted(self, answer: Answer, best: Certificate) -> tuple[Answer, Certificate]:
         """The answer with the rows met to their last digit, unless that spoils its error."""
-        largest = float(np.abs(self.y).max())
-        if not np.abs(self.missing(answer.beta)).max() > SMALL * largest:
+        given = self.given
+        if not np.abs(answer.missing).max() > SMALL * float(np.abs(given.y).max()):
             return answer, best
-        trial = Answer(refitted(self.X, self.y, answer.beta), answer.parts)
-        choices = [self.certificate(trial), self.moved(best, answer.beta, trial.beta)]
+        trial = self.answer(refitted(given.X, given.y, answer.beta), answer.parts)
+        choices = [self.certificate(trial), moved(best, answer, trial)]
         certificate = min(choices, key=lambda choice: choice.error)
         if certificate.error <= max(best.error, GOOD):
             return trial, certificate
         return answer, best
 
-    def moved(self, certificate: Certificate, start: Array, end: Array) -> Certificate:
-        """The certificate of another predictor, by its distance from one that has one."""
-        if certificate.part == "value":
-            return Certificate(np.inf)
-        inside = certificate.error - self.unmet(start)
+
+class Answer:
+    """A predictor and the dual sum(parts) of some equations, with what follows from them."""
+
+    def __init__(self, equations: Equations, beta: Array, parts: Array) -> None:
+        self.equations, self.beta, self.parts = equations, beta, parts
+
+    def moved(self, change: Array, dual: Array) -> Answer:
+        """The answer after a change of both; a dual of one part stays one."""
+        parts = np.vstack([self.parts, dual]) if len(self.parts) > 1 else self.parts + dual
+        return Answer(self.equations, self.beta + change, parts)
+
+    @property
+    def scaled(self) -> Array:
+        """beta in the units in which the gradient of R is the dual."""
+        return self.equations.factor * self.beta
+
+    @functools.cached_property
+    def missing(self) -> Array:
+        """y - X beta."""
+        ill = self.equations.reduced.leading is not None
+        return self.equations.given.missing(self.beta, ill)
+
+    @functools.cached_property
+    def unmet(self) -> float:
+        """By how much beta misses the worst row, each in its own units and beyond rounding."""
+        return self.equations.given.unmet(self.beta, self.missing)
+
+    @functools.cached_property
+    def slopes(self) -> Array:
+        """X^T dual, each entry rounded once where the dual has several parts."""
+        X = self.equations.given.X
+        return exact.product(self.parts, X) if len(self.parts) > 1 else self.parts[0] @ X
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """The two points of the graph of the gradient that beta and the dual stand for."""
+        return Graph.of(self.equations.regularizer, self.scaled, self.slopes)
+
+    @functools.cached_property
+    def log_softness(self) -> Array:
+        """log of how far each coordinate moves when its dual does; for l1, log of its size."""
+        regularizer = self.equations.regularizer
+        with np.errstate(divide="ignore"):
+            logs = sizes = np.log(np.abs(self.scaled))
+        if not isinstance(regularizer, L1):
+            logs = regularizer.log_softness(self.scaled, self.graph.gradient)
+            # beyond float64 the softest coordinates are those that are largest
+            logs = np.where(logs < np.inf, logs, sizes - np.log(EPS))
+        # a coordinate at zero still moves if no other can
+        return np.maximum(np.nan_to_num(logs, nan=-np.inf), logs.max(initial=-np.inf) + STIFFEST)
+
+    @functools.cached_property
+    def step(self) -> tuple[Array, Array]:
+        """(change of beta, change of the dual) that Newton's method takes to meet the rows.
+
+        It is the least change in the metric of R. Where there is none it is not a number.
+        """
+        reduced, factor = self.equations.reduced, self.equations.factor
+        right = factor * reduced.combine(self.missing)
+        if not right.any():
+            return np.zeros_like(self.beta), np.zeros(len(self.missing))
+        unit = float(self.log_softness.max())
+        weights = np.exp(self.log_softness - unit)
         with np.errstate(all="ignore"):
-            apart = float(np.abs(end - start).max() / np.abs(end).max())
-        return dataclasses.replace(certificate, error=inside + apart + self.unmet(end))
+            nu = Graded(reduced.X, weights).solve(right)
+            rigid = isinstance(self.equations.regularizer, L1)  # its dual stays where it is
+            dual = reduced.original_dual(nu) * (0.0 if rigid else np.exp(-unit))
+            return weights * (nu @ reduced.X) / factor, dual
 
 
-def worst_row(X: Array, y: Array, beta: Array, missing: Array) -> float:
-    """The largest |missing_n| beyond rounding, all rows in units of their largest entry.
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """beta and s with b(s) and gradient(beta): on the graph of the gradient the pairs agree."""
 
-    It is relative to the largest target, in the same units.
-    """
-    rows = np.abs(X).max(axis=1)
-    units = np.where(rows > 0, rows, 1.0)
-    left = np.abs(missing) - ROUNDING * (np.abs(X) @ np.abs(beta))
-    largest = float(np.max(np.abs(y) / units, initial=0.0)) or 1.0
-    return float(np.max(left / units, initial=0.0)) / largest
+    beta: Array
+    s: Array
+    image: Array
+    gradient: Array
+
+    @classmethod
+    def of(cls, regularizer: Regularizer, beta: Array, s: Array) -> Graph:
+        with np.errstate(all="ignore"):
+            return cls(beta, s, regularizer.primal_of(s), regularizer.dual_of(beta))
+
+    def gap(self) -> float:
+        """A bound on R(beta) + R*(s) - <beta, s>."""
+        with np.errstate(all="ignore"):
+            return float(np.abs((self.beta - self.image) * (self.gradient - self.s)).sum())
 
 
-def of_smooth(
-    regularizer: Regularizer, beta: Array, s: Array, change: Array, spare: float = 0.0
-) -> Certificate:
+def moved(certificate: Certificate, start: Answer, end: Answer) -> Certificate:
+    """The certificate of another predictor, by its distance from one that has one."""
+    if certificate.part == "value":
+        return Certificate(np.inf)
+    inside = certificate.error - start.unmet
+    with np.errstate(all="ignore"):
+        apart = float(np.abs(end.beta - start.beta).max() / np.abs(end.beta).max())
+    return dataclasses.replace(certificate, error=inside + apart + end.unmet)
+
+
+def of_smooth(answer: Answer, change: Array, spare: float = 0.0) -> Certificate:
     """The certificate for a strictly convex regularizer: beta + change meets the constraints.
 
     The error is that of beta for the targets that it does meet, and the change that the others
     make. `spare` is the sum of nu_n (margin_n - 1), the part of the gap that inequalities add.
     """
+    regularizer, beta, s = answer.equations.regularizer, answer.scaled, answer.slopes
     size = float(np.abs(beta).max(initial=0.0))
     if size == 0 and not change.any():  # nothing to fit
         return Certificate(0.0)
     with np.errstate(all="ignore"):
-        softest = float(np.exp(np.max(regularizer.log_softness(beta))))
-        apart = (beta - regularizer.primal_of(s)) * (regularizer.dual_of(beta) - s)
-        gap = float(np.abs(apart).sum()) + spare
+        softest = float(np.exp(answer.log_softness.max()))
+        gap = answer.graph.gap() + spare
         error = float((np.sqrt(2 * softest * gap) + np.abs(change).max()) / size)
+        near = beta + change
+        product = float(near @ s)
+        moved = float(np.abs(change).max() / size)
     kind = "bound" if isinstance(regularizer, L2) else "estimate"
     certificate = Certificate(np.inf if np.isnan(error) else error, kind)  # type: ignore[arg-type]
-    near = beta + change
-    with np.errstate(all="ignore"):
-        product = float(near @ s)
-    return resolved_or_value(regularizer, certificate, softest, near, s, product, spare)
+    return resolved_or_value(regularizer, certificate, softest, near, s, product, spare, moved)
 
 
 def resolved_or_value(
@@ -234,12 +296,16 @@ def resolved_or_value(
     s: Array,
     product: float,
     spare: float = 0.0,
+    moved: float = 0.0,
 ) -> Certificate:
-    """The certificate of the predictor, or that of the value where rounding of s decides it."""
+    """The certificate of the predictor, or that of the value where rounding of s decides it.
+
+    `moved` is the relative change that leads to `near`, whose value is certified.
+    """
     blur = softest * EPS * float(np.abs(s).max(initial=0.0))
     if certificate.ok or blur <= RESOLVED * float(np.abs(near).max(initial=0.0)):
         return certificate
-    error = excess(regularizer, near, s, product, spare)
+    error = excess(regularizer, near, s, product, spare) + moved
     value = Certificate(error, "bound", VALUE, "value")
     return value if value.ok or not np.isfinite(certificate.error) else certificate
 
@@ -253,15 +319,16 @@ def excess(
     """
     with np.errstate(all="ignore"):
         value = float(regularizer.terms(near).sum())
-        gaps = []
+        size, least = abs(value) or abs(product), np.inf
         for part in SHORTER:
             shorter = (1 - part) * s
             image = regularizer.primal_of(shorter)
             conjugate = float((shorter * image - regularizer.terms(image)).sum())
             gap = value + conjugate - (1 - part) * product + spare
-            gaps.append(abs(gap) if np.isfinite(gap) else np.inf)
-    size = abs(value) or abs(product)
-    return min(gaps) / size if size > 0 else np.inf
+            least = min(least, abs(gap) if np.isfinite(gap) else np.inf)
+            if least <= SMALL * size:
+                break
+    return least / size if size > 0 else np.inf
 
 
 def of_matrix(law: Regularizer, matrix: Array, S: Array, change: Array) -> Certificate:
@@ -278,8 +345,9 @@ def of_matrix(law: Regularizer, matrix: Array, S: Array, change: Array) -> Certi
         return UNKNOWN
     gap = off_graph(law, matrix, S, sizes[0], heights[0]) ** 2 * sizes[0] * heights[0]
     with np.errstate(all="ignore"):
-        softest = float(np.exp(np.max(law.log_softness(sizes))))
-        error = float((np.sqrt(2 * softest * gap) + np.linalg.norm(change, 2)) / sizes[0])
+        softest = float(np.exp(np.max(law.log_softness(sizes, law.dual_of(sizes)))))
+        moved = float(np.linalg.norm(change, 2) / sizes[0])
+        error = float(np.sqrt(2 * softest * gap) / sizes[0]) + moved
     return resolved_or_value(
         law,
         Certificate(np.inf if np.isnan(error) else error, "estimate"),
@@ -287,6 +355,7 @@ def of_matrix(law: Regularizer, matrix: Array, S: Array, change: Array) -> Certi
         sizes,
         heights,
         float((near * S).sum()),
+        moved=moved,
     )
 
 

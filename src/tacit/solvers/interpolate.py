@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -17,7 +18,7 @@ from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import SpectralFunction, shape_of
 from tacit.solvers import continuation, power_norm, sparse
-from tacit.solvers.accuracy import Answer, Equations
+from tacit.solvers.accuracy import Equations, Given
 from tacit.solvers.constraints import Constraints, reduce
 from tacit.solvers.data import FARTHEST, after_problem, units_of, unpacked
 from tacit.solvers.solution import (
@@ -30,7 +31,6 @@ from tacit.solvers.solution import (
     must_fit,
     normalized,
     of_root,
-    primal_residual,
     restored,
     unreachable,
 )
@@ -142,12 +142,13 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
     units = units_of(X, y, scales=regularizer.degree is not None)
     if units is None:
         at = reduce("interpolate", X, y)
-        return certified(X, y, regularizer, solve(regularizer, at), at)
+        return certified(Given(X, y), regularizer, solve(regularizer, at), at)
     X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
     if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
         return Solution(*unreachable(regularizer, X.shape[1], len(X)))
     at = reduce("interpolate", X, y)
-    return restored(certified(X, y, inner, solve(inner, at), at), units, regularizer)
+    solution = certified(Given(X, y), inner, solve(inner, at), at)
+    return restored(solution, units, regularizer)
 
 
 def solve(regularizer: Regularizer, at: Constraints) -> Found:
@@ -185,7 +186,8 @@ def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
     """The end of a continuation in the original units, or what can be said without it."""
     if isinstance(end, continuation.Point):
         beta = at.scale * end.beta
-        return in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
+        found = in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
+        return found._replace(mend=lambda missing: end.mend(at.combine(missing)))
     plain = pair.shape is None and pair.tilt is None
     if plain and pair.level - np.log(at.scale) < -30 * pair.power:
         # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
@@ -204,22 +206,21 @@ def least_norm(weights: Array, at: Constraints) -> tuple[Array, Array]:
 
 
 def certified(
-    X: Array,
-    y: Array,
-    regularizer: Regularizer,
-    found: Found,
-    at: Constraints,
-    valued: bool = True,
+    given: Given, regularizer: Regularizer, found: Found, at: Constraints, valued: bool = True
 ) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
-    beta, dual, steps, outcome, log_unit, rest = found
-    if not np.isfinite(beta).all():
-        return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
-    inner, factor = normalized(regularizer, np.ones(1), log_unit)
-    equations = Equations(inner, X, y, at, float(factor[0]))
-    answer, certificate = equations.improved(Answer(beta, np.vstack([dual, *rest])))
-    beta, slopes = answer.beta, equations.slopes(answer)
-    residual = primal_residual(X, y, beta)
-    kkt = kkt_residual(inner, factor * beta, slopes) if beta.any() else 0.0
+    if not np.isfinite(found.beta).all():
+        nothing = math.nan, math.nan, math.nan
+        return Solution(found.beta, found.dual, *nothing, found.iterations, found.outcome)
+    inner, factor = normalized(regularizer, np.ones(1), found.log_unit)
+    equations = Equations(inner, given, at, float(factor[0]), found.mend)
+    answer = equations.answer(found.beta, np.vstack([found.dual, *found.rest]))
+    answer, certificate = equations.improved(answer)
+    residual = float(np.abs(answer.missing).max()) / (float(np.abs(given.y).max()) or 1.0)
+    kkt = 0.0
+    if answer.beta.any():
+        graph = None if isinstance(inner, L1) else answer.graph
+        kkt = kkt_residual(inner, answer.scaled, answer.slopes, graph)
     found = found._replace(dual=answer.parts[0], rest=tuple(answer.parts[1:]))
-    return Solution(*concluded(regularizer, found, beta, (residual, kkt), certificate, valued))
+    proof = residual, kkt
+    return Solution(*concluded(regularizer, found, answer.beta, proof, certificate, valued))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from tacit.regularizers.norms import L1, L2, Linf
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import MatrixNorm, SpectralFunction
 from tacit.solvers import exact
+from tacit.solvers.accuracy import Graph
 from tacit.solvers.certificate import UNKNOWN, Certificate, judge
 from tacit.solvers.data import FARTHEST, Units, representable
 
@@ -34,6 +35,7 @@ class Found(NamedTuple):
     outcome: Outcome
     log_unit: float = 0.0
     rest: tuple[Array, ...] = ()  # vectors to be added to the dual
+    mend: Callable[[Array], Array] | None = None  # the change of beta for what rows lack
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -172,33 +174,34 @@ def concluded(
 
 
 def kkt_residual(
-    regularizer: Regularizer | MatrixNorm, beta: Array, s: Array, rounding: float = 0.0
+    regularizer: Regularizer | MatrixNorm, beta: Array, s: Array, graph: Graph | None = None
 ) -> float:
     """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate.
 
-    `rounding` is how far s may be off. For p <= 1 the graph is vertical at zero. For l_inf and the
+    `graph` is that of a smooth regularizer at beta and s, where it is known. For p <= 1 the graph
+    is vertical at zero. For l_inf and the
     norms of matrices it is the dual norm of s beyond one, or the part of the norm that <s, beta>
     lacks.
     """
     if isinstance(regularizer, L1):
-        return l1_residual(beta, s, rounding)
+        return l1_residual(beta, s)
     if isinstance(regularizer, Linf | MatrixNorm):
         long, value = regularizer.dual_norm(s) - 1, regularizer(beta)
-        return float(max(long, abs(1 - s @ beta / value) - rounding * np.abs(beta).sum() / value))
+        return float(max(long, abs(1 - s @ beta / value)))
     if isinstance(regularizer, Lp) and regularizer.p < 1:
         slopes = regularizer.dual_of(beta)
         return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
+    graph = Graph.of(regularizer, beta, s) if graph is None else graph
     with np.errstate(over="ignore", invalid="ignore"):
-        gap = np.maximum(np.abs(s - regularizer.dual_of(beta)) - rounding, 0.0)
-        along_dual = gap / max(np.abs(s).max(), 1e-300)
-        along_primal = np.abs(beta - regularizer.primal_of(s)) / max(np.abs(beta).max(), 1e-300)
+        along_dual = np.abs(s - graph.gradient) / max(np.abs(s).max(), 1e-300)
+        along_primal = np.abs(beta - graph.image) / max(np.abs(beta).max(), 1e-300)
     distance = np.fmin(along_dual, along_primal)  # fmin: an overflow on one axis decides nothing
     return float(np.max(np.nan_to_num(distance, nan=np.inf)))
 
 
-def l1_residual(beta: Array, s: Array, rounding: float = 0.0) -> float:
+def l1_residual(beta: Array, s: Array) -> float:
     """The same for the l1 norm, whose graph has all of [-1, 1] at zero."""
-    along_dual = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta))) - rounding
+    along_dual = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta)))
     along_primal = np.where(np.abs(s) <= 1, np.abs(beta), np.inf) / max(np.abs(beta).max(), 1e-300)
     return float(np.minimum(along_dual, along_primal).max(initial=0.0))
 

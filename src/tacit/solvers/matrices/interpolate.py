@@ -14,7 +14,7 @@ from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, SpectralFunction, shape_of
 from tacit.solvers import exact
-from tacit.solvers.accuracy import of_matrix, of_norm, off_graph, worst_row
+from tacit.solvers.accuracy import Given, of_matrix, of_norm, off_graph
 from tacit.solvers.certificate import UNKNOWN, Certificate
 from tacit.solvers.continuation import Failed
 from tacit.solvers.data import units_of
@@ -163,7 +163,7 @@ def solved(problem: MatrixProblem, reg: SpectralFunction) -> MatrixSolution:
         answer = Found(np.zeros(problem.shape), np.zeros(len(problem.y)), 0, zero)
         return certified(problem, at, reg, answer)
     try:
-        matrix, nu, steps, outcome, unit, _ = solve(at, reg)
+        matrix, nu, steps, outcome, unit, *_ = solve(at, reg)
     except Failed as reason:
         return nothing(problem, Outcome(Kind.STALLED, f"no minimiser of {reg}: {reason}"))
     # only the Frobenius norm's gradient grows with the matrix itself at a fixed y/scale
@@ -247,7 +247,7 @@ def certificate_of(
     if isinstance(reg, Nuclear):
         parts = np.vstack([found.dual, *found.rest])
         reward = float(exact.product(parts, problem.y[:, None])[0])
-        known = of_norm(reg(near), reward / max(1.0, float(np.linalg.norm(S, 2))))
+        known = of_norm(reg(near) + reg(near - found.beta), reward / max(1.0, float(np.linalg.norm(S, 2))))
     else:
         known = of_matrix(reg.law, factor * found.beta, S, factor * (near - found.beta))
     return dataclasses.replace(known, error=known.error + unmet(problem, at, found.beta))
@@ -257,4 +257,5 @@ def unmet(problem: MatrixProblem, at: Measurements, matrix: Array) -> float:
     """By how much a matrix misses the worst measurement, each in its own units."""
     if not isinstance(problem, Sensing):
         return residual(problem, matrix)
-    return worst_row(problem.design, problem.y, matrix.ravel(), missed(at, problem, matrix))
+    given = Given(problem.design, problem.y)
+    return given.unmet(matrix.ravel(), missed(at, problem, matrix))
