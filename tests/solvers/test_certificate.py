@@ -16,8 +16,8 @@ CLAIM = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
     ("error", "kind", "words"),
     [
         (1e-15, Kind.SOLVED, "hold to rounding"),
-        (1e-12, Kind.SOLVED, "hold; relative error at most 1e-12"),
-        (1e-5, Kind.APPROXIMATE, "relative error at most 1e-05, above the tolerance 1e-07"),
+        (1e-12, Kind.SOLVED, "hold; relative error of the predictor at most 1e-12"),
+        (1e-5, Kind.APPROXIMATE, "error of the predictor at most 1e-05, above the tolerance 1e-07"),
         (math.nan, Kind.STALLED, "not known"),
         (math.inf, Kind.STALLED, "not known"),
     ],
@@ -37,9 +37,3 @@ def test_a_failure_stays_the_failure_it_is():
 
 def test_an_estimate_says_that_it_is_one():
     assert "about 2e-09" in judge(CLAIM, Certificate(2e-9, "estimate")).sentence
-
-
-def test_the_worse_of_two_certificates_has_the_larger_error_and_the_weaker_kind():
-    worse = Certificate(1e-9).worse(Certificate(1e-12, "estimate", 1e-8))
-    assert worse == Certificate(1e-9, "estimate", 1e-8)
-    assert math.isnan(Certificate(1e-9).worse(Certificate(math.nan)).error)

@@ -2,8 +2,8 @@
 
 A solver proposes an answer and an outcome. Its certificate is computed afterwards, from the answer
 as it is returned and the data as they were given, and `judge` turns both into the outcome that the
-user sees. An error is relative: of the predictor where the minimiser is known to be the only one,
-of the value of the regularizer where it is not.
+user sees. An error is relative, and it is one of two: that of the predictor, max|beta - beta*| /
+max|beta*|, or that of the value, R(beta) / R(beta*) - 1, where R does not resolve the predictor.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Certificate:
     error: float
     kind: Literal["bound", "estimate"] = "bound"
     tolerance: float = TOLERANCE
+    part: Literal["predictor", "value"] = "predictor"
 
     @property
     def ok(self) -> bool:
@@ -33,13 +34,11 @@ class Certificate:
         return self.error <= self.tolerance
 
     def __str__(self) -> str:
-        return f"relative error {'at most' if self.kind == 'bound' else 'about'} {self.error:.2g}"
+        how = "at most" if self.kind == "bound" else "about"
+        return f"relative error of the {self.part} {how} {self.error:.2g}"
 
-    def worse(self, other: Certificate) -> Certificate:
-        """The certificate of an answer that has both errors; an estimate if one of them is."""
-        kind = "bound" if self.kind == other.kind == "bound" else "estimate"
-        error = math.nan if math.isnan(self.error + other.error) else max(self.error, other.error)
-        return Certificate(error, kind, min(self.tolerance, other.tolerance))  # type: ignore[arg-type]
+
+UNKNOWN = Certificate(math.nan)
 
 
 def judge(outcome: Outcome, certificate: Certificate) -> Outcome:
@@ -47,9 +46,8 @@ def judge(outcome: Outcome, certificate: Certificate) -> Outcome:
     if not outcome.ok:
         return outcome
     if not math.isfinite(certificate.error):
-        return Outcome(
-            Kind.STALLED, f"the error of the answer is not known ({without_rounding(outcome)})"
-        )
+        text = f"the error of the answer is not known ({without_rounding(outcome)})"
+        return Outcome(Kind.STALLED, text)
     if not certificate.ok:
         text = f"{certificate}, above the tolerance {certificate.tolerance:g}"
         return Outcome(Kind.APPROXIMATE, f"{text} ({without_rounding(outcome)})")

@@ -35,10 +35,10 @@ def rest(target: Array, parts: Array, matrix: Array) -> Array:
     return product(np.hstack([given, -parts]), np.vstack([np.eye(len(target)), matrix]))
 
 
-def missing(matrix: Array, vector: Array, target: Array) -> Array:
-    """target - matrix @ vector, without rounding where that would show."""
+def missing(matrix: Array, vector: Array, target: Array, ill: bool = False) -> Array:
+    """target - matrix @ vector, without rounding where that would show; for ill rows it would."""
     terms = np.abs(matrix) @ np.abs(vector)
-    shown = EPS * terms.max(initial=0.0) > VISIBLE * np.abs(target).max(initial=0.0)
+    shown = ill or EPS * terms.max(initial=0.0) > VISIBLE * np.abs(target).max(initial=0.0)
     if shown and matrix.size <= MOST and np.isfinite(terms).all():
         return rest(target, vector[None], matrix.T)
     found: Array = target - matrix @ vector
