@@ -109,7 +109,7 @@ def test_a_row_of_small_units_is_no_rounding():
 @pytest.mark.parametrize("noise", [1e-6, 1e-10, 1e-14])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_path_that_creeps_stays_on_its_row(noise, seed):
-    """One row of nearly equal entries: velocities of the size of the noise, times of its inverse."""
+    """One row of nearly equal entries: velocities of the size of the noise."""
     rng = np.random.default_rng(seed)
     X, start = 1 + noise * rng.standard_normal((1, 10)), rng.standard_normal(10)
     flow = tacit.slow_flow(X, start)

@@ -13,6 +13,7 @@ import numpy as np
 import scipy  # its submodules load when first used, which keeps `import tacit` fast
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.regularizers.q import SignedPair
 from tacit.solvers.constraints import Constraints
@@ -159,7 +160,9 @@ class Continuation:
             spent = self.newton(top, guess, EXACT if top == m else LOOSE)
             if self.pair.tilt is not None:
                 spent += tilt_in_parts(self.pair.tilt, self.add_tilt)
+        turns = Turns(100_000, "the continuation in log mu")
         while self.m > m:
+            turns.take()
             try:
                 spent += self.advance(m)
             except Failed as reason:
@@ -267,7 +270,9 @@ class Continuation:
             residual = X @ beta - y
             error = float(np.abs(residual).max())
         built, hessian = 0, None
+        turns = Turns(10_000, "Newton's method")
         while True:
+            turns.take()
             tolerance = accuracy + 4e-16 * state.size()
             fresh = hessian is None
             if hessian is None:

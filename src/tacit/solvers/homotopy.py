@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import lapack, qr, solve_triangular
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.regularizers.line_walk import LineWalk
 from tacit.regularizers.regularizer import PlainWalk, Regularizer
@@ -55,7 +56,9 @@ class Path:
     def follow(self) -> Outcome | None:
         """Walks the targets up to y; an outcome if that fails."""
         step = 1.0
+        turns = Turns(100_000, "the homotopy")
         while self.done < 1 and self.gap.any():
+            turns.take()
             step = min(step, 1 - self.done)
             first = step * Graded(self.X, self.walk.slope).solve(self.gap)
             if not np.isfinite(first).all():

@@ -59,7 +59,8 @@ class Kernel(Protocol):
 def walk(data: Kernel, limit: TimeLimit) -> Pieces:
     """All pieces from the start to where nothing moves."""
     a, tau, late = data.begin, 0, 0.0
-    s, free, sure = np.where(a == 0, 1, np.sign(a)), np.zeros(len(a), dtype=bool), True
+    free: Any = np.zeros(len(a), dtype=bool)
+    s, sure = np.where(a == 0, 1, np.sign(a)), True
     doubt, corners = np.zeros_like(a), []
     falling = free
     for _ in range(PIECES * len(a)):
@@ -87,7 +88,7 @@ def walk(data: Kernel, limit: TimeLimit) -> Pieces:
     return data.pieces(corners, doubt=total, ended=ended)
 
 
-def _shortest(data: Kernel, s: Array, free: Array, rests: Array) -> tuple[Array, Array, bool]:
+def _shortest(data: Kernel, s: Array, free: Any, rests: Any) -> tuple[Array, Any, bool]:
     """The subgradient that makes the velocity shortest, and where it lies inside its bounds."""
     s, free = s.copy(), free & rests
     if not rests.any():
@@ -148,7 +149,7 @@ class _Rests:
     others E: a system as large as the rank of X.
     """
 
-    def __init__(self, data: FloatKernel, s: Array, rests: Array) -> None:
+    def __init__(self, data: Any, s: Array, rests: Array) -> None:
         self.data, self.s, self.rests = data, s, rests
 
     def slope(self, z: Array) -> tuple[Array, Array]:
@@ -206,7 +207,8 @@ class WholeKernel:
 
     def pieces(self, corners: list[Any], **known: Any) -> Pieces:
         columns = (np.array(column, dtype=object) for column in zip(*corners, strict=True))
-        return Pieces(*map(rational.floats, columns), **known)
+        tau, points, dual = (rational.floats(numbers) for numbers in columns)
+        return Pieces(tau, points, dual, **known)
 
 
 class _WholeRests(_Rests):

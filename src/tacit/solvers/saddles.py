@@ -251,7 +251,7 @@ def certify(X: Array, y: Array, rate: float, found: Walk) -> Certificate:
     return Certificate(float(np.max(errors)), "estimate")
 
 
-def _still_pulled(X: Array, used: Array, unfitted: Array) -> float:
+def _still_pulled(X: Array, used: Any, unfitted: Any) -> float:
     """0 if no column without a weight can lower the loss, infinite if float64 cannot tell.
 
     Least squares on the support leave no slope along a combination of its columns. A column that

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tacit.lazy import jax, jnp
+from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.training.descent.compiled import Batches, Code, functions
 from tacit.training.descent.method import Descent, plus
@@ -70,7 +71,9 @@ class Run:
 
     def reach(self, state: State, t: float, most: int) -> State:
         """The state at the step that ends nearest to time `t`, but not beyond step `most`."""
+        turns = Turns(100_000, "the steps to a time")
         while state.taken < most:
+            turns.take()
             left = (t - self.moment(state).t) / self.rate(state)
             if left < 0.5:
                 break
@@ -85,7 +88,9 @@ class Run:
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
         """The last state before step `bad` that is still good, by bisection."""
+        turns = Turns(64, "the bisection of steps")
         while bad - state.taken > 1:
+            turns.take()
             middle = self.advance(state, (state.taken + bad) // 2)
             if good(middle):
                 state = middle
@@ -147,7 +152,9 @@ def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress 
     if plan.timed:
         return run.reach(state, look, plan.last)
     piece = plan.last if progress is None else max(1, plan.last // PROGRESS)
+    turns = Turns(10 * PROGRESS, "the pieces of a run")
     while look - state.taken > piece:
+        turns.take()
         state = run.advance(state, state.taken + piece)
         _report(progress, plan, run.moment(state))
     return run.advance(state, look)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tacit.limits import Turns
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
 from tacit.solvers.constraints import reduce
@@ -169,13 +170,17 @@ def go_on(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
 def _steps(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
     checkpoint = last = records[-1]
     meter, due = _Meter(flow, plan, last), next(plan.times, math.inf)
+    turns = Turns(10 * plan.max_steps + 10_000, "the flow")
     while True:
+        turns.take()
         before = flow.t
         flow.advance(min(due, plan.t_max))
         t = min(flow.t, plan.t_max)
         met = _first_met(flow, plan, before, t)
         t = t if met is None else met[0]
+        passed = Turns(10_000_000, "the list of times to record")
         while due <= t:
+            passed.take()
             records.append(flow.at(due))
             due = next(plan.times, math.inf)
         if met is not None:

@@ -150,13 +150,13 @@ def greedy_rank(
     tau, points, loss, rates = (np.array(column) for column in zip(*visits, strict=True))
     certificate = certify(scaled.problem, model, points)
     outcome = judge(outcome, certificate)
-    found = scaled.original(tau, points, loss, rates)
-    if outcome.ok and not all(np.isfinite(part).all() for part in found):
+    tau, points, loss, rates = scaled.original(tau, points, loss, rates)
+    if outcome.ok and not all(np.isfinite(part).all() for part in (tau, points, loss, rates)):
         what = "a time, a matrix or a loss is beyond float64 in the units of the data; rescale them"
         outcome = Outcome(Kind.OUT_OF_RANGE, what)
     if throw and not outcome.ok:
         raise NumericalError(WHO, outcome)
-    return GreedyRank(*found, outcome, certificate.error)
+    return GreedyRank(tau, points, loss, rates, outcome, certificate.error)
 
 
 class Scaled:
@@ -175,24 +175,25 @@ class Scaled:
             changed["measurements"] = np.ldexp(problem.measurements, -self.inputs)
         self.problem: Any = dataclasses.replace(problem, **changed)  # type: ignore[type-var]
 
-    def original(self, tau: Array, points: Array, loss: Array, rates: Array) -> tuple[Array, ...]:
+    def original(self, tau: Array, points: Array, loss: Array, rates: Array) -> list[Array]:
         """The same numbers in the units of the data."""
         units = self.inputs + self.labels
         with np.errstate(over="ignore", under="ignore"):
-            return (
+            return [
                 np.ldexp(tau, -units),
                 np.ldexp(points, self.labels - self.inputs),
                 np.ldexp(loss, 2 * self.labels),
                 np.ldexp(rates, units),
-            )
+            ]
 
 
 def certify(problem: MatrixProblem, model: TwoFactors, points: Array) -> Certificate:
     """An estimate of the relative error of the points, from the points and the data alone.
 
     At a critical point lift(G) lift(M) = 0; at the last no direction grows, so that G vanishes
-    unless M is symmetric; every point has one more rank than the last, at most. A measurement may be fitted, in its own units, or pull: which of them
-    are fitted is a matter of a level, and a list that passes at one level passes.
+    unless M is symmetric; every point has one more rank than the last, at most. A measurement may
+    be fitted, in its own units, or pull: which of them are fitted is a matter of a level, and a
+    list that passes at one level passes.
     """
     if not np.isfinite(points).all():
         return Certificate(math.inf, "estimate")

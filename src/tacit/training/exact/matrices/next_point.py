@@ -127,8 +127,8 @@ class Growth:
         if steady and powers.max() < 0.7 and (falls > 0.5).all():
             raise GaveUp(
                 f"the flow of rank {self.rank} does not converge: the factors grow like"
-                f" t^{powers[-1]:.2g} and the loss falls to {losses[-1]:.3g}, so that its least"
-                " loss lies at infinity"
+                f" t^{powers[-1]:.2g} and the loss falls ever more slowly, so that its least loss"
+                " lies at infinity"
             )
 
 

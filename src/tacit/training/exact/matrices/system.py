@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.models.factorization import Factorization, TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.problems.matrix_problem import Completion, MatrixProblem
@@ -257,7 +258,9 @@ def _time(heights: Array, rates: Array, target: float) -> float:
     if heights.sum() <= target:
         return 0.0
     low, high = 0.0, 1 / float(rates[0])
+    turns = Turns(2000, "the time of a decay")
     while np.sum(heights * np.exp(-rates * high)) > target:
+        turns.take()
         low, high = high, 2 * high
     for _ in range(200):
         middle = (low + high) / 2
