@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tacit.limits import Turns
+
 MAGIC = b"\x89HDF\r\n\x1a\n"
 HEAP = b"GCOL\x01"  # begins a heap of texts, 16 bytes; HDF5 file format specification, III.E
 ENTRY = struct.Struct("<HHIQ")  # before each text: its index, its references, 0 and its size
@@ -90,7 +92,9 @@ def refuse_endless_heaps(content: bytes) -> None:
             raise Refusal("is cut short or damaged: its texts lie within other texts")
         end = at + ENTRY.unpack_from(content, at)[-1]
         at += ENTRY.size
+        turns = Turns(1_000_000, "the list of members of an archive")
         while at + ENTRY.size <= min(end, len(content)):
+            turns.take()
             index, _, _, size = ENTRY.unpack_from(content, at)
             step = ENTRY.size + -(-size // 8) * 8 if index else size  # entry 0 is the free rest
             if not ENTRY.size <= step <= end - at:

@@ -18,6 +18,7 @@ class Kind(enum.Enum):
 
     SOLVED = "solved"
     NOT_UNIQUE = "not unique"
+    APPROXIMATE = "approximate"  # an answer whose certified error misses the tolerance
     STALLED = "stalled"
     BUDGET_SPENT = "budget spent"
     INFEASIBLE = "infeasible"

@@ -173,9 +173,10 @@ def test_the_certificate_notices_errors():
     wrong = 1e-3 * np.random.default_rng(0).normal(size=(5, 5))
     for reg in REGULARIZERS.values():
         solution = matrix_interpolant(problem, reg)
-        assert kkt(problem, reg, solution.matrix, solution.dual) < 1e-8
-        assert kkt(problem, reg, solution.matrix + wrong, solution.dual) > 1e-5
-        assert kkt(problem, reg, solution.matrix, 1.001 * solution.dual) > 1e-5
+        S = problem.adjoint(solution.dual)
+        assert kkt(reg, solution.matrix, S) < 1e-8
+        assert kkt(reg, solution.matrix + wrong, S) > 1e-5
+        assert kkt(reg, solution.matrix, 1.001 * S) > 1e-5
 
 
 def test_the_certificate_s_distance_is_the_nearest_pair():

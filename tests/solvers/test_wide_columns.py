@@ -151,7 +151,8 @@ def test_what_is_not_certified_is_not_called_solved(monkeypatch):
     X, y = data(32, 0)
     monkeypatch.setattr("tacit.solvers.constraints.PARTS", 1)
     solution = interpolate(X, y, L2(), throw=False)
-    assert solution.outcome.kind is Kind.STALLED
+    assert solution.outcome.kind is Kind.APPROXIMATE
+    assert solution.error > judge.RIGHT
     assert solution.kkt > judge.RIGHT
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.regularizers.gradient_lines import DEGREE, DUAL, HEIGHT, Index, Orbits
 
 BLURRED = 1e-5  # a panel that takes a smaller part of the dual than this is not found by it
@@ -58,7 +59,9 @@ def reading(orbits: Orbits, position: Position) -> tuple[Array, Array, Array, Ar
 def search(orbits: Orbits, line: Index, behind: Callable[[Index], NDArray[np.bool_]]) -> Index:
     """The last panel of each line whose beginning is `behind` what is looked for."""
     low, high = np.zeros_like(line), orbits.used[line]
+    turns = Turns(64, "the search for a panel")
     while np.any(high - low > 1):
+        turns.take()
         middle = (low + high) // 2
         right = behind(middle)
         low, high = np.where(right, middle, low), np.where(right, high, middle)
@@ -108,7 +111,9 @@ def panel_by_panel(orbits: Orbits, position: Position, step: Array) -> tuple[Ind
     """(panel, growth of the dual in it) after `step`, counted panel by panel."""
     line, panels = position.line, position.panel
     rest = motion(orbits, position).dual + step
+    turns = Turns(1_000_000, "the walk along the panels of a line")
     while True:
+        turns.take()
         gain, last = orbits.gain[panels, line], panels == orbits.used[line] - 1
         missing = (rest > gain) & last & ~orbits.ended[line]
         if missing.any():
@@ -201,7 +206,9 @@ class Branch:
         need = np.full(len(kinds), -np.inf)
         np.maximum.at(need, group, height)
         goal = np.zeros(len(kinds))
+        turns = Turns(100_000, "the extension of lines to a height")
         while True:
+            turns.take()
             for summand in self.summands:
                 summand.orbits.cover_all(summand.lines[kinds], goal, need)
                 enough = summand.orbits.end(HEIGHT, summand.lines[kinds]) >= need

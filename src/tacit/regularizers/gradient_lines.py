@@ -15,6 +15,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.regularizers.reparametrization import LARGE, SMALL, WHO, Reparametrization, length
 
 DEGREE = 26
@@ -167,7 +168,9 @@ class Orbits:
 
     def cover(self, lines: Index, dual: Array, height: Array) -> None:
         """Extends distinct `lines` until they reach `dual` or `height`, or they end."""
+        turns = Turns(100_000, "the extension of a gradient line")
         while True:
+            turns.take()
             short = (self.end(DUAL, lines) < dual) & (self.end(HEIGHT, lines) < height)
             short = (short | (self.used[lines] == 0)) & ~self.ended[lines]
             if not short.any():

@@ -16,6 +16,8 @@ from tacit.records import assign
 from tacit.regularizers import laws
 from tacit.regularizers.regularizer import Regularizer, through_dual
 
+FAR = 20.0  # log |beta|/mu from which on a slack is a power of mu/|beta|
+
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class SignedPair(Regularizer):
@@ -115,6 +117,15 @@ class SignedPair(Regularizer):
         return self.kappa * laws.slope(
             self.kappa * (s + self.tilt_or_zero), self.log_mu, self.power
         )
+
+    def log_softness(self, beta: Array, gradient: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            grown = np.log(np.abs(beta)) - self.log_mu  # log |beta|/mu
+        if math.isinf(self.power):  # b' = sqrt(beta^2 + 4 mu^2)
+            return self.log_mu + np.logaddexp(2 * grown, 2 * math.log(2)) / 2
+        # far out the slack is (mu/|beta|)^(1/p), also where 1 - s rounds it off
+        far = np.log(self.kappa * self.power) + self.log_mu + grown * (1 + 1 / self.power)
+        return np.where(grown > FAR, far, super().log_softness(beta, gradient))
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)

@@ -116,6 +116,11 @@ class Regularizer(Term):
                 f"{len(sizes)} of {sizes}; use Blocks for parts of them"
             )
 
+    def log_softness(self, beta: Array, gradient: Array) -> Array:
+        """log b'(s) at the s of `beta`, its gradient: how far it moves when its dual does."""
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(np.log(self.slope(gradient)), beta.shape)
+
     @abc.abstractmethod
     def terms(self, beta: Array) -> Array:
         """The summands, one per coordinate."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.limits import Turns
 from tacit.precision import double_precision
 from tacit.regularizers.reparametrization import Reparametrization
 
@@ -98,7 +99,9 @@ def solve_for(expression: Any, unknown: Any, target: Any) -> Any:
     """
     import sympy
 
+    turns = Turns(10_000, "the inversion of a formula")
     while expression != unknown:
+        turns.take()
         holders = [part for part in expression.args if part.has(unknown)]
         if len(holders) != 1:
             raise NotSymbolic(f"{unknown} occurs more than once in {expression}")

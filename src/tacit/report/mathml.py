@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from tacit.limits import Turns
 from tacit.plotting.typeset import FORMULA, LETTERS, typeset
 from tacit.report.markup import Markup, joined, tag
 
@@ -28,7 +29,9 @@ def mathematics(text: str) -> Markup:
 def _row(tokens: list[str]) -> Markup:
     """All of the tokens, side by side."""
     queue, found = list(reversed(tokens)), []
+    turns = Turns(1_000_000, "the formula")
     while queue:
+        turns.take()
         found.append(_scripted(queue))
     return tag("mrow", *found)
 

@@ -12,7 +12,7 @@ from tacit.solvers import exact
 from tacit.solvers.pivots import Pivoted
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
-NEARLY = 1e-12  # rows that depend on each other to this are dependent, if that lets y be fitted
+NEARLY = 16  # roundings for each row or column: rows closer to dependent than this are dependent
 ROUNDING = 1e-14  # of the largest target: what may be left of one that vanishes
 VISIBLE = 1e-12  # of the largest entry of X^T dual: what rounding of the dual may change there
 PARTS = 40  # numbers of float64 whose sum is one entry of a dual, at most
@@ -44,6 +44,11 @@ class Constraints:
         turn = np.linalg.inv(triangle)
         return dataclasses.replace(self, X=np.ascontiguousarray(basis.T), y=y, turn=turn)
 
+    def combine(self, values: Array) -> Array:
+        """One value for each reduced row from those of the original rows."""
+        combined = self.back * values if self.leading is None else values @ self.back
+        return combined if self.turn is None else combined @ self.turn
+
     def original_dual(self, dual: Array) -> Array:
         if self.turn is not None:
             dual = self.turn @ dual
@@ -56,13 +61,15 @@ class Constraints:
 
     def exact_dual(self, dual: Array) -> Array:
         """The dual of the original rows as a sum of vectors, the first of them the largest."""
+        if self.turn is not None:
+            return dataclasses.replace(self, turn=None).exact_dual(self.turn @ dual)
         parts = self.original_dual(dual)[None]
         if self.leading is None or not dual.any():
             return parts
         enough, last = VISIBLE * float(np.abs(dual).max()), np.inf
         if np.finfo(float).eps * (np.abs(parts[0]) @ np.abs(self.leading)).max() <= enough:
             return parts
-        while len(parts) < PARTS:
+        for _ in range(PARTS):
             missing = exact.rest(dual, parts, self.leading)
             size = float(np.abs(self.units * missing).max())
             if np.abs(missing).max() <= enough or not size < 0.5 * last:
@@ -79,9 +86,8 @@ def reduce(who: str, X: Array, y: Array) -> Constraints:
     X, y = X * factors[:, None], y * factors
     more = unit(np.linalg.norm(X, axis=1))
     X, y, factors = X * more[:, None], y * more, factors * more
-    scale = float(np.abs(y).max())
-    if scale == 0:
-        scale = 1.0
+    # a power of two: any other scale would round y, which nearly dependent rows magnify
+    scale = power_above(y)
     y = y / scale
     if len(X) <= X.shape[1] and well_conditioned(X):
         return Constraints(X, y, scale, factors)
@@ -91,6 +97,11 @@ def reduce(who: str, X: Array, y: Array) -> Constraints:
 def unit(sizes: Array) -> Array:
     """Powers of two that bring `sizes` to order one: exact, so that column relations survive."""
     return np.ldexp(1.0, -np.frexp(np.where(sizes > 0, sizes, 1.0))[1])
+
+
+def power_above(values: Array) -> float:
+    """The power of two next above the largest of the values, one for zeros."""
+    return float(1 / unit(np.abs(values).max(initial=0.0)))
 
 
 def well_conditioned(X: Array) -> bool:
@@ -107,7 +118,8 @@ def combined_rows(
     who: str, X: Array, y: Array, scale: float, factors: Array, given: Array
 ) -> Constraints:
     """Combinations of the rows in which the heaviest independent columns are unit vectors."""
-    for dependent in (NEARLY, max(X.shape) * np.finfo(float).eps):
+    rounding = max(X.shape) * np.finfo(float).eps
+    for dependent in (NEARLY * rounding, rounding):
         pivoted = Pivoted(X, dependent)
         fit = pivoted.fit(y)
         misfit = missed(pivoted, fit, y)
@@ -129,7 +141,7 @@ def combined_rows(
     target = fit * columns[chosen]
     back = factors[:, None] * pivoted.back() * columns[chosen]
     # the combined targets may have left unit scale
-    size = float(np.abs(target).max(initial=0.0)) or 1.0
+    size = power_above(target)
     leading = given[:, chosen]
     combined = np.ascontiguousarray(combined)
     units = columns[chosen]
@@ -153,7 +165,8 @@ def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
 def refitted(X: Array, y: Array, beta: Array) -> Array:
     """beta with X beta = y to rounding, moved along the heaviest columns of X alone."""
     for free in (beta != 0, np.ones(len(beta), dtype=bool)):
-        pivoted, moved = Pivoted(X * free, NEARLY), beta.copy()
+        pivoted = Pivoted(X * free, NEARLY * max(X.shape) * np.finfo(float).eps)
+        moved = beta.copy()
         for _ in range(2):
             move = pivoted.fit(exact.missing(X, moved, y))
             moved[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move

@@ -13,6 +13,7 @@ import numpy as np
 import scipy  # its submodules load when first used, which keeps `import tacit` fast
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.regularizers.q import SignedPair
 from tacit.solvers.constraints import Constraints
@@ -36,6 +37,15 @@ class Point:
     nu: Array
     factorizations: int
     log_unit: float = 0.0  # the dual is nu times e^log_unit
+    hessian: Hessian | None = None  # there or nearby
+    back: Array | None = None  # from the dual of its rows to nu
+
+    def mend(self, missing: Array) -> Array:
+        """The change of beta that adds `missing` to X beta, by one step of Newton's method."""
+        if self.hessian is None:
+            return np.full_like(self.beta, np.nan)
+        right = missing if self.back is None else missing @ self.back
+        return self.hessian.slope * (self.hessian.solve(right) @ self.hessian.X)
 
 
 def settled_level(pair: SignedPair) -> float:
@@ -104,7 +114,7 @@ class Continuation:
         self.linear = weight * (2.0 if self.curl == 0 else 2 * pair.power)  # b'(0) / mu
         if weight.max() > 1e3 * weight.min():
             self.change_basis(weight)
-        kernel = Hessian(self.X, self.linear, jitter=1e-15)
+        self.kernel = kernel = Hessian(self.X, self.linear, jitter=1e-15)
         self.nu0 = np.zeros_like(y)  # times e^-m: the dual of the kernel regime
         for _ in range(4):
             self.nu0 = kernel.refine(self.nu0, self.y)
@@ -119,6 +129,7 @@ class Continuation:
         self.back: Array | None = None  # from the present basis of nu to the rows of X as given
         self.curl = 1 / pair.power  # slacks scale like e^(m/p); 0 for depth 2
         self.state: DualState | None = None
+        self.latest: Hessian | None = None  # that of the last step of Newton's method
         self.tangents: list[tuple[float, Array]] = []
         self.stride = 1.0
         # a step must leave slacks, which shrink like e^(step/p), resolved by the predictor
@@ -139,7 +150,7 @@ class Continuation:
         if self.pair.tilt is None and self.reach - m < np.log(KERNEL):
             near = min(m, self.reach + FAR)
             nu = self.original(self.nu0) * np.exp(-near)
-            return Point(self.beta0, nu, 1, near - m)
+            return Point(self.beta0, nu, 1, near - m, self.kernel, self.back)
         m = max(m, settled_level(self.pair))
         spent = 0
         if self.state is None:  # the first solution comes from the kernel regime
@@ -149,7 +160,9 @@ class Continuation:
             spent = self.newton(top, guess, EXACT if top == m else LOOSE)
             if self.pair.tilt is not None:
                 spent += tilt_in_parts(self.pair.tilt, self.add_tilt)
+        turns = Turns(100_000, "the continuation in log mu")
         while self.m > m:
+            turns.take()
             try:
                 spent += self.advance(m)
             except Failed as reason:
@@ -164,7 +177,7 @@ class Continuation:
                 raise Failed(f"spent {spent} factorizations; start closer or check the data")
         assert self.state is not None
         beta, _ = self.state.evaluate(m)
-        return Point(beta, self.original(self.state.nu), spent)
+        return Point(beta, self.original(self.state.nu), spent, 0.0, self.latest, self.back)
 
     def add_tilt(self, tilt: Array) -> int:
         """Adds a part of the tilt at the present m; the number of factorizations it took."""
@@ -241,6 +254,7 @@ class Continuation:
         if len(chosen) < len(self.X):
             raise Failed("the rows are too close to dependent")
         columns = self.X[:, chosen]
+        self.latest = None  # it belongs to the old basis
         combined = Elimination(columns)
         self.back = combined.back if self.back is None else self.back @ combined.back
         self.X, self.y = np.ascontiguousarray(combined.of(self.X)), combined.of(self.y)
@@ -256,7 +270,9 @@ class Continuation:
             residual = X @ beta - y
             error = float(np.abs(residual).max())
         built, hessian = 0, None
+        turns = Turns(10_000, "Newton's method")
         while True:
+            turns.take()
             tolerance = accuracy + 4e-16 * state.size()
             fresh = hessian is None
             if hessian is None:
@@ -288,7 +304,7 @@ class Continuation:
                 break
             hessian = None
         assert hessian is not None
-        self.m, self.state = m, state
+        self.m, self.state, self.latest = m, state, hessian
         self.tangents = [*self.tangents[-1:], (m, self.tangent(m, state, slope, hessian))]
         return built
 

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.regularizers.q import SignedPair
 
 
@@ -170,7 +171,9 @@ def with_tilt(state: DualState, tilt: Array, dnu: Array, X: Array) -> DualState:
 def tilt_in_parts(tilt: Array, add_tilt: Callable[[Array], int]) -> int:
     """Factorizations spent on adding the tilt, in parts as large as `add_tilt` can take."""
     done, part, spent = 0.0, 1.0, 0
+    turns = Turns(10_000, "the tilt in parts")
     while done < 1:
+        turns.take()
         part = min(part, 1 - done)
         try:
             spent += add_tilt(part * tilt)

@@ -35,10 +35,10 @@ def rest(target: Array, parts: Array, matrix: Array) -> Array:
     return product(np.hstack([given, -parts]), np.vstack([np.eye(len(target)), matrix]))
 
 
-def missing(matrix: Array, vector: Array, target: Array) -> Array:
-    """target - matrix @ vector, without rounding where that would show."""
+def missing(matrix: Array, vector: Array, target: Array, ill: bool = False) -> Array:
+    """target - matrix @ vector, without rounding where that would show; for ill rows it would."""
     terms = np.abs(matrix) @ np.abs(vector)
-    shown = EPS * terms.max(initial=0.0) > VISIBLE * np.abs(target).max(initial=0.0)
+    shown = ill or EPS * terms.max(initial=0.0) > VISIBLE * np.abs(target).max(initial=0.0)
     if shown and matrix.size <= MOST and np.isfinite(terms).all():
         return rest(target, vector[None], matrix.T)
     found: Array = target - matrix @ vector
@@ -82,16 +82,22 @@ def independent(X: Array) -> bool:
     samples, dimension = X.shape
     if samples > dimension or samples * samples * dimension > ELIMINATION:
         return False
-    rows = modular(X)
-    for index in range(samples):
+    return len(independent_rows(X)) == samples
+
+
+def independent_rows(X: Array) -> list[int]:
+    """Places of rows that are independent, proven; almost surely as many as the rank."""
+    rows, chosen = modular(X), []
+    for index in range(len(rows)):
         columns = np.flatnonzero(rows[index])
         if not columns.size:
-            return False
+            continue
         first = columns[0]
         rows[index] = rows[index] * pow(int(rows[index, first]), -1, PRIME) % PRIME
         below = rows[index + 1 :]
         below[:] = (below - np.outer(below[:, first], rows[index])) % PRIME
-    return True
+        chosen.append(index)
+    return chosen
 
 
 def modular(X: Array) -> np.ndarray:

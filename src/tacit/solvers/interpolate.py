@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -16,22 +17,20 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import SpectralFunction, shape_of
-from tacit.solvers import continuation, exact, power_norm, sparse
-from tacit.solvers.constraints import Constraints, reduce, refitted
+from tacit.solvers import continuation, power_norm, sparse
+from tacit.solvers.accuracy import Equations, Given
+from tacit.solvers.constraints import Constraints, reduce
 from tacit.solvers.data import FARTHEST, after_problem, units_of, unpacked
 from tacit.solvers.solution import (
-    SMALL,
     SOLVED,
     Found,
     Solution,
     as_sum,
-    beyond_rounding,
     concluded,
     kkt_residual,
     must_fit,
     normalized,
     of_root,
-    primal_residual,
     restored,
     unreachable,
 )
@@ -142,12 +141,14 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
     """The certified solution, found in other units where the data are huge or tiny."""
     units = units_of(X, y, scales=regularizer.degree is not None)
     if units is None:
-        return certified(X, y, regularizer, solve(regularizer, reduce("interpolate", X, y)))
+        at = reduce("interpolate", X, y)
+        return certified(Given(X, y), regularizer, solve(regularizer, at), at)
     X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
     if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
         return Solution(*unreachable(regularizer, X.shape[1], len(X)))
-    found = solve(inner, reduce("interpolate", X, y))
-    return restored(certified(X, y, inner, found), units, regularizer)
+    at = reduce("interpolate", X, y)
+    solution = certified(Given(X, y), inner, solve(inner, at), at)
+    return restored(solution, units, regularizer)
 
 
 def solve(regularizer: Regularizer, at: Constraints) -> Found:
@@ -185,7 +186,8 @@ def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
     """The end of a continuation in the original units, or what can be said without it."""
     if isinstance(end, continuation.Point):
         beta = at.scale * end.beta
-        return in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
+        found = in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
+        return found._replace(mend=lambda missing: end.mend(at.combine(missing)))
     plain = pair.shape is None and pair.tilt is None
     if plain and pair.level - np.log(at.scale) < -30 * pair.power:
         # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
@@ -204,18 +206,21 @@ def least_norm(weights: Array, at: Constraints) -> tuple[Array, Array]:
 
 
 def certified(
-    X: Array, y: Array, regularizer: Regularizer, found: Found, valued: bool = True
+    given: Given, regularizer: Regularizer, found: Found, at: Constraints, valued: bool = True
 ) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
-    beta, dual, steps, outcome, log_unit, rest = found
-    if not np.isfinite(beta).all():
-        return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
-    residual = primal_residual(X, y, beta)
-    if outcome.ok and residual > SMALL:
-        beta = refitted(X, y, beta)
-        residual = primal_residual(X, y, beta)
-    inner, unit_beta = normalized(regularizer, beta, log_unit)
-    slopes = exact.product(np.vstack([dual, *rest]), X) if rest else dual @ X
-    kkt = kkt_residual(inner, unit_beta, slopes) if beta.any() else 0.0
-    excess = max(beyond_rounding(X, y, beta), kkt)
-    return Solution(*concluded(regularizer, found, beta, (residual, kkt, excess), valued))
+    if not np.isfinite(found.beta).all():
+        nothing = math.nan, math.nan, math.nan
+        return Solution(found.beta, found.dual, *nothing, found.iterations, found.outcome)
+    inner, factor = normalized(regularizer, np.ones(1), found.log_unit)
+    equations = Equations(inner, given, at, float(factor[0]), found.mend)
+    answer = equations.answer(found.beta, np.vstack([found.dual, *found.rest]))
+    answer, certificate = equations.improved(answer)
+    residual = float(np.abs(answer.missing).max()) / (float(np.abs(given.y).max()) or 1.0)
+    kkt = 0.0
+    if answer.beta.any():
+        graph = None if isinstance(inner, L1) else answer.graph
+        kkt = kkt_residual(inner, answer.scaled, answer.slopes, graph)
+    found = found._replace(dual=answer.parts[0], rest=tuple(answer.parts[1:]))
+    proof = residual, kkt
+    return Solution(*concluded(regularizer, found, answer.beta, proof, certificate, valued))

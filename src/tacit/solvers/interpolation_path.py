@@ -14,6 +14,7 @@ from tacit.problems.regression import Regression
 from tacit.records import Outcome, Record
 from tacit.regularizers.q import Q
 from tacit.solvers import continuation
+from tacit.solvers.accuracy import Given
 from tacit.solvers.constraints import reduce
 from tacit.solvers.data import units_of, unpacked
 from tacit.solvers.interpolate import arrived, certified
@@ -132,13 +133,13 @@ def interpolate_path(
         if units is not None:
             X, y = units.of_rows(X), units.of_targets(y)
         shift = 0.0 if units is None else units.log_size
-        at = reduce(who, X, y)
+        at, given = reduce(who, X, y), Given(X, y)
         levels = pair.depth * scales[order] - shift - np.log(at.scale)
         for where, end in zip(order, continuation.follow(pair, at, levels), strict=True):
             q = Q(depth, log_alpha=scales[where], shape=shape, tilt=tilt)
             inner = q if units is None else q.in_units(shift)
             # a path holds no values, so they are computed only if a measure may use them
-            solution = certified(X, y, inner, arrived(inner, at, end), measure is not None)
+            solution = certified(given, inner, arrived(inner, at, end), at, measure is not None)
             if units is not None:
                 solution = restored(solution, units, q)
             found[where] = solution if measure is None else measure(solution)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.regularizers.lp import Lp
 from tacit.solvers.homotopy import Graded
@@ -137,7 +138,9 @@ def line(derivative: Callable[[float], float]) -> float:
     """The zero of a convex function's derivative along a direction."""
     low, high = 0.0, 1.0
     with np.errstate(over="ignore", invalid="ignore"):
+        turns = Turns(64, "the bracket of a line search")
         while derivative(high) < 0 and high < 1e3:
+            turns.take()
             low, high = high, 2 * high
         for _ in range(40):
             middle = (low + high) / 2

@@ -18,15 +18,17 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 
 from tacit.arguments import Array, integer, log_scale, regression_data
+from tacit.limits import TimeLimit
 from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome, Record
+from tacit.solvers.certificate import Certificate, judge
+from tacit.solvers.exact import ELIMINATION, independent_rows
+from tacit.solvers.jumps import EPS, FloatColumns, Walk, WholeColumns, walk
+from tacit.solvers.rational import affordable
 from tacit.threads import one_blas_thread
 
 WHO = "saddles"
-JUMPS = 50  # per coordinate, far more than were ever needed
-ROUNDING = 1e-11  # of the slope at zero: what counts as no slope
-TIE = 1e-9  # relative difference of two waits that end together
-PIVOT = 1e-10  # of the largest column: what counts as a combination of others
+FITTED = 1e-13  # of the terms of its sum: a residual of this size is rounding
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -46,6 +48,9 @@ class Saddles(Record):
         The depth of the net.
     outcome
         How the computation ended, in a sentence.
+    error
+        The relative error of times, saddles and dual: an estimate in float64 arithmetic, and a
+        bound, that of rounding once, where the list was computed in rational numbers.
 
     Examples
     --------
@@ -64,6 +69,7 @@ class Saddles(Record):
     dual: Array
     depth: int
     outcome: Outcome
+    error: float = math.nan
 
     @property
     def end(self) -> Array:
@@ -115,7 +121,14 @@ class Saddles(Record):
         return np.asarray(np.searchsorted(self.tau, times, side="right") - 1)
 
 
-def saddles(X: Any, y: Any = None, *, depth: int = 2, throw: bool = True) -> Saddles:
+def saddles(
+    X: Any,
+    y: Any = None,
+    *,
+    depth: int = 2,
+    throw: bool = True,
+    max_seconds: float | None = None,
+) -> Saddles:
     """The saddles that a diagonal net visits as its start vanishes, and the times of its jumps.
 
     beta = w+^depth - w-^depth starts at w+ = w- = alpha. At small alpha the jump of time tau
@@ -132,13 +145,17 @@ def saddles(X: Any, y: Any = None, *, depth: int = 2, throw: bool = True) -> Sad
         The depth of the net, at least 2. It only changes the unit of time.
     throw
         False returns a numerical failure as the outcome instead of raising it.
+    max_seconds
+        The list ends early after this time, as a failure; None sets no limit.
 
     Returns
     -------
     Saddles
         Jump times and saddles, from zero to the end of training. Columns that are equal or opposite
         share their weight, as in training. Where other dependent columns leave several saddles
-        with the same outputs, the outcome says so.
+        with the same outputs, the outcome says so. The units of columns and labels do not matter;
+        those of rows are weights of the loss. If float64 cannot certify the list, it is computed
+        again in rational numbers; of data too large for that the outcome says how far it is known.
 
     Raises
     ------
@@ -165,13 +182,100 @@ def saddles(X: Any, y: Any = None, *, depth: int = 2, throw: bool = True) -> Sad
         factor = 2 * math.exp(X.log_factor)
         X, y = X.X, X.y
     X, y = regression_data(WHO, X, y)
+    limit = TimeLimit(WHO, max_seconds)
     with one_blas_thread():
         first, signs, share = _distinct(X)
-        tau, points, dual, outcome = _jumps(X[:, first], y, factor)
+        data = X[:, first], y, 2 * factor
+        path, certificate = _certified(data, limit)
+    outcome = judge(_ended(path, limit), certificate)
     if throw and not outcome.ok:
         raise NumericalError(WHO, outcome)
     back = signs / np.bincount(share)[share]
-    return Saddles(tau, points[:, share] * back, dual[:, share] * signs, depth, outcome)
+    points, dual = path.points[:, share] * back, path.dual[:, share] * signs
+    return Saddles(path.tau, points, dual, depth, outcome, certificate.error)
+
+
+def _certified(data: tuple[Array, Array, float], limit: TimeLimit) -> tuple[Walk, Certificate]:
+    """The walk in float64, or in rational numbers where these are needed and affordable."""
+    found = walk(FloatColumns(*data), limit)
+    certificate = certify(*data, found)
+    if certificate.ok or limit.spent or not affordable(data[0]):
+        return found, certificate
+    found = walk(WholeColumns(*data), limit)
+    return found, Certificate(EPS if found.ended else math.inf)
+
+
+def _ended(found: Walk, limit: TimeLimit) -> Outcome:
+    """What the walk itself says about its end."""
+    where = f"tau = {found.tau[-1]:.6g} after {len(found.tau) - 1} jumps"
+    if not found.ended:
+        way = str(limit) if limit.spent else "perturb X a little"
+        return Outcome(Kind.BUDGET_SPENT, f"no end at {where}; {way}")
+    if found.lost:
+        what = "a time or a weight is beyond float64 in the units of the data; rescale X or y"
+        return Outcome(Kind.OUT_OF_RANGE, what)
+    if found.choice is not None:
+        what = f"columns depend on each other, and from tau = {found.tau[found.choice]:.6g} on"
+        more = "other saddles fit the labels as well; one of them is given"
+        return Outcome(Kind.NOT_UNIQUE, f"{what} {more}")
+    return Outcome(Kind.SOLVED, "the last saddle has the least loss")
+
+
+def certify(X: Array, y: Array, rate: float, found: Walk) -> Certificate:
+    """An estimate of the relative error of a list, from the data and the list alone.
+
+    It is the worst of: what rounding did on the way, by how much the dual misses its straight
+    lines, the slope that is left along a weight or at the end, and the distance of the end from
+    least squares on its own support. Rows that are fitted count as fitted in their own units. It
+    is infinite if a small slope at the end may be none or one.
+    """
+    units, label = np.frexp(np.abs(X).max(axis=0))[1], int(np.frexp(np.abs(y).max())[1])
+    X, y = np.ldexp(X, -units), np.ldexp(y, -label)
+    with np.errstate(all="ignore"):
+        points = np.ldexp(found.points, units - label)
+        slow = np.ldexp(rate, units - units.max())
+        stays = np.ldexp(np.diff(found.tau), int(units.max()) + label)
+        used = (points != 0).any(axis=0)
+        left = y - points[:, used] @ X[:, used].T
+        terms = np.abs(y) + np.abs(points[:, used]) @ np.abs(X[:, used]).T
+        rows = np.where(np.abs(left) <= FITTED * terms, 0.0, left)
+        pull = rows @ X
+        moved = np.clip(found.dual[:-1] + stays[:, None] * slow * pull[:-1], -1, 1)
+        errors = [found.doubt, _largest(moved - found.dual[1:])]
+        errors.append(_largest((np.sign(points) - found.dual)[points != 0]))
+        errors.append(_largest(np.abs(pull[points != 0])) / (_largest(terms) or 1.0) / len(y))
+        sizes = np.abs(rows[-1]) @ np.abs(X)
+        errors.append(_largest(pull[-1] / np.where(sizes > 0, sizes, 1.0)))
+        errors.append(_distance(X[:, points[-1] != 0], left[-1], points[-1]))
+        errors.append(_still_pulled(X, points[-1] != 0, sizes > 0))
+    return Certificate(float(np.max(errors)), "estimate")
+
+
+def _still_pulled(X: Array, used: Any, unfitted: Any) -> float:
+    """0 if no column without a weight can lower the loss, infinite if float64 cannot tell.
+
+    Least squares on the support leave no slope along a combination of its columns. A column that
+    is nearly one has a slope of the size of rounding, and a weight that may be large.
+    """
+    free = ~used & unfitted
+    if not free.any():
+        return 0.0
+    A = X[:, used | free]
+    few = A.size * A.shape[1] <= ELIMINATION
+    return 0.0 if few and len(independent_rows(A.T)) == used.sum() else math.inf
+
+
+def _largest(numbers: Array) -> float:
+    return float(np.abs(numbers).max(initial=0.0))
+
+
+def _distance(A: Array, left: Array, point: Array) -> float:
+    """How far least squares of what is left moves the weights, relative."""
+    if not A.shape[1]:
+        return 0.0
+    if not np.isfinite(left).all():
+        return math.inf
+    return _largest(lstsq(A, left, lapack_driver="gelsy")[0]) / _largest(point)
 
 
 def _distinct(X: Array) -> tuple[Any, Array, Any]:
@@ -181,67 +285,3 @@ def _distinct(X: Array) -> tuple[Any, Array, Any]:
     _, first, share = np.unique(X * signs, axis=1, return_index=True, return_inverse=True)
     share = share.ravel()
     return first, signs * signs[first][share], share
-
-
-def _jumps(X: Array, y: Array, factor: float) -> tuple[Array, Array, Array, Outcome]:
-    """Times, saddles and duals, and how it ended; the loss is factor / 2 times the squares."""
-    s, beta, tau = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0.0
-    slope = 2 * factor * (X.T @ y)
-    rest = ROUNDING * float(np.abs(slope).max(initial=0.0))
-    found = [(tau, beta, s)]
-    outcome = Outcome(Kind.SOLVED, "the last saddle has the least loss")
-    for _ in range(JUMPS * len(s) + 1):
-        moving = np.abs(slope) > rest
-        moving &= ~((np.abs(s) == 1) & (s * slope > 0))  # rounding at a bound
-        if not moving.any():
-            break
-        waits = (np.sign(slope[moving]) - s[moving]) / slope[moving]
-        wait = float(waits.min())
-        s = s.copy()
-        s[moving] = np.clip(s[moving] + wait * slope[moving], -1, 1)
-        arrived = np.flatnonzero(moving)[waits <= wait * (1 + TIE)]
-        s[arrived] = np.sign(slope[arrived])
-        tau += wait
-        beta, unique = _signed_least_squares(X, y, s, beta)
-        slope = 2 * factor * (X.T @ (y - X @ beta))
-        found.append((tau, beta, s))
-        if not unique and outcome.kind is Kind.SOLVED:
-            what = f"columns depend on each other, and from tau = {tau:.6g} on other saddles fit"
-            outcome = Outcome(Kind.NOT_UNIQUE, f"{what} the labels as well; one of them is given")
-    else:
-        what = f"no end after {len(found)} jumps at tau = {tau:.6g}; perturb X a little"
-        outcome = Outcome(Kind.BUDGET_SPENT, what)
-    times, points, duals = zip(*found, strict=True)
-    return np.array(times), np.array(points), np.array(duals), outcome
-
-
-def _signed_least_squares(X: Array, y: Array, s: Array, start: Array) -> tuple[Array, bool]:
-    """The least |X b - y| with b_i s_i >= 0 where |s_i| = 1 and b_i = 0 elsewhere; if it is one.
-
-    Lawson and Hanson's active set, from the support of `start` and the coordinates that arrived.
-    """
-    allowed = np.flatnonzero(np.abs(s) == 1)
-    A = X[:, allowed] * s[allowed]
-    b = np.maximum(start[allowed] * s[allowed], 0.0)
-    free = b > 0
-    tiny = ROUNDING * float(np.abs(A.T @ y).max(initial=0.0))
-    for _ in range(10 * len(allowed) + 10):
-        pull = A.T @ (y - A @ b)
-        pull[free] = 0.0
-        if pull.max(initial=0.0) <= tiny:
-            break
-        free[pull.argmax()] = True
-        while True:
-            goal = np.zeros(len(b))
-            goal[free] = lstsq(A[:, free], y, cond=PIVOT, lapack_driver="gelsy")[0]
-            falling = free & (goal <= 0)
-            if not falling.any():
-                b = goal
-                break
-            share = (b[falling] / (b[falling] - goal[falling])).min()
-            b = np.maximum(b + share * (goal - b), 0.0)
-            free &= ~(falling & (b <= 1e-15 * b.max(initial=0.0)))
-            b[~free] = 0.0
-    beta = np.zeros(len(s))
-    beta[allowed] = b * s[allowed]
-    return beta, not (np.abs(pull[~free]) <= tiny).any()

@@ -3,23 +3,30 @@
 Once X a = y, descent on (1/2)|X a - y|^2 + beta |a|_1 with a small learning_rate * beta follows
 da/dtau = -P s in tau = learning_rate * beta * steps, P the projection on the kernel of X and s
 the subgradient of |a|_1 that makes P s shortest. It gives the delay of source N exactly, constant
-included, where N gives its order |a_hat - a*|_inf.
+included, where N gives its order |a_hat - a*|_inf. `pieces` walks from corner to corner.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import lstsq
 
-from tacit.arguments import Array, entries, finite_array, positive
+from tacit.arguments import Array, entries, finite_array, integer, positive
+from tacit.limits import TimeLimit
 from tacit.records import Kind, NumericalError, Outcome, Record
+from tacit.solvers.certificate import Certificate, judge
+from tacit.solvers.constraints import unit
+from tacit.solvers.jumps import EPS
+from tacit.solvers.pieces import FloatKernel, Pieces, WholeKernel, walk
+from tacit.solvers.rational import affordable
+from tacit.threads import one_blas_thread
 
 WHO = "slow_flow"
-PIECES = 100  # per coordinate, far more than were ever needed
-ZERO = 1e-12  # of the largest entry
-STILL = 1e-9  # a velocity that is rounding
+CLEAR = 1e-6  # of 1: slack of a subgradient, or independence of columns, that rounding leaves alone
 QUIET, LEVEL = 1000, 1e-7  # it is over when so many steps lower the norm by no more than this part
 
 
@@ -33,6 +40,11 @@ class SlowFlow(Record):
         The times of the corners.
     points
         The point at each time, one row each.
+    outcome
+        How the computation ended, in a sentence; None for a path that somebody wrote down.
+    error
+        The relative error of times and points: an estimate in float64 arithmetic, and a bound, that
+        of rounding once, where the path was computed in rational numbers.
 
     Examples
     --------
@@ -44,6 +56,8 @@ class SlowFlow(Record):
 
     tau: Array
     points: Array
+    outcome: Outcome | None = None
+    error: float = math.nan
 
     @property
     def time(self) -> float:
@@ -74,20 +88,34 @@ class SlowFlow(Record):
         return np.inf
 
 
-def slow_flow(X: ArrayLike, start: ArrayLike) -> SlowFlow:
+def slow_flow(
+    X: ArrayLike, start: ArrayLike, *, throw: bool = True, max_seconds: float | None = None
+) -> SlowFlow:
     """Steepest descent of |a|_1 on {a : X a = X start} from `start`, exactly, to its end.
 
     Parameters
     ----------
     X
-        The samples, one row each.
+        The samples, one row each. Their units do not matter.
     start
         The point that the flow starts from.
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+    max_seconds
+        The path ends early after this time, as a failure; None sets no limit.
 
     Returns
     -------
     SlowFlow
-        The corners of the path.
+        The corners of the path. If float64 cannot certify them, they are computed again in rational
+        numbers; of data too large for that the outcome says how far they are known.
+
+    Raises
+    ------
+    ValueError
+        An argument is wrong.
+    NumericalError
+        No end was found, or the path cannot be certified; see `throw`.
 
     Examples
     --------
@@ -97,41 +125,84 @@ def slow_flow(X: ArrayLike, start: ArrayLike) -> SlowFlow:
     array([[2., 0.],
            [0., 1.]])
     """
-    from scipy.linalg import null_space
-
     X = finite_array(WHO, "X", X, ndim=2)
-    a = entries(WHO, "start", start, X.shape[1], "one entry per column of X").copy()
-    kernel = null_space(X).T
-    tiny = ZERO * float(np.abs(a).max())
-    times, points = [0.0], [a.copy()]
-    for _ in range(PIECES * len(a)):
-        velocity = _velocity(kernel, a)
-        falling = a * velocity < 0
-        if not falling.any():
-            return SlowFlow(np.array(times), np.array(points))
-        waits = np.full(len(a), np.inf)
-        waits[falling] = -a[falling] / velocity[falling]
-        a = a + waits.min() * velocity
-        a[(waits <= waits.min() * (1 + 1e-9)) | (np.abs(a) <= tiny)] = 0.0
-        times.append(times[-1] + float(waits.min()))
-        points.append(a.copy())
-    what = f"no end after {len(times)} pieces at tau = {times[-1]:.4g}; perturb the start a little"
-    raise NumericalError(WHO, Outcome(Kind.BUDGET_SPENT, what))
+    a = entries(WHO, "start", start, X.shape[1], "one entry per column of X")
+    limit = TimeLimit(WHO, max_seconds)
+    with one_blas_thread():
+        path, certificate, alone = _certified(X, a, limit)
+    outcome = judge(_ended(path, limit, alone), certificate)
+    if throw and not outcome.ok:
+        raise NumericalError(WHO, outcome)
+    return SlowFlow(path.tau, path.points, outcome, certificate.error)
 
 
-def _velocity(kernel: Array, a: Array) -> Array:
-    """-P s for the subgradient s of |a|_1 that makes it shortest; exactly 0 where a rests."""
-    from scipy.optimize import lsq_linear
+def _certified(X: Array, a: Array, limit: TimeLimit) -> tuple[Pieces, Certificate, bool]:
+    """The walk in float64, or in rational numbers where these are needed and affordable.
 
-    if not len(kernel):
-        return np.zeros_like(a)
-    signs, rests = np.sign(a), a == 0
-    if rests.any():
-        target = -kernel @ signs
-        signs[rests] = lsq_linear(kernel[:, rests], target, (-1, 1), "bvls", tol=1e-14).x
-    velocity = -(kernel @ signs) @ kernel
-    velocity[(rests & (np.abs(signs) < 1 - STILL)) | (np.abs(velocity) < STILL)] = 0.0
-    return np.asarray(velocity)
+    The last value says whether the end is known to be at rest.
+    """
+    path = walk(FloatKernel(X, a), limit)
+    certificate, rests = certify(X, path), isolated(X, path)
+    if limit.spent or (certificate.ok and rests) or not affordable(X):
+        return path, certificate, rests
+    path = walk(WholeKernel(X, a), limit)
+    return path, Certificate(EPS if path.ended else math.inf), True
+
+
+def _ended(path: Pieces, limit: TimeLimit, rests: bool) -> Outcome:
+    """What the walk itself says about its end."""
+    if not path.ended:
+        where = f"no end after {len(path.tau)} pieces at tau = {path.tau[-1]:.4g}"
+        way = str(limit) if limit.spent else "perturb the start a little"
+        return Outcome(Kind.BUDGET_SPENT, f"{where}; {way}")
+    if not (np.isfinite(path.tau).all() and np.isfinite(path.points).all()):
+        return Outcome(Kind.OUT_OF_RANGE, "a time or a point is beyond float64; rescale the start")
+    if not rests:
+        what = "the last point has the least l1 norm to rounding, as other points have;"
+        return Outcome(Kind.NOT_UNIQUE, f"{what} the flow rests there or creeps on")
+    return Outcome(Kind.SOLVED, "the last point has the least l1 norm")
+
+
+def certify(X: Array, path: Pieces) -> Certificate:
+    """An estimate of the relative error of a path, from the data and the path alone.
+
+    It is the worst of: what rounding did on the way, the distance of every corner from the points
+    with X a = X start, the part of every subgradient that neither the rows of X nor the velocity
+    explain, and signs that contradict the points.
+    """
+    rows = X * unit(np.abs(X).max(axis=1))[:, None]
+    power = int(np.frexp(np.abs(path.points[0]).max())[1])
+    with np.errstate(all="ignore"):
+        points, stays = np.ldexp(path.points, -power), np.ldexp(np.diff(path.tau), -power)
+        velocity = np.zeros_like(points)
+        velocity[:-1] = np.diff(points, axis=0) / stays[:, None]
+        signs = np.where(points != 0, np.sign(points), np.sign(velocity))
+        wrong = np.where(signs != 0, signs - path.dual, np.maximum(np.abs(path.dual) - 1, 0))
+        missed = rows @ (points - points[0]).T
+    numbers = (missed, velocity, path.dual)
+    if not all(np.isfinite(part).all() for part in numbers):
+        return Certificate(math.inf, "estimate")
+    away = lstsq(rows, missed, lapack_driver="gelsy")[0]
+    span = (path.dual + velocity).T
+    left = span - rows.T @ lstsq(rows.T, span, lapack_driver="gelsy")[0]
+    sizes = np.abs(points).max() or 1.0
+    errors = [path.doubt, np.abs(away).max() / sizes, np.abs(left).max(), np.abs(wrong).max()]
+    return Certificate(float(np.max(errors)), "estimate")
+
+
+def isolated(X: Array, path: Pieces) -> bool:
+    """Whether the end is the only point of its l1 norm, far beyond rounding.
+
+    Otherwise a flow that creeps looks like one that rests.
+    """
+    used = path.points[-1] != 0
+    if not used.any() or (np.abs(path.dual[-1][~used]) > 1 - CLEAR).any():
+        return not used.any()
+    if used.sum() > len(X):
+        return False
+    rows = X[:, used] * unit(np.abs(X).max(axis=1))[:, None]
+    sizes = np.linalg.svd(rows, compute_uv=False)
+    return bool(sizes[-1] > CLEAR * sizes[0])
 
 
 def _crossing(gap: Array, move: Array, error: float) -> float | None:
@@ -150,6 +221,10 @@ def nuclear_slow_flow(
     learning_rate: float,
     target: ArrayLike | None = None,
     error: float = 0.0,
+    *,
+    max_steps: int = 1_000_000,
+    throw: bool = True,
+    max_seconds: float | None = None,
 ) -> SlowFlow:
     """Steepest descent of |A|_* on {X vec(A) = X vec(start)} from `start`, as flat points.
 
@@ -158,7 +233,8 @@ def nuclear_slow_flow(
     Parameters
     ----------
     X
-        The measurements, one row each, with a column for each entry of the matrix.
+        The measurements, one row each, with a column for each entry of the matrix. Their units do
+        not matter.
     start
         The matrix that the flow starts from.
     learning_rate
@@ -168,11 +244,25 @@ def nuclear_slow_flow(
         A matrix at which the path may end.
     error
         The path ends early within this distance of the target.
+    max_steps
+        The most steps.
+    throw
+        False returns a failure as the outcome instead of raising it.
+    max_seconds
+        The path ends early after this time, as a failure; None sets no limit.
 
     Returns
     -------
     SlowFlow
-        The path, with flat matrices as points.
+        The path, with flat matrices as points. Its outcome is *approximate* at a relative error
+        above 1e-7, which is the rule: that of the steps is about learning_rate.
+
+    Raises
+    ------
+    ValueError
+        An argument is wrong.
+    NumericalError
+        The steps are spent or leave float64; see `throw`.
 
     Examples
     --------
@@ -189,19 +279,46 @@ def nuclear_slow_flow(
         raise ValueError(f"{who}: {rule}, got shape {matrix.shape}")
     goal = None if target is None else finite_array(who, "target", target, ndim=2)
     rate = positive(who, "learning_rate", learning_rate)
-    rows = np.linalg.svd(X, full_matrices=False)[2]
+    max_steps = integer(who, "max_steps", max_steps, least=1)
+    limit = TimeLimit(who, max_seconds)
+    kernel = FloatKernel(X, matrix.ravel())
+    with np.errstate(over="ignore", invalid="ignore"):
+        points, outcome = _euler(kernel.Q, matrix, rate, goal, error, max_steps, limit)
+        tau = np.arange(len(points)) * np.float64(rate)
+    size = float(np.linalg.svd(points[-1].reshape(matrix.shape), compute_uv=False).sum()) or 1.0
+    certificate = Certificate(max(rate / size, kernel.doubt), "estimate")
+    outcome = judge(outcome, certificate)
+    if throw and not outcome.ok and outcome.kind is not Kind.APPROXIMATE:
+        raise NumericalError(who, outcome)
+    return SlowFlow(tau, np.array(points), outcome, certificate.error)
+
+
+def _euler(
+    basis: Array,
+    matrix: Array,
+    rate: float,
+    goal: Array | None,
+    error: float,
+    max_steps: int,
+    limit: TimeLimit,
+) -> tuple[list[Array], Outcome]:
+    """The points of all steps, and how they ended."""
     points, lowest, quiet = [matrix.ravel()], np.inf, 0
-    while quiet < QUIET:
+    for _ in range(max_steps):
         if goal is not None and np.linalg.norm(matrix - goal) <= error:
-            return _path(points, rate)
+            return points, Outcome(Kind.SOLVED, f"within {error:g} of the target")
         u, s, v = np.linalg.svd(matrix, full_matrices=False)
         pull = ((u * (s > 1e-12 * s[0])) @ v).ravel()
-        matrix = matrix - rate * (pull - rows.T @ (rows @ pull)).reshape(matrix.shape)
+        matrix = matrix - rate * (pull - basis @ (basis.T @ pull)).reshape(matrix.shape)
+        if not np.isfinite(matrix).all():
+            return points, Outcome(Kind.DIVERGED, f"beyond float64 after {len(points)} steps")
         points.append(matrix.ravel())
         lower = s.sum() < (1 - LEVEL) * lowest
         lowest, quiet = (float(s.sum()), 0) if lower else (lowest, quiet + 1)
-    return _path(points[: len(points) - quiet], rate)
-
-
-def _path(points: list[Array], rate: float) -> SlowFlow:
-    return SlowFlow(np.arange(len(points)) * np.float64(rate), np.array(points))
+        if quiet >= QUIET:
+            sentence = f"{QUIET} steps lower the norm by no more than {LEVEL:g} of it"
+            return points[: len(points) - quiet], Outcome(Kind.SOLVED, sentence)
+        if limit.spent:
+            return points, Outcome(Kind.BUDGET_SPENT, str(limit))
+    sentence = f"the norm still falls after {max_steps} steps; raise max_steps or learning_rate"
+    return points, Outcome(Kind.BUDGET_SPENT, sentence)

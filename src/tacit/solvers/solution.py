@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,13 +16,12 @@ from tacit.regularizers.norms import L1, L2, Linf
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import MatrixNorm, SpectralFunction
 from tacit.solvers import exact
+from tacit.solvers.accuracy import Graph
+from tacit.solvers.certificate import UNKNOWN, Certificate, judge
 from tacit.solvers.data import FARTHEST, Units, representable
 
 SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
-SMALL = 1e-10  # the worst violation that is not mentioned
-ACCEPTED = 1e-8  # the worst violation of a solution that counts as solved
-ROUNDING = 4e-15  # of the terms of a sum: what its rounding may amount to
-
+SMALL = 1e-10  # a violation above this is worth another look
 
 Measure = TypeVar("Measure", Regularizer, SpectralFunction)
 
@@ -36,6 +35,7 @@ class Found(NamedTuple):
     outcome: Outcome
     log_unit: float = 0.0
     rest: tuple[Array, ...] = ()  # vectors to be added to the dual
+    mend: Callable[[Array], Array] | None = None  # the change of beta for what rows lack
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -69,6 +69,9 @@ class Solution(Record):
         Where columns spread over so many decades that rounding the dual to float64 would spoil
         X^T dual, the dual is the exact sum of `dual` and these vectors (times that unit), and
         `kkt` is that of the sum.
+    certificate
+        The relative error that is certified, with its kind (a bound or an estimate) and whether it
+        is that of the predictor or of the value; `error` is its number.
 
     Examples
     --------
@@ -87,7 +90,13 @@ class Solution(Record):
     outcome: Outcome
     log_value: float = math.nan
     log_dual_unit: float = 0.0
+    certificate: Certificate = UNKNOWN
     dual_rest: tuple[Array, ...] = ()
+
+    @property
+    def error(self) -> float:
+        """The certified relative error; `certificate` says of what, and how sure it is."""
+        return self.certificate.error
 
     def rows(self) -> list[tuple[str, str]]:
         """Every field; those for numbers beyond float64 only if they are needed."""
@@ -119,29 +128,23 @@ def stacked(solutions: Sequence[Any], *names: str) -> dict[str, Any]:
 
 
 def judged(
-    outcome: Outcome, beta: Array, dual: Array, residual: float, kkt: float, excess: float
+    outcome: Outcome, beta: Array, dual: Array, proof: tuple[float, float], certificate: Certificate
 ) -> Outcome:
-    """The outcome that the certificate allows: nothing else is ever called solved.
-
-    `excess` is what the worst of residual and kkt has beyond rounding.
-    """
+    """The outcome that the certificate allows: nothing else is ever called solved."""
     if not outcome.ok:
         return outcome
-    numbers = (beta, dual, np.array([residual, kkt]))
+    residual, kkt = proof
     tiny = np.abs(dual).max(initial=0.0) < 1e-290  # float64 may have lost digits of the dual
-    if np.isinf(beta).any() or np.isinf(dual).any() or (excess > ACCEPTED and tiny):
+    if np.isinf(beta).any() or np.isinf(dual).any() or (not certificate.ok and tiny):
         text = "the predictor or its dual is beyond float64; rescale X or y"
         return Outcome(Kind.OUT_OF_RANGE, text)
-    if not all(np.isfinite(n).all() for n in numbers):
+    if not (np.isfinite(beta).all() and np.isfinite(dual).all() and np.isfinite(proof).all()):
         return Outcome(Kind.STALLED, "a number in the solution or its certificate is not finite")
-    worst = max(residual, kkt)
-    if excess > ACCEPTED:
-        text = f"relative residual {residual:.2g} and KKT residual {kkt:.2g} are not small"
-        return Outcome(Kind.STALLED, text if outcome is SOLVED else f"{text} ({outcome.sentence})")
-    if outcome is SOLVED and worst > SMALL:
-        why = "" if worst <= ACCEPTED else ", which is rounding: rows nearly depend on each other"
-        return Outcome(Kind.SOLVED, f"the optimality conditions hold to {worst:.1g}{why}")
-    return outcome
+    if not certificate.ok:
+        text = f"relative residual {residual:.2g}, KKT residual {kkt:.2g}"
+        sentence = "" if outcome is SOLVED else f"{outcome.sentence}; "
+        outcome = Outcome(outcome.kind, sentence + text)
+    return judge(outcome, certificate)
 
 
 def unreachable(regularizer: Regularizer, dimension: int, samples: int) -> tuple[Any, ...]:
@@ -155,49 +158,50 @@ def concluded(
     regularizer: Regularizer | SpectralFunction,
     found: Found,
     beta: Array,
-    certificate: tuple[float, float, float],
+    proof: tuple[float, float],
+    certificate: Certificate,
     valued: bool = True,
 ) -> tuple[Any, ...]:
-    """The fields of a solution with the certificate (residual, kkt, excess over rounding)."""
-    residual, kkt, excess = certificate
+    """The fields of a solution with the proof (residual, kkt) and the certificate."""
     parts, log_unit = np.vstack([found.dual, *found.rest]), found.log_unit
     if log_unit:
         parts, log_unit = representable(parts, 0, log_unit)
-    outcome = judged(found.outcome, beta, parts[0], residual, kkt, excess)
+    outcome = judged(found.outcome, beta, parts[0], proof, certificate)
     value = regularizer(beta) if valued else np.nan
     log_value = log_value_of(regularizer, beta, value) if valued else np.nan
-    proof = residual, kkt, found.iterations, outcome, log_value, log_unit
-    return beta, parts[0], value, *proof, tuple(parts[1:])
+    rest = found.iterations, outcome, log_value, log_unit
+    return beta, parts[0], value, *proof, *rest, certificate, tuple(parts[1:])
 
 
 def kkt_residual(
-    regularizer: Regularizer | MatrixNorm, beta: Array, s: Array, rounding: float = 0.0
+    regularizer: Regularizer | MatrixNorm, beta: Array, s: Array, graph: Graph | None = None
 ) -> float:
     """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate.
 
-    `rounding` is how far s may be off. For p <= 1 the graph is vertical at zero. For l_inf and the
+    `graph` is that of a smooth regularizer at beta and s, where it is known. For p <= 1 the graph
+    is vertical at zero. For l_inf and the
     norms of matrices it is the dual norm of s beyond one, or the part of the norm that <s, beta>
     lacks.
     """
     if isinstance(regularizer, L1):
-        return l1_residual(beta, s, rounding)
+        return l1_residual(beta, s)
     if isinstance(regularizer, Linf | MatrixNorm):
         long, value = regularizer.dual_norm(s) - 1, regularizer(beta)
-        return float(max(long, abs(1 - s @ beta / value) - rounding * np.abs(beta).sum() / value))
+        return float(max(long, abs(1 - s @ beta / value)))
     if isinstance(regularizer, Lp) and regularizer.p < 1:
         slopes = regularizer.dual_of(beta)
         return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
+    graph = Graph.of(regularizer, beta, s) if graph is None else graph
     with np.errstate(over="ignore", invalid="ignore"):
-        gap = np.maximum(np.abs(s - regularizer.dual_of(beta)) - rounding, 0.0)
-        along_dual = gap / max(np.abs(s).max(), 1e-300)
-        along_primal = np.abs(beta - regularizer.primal_of(s)) / max(np.abs(beta).max(), 1e-300)
+        along_dual = np.abs(s - graph.gradient) / max(np.abs(s).max(), 1e-300)
+        along_primal = np.abs(beta - graph.image) / max(np.abs(beta).max(), 1e-300)
     distance = np.fmin(along_dual, along_primal)  # fmin: an overflow on one axis decides nothing
     return float(np.max(np.nan_to_num(distance, nan=np.inf)))
 
 
-def l1_residual(beta: Array, s: Array, rounding: float = 0.0) -> float:
+def l1_residual(beta: Array, s: Array) -> float:
     """The same for the l1 norm, whose graph has all of [-1, 1] at zero."""
-    along_dual = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta))) - rounding
+    along_dual = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta)))
     along_primal = np.where(np.abs(s) <= 1, np.abs(beta), np.inf) / max(np.abs(beta).max(), 1e-300)
     return float(np.minimum(along_dual, along_primal).max(initial=0.0))
 
@@ -290,9 +294,3 @@ def lost(inner: Array, beta: Array, units: Units) -> bool:
     with np.errstate(under="ignore"):
         again = np.ldexp(beta, -units.predictor)
     return bool(np.abs(again - inner).max() > 1e-9 * np.abs(inner).max())
-
-
-def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
-    """The residual without what rounding of beta explains."""
-    missed = np.abs(exact.missing(X, beta, y)) - ROUNDING * (np.abs(X) @ np.abs(beta))
-    return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))

@@ -131,7 +131,6 @@ def _data(problem: Any) -> dict[str, Any]:
 
 
 FEW = 2000  # parameters that are recorded at every time, with their tangent kernels
-LEAST = float(np.log(np.finfo(float).tiny))  # of a loss that float64 holds to all its digits
 
 
 def dataset(
@@ -209,10 +208,9 @@ def columns(moments: Sequence[Moment], *names: str) -> dict[str, Array]:
 
 
 def _losses(log_loss: Array) -> dict[str, Array]:
-    """The loss and its logarithm; the loss is NaN where float64 cannot hold it."""
-    with np.errstate(under="ignore"):
-        loss = np.where(log_loss > LEAST, np.exp(log_loss), np.nan)
-    return {"log_loss": log_loss, "loss": np.where(np.isneginf(log_loss), 0.0, loss)}
+    """The loss and its logarithm; the loss rounds to zero below float64, its logarithm goes on."""
+    with np.errstate(under="ignore", over="ignore"):
+        return {"log_loss": log_loss, "loss": np.exp(log_loss)}
 
 
 def tested(test: Regression | Classification, outputs: Array) -> dict[str, Array]:

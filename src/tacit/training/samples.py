@@ -198,7 +198,10 @@ class SampleTask(Task):
         return flow_dataset(self.flow, 0.0, flow, extra)
 
     def _losses(self, theta: Array) -> dict[str, float]:
-        log_loss = float(self.flow.loss.log_loss(np.asarray(self.flow.samples.predict(theta))))
+        predictions = np.asarray(self.flow.samples.predict(theta))
+        if not np.isfinite(predictions).all():  # infinite margins would be a loss of zero
+            return {"log_loss": math.nan, "loss": math.nan}
+        log_loss = float(self.flow.loss.log_loss(predictions))
         return {"log_loss": log_loss, "loss": float(np.exp(log_loss))}
 
     def _accuracy(self, theta: Array) -> dict[str, float]:

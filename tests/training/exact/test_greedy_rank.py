@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 import tacit
 from refusals import refusals
 from tacit.records import Kind
+from tacit.training.exact.matrices.greedy_rank import certify
 
 
 def seen(matrix, **options):
@@ -174,6 +175,67 @@ def test_a_least_loss_at_infinity_is_a_failure_with_a_sentence():
     assert found.ranks.tolist() == [0, 1]
     with pytest.raises(tacit.NumericalError, match="the flow of rank 2 does not converge"):
         tacit.greedy_rank(problem)
+
+
+def graded(seed, spread=3.0):
+    """Few measurements whose sizes lie many decades apart, which stiff steps could not follow."""
+    rng = np.random.default_rng(seed)
+    side, count = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    sizes = 10.0 ** rng.uniform(-spread / 2, spread / 2, (count, 1, 1))
+    return tacit.Sensing(
+        rng.standard_normal((count, side, side)) * sizes, rng.standard_normal(count)
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_measurements_of_different_sizes_are_followed_to_the_end(seed):
+    problem = graded(seed)
+    found = tacit.greedy_rank(problem)
+    assert found.error <= 1e-7
+    # independent measurements, fewer than entries: all are fitted, each in its own units
+    left = np.abs(problem.apply(found.end) - problem.y) / np.abs(problem.y)
+    assert left.max() < 1e-5
+    assert (np.diff(found.loss) < 0).all()
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 1000), inputs=st.integers(-300, 300), labels=st.integers(-150, 150))
+def test_units_of_measurements_and_labels_change_units_alone(seed, inputs, labels):
+    problem = tacit.gaussian_sensing(samples=6, dimension=3, rank=1, seed=seed)
+    once = tacit.greedy_rank(problem)
+    scaled = np.ldexp(problem.measurements, inputs)
+    other = tacit.greedy_rank(tacit.Sensing(scaled, np.ldexp(problem.y, labels)))
+    np.testing.assert_array_equal(other.tau, np.ldexp(once.tau, -inputs - labels))
+    np.testing.assert_array_equal(other.points, np.ldexp(once.points, labels - inputs))
+    np.testing.assert_array_equal(other.loss, np.ldexp(once.loss, 2 * labels))
+    np.testing.assert_array_equal(other.rates, np.ldexp(once.rates, inputs + labels))
+
+
+def test_factors_that_grow_for_ever_are_recognised_by_their_power():
+    problem = tacit.low_rank_completion(samples=17, dimension=5, rank=2, seed=1)
+    sentence = tacit.greedy_rank(problem, throw=False).outcome.sentence
+    assert "the factors grow like t^0.2" in sentence
+    assert "its least loss lies at infinity" in sentence
+
+
+@pytest.mark.parametrize("place", [1, -1])
+@pytest.mark.parametrize("size", [1e-3, 1e-5, np.nan])
+def test_a_poisoned_list_is_caught(place, size):
+    problem = tacit.low_rank_completion(samples=80, dimension=10, rank=2, seed=0)
+    points = tacit.greedy_rank(problem).points
+    model = tacit.Factorization(factors=(np.zeros((10, 1)), np.zeros((10, 1))))
+    assert certify(problem, model, points).ok
+    poisoned = points.copy()
+    poisoned[place, 0, 0] += size
+    assert not certify(problem, model, poisoned).ok
+    assert not certify(problem, model, points[:-1]).ok  # it ends too early
+
+
+def test_a_time_limit_ends_the_list_with_a_sentence():
+    found = tacit.greedy_rank(graded(0), max_seconds=1e-9, throw=False)
+    assert found.outcome.kind is Kind.BUDGET_SPENT
+    assert "raise max_seconds" in found.outcome.sentence
+    assert found.ranks.tolist() == [0]
 
 
 test_bad_inputs_are_refused = refusals(

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, finite_array
+from tacit.limits import Turns
 from tacit.measures.kernels.factors import Factors
 from tacit.measures.kernels.products import product
 from tacit.models.model import Model
@@ -164,7 +165,9 @@ def plan(
     result = 8 * rows * columns * kept**2 * groups
     free = ROOM * memory - gradients.fixed - result
     size = int(max(1, min(max(rows, columns), LARGEST, free // (4 * gradients.held))))
+    turns = Turns(64, who)
     while sum(needs := _needs(gradients, size, kept)) > free:
+        turns.take()
         if size == 1:
             enough = math.ceil((gradients.fixed + result + sum(needs)) / ROOM)
             raise ValueError(

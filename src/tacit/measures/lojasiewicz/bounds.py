@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import jax
+from tacit.limits import Turns
 
 CUBES = 20000  # the most cubes of a covering
 DIMENSIONS = 3  # the most in which a covering is tried
@@ -134,7 +135,9 @@ def _outside(
         best, value = found, ratio(found)
     lower = value
     # the dual proves sum(w z^2) >= lower c on the ball, so that no ratio is below
+    turns = Turns(10_000, "the lower bound of the Lojasiewicz constant")
     while lower > 0 and not _trust_region(sizes**2 - lower / 2 * sizes, z, radius)[1] >= lower * c:
+        turns.take()
         lower *= 1 - 1e-12 if lower > value * (1 - 1e-9) else 0.5
     return lower, value, x + basis.T @ (best - z)
 

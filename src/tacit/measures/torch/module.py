@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.arguments import Array, finite_array
 from tacit.lazy import torch
+from tacit.limits import Turns
 from tacit.measures.kernels.gradients import ALONE, nudge
 from tacit.measures.kernels.inputs import Table, leaves, mapped, several, spread
 from tacit.measures.kernels.outputs import Output
@@ -111,7 +112,9 @@ class TorchFunction:
 
 def _unwrapped(module: Any) -> Any:
     """The module inside torch.compile and data parallelism, whose parameters are the same."""
+    turns = Turns(1000, "the search for the module inside its wrappers")
     while True:
+        turns.take()
         if isinstance(getattr(module, "_orig_mod", None), torch.nn.Module):
             module = module._orig_mod
         elif isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
+from tacit.limits import Turns
 from tacit.problems.images import cache
 from tacit.problems.images.catalogue import Arrays, ImageSet, Package, complaint, find
 from tacit.problems.images.formats import Layout
@@ -151,7 +152,9 @@ def _is_tar(raw: IO[bytes]) -> bool:
 def _deb_data(raw: IO[bytes]) -> IO[bytes]:
     """The member data.tar.* of a .deb, which is an ar archive."""
     raw.seek(len(_AR))
+    turns = Turns(100_000, "the list of members of a .deb")
     while header := raw.read(60):
+        turns.take()
         name, size = header[:16].decode("latin-1").strip(), header[48:58].strip()
         if len(header) < 60 or header[58:] != b"`\n" or not size.isdigit():
             break

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.regularizers.q import Q
 from tacit.solvers import exact
@@ -155,7 +156,9 @@ class Vertex:
 
 def exact_vertex(rows: Rows) -> Vertex:
     table, work = Table(rows), 0.0
+    turns = Turns(10_000_000, "the exact linear program")
     while (leaving := table.unmet()) is not None:
+        turns.take()
         work += table.rows.size * (1 + table.whole.bit_length() / 1000)
         if work > WORK:
             raise Failed(f"the exact linear program needs more than {table.steps} steps")
@@ -249,7 +252,7 @@ class Table:
 def dual_parts(rows: Rows, nu: list[Fraction]) -> Array:
     """Vectors of float64 whose sum is nu, as many as A^T nu needs."""
     parts: list[Array] = []
-    while len(parts) < PARTS:
+    for _ in range(PARTS):
         parts.append(np.array([float(number) for number in nu]))
         nu = [number - Fraction(part) for number, part in zip(nu, parts[-1].tolist(), strict=True)]
         if EPS * (np.abs(parts[-1]) @ np.abs(rows.A)).max() <= VISIBLE:

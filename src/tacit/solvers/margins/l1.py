@@ -13,6 +13,7 @@ import dataclasses
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.solvers.continuation import Failed
 from tacit.solvers.margins.active_set import Index, nonnegative
 from tacit.solvers.margins.rows import Rows
@@ -95,7 +96,9 @@ def solve(rows: Rows) -> tuple[Array, Array, int]:
         b, nu, steps = linear_program(rows)
         return *vertex(rows, b, nu), steps
     columns, total = most(np.abs(rows.A.sum(axis=0)), 2 * samples), 0
+    turns = Turns(dimension, "the columns of the linear program")
     while True:
+        turns.take()
         columns, b, nu, steps = restricted(rows, columns)
         total += steps
         exact, dual, long = priced(rows, b, nu)
@@ -112,7 +115,9 @@ def most(sizes: Array, count: int) -> Index:
 def restricted(rows: Rows, columns: Index) -> tuple[Index, Array, Array, int]:
     """(columns, b, nu, iterations) of the linear program on `columns`, or on more if needed."""
     dimension = rows.A.shape[1]
+    turns = Turns(dimension + 1, "the columns of a feasible linear program")
     while True:
+        turns.take()
         inside = dataclasses.replace(rows, A=rows.A[:, columns])
         try:
             some, nu, steps = linear_program(inside)
@@ -140,7 +145,9 @@ def priced(rows: Rows, b: Array, nu: Array) -> tuple[Array, Array, Index]:
 def serving(rows: Rows, face: DualFace) -> tuple[Array | None, Index]:
     """A dual of b under which no column is too long, or None and the columns that prevent it."""
     limited = np.empty(0, dtype=np.intp)
+    turns = Turns(rows.A.shape[1] + 1, "the limits of a dual")
     while (dual := face.shortest(limited)) is not None:
+        turns.take()
         long = too_long(rows, dual)
         if not long.size:
             return dual, limited

@@ -12,6 +12,7 @@ import dataclasses
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.regularizers.norms import Linf
 from tacit.regularizers.spectral import MatrixNorm, Nuclear
 from tacit.solvers.continuation import Failed
@@ -136,7 +137,9 @@ class Path:
         """(x, Newton's step from it, mu, steps), mu for each inequality and singular value."""
         count, mu, steps = len(self.L) + min(self.tensor.shape[1:]), 1.0, 0
         x, found = self.start, None
+        turns = Turns(10_000, "the central path")
         while True:
+            turns.take()
             for _ in range(NEWTON):
                 move, decrement = self.step(x, mu)
                 steps += 1

@@ -14,6 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.regularizers.q import Q
 from tacit.solvers.continuation import Failed
 from tacit.solvers.dual_state import DualState, begin, shifted
@@ -69,7 +70,9 @@ class RatchetWalk:
             R = self.start * np.exp(self.edge)
             state = begin(self.law, self.Z.shape[1], R, R @ self.Z)
             self.position = self.settled(state, self.start > 0, self.edge)
+        turns = Turns(1_000_000, "the ratchet in log tau")
         while self.position.log_tau < log_tau:
+            turns.take()
             self.position = self.advance(self.position, log_tau)
         return self.position.W * np.exp(-log_tau), self.position.state.nu, self.position.growing
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.regularizers.lp import Lp
+from tacit.regularizers.norms import L1, Linf
 from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.spectral import MatrixNorm
 from tacit.solvers import exact
-from tacit.solvers.constraints import refitted, unit
+from tacit.solvers.accuracy import Equations, Given, of_norm, of_smooth
+from tacit.solvers.certificate import UNKNOWN, Certificate
+from tacit.solvers.constraints import reduce, refitted, unit
 from tacit.solvers.data import exponents
 from tacit.solvers.solution import (
     SMALL,
@@ -81,35 +87,135 @@ def margins_of(Z: Array, beta: Array) -> Array:
     return 1 - exact.missing(Z, beta, np.ones(len(Z)))
 
 
-def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = True) -> Solution:
-    """The solution with its certificate, computed from what is returned and the original data."""
-    beta, dual, steps, outcome, log_unit, rest = found
+def certified(
+    Z: Array, regularizer: Regularizer, found: Found, moved: bool = True, quick: bool = False
+) -> Solution:
+    """The solution with its certificate, computed from what is returned and the original data.
+
+    A quick certificate is good enough for the many points of a path, and up to 1e-8 too large.
+    """
+    beta, dual = found.beta, found.dual
     if not np.isfinite(beta).all():
-        return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
+        nothing = np.nan, np.nan, np.nan
+        return Solution(beta, dual, *nothing, found.iterations, found.outcome)
     margins = margins_of(Z, beta)
     tight = (dual > 0) | (margins < 1 - SMALL)
-    if outcome.ok:
+    if found.outcome.ok:
         if (np.abs(margins - 1)[tight] > SMALL).any():
             beta = refitted(Z[tight], np.ones(int(tight.sum())), beta)
         beta, margins = met(Z, beta, tight) if moved else (beta, margins_of(Z, beta))
     residual = float(np.maximum(1 - margins, 0.0).max())
-    inner, unit_beta = normalized(regularizer, beta, log_unit)
-    slopes = exact.product(np.vstack([dual, *rest]), Z) if rest else dual @ Z
-    kkt = max(kkt_residual(inner, unit_beta, slopes), dual_misfit(dual, margins))
-    excess = max(residual, kkt)
-    if excess > SMALL:
-        sizes, spare = np.abs(Z), ROUNDING * (np.abs(Z) @ np.abs(beta))
-        blur = 0.0 if rest else ROUNDING * float((np.abs(dual) @ sizes).max())
-        excess = max(
-            float(np.maximum(1 - margins - spare, 0.0).max()),
-            kkt_residual(inner, unit_beta, slopes, blur),
-            dual_misfit(dual, margins, spare),
+    inner, factor = normalized(regularizer, np.ones(1), found.log_unit)
+    judged = Margins(inner, Z, margins, np.vstack([dual, *found.rest]), beta, float(factor[0]))
+    graph = judged.answer.graph if judged.smooth else None
+    kkt = kkt_residual(inner, judged.answer.scaled, judged.answer.slopes, graph)
+    kkt = max(kkt, dual_misfit(dual, margins))
+    certificate = judged.certificate(kkt, quick)
+    return Solution(*concluded(regularizer, found, beta, (residual, kkt), certificate))
+
+
+class Margins:
+    """An answer to min R(factor beta) under Z beta >= 1, the rows as they were given."""
+
+    def __init__(
+        self, regularizer: Any, Z: Array, margins: Array, parts: Array, beta: Array, factor: float
+    ) -> None:
+        self.regularizer, self.Z, self.margins = regularizer, Z, margins
+        self.weights, self.factor = parts[0], factor
+        self.answer = Equations(regularizer, Given(Z, np.ones(len(Z))), None, factor).answer(
+            beta, parts
         )
-    return Solution(*concluded(regularizer, found, beta, (residual, kkt, excess)))
+
+    @property
+    def smooth(self) -> bool:
+        norm = isinstance(self.regularizer, L1 | Linf | MatrixNorm)
+        return not norm and not self.concave
+
+    @property
+    def concave(self) -> bool:
+        return isinstance(self.regularizer, Lp) and self.regularizer.p < 1
+
+    def certificate(self, kkt: float, quick: bool = False) -> Certificate:
+        """The certificate, for which none of the numbers is trusted."""
+        if quick and self.smooth and (known := self.lifted()).ok and not (self.weights < 0).any():
+            return known
+        active = self.weights > 0
+        # no other margin may be short, and no weight negative
+        rounding = ROUNDING * (np.abs(self.Z) @ np.abs(self.answer.beta))
+        short = float(np.max(1 - self.margins - rounding, initial=0.0, where=~active))
+        largest = max(float(np.abs(self.weights).max()), 1e-300)
+        wrong = short + max(0.0, -float(self.weights.min())) / largest
+        if self.concave:
+            known = self.local(active, kkt)
+        elif not self.smooth:
+            return self.of_norm()
+        else:
+            known = self.on_active(active)
+            if not known.ok:
+                known = min(known, self.lifted(), key=by_error)
+        return dataclasses.replace(known, error=known.error + wrong)
+
+    def of_norm(self) -> Certificate:
+        """By the value of beta lifted to margins of one, and that of the dual in the unit ball."""
+        least = float(self.margins.min())
+        if not least > 0:
+            return UNKNOWN
+        negative = np.maximum(-self.weights, 0.0)
+        slopes = self.answer.slopes + negative @ self.Z  # a dual without its negative weights
+        ones = np.ones((len(self.margins), 1))
+        reward = float(exact.product(self.answer.parts, ones)[0] + negative.sum())
+        lower = reward / max(1.0, float(self.regularizer.dual_norm(slopes)))
+        return of_norm(self.regularizer(self.answer.beta) / min(1.0, least), lower)
+
+    def equations(self, regularizer: Any, active: NDArray[np.bool_]) -> Equations | None:
+        """The active rows as equations; None where to float64 they contradict each other."""
+        rows, ones = self.Z[active], np.ones(int(active.sum()))
+        try:
+            at = reduce("max_margin", rows, ones)
+        except ValueError:
+            return None
+        return Equations(regularizer, Given(rows, ones), at, self.factor)
+
+    def on_active(self, active: NDArray[np.bool_]) -> Certificate:
+        """The certificate of the problem with the active rows as equations."""
+        if not active.any():
+            return of_smooth(self.answer, np.zeros_like(self.answer.beta))
+        equations = self.equations(self.regularizer, active)
+        if equations is None:
+            return Certificate(np.inf, "estimate")
+        answer = equations.answer(self.answer.beta, self.answer.parts[:, active])
+        if not (self.weights < 0).any():  # the same slopes and softness
+            answer.__dict__.update(
+                slopes=self.answer.slopes,
+                graph=self.answer.graph,
+                log_softness=self.answer.log_softness,
+            )
+        return equations.certificate(answer)
+
+    def lifted(self) -> Certificate:
+        """The certificate of beta lifted to margins of at least one: no row must be met exactly."""
+        least = min(float(self.margins.min()), 1.0)
+        if not least > 0:
+            return Certificate(np.inf, "estimate")
+        above = np.maximum(self.margins / least - 1, 0.0)
+        spare = float(np.maximum(self.weights, 0.0) @ above) * self.factor
+        return of_smooth(self.answer, self.answer.scaled * (1 / least - 1), spare)
+
+    def local(self, active: NDArray[np.bool_], kkt: float) -> Certificate:
+        """An estimate for a local minimiser, the vertex of its active rows."""
+        equations = self.equations(L1(), active)
+        if equations is None:
+            return Certificate(np.inf, "estimate")
+        answer = equations.answer(self.answer.beta, self.answer.parts[:, active])
+        change = float(np.abs(equations.reduced_change(answer)).max())
+        return Certificate(kkt + change / float(np.abs(answer.beta).max()), "estimate")
 
 
-def dual_misfit(dual: Array, margins: Array, rounding: Array | float = 0.0) -> float:
+def by_error(certificate: Certificate) -> float:
+    return certificate.error
+
+
+def dual_misfit(dual: Array, margins: Array) -> float:
     """The worst of -nu_n and nu_n (margin_n - 1), relative to the largest dual weight."""
     largest = max(float(np.abs(dual).max()), 1e-300)
-    apart = np.maximum(np.abs(margins - 1) - rounding, 0.0)
-    return float(max(np.max(-dual), np.abs(dual * apart).max()) / largest)
+    return float(max(np.max(-dual), np.abs(dual * (margins - 1)).max()) / largest)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.regularizers.q import SignedPair
 from tacit.solvers.continuation import (
     EXACT,
@@ -98,7 +99,9 @@ class MarginWalk:
         spent = 0 if self.here is not None else self.start(max(m, self.m))
         if self.upright and self.free(self.m) is None:
             spent += self.add_whole_tilt()
+        turns = Turns(1_000_000, "the walk in log mu")
         while self.m > m:
+            turns.take()
             spent += self.try_step(m)
             if spent > FACTORIZATIONS:
                 raise Failed(f"spent {spent} factorizations; start closer or check the data")

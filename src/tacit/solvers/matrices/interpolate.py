@@ -13,23 +13,16 @@ from tacit.arguments import Array, finite_array
 from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, SpectralFunction, shape_of
+from tacit.solvers import exact
+from tacit.solvers.accuracy import Given, of_matrix, of_norm, off_graph
+from tacit.solvers.certificate import UNKNOWN, Certificate
 from tacit.solvers.continuation import Failed
 from tacit.solvers.data import units_of
 from tacit.solvers.matrices import nuclear
-from tacit.solvers.matrices.measurements import Measurements, measurements
+from tacit.solvers.matrices.measurements import Measurements, measurements, missed
 from tacit.solvers.matrices.path import LINEAR, corrected, descend, kernel_level
 from tacit.solvers.matrices.state import law_of
-from tacit.solvers.solution import (
-    ROUNDING,
-    SMALL,
-    SOLVED,
-    Found,
-    Solution,
-    beyond_rounding,
-    concluded,
-    normalized,
-    restored,
-)
+from tacit.solvers.solution import SOLVED, Found, Solution, concluded, normalized, restored
 from tacit.threads import one_blas_thread
 
 RESOLVED = 1e-11  # slacks 1 - s below this are too coarse in float64
@@ -61,6 +54,10 @@ class MatrixSolution(Record):
         The natural logarithm of `value`, as in a Solution.
     log_dual_unit
         The unit of the dual, as in a Solution.
+    certificate
+        The relative error that is certified, as in a Solution; `error` is its number.
+    dual_rest
+        More parts of the dual, as in a Solution.
 
     Examples
     --------
@@ -80,8 +77,11 @@ class MatrixSolution(Record):
     outcome: Outcome
     log_value: float = math.nan
     log_dual_unit: float = 0.0
+    certificate: Certificate = UNKNOWN
+    dual_rest: tuple[Array, ...] = ()
 
     rows = Solution.rows
+    error = Solution.error
 
 
 def residual(problem: MatrixProblem, matrix: Array) -> float:
@@ -89,11 +89,11 @@ def residual(problem: MatrixProblem, matrix: Array) -> float:
     return float(np.abs(problem.apply(matrix) - problem.y).max() / (scale if scale > 0 else 1.0))
 
 
-def kkt(problem: MatrixProblem, reg: SpectralFunction, matrix: Array, dual: Array) -> float:
-    S = problem.adjoint(dual)
+def kkt(reg: SpectralFunction, matrix: Array, S: Array) -> float:
+    """How far a matrix and S = sum_n dual_n X_n are from optimality."""
     if isinstance(reg, Nuclear):
         value = reg(matrix)
-        gap = abs(value - float(problem.y @ dual)) / value
+        gap = abs(value - float((matrix * S).sum())) / value
         return max(gap, float(np.linalg.norm(S, 2)) - 1)
     return graph_distance(reg, matrix, S)
 
@@ -101,22 +101,7 @@ def kkt(problem: MatrixProblem, reg: SpectralFunction, matrix: Array, dual: Arra
 def graph_distance(reg: SpectralFunction, matrix: Array, S: Array) -> float:
     """How far (M, S) is from a pair with S = gradient(M), in units of |M| and |S|."""
     size, height = float(np.linalg.norm(matrix, 2)), float(np.linalg.norm(S, 2))
-    if height == 0:
-        return 1.0
-    U, total, Vt = np.linalg.svd(matrix / size + S / height, full_matrices=False)
-    on_graph = (U * resolvent(reg, total, size, height)) @ Vt
-    return float(np.linalg.norm(matrix / size - on_graph, 2))
-
-
-def resolvent(reg: SpectralFunction, total: Array, size: float, height: float) -> Array:
-    """x with x + gradient(size x)/height = total, by bisection in the gradient."""
-    low, high = np.zeros_like(total), total * height
-    for _ in range(200):
-        middle = (low + high) / 2
-        with np.errstate(over="ignore"):
-            above = reg.law.primal_of(middle) / size + middle / height > total
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return np.maximum(total - low / height, 0.0)
+    return off_graph(reg.law, matrix, S, size, height) if height else 1.0
 
 
 def matrix_interpolant(
@@ -141,13 +126,11 @@ def in_good_units(problem: MatrixProblem, reg: SpectralFunction) -> MatrixSoluti
     rows = np.ones((len(problem.y), 1)) if ones else problem.design
     units = units_of(rows, problem.y, scales=True)
     if units is None:
-        return certified(problem, reg, found(problem, reg))
+        return solved(problem, reg)
     matrices = problem.design.reshape(-1, *problem.shape)
     scaled = Sensing(units.of_rows(matrices), units.of_targets(problem.y))
     inner = reg.in_units(units.log_size)
-    solution: MatrixSolution = restored(
-        certified(scaled, inner, found(scaled, inner)), units, reg, "matrix"
-    )
+    solution: MatrixSolution = restored(solved(scaled, inner), units, reg, "matrix")
     return solution
 
 
@@ -170,26 +153,31 @@ def interpolate_measured(
     return matrix_interpolant(Sensing(matrices, y), reg, throw=throw)
 
 
-def found(problem: MatrixProblem, reg: SpectralFunction) -> Found:
-    """(matrix, dual, iterations, outcome) in the original units."""
+def solved(problem: MatrixProblem, reg: SpectralFunction) -> MatrixSolution:
+    """The certified solution in the units of the problem."""
     at = measurements(problem)
     if isinstance(at, Outcome):
         return nothing(problem, at)
     if not at.y.any():
         zero = Outcome(Kind.SOLVED, "y = 0: the zero matrix is the only minimiser")
-        return Found(np.zeros(problem.shape), np.zeros(len(problem.y)), 0, zero)
+        answer = Found(np.zeros(problem.shape), np.zeros(len(problem.y)), 0, zero)
+        return certified(problem, at, reg, answer)
     try:
-        matrix, nu, steps, outcome, unit, _ = solve(at, reg)
+        matrix, nu, steps, outcome, unit, *_ = solve(at, reg)
     except Failed as reason:
         return nothing(problem, Outcome(Kind.STALLED, f"no minimiser of {reg}: {reason}"))
-    dual = at.original_dual(nu)
     # only the Frobenius norm's gradient grows with the matrix itself at a fixed y/scale
-    dual = 2 * dual * at.scale if isinstance(reg, Frobenius) else dual
-    return Found(at.scale * matrix, dual, steps, outcome, unit)
+    height = 2 * at.scale if isinstance(reg, Frobenius) else 1.0
+    dual, *rest = height * at.exact_dual(nu)
+    return certified(
+        problem, at, reg, Found(at.scale * matrix, dual, steps, outcome, unit, tuple(rest))
+    )
 
 
-def nothing(problem: MatrixProblem, outcome: Outcome) -> Found:
-    return Found(np.full(problem.shape, np.nan), np.full(len(problem.y), np.nan), 0, outcome)
+def nothing(problem: MatrixProblem, outcome: Outcome) -> MatrixSolution:
+    """A solution without numbers."""
+    numbers = np.full(problem.shape, np.nan), np.full(len(problem.y), np.nan)
+    return MatrixSolution(*numbers, math.nan, math.nan, math.nan, 0, outcome)
 
 
 def solve(at: Measurements, reg: SpectralFunction) -> Found:
@@ -226,19 +214,48 @@ def at_level(at: Measurements, reg: Schatten, level: float) -> tuple[Array, Arra
     return corrected(stop.state, stop.hessian), stop.state.nu, stop.spent
 
 
-def certified(problem: MatrixProblem, reg: SpectralFunction, found: Found) -> MatrixSolution:
+def certified(
+    problem: MatrixProblem, at: Measurements, reg: SpectralFunction, found: Found
+) -> MatrixSolution:
     """The solution with its certificate, computed from what is returned and the original data."""
-    matrix, dual, steps, outcome, log_unit, _ = found
-    if not np.isfinite(matrix).all():
-        return MatrixSolution(matrix, dual, np.nan, np.nan, np.nan, steps, outcome)
-    misfit = residual(problem, matrix)
-    inner, _ = normalized(reg, matrix, log_unit)
-    gap = kkt(problem, inner, matrix, dual) if matrix.any() else 0.0
-    excess = max(misfit, gap)
-    if excess > SMALL:
-        missed = beyond_rounding(problem.design, problem.y, matrix.ravel())
-        # the dual matrix is off by what float64 rounds of the dual
-        terms = float(np.linalg.norm(np.abs(dual) @ np.abs(problem.design)))
-        height = max(float(np.linalg.norm(problem.adjoint(dual))), 1e-300)
-        excess = max(missed, gap - ROUNDING * terms / height)
-    return MatrixSolution(*concluded(reg, found, matrix, (misfit, gap, excess))[:-1])
+    inner, factor = normalized(reg, np.ones(1), found.log_unit)
+    S = dual_matrix(problem, found)
+    certificate = certificate_of(problem, at, inner, found, float(factor[0]), S)
+    gap = kkt(inner, factor * found.beta, S) if found.beta.any() else 0.0
+    proof = residual(problem, found.beta), gap
+    return MatrixSolution(*concluded(reg, found, found.beta, proof, certificate))
+
+
+def dual_matrix(problem: MatrixProblem, found: Found) -> Array:
+    """sum_n dual_n X_n, each entry rounded once where the dual has several parts."""
+    if not found.rest:
+        return problem.adjoint(found.dual)
+    parts = np.vstack([found.dual, *found.rest])
+    return exact.product(parts, problem.design).reshape(problem.shape)
+
+
+def certificate_of(
+    problem: MatrixProblem,
+    at: Measurements,
+    reg: SpectralFunction,
+    found: Found,
+    factor: float,
+    S: Array,
+) -> Certificate:
+    """The error of a matrix: of its value for a norm, else of the matrix itself."""
+    near = at.mended(problem, found.beta)
+    if isinstance(reg, Nuclear):
+        parts = np.vstack([found.dual, *found.rest])
+        reward = float(exact.product(parts, problem.y[:, None])[0])
+        known = of_norm(reg(near) + reg(near - found.beta), reward / max(1.0, float(np.linalg.norm(S, 2))))
+    else:
+        known = of_matrix(reg.law, factor * found.beta, S, factor * (near - found.beta))
+    return dataclasses.replace(known, error=known.error + unmet(problem, at, found.beta))
+
+
+def unmet(problem: MatrixProblem, at: Measurements, matrix: Array) -> float:
+    """By how much a matrix misses the worst measurement, each in its own units."""
+    if not isinstance(problem, Sensing):
+        return residual(problem, matrix)
+    given = Given(problem.design, problem.y)
+    return given.unmet(matrix.ravel(), missed(at, problem, matrix))

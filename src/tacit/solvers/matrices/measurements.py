@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.records import Kind, Outcome
-from tacit.solvers import constraints
+from tacit.solvers import constraints, exact
 
 Index = NDArray[np.intp]
 
@@ -55,9 +55,16 @@ class Rows:
         left = values - self.apply(self.adjoint(dual))
         return dual + np.linalg.solve(R, np.linalg.solve(R.T, left))
 
-    def original_dual(self, dual: Array) -> Array:
-        """The dual of the rows that were given."""
-        return self.reduced.original_dual(dual)
+    def exact_dual(self, dual: Array) -> Array:
+        """The dual of the rows that were given, as a sum of vectors."""
+        return self.reduced.exact_dual(dual)
+
+    def mended(self, problem: MatrixProblem, matrix: Array) -> Array:
+        """The nearest matrix that meets the measurements as they were given."""
+        for _ in range(2):  # the second time what rounding left of the first
+            missing = self.reduced.combine(missed(self, problem, matrix))
+            matrix = matrix + self.adjoint(self.least(missing))
+        return matrix
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +92,26 @@ class Entries:
     def least(self, values: Array) -> Array:
         return values
 
-    def original_dual(self, dual: Array) -> Array:
-        original = np.zeros(len(dual))
-        original[self.first] = dual
+    def exact_dual(self, dual: Array) -> Array:
+        original = np.zeros((1, len(dual)))
+        original[0, self.first] = dual
         return original
+
+    def mended(self, problem: MatrixProblem, matrix: Array) -> Array:
+        mended = matrix.copy()
+        mended[self.row, self.column] = self.scale * self.y
+        return mended
 
 
 Measurements = Rows | Entries
+
+
+def missed(at: Measurements, problem: MatrixProblem, matrix: Array) -> Array:
+    """y_n - <X_n, matrix>, without rounding where nearly dependent measurements magnify it."""
+    if isinstance(at, Entries):
+        return np.asarray(problem.y - problem.apply(matrix))
+    ill = at.reduced.leading is not None
+    return exact.missing(problem.design, matrix.ravel(), problem.y, ill)
 
 
 def measurements(problem: MatrixProblem) -> Measurements | Outcome:
@@ -99,7 +119,7 @@ def measurements(problem: MatrixProblem) -> Measurements | Outcome:
     if isinstance(problem, Completion):  # it holds every entry once
         first = np.argsort(problem.positions)
         row, column = problem.entries[first].T
-        scale = float(np.abs(problem.y).max()) or 1.0
+        scale = constraints.power_above(problem.y)
         return Entries(problem.shape, row, column, problem.y[first] / scale, scale, first)
     try:
         reduced = constraints.reduce("interpolate", problem.design, problem.y)

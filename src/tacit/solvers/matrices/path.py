@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.solvers.continuation import Failed
 from tacit.solvers.matrices.measurements import Entries, Measurements
 from tacit.solvers.matrices.state import Law, Power, State
@@ -170,7 +171,9 @@ def descend(
     m, step = max(m, target), -min(longest, 1.0)
     stop = arrive(State(at, law, m, nu), close if m == target else PASSING, 0)
     yield stop
+    turns = Turns(100_000, "the path in log mu")
     while m > target:
+        turns.take()
         ahead = max(m + step, target)
         try:
             guess = predicted(stop, ahead)

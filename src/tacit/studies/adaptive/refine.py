@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, integer, one_of, real
+from tacit.limits import Turns
 from tacit.studies.cells import Axis, Cell, cells_at
 from tacit.studies.engines.complete import Rounds
 from tacit.studies.gather import gather, provenance
@@ -141,7 +142,9 @@ def refined(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     shape = tuple(len(axis.values) for axis in plain.axes)
     lattice = Lattice(shape, 2**depth, level)
     going = True
+    turns = Turns(1000, "the refinement")
     while going:
+        turns.take()
         points = lattice.missing_points()
         fresh = {point: list(cells_at(plain, point, code)) for point in points}
         lattice.requested |= fresh

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import one_of, positive, real
+from tacit.limits import Turns
 from tacit.records import Kind
 from tacit.studies.cells import Cell, cell_name, spec_at
 from tacit.studies.compute import OK, USABLE, Result
@@ -219,7 +220,9 @@ def bisected(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     indices = itertools.product(*(range(size) for size in study.shape))
     lines = [Line(rule, plain, index) for index in indices]
     seen: list[Result] = []
+    turns = Turns(10_000, "the search for thresholds")
     while trials := [(line, value) for line in lines for value in line.next_values()]:
+        turns.take()
         cells = [line.cell(value, rounds.cache.code.version) for line, value in trials]
         answers = rounds.measures(cells, rule.measure)
         for (line, value), (measured, result) in zip(trials, answers, strict=True):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tacit.lazy import jax, jnp
+from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.training.descent.compiled import Batches, Code, functions
 from tacit.training.descent.method import Descent, plus
@@ -70,7 +71,9 @@ class Run:
 
     def reach(self, state: State, t: float, most: int) -> State:
         """The state at the step that ends nearest to time `t`, but not beyond step `most`."""
+        turns = Turns(100_000, "the steps to a time")
         while state.taken < most:
+            turns.take()
             left = (t - self.moment(state).t) / self.rate(state)
             if left < 0.5:
                 break
@@ -85,7 +88,9 @@ class Run:
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
         """The last state before step `bad` that is still good, by bisection."""
+        turns = Turns(64, "the bisection of steps")
         while bad - state.taken > 1:
+            turns.take()
             middle = self.advance(state, (state.taken + bad) // 2)
             if good(middle):
                 state = middle
@@ -126,20 +131,30 @@ def follow(run: Run, state: State, plan: Plan, progress: Progress | None) -> tup
             numbers = meter.look(moment)
         if _beyond(numbers, meter.first):
             return before, _diverged(run, before, state.taken)
-        end = goals.met(moment, numbers) or _stalled(run, moment, numbers)
+        end = _held(goals.met(moment, numbers), numbers) or _stalled(run, moment, numbers)
         if look in records or end is not None:
             meter.keep(moment, numbers)
         _report(progress, plan, moment)
         if end is not None:
             return state, end
-    return state, goals.ended(run.moment(state), numbers)
+    return state, _held(goals.ended(run.moment(state), numbers), numbers)
+
+
+def _held(outcome: Any, numbers: Mapping[str, float]) -> Any:
+    """The outcome, which is no success where the loss is not a number of float64."""
+    if outcome is None or not outcome.ok or math.isfinite(numbers["loss"]):
+        return outcome
+    what = f"the loss is beyond float64, its logarithm {numbers['log_loss']:.6g}"
+    return Outcome(Kind.OUT_OF_RANGE, f"{what}; rescale the data or the start")
 
 
 def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress | None) -> State:
     if plan.timed:
         return run.reach(state, look, plan.last)
     piece = plan.last if progress is None else max(1, plan.last // PROGRESS)
+    turns = Turns(10 * PROGRESS, "the pieces of a run")
     while look - state.taken > piece:
+        turns.take()
         state = run.advance(state, state.taken + piece)
         _report(progress, plan, run.moment(state))
     return run.advance(state, look)
@@ -184,7 +199,7 @@ def _diverged(run: Run, state: State, bad: int) -> Outcome:
 
 
 def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    grown = not found["log_loss"] <= first["log_loss"]
+    grown = not found["log_loss"] <= first["log_loss"] or not found["log_loss"] < math.inf
     return grown and not math.isfinite(found["loss"])
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import scipy  # its submodules load when first used, which keeps `import tacit` fast
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.training.exact.loss import Loss
 from tacit.training.exact.solver import SHORT, GaveUp
 from tacit.training.exact.task import Derivative, Samples
@@ -246,7 +247,9 @@ class Backward:
 
     def step(self) -> None:
         """Take one step; raises GaveUp if none is small enough."""
+        turns = Turns(1000, "a step of backward differentiation")
         while True:
+            turns.take()
             if not self.t + 1e-3 * self.h > self.t:
                 raise GaveUp(SHORT)
             ahead = self.table[: self.order + 1].sum(axis=0)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tacit.limits import Turns
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
 from tacit.solvers.constraints import reduce
@@ -162,20 +163,24 @@ def go_on(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
         except GaveUp as reason:
             now = flow.at(flow.t)
             now = _end(records, now) if np.isfinite(now.state).all() else records[-1]
-            sentence = f"the integrator gave up at {flow.state_text(now)}: {reason}"
+            sentence = f"{reason.what} at {flow.state_text(now)}: {reason}"
             return Outcome(Kind.STALLED, sentence)
 
 
 def _steps(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
     checkpoint = last = records[-1]
     meter, due = _Meter(flow, plan, last), next(plan.times, math.inf)
+    turns = Turns(10 * plan.max_steps + 10_000, "the flow")
     while True:
+        turns.take()
         before = flow.t
         flow.advance(min(due, plan.t_max))
         t = min(flow.t, plan.t_max)
         met = _first_met(flow, plan, before, t)
         t = t if met is None else met[0]
+        passed = Turns(10_000_000, "the list of times to record")
         while due <= t:
+            passed.take()
             records.append(flow.at(due))
             due = next(plan.times, math.inf)
         if met is not None:
@@ -205,7 +210,7 @@ def _passes(flow: Integrator, plan: Plan, soon: float) -> bool:
 def _ended(
     flow: Integrator, plan: Plan, before: Moment, now: Moment, loss: float
 ) -> Outcome | None:
-    if not loss < math.inf:
+    if not (loss < math.inf and np.isfinite(now.state).all()):
         return Outcome(Kind.DIVERGED, f"not finite at {flow.time_text(now.t)}")
     if plan.log_level > -math.inf and (met := _met(flow, plan, now, loss)) is not None:
         return Outcome(Kind.SOLVED, f"the target is met at {flow.state_text(now)}{met}")

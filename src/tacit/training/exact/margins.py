@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.training import stop as stopping
 from tacit.training.exact.flow import Flow, RunSettings
@@ -137,7 +138,9 @@ class MarginIntegrator(MarginSteps):
             # the equations do not depend on tau, so after a failure tau first restarts at zero
             while self.steps > taken + RECOVERED and not stuck:
                 self.solver, taken, mark = self._make(rtol), self.steps, 0.0
+                turns = Turns(100_000_000, "the flow of margins")
                 while not stuck and try_step(self.solver):
+                    turns.take()
                     self.steps += 1
                     self.was, self.state = float(self.state[-1]), self.solver.y.copy()
                     self.t = min(float(self.state[-1]), self.end)

@@ -17,6 +17,14 @@ SHORT = "its steps became too small; raise rtol"
 class GaveUp(Exception):
     """The integrator cannot continue; the message says why."""
 
+    what = "the integrator gave up"
+
+
+class LostRank(GaveUp):
+    """A direction that a step would bring back, by its error, has fallen to rounding."""
+
+    what = "the flow loses a rank"
+
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import Axes, DataArray, Dataset
+from tacit.limits import Turns
 from tacit.plotting.style import BLUE
 from tacit.problems.regression import sparse_regression
 from tacit.regularizers.norms import L1, L2
@@ -55,7 +56,9 @@ def largest_log_mu(
         return float(np.log(population_error(solution.beta, truth)))
 
     log_errors: list[float] = []
+    turns = Turns(10_000, "the errors along mu")
     while len(log_errors) < len(log_mus):
+        turns.take()
         chunk = log_mus[len(log_errors) : len(log_errors) + CHUNK]
         measured = interpolate_path(X, y, depth, log_alphas=chunk / depth, measure=log_error)
         log_errors += cast(list[float], measured)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.arguments import Array, one_of
 from tacit.lazy import Dataset
+from tacit.limits import Turns
 from tacit.measures.curves import upper_limit
 from tacit.models.univariate import Layers, layers, net_hinges, univariate_relu
 from tacit.papers.woodworth2020.figures.spline_nets import (
@@ -103,7 +104,9 @@ def draw(points: int, kind: Callable[[Array, Array], bool], count: int, seed: in
     """
     rng = np.random.default_rng(seed)
     found: list[tuple[Array, Array]] = []
+    turns = Turns(1_000_000, "the draw of points")
     while len(found) < count:
+        turns.take()
         x, y = np.sort(rng.uniform(-1, 1, points)), rng.standard_normal(points)
         if np.diff(x).min() > 0.15 and kind(x, y):
             found.append((x, y / np.abs(y).max()))

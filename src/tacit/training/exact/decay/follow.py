@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.records import Outcome
 from tacit.training.exact.decay.dual import (
     LAZY,
@@ -64,7 +65,9 @@ class DecaySteps(Integrator):
             self.solver = next(self.solvers)
         elif self.dual.slack(self.t, self.solver.y) < LEAST:
             raise GaveUp(DEEP)
+        turns = Turns(1000, "the list of solvers")
         while not try_step(self.solver):
+            turns.take()
             successor = next(self.solvers, None)
             if successor is None:
                 accuracy = "the integrator cannot continue at this accuracy; raise rtol"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.limits import Turns
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.regression import Regression
 from tacit.training.exact.follow import SETTLED, FitIntegrator, Plan
@@ -197,8 +198,9 @@ class DualIntegrator(FitIntegrator):
     def advance(self, limit: float) -> None:
         if self.solver.status != "running" or (self.solver.t and self.anchor.far(self.solver)):
             self._renew(self.solver.t, self.solver.y.copy())
+        turns = Turns(1_000_000, "a step of the dual")
         while not self._stepped():
-            pass
+            turns.take()
         self.t, self.steps = self.anchor.t + self.solver.t, self.steps + 1
         if self.solver.status == "finished":
             self.t = self.t_max

@@ -28,23 +28,37 @@ from tacit.training.exact.matrices.system import (
     columns,
     end_game,
     extrapolated,
+    kept_sign,
 )
-from tacit.training.exact.solver import SHORT, GaveUp, state_at, step
+from tacit.training.exact.solver import SHORT, GaveUp, LostRank, state_at, step
 from tacit.training.exact.task import Moment
 from tacit.training.labels import assembled, of_matrices
 
 WHO = "MatrixFlow"
 FORMS = ("factors", "lifted")
 SMALL = 1500  # samples up to which a dense eigendecomposition per step pays
+FITTED = 1e-20  # of |y|^2: a loss at which det M may vanish with that of the target
+KEPT = "square layers that start balanced (U^T U = V^T V) keep the sign of det M"
+WAY_OUT = "unbalance the start, or start with the other sign"
 System = FactorSystem | LiftedSystem | PlainSystem
 
 
 class MatrixSteps(Integrator):
     """What the steps of all systems share: the loss, and when and why they rest."""
 
+    lost = False  # whether the flow has lost a rank that exact balance never gives back
+
     def __init__(self, system: System, rtol: float) -> None:
         self.system, self.rtol = system, rtol
         self.stuck = not system.velocity(system.start).any()
+        self.sign = _kept_sign(system, rtol)
+
+    def crosses(self, state: Array) -> bool:
+        """Whether det M has changed a sign that it keeps, while the data are not fitted."""
+        if not self.sign or np.linalg.slogdet(self.system.matrix(state))[0] == self.sign:
+            return False
+        left, y = self.system.residual(state), self.system.problem.y
+        return bool(left @ left > FITTED * (y @ y))
 
     def log_loss(self, now: Moment) -> float:
         return float(log_sum_of_squares(self.system.residual(now.state)))
@@ -67,6 +81,8 @@ class MatrixSteps(Integrator):
             floor = float(np.sum((best - problem.y) ** 2))
         if floor > 0.5 * math.exp(self.log_loss(now)):
             return f"no matrix fits y, the least-squares loss is {floor:.3g}"
+        if self.lost:
+            return f"the flow stands at a saddle of lower rank, since {KEPT}; {WAY_OUT}"
         return "this model cannot fit y from here (its width, its signs or its symmetry forbid it)"
 
 
@@ -79,6 +95,7 @@ class FactorSteps(MatrixSteps):
         super().__init__(system, rtol)
         self.first = self.span = 0.01 * _unit(system)
         self.W, self.order = system.start, columns(rtol)
+        self.kept = np.eye(self.W.shape[1])  # projects on the directions that are not lost
         ends = log_level > -math.inf and not system.rate
         self.target = math.exp(log_level) if ends else None
         self._rest: tuple[float, Rest] | None = None
@@ -89,7 +106,7 @@ class FactorSteps(MatrixSteps):
         modes = self.system.modes(self.W)
         if self.steps and self.target is not None:
             rest = end_game(self.system, self.W, modes, self.target, self.rtol)
-            if rest is not None:
+            if rest is not None and not self.crosses(rest.at(rest.time)):
                 self._rest, self.t = (self.t, rest), self.t + rest.time
         if self._rest is None:
             self._step(limit, modes)
@@ -104,12 +121,20 @@ class FactorSteps(MatrixSteps):
             excess = error / (self.rtol * np.abs(W).max())
             growth = 0.9 * max(excess, 1e-30) ** (-1 / self.order) if np.isfinite(excess) else 0.1
             if excess <= 1:
+                if self.crosses(W):
+                    W = self._lower(W)
                 longer = taken * min(max(growth, 0.3), 6.0)
                 self.span = max(longer, span) if last else longer
-                self.t, self.W = limit if last else self.t + taken, W
+                self.t, self.W = limit if last else self.t + taken, W @ self.kept
                 return
             span = taken * min(max(growth, 0.1), 0.7)
         raise GaveUp(SHORT)
+
+    def _lower(self, W: Array) -> Array:
+        """W without the direction that it loses, for good: the flow multiplies from the left."""
+        right = np.linalg.svd(self.W)[2][: len(W) // 2 - 1]  # one less than the rank of U and V
+        self.kept, self.sign, self.lost = right.T @ right, 0.0, True
+        return np.asarray(W @ self.kept)
 
     def at(self, t: float) -> Moment:
         if self._rest is None:
@@ -130,7 +155,21 @@ class FactorSteps(MatrixSteps):
             return False
         slope = self.system.problem.adjoint(self.system.residual(now))
         bends = np.linalg.eigvalsh(self.system.model.lift(slope))
+        if self.lost:  # directions that could grow are not there
+            speed = float(np.linalg.norm(self.system.velocity(now)))
+            return speed <= 30 * self.rtol * bends[-1] * float(np.linalg.norm(now))
         return bool(bends[0] > -1e-6 * bends[-1])
+
+
+def _kept_sign(system: System, rtol: float) -> float:
+    """The sign of det M that the flow keeps, or 0."""
+    if isinstance(system, LiftedSystem):
+        system = system.system
+    model = system.model
+    if not isinstance(model, TwoFactors):
+        return 0.0
+    W = system.start if isinstance(system, FactorSystem) else model.stack(system.start)
+    return kept_sign(model, W if W.shape[1] <= len(W) else np.linalg.qr(W.T)[1].T, rtol)
 
 
 def _unit(system: FactorSystem) -> float:
@@ -159,6 +198,10 @@ class PlainSteps(MatrixSteps):
 
     def advance(self, limit: float) -> None:
         step(self.solver)
+        if self.crosses(self.solver.y):
+            raise LostRank(f"{KEPT}; {WAY_OUT}")
+        if isinstance(self.system, LiftedSystem) and self.system.indefinite(self.solver.y):
+            raise GaveUp("W W^T has a negative eigenvalue; lower rtol, or use form='factors'")
         self.t, self.steps = self.solver.t, self.steps + 1
 
     def at(self, t: float) -> Moment:
@@ -176,7 +219,9 @@ class MatrixFlow(Flow):
 
     `rtol` is the accuracy of one step relative to the largest parameter. From a tiny start,
     directions that grow later than the first are known to that accuracy only. Without a goal the
-    flow stops where the data are interpolated; under weight decay, at rest.
+    flow stops where the data are interpolated; under weight decay, at rest. Square layers that
+    start balanced keep the sign of det M: if the data ask for the other one, the flow ends at a
+    saddle of lower rank, and its outcome says so.
 
     Parameters
     ----------

@@ -11,27 +11,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, minres
 
 from tacit.arguments import Array, flag
+from tacit.limits import TimeLimit
 from tacit.models.factorization import Factorization, SymmetricFactorization, TwoFactors
-from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.matrix_problem import MatrixProblem, Sensing
 from tacit.records import Kind, NumericalError, Outcome, Record
+from tacit.solvers.certificate import Certificate, judge
 from tacit.threads import on_one_blas_thread
-from tacit.training.exact.matrices.flow import FactorSteps
-from tacit.training.exact.matrices.system import FactorSystem
+from tacit.training.exact.matrices.next_point import LOST, next_point, noise
 from tacit.training.exact.solver import GaveUp
 
 WHO = "greedy_rank"
-STEPS = 500  # of the flow between two points; a tenth is the rule
-ACCURACY = 1e-6  # of a step of the flow; Newton's method sharpens where it ends
-NUDGE = 1e-3  # of the size that a new direction reaches
-REST = 1e-9  # of the fastest growth at zero: what counts as none
+REST = 1e3  # times the rounding of a gradient: a growth that counts as none
+POINTS = 50  # per row and column of M: far more than were ever visited
 TIE = 1e-9  # relative difference of two rates that are one
-LOST = 1e-8  # of the largest singular value of the factors: what counts as none
+FITTED = (1e-13, 1e-12, 1e-10, 1e-8)  # of the terms of its sum: residuals that may be none
+UNLIMITED = TimeLimit(WHO, None)
 COUPLED = 1e-9  # of the largest entry: what counts as a coupling of two directions
 
 
@@ -51,6 +51,9 @@ class GreedyRank(Record):
         How fast the direction grows along which training leaves each point; next to 0 at the last.
     outcome
         How the computation ended, in a sentence.
+    error
+        An estimate of the relative error, from the points and the data: by how far the points miss
+        being critical, and the growth at the last.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class GreedyRank(Record):
     loss: Array
     rates: Array
     outcome: Outcome
+    error: float = math.nan
 
     @property
     def end(self) -> Array:
@@ -81,7 +85,11 @@ class GreedyRank(Record):
 
 @on_one_blas_thread
 def greedy_rank(
-    problem: MatrixProblem, *, symmetric: bool = False, throw: bool = True
+    problem: MatrixProblem,
+    *,
+    symmetric: bool = False,
+    throw: bool = True,
+    max_seconds: float | None = None,
 ) -> GreedyRank:
     """The matrices where training of two factors rests as its start vanishes, of rising rank.
 
@@ -101,6 +109,8 @@ def greedy_rank(
         True trains M = W W^T, which has no negative eigenvalues; False trains M = U V^T.
     throw
         False returns a numerical failure as the outcome instead of raising it.
+    max_seconds
+        The list ends early after this time, as a failure; None sets no limit.
 
     Returns
     -------
@@ -134,12 +144,83 @@ def greedy_rank(
     symmetric = flag(WHO, "symmetric", symmetric)
     if symmetric and problem.shape[0] != problem.shape[1]:
         raise ValueError(f"{WHO}: a symmetric matrix must be square, got shape {problem.shape}")
+    limit, scaled = TimeLimit(WHO, max_seconds), Scaled(problem)
     model = empty(problem, symmetric)
-    found, outcome = visited(problem, model, invariant(problem, model))
+    visits, outcome = visited(scaled.problem, model, invariant(scaled.problem, model), limit)
+    tau, points, loss, rates = (np.array(column) for column in zip(*visits, strict=True))
+    certificate = certify(scaled.problem, model, points)
+    outcome = judge(outcome, certificate)
+    tau, points, loss, rates = scaled.original(tau, points, loss, rates)
+    if outcome.ok and not all(np.isfinite(part).all() for part in (tau, points, loss, rates)):
+        what = "a time, a matrix or a loss is beyond float64 in the units of the data; rescale them"
+        outcome = Outcome(Kind.OUT_OF_RANGE, what)
     if throw and not outcome.ok:
         raise NumericalError(WHO, outcome)
-    tau, points, loss, rates = (np.array(column) for column in zip(*found, strict=True))
-    return GreedyRank(tau, points, loss, rates, outcome)
+    return GreedyRank(tau, points, loss, rates, outcome, certificate.error)
+
+
+class Scaled:
+    """The problem in units of powers of two, in which measurements and labels are near one.
+
+    The sizes of the measurements relative to each other are weights of the loss, and stay.
+    """
+
+    def __init__(self, problem: MatrixProblem) -> None:
+        self.labels = int(np.frexp(np.abs(problem.y).max())[1])
+        self.inputs, y = 0, np.ldexp(problem.y, -self.labels)
+        changed: dict[str, Any] = {"values": y, "truth": None, "recipe": None}
+        if isinstance(problem, Sensing):
+            self.inputs = int(np.frexp(np.abs(problem.measurements).max())[1])
+            changed["y"] = changed.pop("values")
+            changed["measurements"] = np.ldexp(problem.measurements, -self.inputs)
+        self.problem: Any = dataclasses.replace(problem, **changed)  # type: ignore[type-var]
+
+    def original(self, tau: Array, points: Array, loss: Array, rates: Array) -> list[Array]:
+        """The same numbers in the units of the data."""
+        units = self.inputs + self.labels
+        with np.errstate(over="ignore", under="ignore"):
+            return [
+                np.ldexp(tau, -units),
+                np.ldexp(points, self.labels - self.inputs),
+                np.ldexp(loss, 2 * self.labels),
+                np.ldexp(rates, units),
+            ]
+
+
+def certify(problem: MatrixProblem, model: TwoFactors, points: Array) -> Certificate:
+    """An estimate of the relative error of the points, from the points and the data alone.
+
+    At a critical point lift(G) lift(M) = 0; at the last no direction grows, so that G vanishes
+    unless M is symmetric; every point has one more rank than the last, at most. A measurement may
+    be fitted, in its own units, or pull: which of them are fitted is a matter of a level, and a
+    list that passes at one level passes.
+    """
+    if not np.isfinite(points).all():
+        return Certificate(math.inf, "estimate")
+    errors = [max(_missed(problem, model, points, level), level) for level in FITTED]
+    sizes = np.linalg.svd(points, compute_uv=False)
+    beyond = [row[k:].max(initial=0.0) / (row.max() or 1.0) for k, row in enumerate(sizes)]
+    return Certificate(max(min(errors), float(max(beyond))), "estimate")
+
+
+def _missed(problem: MatrixProblem, model: TwoFactors, points: Array, level: float) -> float:
+    """How far the points miss their conditions if residuals below `level` are none."""
+    errors, sizes, G = [0.0], np.zeros(0), np.zeros(0)
+    lengths = np.linalg.norm(problem.design, axis=1)
+    for M in points:
+        left = problem.apply(M) - problem.y
+        terms = np.abs(problem.y) + lengths * np.linalg.norm(M)
+        left = np.where(np.abs(left) <= level * terms, 0.0, left)
+        G, lifted = problem.adjoint(left), model.lift(M)
+        sizes = (np.abs(left) @ np.abs(problem.design)).reshape(G.shape)
+        size = float(np.linalg.norm(model.lift(sizes)) * np.linalg.norm(lifted))
+        errors.append(float(np.linalg.norm(model.lift(G) @ lifted)) / (size or 1.0))
+    if isinstance(model, SymmetricFactorization):
+        top = float(np.linalg.eigvalsh(-model.lift(G))[-1])
+        errors.append(max(top, 0.0) / (float(np.linalg.norm(sizes)) or 1.0))
+    else:
+        errors.append(float((np.abs(G) / np.where(sizes > 0, sizes, 1.0)).max()))
+    return float(np.max(errors))
 
 
 def empty(problem: MatrixProblem, symmetric: bool) -> Factorization | SymmetricFactorization:
@@ -148,14 +229,6 @@ def empty(problem: MatrixProblem, symmetric: bool) -> Factorization | SymmetricF
     if symmetric:
         return SymmetricFactorization(factors=(left,))
     return Factorization(factors=(left, right))
-
-
-def _starting(model: TwoFactors, W: Array) -> Factorization | SymmetricFactorization:
-    """The same model from the stack W of its factors."""
-    if isinstance(model, SymmetricFactorization):
-        return SymmetricFactorization(factors=(W,))
-    assert model.shape is not None
-    return Factorization(factors=(W[: model.shape[0]], W[model.shape[0] :]))
 
 
 def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
@@ -172,7 +245,7 @@ def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
 
 
 def visited(
-    problem: MatrixProblem, model: TwoFactors, spaces: list[Array]
+    problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit = UNLIMITED
 ) -> tuple[list[tuple[float, Array, float, float]], Outcome]:
     """(tau, matrix, loss, rate) of every point, and the outcome; each space has its own sizes."""
     half = math.exp(problem.log_factor)
@@ -180,13 +253,13 @@ def visited(
     exponents = [np.ones(space.shape[1]) for space in spaces]
     outcome = Outcome(Kind.SOLVED, "no direction grows at the last point")
     found: list[tuple[float, Array, float, float]] = []
-    while True:
+    for _ in range(POINTS * len(W)):
         matrix = model.part(W @ W.T)
         residual = problem.apply(matrix) - problem.y
         growth = -2 * half * model.lift(problem.adjoint(residual))
         modes = [np.linalg.eigh(space.T @ growth @ space) for space in spaces]
         tops = np.array([rates[-1] for rates, _ in modes])
-        rest = REST * max(found[0][3] if found else tops.max(), 0.0)
+        rest = 2 * half * REST * noise(problem, matrix)
         waits = [
             sizes[0] / top if len(sizes) and top > rest else math.inf
             for sizes, top in zip(exponents, tops, strict=True)
@@ -207,10 +280,12 @@ def visited(
             for sizes, (rates, _) in zip(exponents, modes, strict=True)
         ]
         try:
-            W = _next(problem, model, W, spaces[first] @ directions[:, -1], spaces)
+            W = next_point(problem, model, W, spaces[first] @ directions[:, -1], spaces, limit)
         except GaveUp as why:
-            return found, Outcome(Kind.STALLED, f"after the point of rank {W.shape[1]} {why}")
+            kind = Kind.BUDGET_SPENT if limit.spent else Kind.STALLED
+            return found, Outcome(kind, f"after the point of rank {W.shape[1]} {why}")
         exponents = [_left(*pair, W) for pair in zip(exponents, spaces, strict=True)]
+    return found, Outcome(Kind.BUDGET_SPENT, f"no end after {len(found)} points; perturb the data")
 
 
 def _left(sizes: Array, space: Array, W: Array) -> Array:
@@ -220,68 +295,3 @@ def _left(sizes: Array, space: Array, W: Array) -> Array:
     return np.concatenate(
         [np.zeros(max(spare - len(sizes), 0)), sizes[max(len(sizes) - spare, 0) :]]
     )
-
-
-def _next(
-    problem: MatrixProblem, model: TwoFactors, W: Array, direction: Array, spaces: list[Array]
-) -> Array:
-    """The factors at the end of the flow that leaves W along `direction`."""
-    seen = problem.apply(model.part(np.outer(direction, direction)))
-    residual = problem.apply(model.part(W @ W.T)) - problem.y
-    size = NUDGE * math.sqrt(-float(seen @ residual) / float(seen @ seen))
-    wider = np.hstack([W, size * direction[:, None]])
-    system = FactorSystem(_starting(model, wider), problem)
-    steps = FactorSteps(system, ACCURACY, -math.inf)
-    steps.W = wider  # its columns unchanged: each lies in one of the spaces
-    speed = 0.01 * float(np.linalg.norm(system.velocity(steps.W)))
-    while steps.steps < STEPS:
-        steps.advance(math.inf)
-        steps.W = _confined(steps.W, spaces)
-        if np.linalg.norm(system.velocity(steps.W)) > speed:
-            continue
-        end = _sharpened(system, steps.W, spaces)
-        if np.linalg.norm(end - steps.W) <= 0.01 * np.linalg.norm(end):
-            return _shortened(end, spaces)
-        speed /= 10
-    raise GaveUp(
-        f"the flow of rank {wider.shape[1]} does not converge in {STEPS} steps; its least loss"
-        " may lie at infinity"
-    )
-
-
-def _confined(W: Array, spaces: list[Array]) -> Array:
-    """Every column in the space where most of it is; what rounding adds would grow elsewhere."""
-    if len(spaces) == 1:
-        return W
-    parts = np.array([space @ (space.T @ W) for space in spaces])
-    owner = np.linalg.norm(parts, axis=1).argmax(axis=0)
-    return np.asarray(parts[owner, :, np.arange(len(owner))].T)
-
-
-def _shortened(W: Array, spaces: list[Array]) -> Array:
-    """As few columns as there are directions in each space."""
-    least, columns = LOST * np.linalg.norm(W, 2), []
-    for space in spaces:
-        left, sizes, _ = np.linalg.svd(space.T @ W, full_matrices=False)
-        columns.append(space @ (left * sizes)[:, sizes > least])
-    return np.hstack(columns)
-
-
-def _sharpened(system: FactorSystem, W: Array, spaces: list[Array]) -> Array:
-    """The critical point next to W, by Newton's method; rotations of the columns stay free."""
-    shape = W.shape
-    for _ in range(20):
-        weights = system.residual(W)
-        lifted = system.model.lift(system.problem.adjoint(weights))
-        slope = lifted @ W
-        if np.linalg.norm(slope) <= 1e-14 * np.linalg.norm(W) * np.linalg.norm(system.problem.y):
-            break
-
-        def bend(flat: Array, W: Array = W, lifted: Array = lifted) -> Array:
-            move = flat.reshape(shape)
-            return (system.pull(system.push(move, W), W) + lifted @ move).ravel()
-
-        hessian = LinearOperator((W.size, W.size), matvec=bend, dtype=float)
-        move = minres(hessian, -slope.ravel(), rtol=1e-8, maxiter=1000)[0].reshape(shape)
-        W = _confined(W + move, spaces)
-    return W

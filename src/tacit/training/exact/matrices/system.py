@@ -9,9 +9,37 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.models.factorization import TwoFactors
+from tacit.limits import Turns
+from tacit.models.factorization import Factorization, TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.problems.matrix_problem import Completion, MatrixProblem
+
+BALANCED = 1e-4  # of rtol: an imbalance below this is drowned by the errors of the steps
+ROUNDING = 1e-14  # of |W|^2
+
+
+def kept_sign(model: object, W: Array, rtol: float) -> float:
+    """The sign of det M that the flow from the stack W = [U; V] keeps; 0 if it keeps none.
+
+    U^T U - V^T V is conserved. If it vanishes, V = Q U with an orthogonal Q while U has full rank,
+    which it keeps, so that det(U V^T) never changes its sign: a target of the other sign is out of
+    reach, and the flow ends at a saddle of lower rank. Errors of the steps break the balance by
+    less than `rtol`, and then leave the saddle.
+    """
+    if not isinstance(model, Factorization) or len(W) % 2:
+        return 0.0
+    rows = len(W) // 2 if model.shape is None else model.shape[0]
+    U, V = W[:rows], W[rows:]
+    size = float(np.linalg.norm(W)) or 1.0
+    if len(U) != len(V) or np.linalg.norm(U / size) ** 2 == 0:
+        return 0.0
+    U, V = U / size, V / size
+    if np.linalg.norm(U.T @ U - V.T @ V) > max(BALANCED * rtol, ROUNDING):
+        return 0.0
+    least = np.linalg.svd(U, compute_uv=False)[min(U.shape) - 1]
+    if U.shape[1] < rows or least**2 <= ROUNDING:
+        return 0.0
+    return float(np.linalg.slogdet(U @ V.T)[0])
 
 
 class Modes(NamedTuple):
@@ -36,6 +64,7 @@ class FactorSystem:
         self.start = triangle.T
         kernel = SparseKernel if isinstance(problem, Completion) else DenseKernel
         self.kernel = kernel(model, problem)
+        self._lifted: Array | None = None
 
     def matrix(self, W: Array) -> Array:
         return self.model.part(W @ W.T)
@@ -53,6 +82,13 @@ class FactorSystem:
     def push(self, direction: Array, W: Array) -> Array:
         moved = direction @ W.T
         return self.problem.apply(self.model.part(moved + moved.T))
+
+    def lifted(self) -> Array:
+        """The lifts of all measurements, computed when first used; times W they are J."""
+        if self._lifted is None:
+            shape = self.problem.samples, *self.problem.shape
+            self._lifted = self.model.lift(self.problem.design.reshape(shape))
+        return self._lifted
 
     def modes(self, W: Array) -> Modes:
         rates, basis = np.linalg.eigh(self.kernel.at(W @ W.T))
@@ -132,6 +168,11 @@ class LiftedSystem:
         P = state.reshape(self.side, -1)
         half = self.system.model.lift(self.problem.adjoint(self.residual(state))) @ P
         return (-2 * (half + half.T) - 2 * self.rate * P).ravel()
+
+    def indefinite(self, state: Array) -> bool:
+        """Whether P has a negative eigenvalue beyond the errors of steps; it would grow."""
+        sizes = np.linalg.eigvalsh(state.reshape(self.side, -1))
+        return bool(sizes[0] < -1e-4 * sizes[-1])
 
     def parameters(self, state: Array) -> None:
         """None: W is known up to a rotation only."""
@@ -217,7 +258,9 @@ def _time(heights: Array, rates: Array, target: float) -> float:
     if heights.sum() <= target:
         return 0.0
     low, high = 0.0, 1 / float(rates[0])
+    turns = Turns(2000, "the time of a decay")
     while np.sum(heights * np.exp(-rates * high)) > target:
+        turns.take()
         low, high = high, 2 * high
     for _ in range(200):
         middle = (low + high) / 2

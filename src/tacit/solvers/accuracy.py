@@ -1,0 +1,385 @@
+"""How far an answer is from the exact minimiser, computed from the answer and the data alone.
+
+Let R be convex, beta' a predictor that meets the constraints exactly and s = X^T nu for any dual
+nu. With b the inverse gradient of R, Fenchel and Young's inequality gives for every coordinate
+
+    0 <= r(beta') + r*(s) - beta' s <= (beta' - b(s)) (r'(beta') - s),
+
+and the sum G of the left sides bounds R(beta') - min R. On the graph of the gradient R bends with
+1 / b'(s), so |beta' - beta*| is at most sqrt(2 b'(s) G) up to terms of higher order. Where b' is so
+large that rounding of s decides beta (a slack below rounding), this says nothing; then the value
+is certified instead, by the same inequality with s shortened a little to lie inside its domain.
+
+beta itself meets the constraints only to rounding, and rows that nearly depend on each other
+magnify that: the least change that mends it belongs to the error. A small residual alone proves
+nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.regularizer import Regularizer
+from tacit.solvers import exact
+from tacit.solvers.certificate import SMALL, UNKNOWN, Certificate
+from tacit.solvers.constraints import refitted
+from tacit.solvers.homotopy import Graded
+from tacit.solvers.pivots import heaviest_columns
+
+EPS = float(np.finfo(float).eps)
+RESOLVED = 1e-10  # of the predictor: what rounding of s may amount to
+ROUNDING = 4e-15  # of the terms of a row
+GOOD = 1e-9  # a certified error that needs no further step
+STEPS = 4
+STIFFEST = -500.0  # log of the least weight: a coordinate at zero still moves if none else can
+VALUE = 1e-8  # tolerance for an error of the value
+SHORTER = (0.0, 1e-15, 1e-13, 1e-11)  # parts of s that are cut off to lie inside its domain
+
+
+class Given:
+    """The rows X beta = y as they were given, and sizes that many answers share."""
+
+    def __init__(self, X: Array, y: Array) -> None:
+        self.X, self.y = X, y
+        self.sizes = np.abs(X)
+        rows = self.sizes.max(axis=1)
+        self.units = np.where(rows > 0, rows, 1.0)
+        self.largest = float(np.max(np.abs(y) / self.units, initial=0.0)) or 1.0
+
+    def missing(self, beta: Array, ill: bool) -> Array:
+        """y - X beta, without rounding where that would show; for ill rows it would."""
+        terms = self.units.max() * float(np.abs(beta).sum())
+        if ill or EPS * terms > exact.VISIBLE * float(np.abs(self.y).max(initial=0.0)):
+            return exact.missing(self.X, beta, self.y, ill)
+        return np.asarray(self.y - self.X @ beta)
+
+    def unmet(self, beta: Array, missing: Array) -> float:
+        """The largest |missing_n| beyond rounding, all rows in units of their largest entry.
+
+        It is relative to the largest target, in the same units.
+        """
+        left = np.abs(missing) - ROUNDING * (self.sizes @ np.abs(beta))
+        return float(np.max(left / self.units, initial=0.0)) / self.largest
+
+
+@dataclasses.dataclass(frozen=True)
+class Equations:
+    """min R(factor beta) under X beta = y as given; `reduced` rows only solve for changes.
+
+    `mend` gives the change of beta that meets rows which lack so much, where a solver has it.
+    """
+
+    regularizer: Regularizer
+    given: Given
+    reduced: Any  # Constraints; None where no change will be asked for
+    factor: float = 1.0
+    mend: Callable[[Array], Array] | None = None
+
+    def answer(self, beta: Array, parts: Array) -> Answer:
+        """An answer, of which everything is computed once."""
+        return Answer(self, beta, parts)
+
+    def reduced_change(self, answer: Answer) -> Array:
+        """A change of beta that meets the rows: that of Newton's method, or one on a basis.
+
+        Where coordinates differ by so many decades that the former cancels, the softest
+        independent coordinates alone meet the rows, each by about what the row lacks.
+        """
+        right = self.reduced.combine(answer.missing)
+        if not right.any():
+            return np.zeros_like(answer.beta)
+        if self.mend is not None and self.meets(change := self.mend(answer.missing), right):
+            return change
+        if self.meets(change := answer.step[0], right):
+            return change
+        chosen = heaviest_columns(self.reduced.X, answer.log_softness)
+        change = np.zeros_like(answer.beta)
+        if len(chosen) < len(right):
+            return np.full_like(change, np.nan)
+        change[chosen] = np.linalg.solve(self.reduced.X[:, chosen], right)
+        return change
+
+    def meets(self, change: Array, right: Array) -> bool:
+        """Whether a change takes away most of what the reduced rows lack."""
+        if not np.isfinite(change).all():
+            return False
+        rows, much = self.reduced.X, 0.1 * float(np.abs(right).max(initial=0.0))
+        with np.errstate(all="ignore"):
+            left = np.abs(right - rows @ change)
+            if (left <= much).all():
+                return True
+            rounding = ROUNDING * (np.abs(rows) @ np.abs(change))
+            return bool((left <= much + rounding).all())
+
+    def certificate(self, answer: Answer) -> Certificate:
+        """The certificate of an answer, none of whose numbers is trusted."""
+        change = self.reduced_change(answer)
+        if not np.isfinite(change).all():
+            return UNKNOWN
+        if isinstance(self.regularizer, L1):
+            reward = exact.product(answer.parts, self.given.y[:, None])[0]
+            lower = reward / max(1.0, float(np.abs(answer.slopes).max()))
+            longest = float(np.abs(answer.beta).sum() + np.abs(change).sum())
+            known = of_norm(longest, float(lower))
+        else:
+            known = of_smooth(answer, self.factor * change)
+        return dataclasses.replace(known, error=known.error + answer.unmet)
+
+    def improved(self, answer: Answer) -> tuple[Answer, Certificate]:
+        """The answer after as many steps of Newton's method as lower its certified error."""
+        best = self.certificate(answer)
+        for _ in range(STEPS):
+            if best.error <= GOOD:
+                break
+            change, dual = answer.step
+            if not np.isfinite(change).all():
+                break
+            both, alone = answer.moved(change, dual), answer.moved(change, np.zeros_like(dual))
+            judged = [
+                (self.certificate(both), both),
+                (self.certificate(alone), alone),
+                (moved(best, answer, alone), alone),
+            ]
+            certificate, trial = min(judged, key=lambda pair: pair[0].error)
+            if not certificate.error < 0.5 * best.error:
+                break
+            best, answer = certificate, trial
+        return self.fitted(answer, best)
+
+    def fitted(self, answer: Answer, best: Certificate) -> tuple[Answer, Certificate]:
+        """The answer with the rows met to their last digit, unless that spoils its error."""
+        given = self.given
+        if not np.abs(answer.missing).max() > SMALL * float(np.abs(given.y).max()):
+            return answer, best
+        trial = self.answer(refitted(given.X, given.y, answer.beta), answer.parts)
+        choices = [self.certificate(trial), moved(best, answer, trial)]
+        certificate = min(choices, key=lambda choice: choice.error)
+        if certificate.error <= max(best.error, GOOD):
+            return trial, certificate
+        return answer, best
+
+
+class Answer:
+    """A predictor and the dual sum(parts) of some equations, with what follows from them."""
+
+    def __init__(self, equations: Equations, beta: Array, parts: Array) -> None:
+        self.equations, self.beta, self.parts = equations, beta, parts
+
+    def moved(self, change: Array, dual: Array) -> Answer:
+        """The answer after a change of both; a dual of one part stays one."""
+        parts = np.vstack([self.parts, dual]) if len(self.parts) > 1 else self.parts + dual
+        return Answer(self.equations, self.beta + change, parts)
+
+    @property
+    def scaled(self) -> Array:
+        """beta in the units in which the gradient of R is the dual."""
+        return self.equations.factor * self.beta
+
+    @functools.cached_property
+    def missing(self) -> Array:
+        """y - X beta."""
+        ill = self.equations.reduced.leading is not None
+        return self.equations.given.missing(self.beta, ill)
+
+    @functools.cached_property
+    def unmet(self) -> float:
+        """By how much beta misses the worst row, each in its own units and beyond rounding."""
+        return self.equations.given.unmet(self.beta, self.missing)
+
+    @functools.cached_property
+    def slopes(self) -> Array:
+        """X^T dual, each entry rounded once where the dual has several parts."""
+        X = self.equations.given.X
+        return exact.product(self.parts, X) if len(self.parts) > 1 else self.parts[0] @ X
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """The two points of the graph of the gradient that beta and the dual stand for."""
+        return Graph.of(self.equations.regularizer, self.scaled, self.slopes)
+
+    @functools.cached_property
+    def log_softness(self) -> Array:
+        """log of how far each coordinate moves when its dual does; for l1, log of its size."""
+        regularizer = self.equations.regularizer
+        with np.errstate(divide="ignore"):
+            logs = sizes = np.log(np.abs(self.scaled))
+        if not isinstance(regularizer, L1):
+            logs = regularizer.log_softness(self.scaled, self.graph.gradient)
+            # beyond float64 the softest coordinates are those that are largest
+            logs = np.where(logs < np.inf, logs, sizes - np.log(EPS))
+        # a coordinate at zero still moves if no other can
+        return np.maximum(np.nan_to_num(logs, nan=-np.inf), logs.max(initial=-np.inf) + STIFFEST)
+
+    @functools.cached_property
+    def step(self) -> tuple[Array, Array]:
+        """(change of beta, change of the dual) that Newton's method takes to meet the rows.
+
+        It is the least change in the metric of R. Where there is none it is not a number.
+        """
+        reduced, factor = self.equations.reduced, self.equations.factor
+        right = factor * reduced.combine(self.missing)
+        if not right.any():
+            return np.zeros_like(self.beta), np.zeros(len(self.missing))
+        unit = float(self.log_softness.max())
+        weights = np.exp(self.log_softness - unit)
+        with np.errstate(all="ignore"):
+            nu = Graded(reduced.X, weights).solve(right)
+            rigid = isinstance(self.equations.regularizer, L1)  # its dual stays where it is
+            dual = reduced.original_dual(nu) * (0.0 if rigid else np.exp(-unit))
+            return weights * (nu @ reduced.X) / factor, dual
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """beta and s with b(s) and gradient(beta): on the graph of the gradient the pairs agree."""
+
+    beta: Array
+    s: Array
+    image: Array
+    gradient: Array
+
+    @classmethod
+    def of(cls, regularizer: Regularizer, beta: Array, s: Array) -> Graph:
+        with np.errstate(all="ignore"):
+            return cls(beta, s, regularizer.primal_of(s), regularizer.dual_of(beta))
+
+    def gap(self) -> float:
+        """A bound on R(beta) + R*(s) - <beta, s>."""
+        with np.errstate(all="ignore"):
+            return float(np.abs((self.beta - self.image) * (self.gradient - self.s)).sum())
+
+
+def moved(certificate: Certificate, start: Answer, end: Answer) -> Certificate:
+    """The certificate of another predictor, by its distance from one that has one."""
+    if certificate.part == "value":
+        return Certificate(np.inf)
+    inside = certificate.error - start.unmet
+    with np.errstate(all="ignore"):
+        apart = float(np.abs(end.beta - start.beta).max() / np.abs(end.beta).max())
+    return dataclasses.replace(certificate, error=inside + apart + end.unmet)
+
+
+def of_smooth(answer: Answer, change: Array, spare: float = 0.0) -> Certificate:
+    """The certificate for a strictly convex regularizer: beta + change meets the constraints.
+
+    The error is that of beta for the targets that it does meet, and the change that the others
+    make. `spare` is the sum of nu_n (margin_n - 1), the part of the gap that inequalities add.
+    """
+    regularizer, beta, s = answer.equations.regularizer, answer.scaled, answer.slopes
+    size = float(np.abs(beta).max(initial=0.0))
+    if size == 0 and not change.any():  # nothing to fit
+        return Certificate(0.0)
+    with np.errstate(all="ignore"):
+        softest = float(np.exp(answer.log_softness.max()))
+        gap = answer.graph.gap() + spare
+        error = float((np.sqrt(2 * softest * gap) + np.abs(change).max()) / size)
+        near = beta + change
+        product = float(near @ s)
+        moved = float(np.abs(change).max() / size)
+    kind = "bound" if isinstance(regularizer, L2) else "estimate"
+    certificate = Certificate(np.inf if np.isnan(error) else error, kind)  # type: ignore[arg-type]
+    return resolved_or_value(regularizer, certificate, softest, near, s, product, spare, moved)
+
+
+def resolved_or_value(
+    regularizer: Regularizer,
+    certificate: Certificate,
+    softest: float,
+    near: Array,
+    s: Array,
+    product: float,
+    spare: float = 0.0,
+    moved: float = 0.0,
+) -> Certificate:
+    """The certificate of the predictor, or that of the value where rounding of s decides it.
+
+    `moved` is the relative change that leads to `near`, whose value is certified.
+    """
+    blur = softest * EPS * float(np.abs(s).max(initial=0.0))
+    if certificate.ok or blur <= RESOLVED * float(np.abs(near).max(initial=0.0)):
+        return certificate
+    error = excess(regularizer, near, s, product, spare) + moved
+    value = Certificate(error, "bound", VALUE, "value")
+    return value if value.ok or not np.isfinite(certificate.error) else certificate
+
+
+def excess(
+    regularizer: Regularizer, near: Array, s: Array, product: float, spare: float = 0.0
+) -> float:
+    """The relative excess of the value at `near` over the best lower bound that s gives.
+
+    `product` is <near, s>; for matrices `near` and `s` are the singular values.
+    """
+    with np.errstate(all="ignore"):
+        value = float(regularizer.terms(near).sum())
+        size, least = abs(value) or abs(product), np.inf
+        for part in SHORTER:
+            shorter = (1 - part) * s
+            image = regularizer.primal_of(shorter)
+            conjugate = float((shorter * image - regularizer.terms(image)).sum())
+            gap = value + conjugate - (1 - part) * product + spare
+            least = min(least, abs(gap) if np.isfinite(gap) else np.inf)
+            if least <= SMALL * size:
+                break
+    return least / size if size > 0 else np.inf
+
+
+def of_matrix(law: Regularizer, matrix: Array, S: Array, change: Array) -> Certificate:
+    """The certificate for a regularizer of singular values: matrix + change meets the rows.
+
+    If (M, S) is at the distance g from a point of the graph of the gradient, both axes in units of
+    their sizes, the gap is at most g^2 |M| |S|.
+    """
+    near = matrix + change
+    sizes, heights = (np.linalg.svd(m, compute_uv=False) for m in (near, S))
+    if not sizes[0]:
+        return Certificate(0.0)
+    if not heights[0]:
+        return UNKNOWN
+    gap = off_graph(law, matrix, S, sizes[0], heights[0]) ** 2 * sizes[0] * heights[0]
+    with np.errstate(all="ignore"):
+        softest = float(np.exp(np.max(law.log_softness(sizes, law.dual_of(sizes)))))
+        moved = float(np.linalg.norm(change, 2) / sizes[0])
+        error = float(np.sqrt(2 * softest * gap) / sizes[0]) + moved
+    return resolved_or_value(
+        law,
+        Certificate(np.inf if np.isnan(error) else error, "estimate"),
+        softest,
+        sizes,
+        heights,
+        float((near * S).sum()),
+        moved=moved,
+    )
+
+
+def off_graph(law: Regularizer, matrix: Array, S: Array, size: float, height: float) -> float:
+    """How far (M, S) is from a pair with S = gradient(M), in units of |M| and |S|."""
+    U, total, Vt = np.linalg.svd(matrix / size + S / height, full_matrices=False)
+    on_graph = (U * resolvent(law, total, size, height)) @ Vt
+    return float(np.linalg.norm(matrix / size - on_graph))
+
+
+def resolvent(law: Regularizer, total: Array, size: float, height: float) -> Array:
+    """x with x + gradient(size x)/height = total, by bisection in the gradient."""
+    low, high = np.zeros_like(total), total * height
+    for _ in range(200):
+        middle = (low + high) / 2
+        with np.errstate(over="ignore"):
+            above = law.primal_of(middle) / size + middle / height > total
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return np.maximum(total - low / height, 0.0)
+
+
+def of_norm(upper: float, lower: float) -> Certificate:
+    """The certificate of a norm, by the value of a feasible point and that of a feasible dual."""
+    if upper == 0:
+        return Certificate(0.0)
+    error = upper / lower - 1 if lower > 0 else np.inf
+    return Certificate(float(max(error, 0.0)), "bound", VALUE, "value")

@@ -1,0 +1,248 @@
+"""The slow flow in any units of the rows: closed forms, a walk in fractions, poisoned paths."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tacit
+from tacit.limits import TimeLimit
+from tacit.records import Kind
+from tacit.solvers.pieces import FloatKernel, walk
+from tacit.solvers.slow_flow import certify
+
+few = settings(max_examples=40, deadline=None)
+
+
+def dot(a, b):
+    return sum(x * z for x, z in zip(a, b, strict=True))
+
+
+def orthogonal(rows):
+    """Gram and Schmidt in fractions, without what depends on others."""
+    basis = []
+    for row in rows:
+        for b in basis:
+            share = dot(row, b) / dot(b, b)
+            row = [x - share * z for x, z in zip(row, b, strict=True)]
+        if any(row):
+            basis.append(row)
+    return basis
+
+
+def projected(rows, s):
+    """s without its part in the span of the rows."""
+    for b in orthogonal(rows):
+        share = dot(s, b) / dot(b, b)
+        s = [x - share * z for x, z in zip(s, b, strict=True)]
+    return s
+
+
+def solved(matrix, right):
+    """Gaussian elimination in fractions; None if the matrix is singular."""
+    table = [[*row, r] for row, r in zip(matrix, right, strict=True)]
+    for k in range(len(table)):
+        pivot = next((i for i in range(k, len(table)) if table[i][k]), None)
+        if pivot is None:
+            return None
+        table[k], table[pivot] = table[pivot], table[k]
+        table[k] = [x / table[k][k] for x in table[k]]
+        for i in range(len(table)):
+            if i != k:
+                table[i] = [a - table[i][k] * b for a, b in zip(table[i], table[k], strict=True)]
+    return [row[-1] for row in table]
+
+
+def velocity(rows, a):
+    """-P s for the s that makes it shortest, by trying where s is 1, -1 or between at each zero."""
+    P = [projected(rows, [Fraction(int(i == j)) for i in range(len(a))]) for j in range(len(a))]
+    at_zero = [j for j, x in enumerate(a) if x == 0]
+    for signs in itertools.product([0, 1, -1], repeat=len(at_zero)):
+        s = [Fraction((x > 0) - (x < 0)) for x in a]
+        for j, sign in zip(at_zero, signs, strict=True):
+            s[j] = Fraction(sign)
+        free = [j for j in at_zero if not s[j]]
+        t = solved([[P[i][j] for j in free] for i in free], [-dot(P[i], s) for i in free])
+        if t is None or any(abs(x) > 1 for x in t):
+            continue
+        bound = [j for j in at_zero if j not in free]
+        for x, j in zip(t, free, strict=True):
+            s[j] = x
+        v = [-dot(row, s) for row in P]
+        if all(v[j] * s[j] >= 0 for j in bound):
+            return v
+    raise AssertionError("no signs are right")
+
+
+def walked(X, start):
+    rows = [[Fraction(float(x)) for x in row] for row in X]
+    a, tau = [Fraction(float(x)) for x in start], Fraction(0)
+    times, points = [tau], [a]
+    for _ in range(50):
+        v = velocity(rows, a)
+        waits = [-x / z for x, z in zip(a, v, strict=True) if x * z < 0]
+        if not waits:
+            return np.array(times).astype(float), np.array(points).astype(float)
+        tau, a = tau + min(waits), [x + min(waits) * z for x, z in zip(a, v, strict=True)]
+        times.append(tau)
+        points.append(a)
+    raise AssertionError("no end")
+
+
+def same(flow, times, points):
+    assert flow.outcome.kind is Kind.SOLVED, flow.outcome
+    assert flow.error <= 1e-7
+    assert len(flow.tau) == len(times)
+    np.testing.assert_allclose(flow.tau, times, rtol=1e-7)
+    np.testing.assert_allclose(flow.points, points, atol=1e-7 * np.abs(points).max())
+
+
+def test_a_row_of_small_units_is_no_rounding():
+    flow = tacit.slow_flow([[1e10, 0, 0], [0, 1e-7, 0]], [1.0, 1.0, 1.0])
+    assert flow.end.tolist() == [1.0, 1.0, 0.0]
+    assert flow.outcome.kind is Kind.SOLVED
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e-10, 1e-14])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_path_that_creeps_stays_on_its_row(noise, seed):
+    """One row of nearly equal entries: velocities of the size of the noise."""
+    rng = np.random.default_rng(seed)
+    X, start = 1 + noise * rng.standard_normal((1, 10)), rng.standard_normal(10)
+    flow = tacit.slow_flow(X, start)
+    sums = flow.points @ X[0]
+    np.testing.assert_allclose(sums, sums[0], atol=1e-12 * np.abs(start).sum())
+    best = np.abs(sums[0] / X[0]).min()  # the heaviest column alone
+    assert np.abs(flow.end).sum() == pytest.approx(best, rel=1e-15 / noise + 1e-12)
+    assert np.count_nonzero(flow.end) == 1
+    assert flow.time > 0.01 / noise
+
+
+@few
+@given(
+    seed=st.integers(0, 10**6),
+    held=st.integers(0, 5),
+    units=st.lists(st.integers(-60, 60), min_size=5, max_size=5),
+)
+def test_diagonal_rows_hold_their_entries_and_others_fall_at_speed_one(seed, held, units):
+    start = np.random.default_rng(seed).standard_normal(6)
+    X = np.ldexp(np.eye(6)[:held], np.array(units[:held], dtype=int)[:, None])
+    if not held:
+        X = np.zeros((1, 6))
+    flow = tacit.slow_flow(X, start)
+    np.testing.assert_allclose(flow.tau[1:], np.sort(np.abs(start[held:])), rtol=1e-12)
+    np.testing.assert_array_equal(flow.end, np.where(np.arange(6) < held, start, 0.0))
+
+
+@few
+@given(
+    seed=st.integers(0, 10**6),
+    samples=st.integers(1, 4),
+    units=st.lists(st.integers(-200, 200), min_size=4, max_size=4),
+    size=st.integers(-200, 200),
+)
+def test_units_of_rows_change_nothing_and_those_of_the_start_change_units(
+    seed, samples, units, size
+):
+    rng = np.random.default_rng(seed)
+    X, start = rng.standard_normal((samples, 6)), rng.standard_normal(6)
+    flow = tacit.slow_flow(X, start)
+    other = tacit.slow_flow(np.ldexp(X, np.array(units)[:samples, None]), np.ldexp(start, size))
+    np.testing.assert_array_equal(other.tau, np.ldexp(flow.tau, size))
+    np.testing.assert_array_equal(other.points, np.ldexp(flow.points, size))
+
+
+@few
+@given(
+    seed=st.integers(0, 10**6),
+    samples=st.integers(1, 3),
+    dimension=st.integers(1, 4),
+    rows=st.lists(st.integers(-40, 40), min_size=3, max_size=3),
+    twins=st.sampled_from([None, 0.0, 1e-5, 1e-10, 1e-13]),
+    whole=st.booleans(),
+)
+def test_dense_rows_against_fractions(seed, samples, dimension, rows, twins, whole):
+    """Rows in any units, a row that (nearly) repeats another, and small integers with ties."""
+    rng = np.random.default_rng(seed)
+    X, start = rng.standard_normal((samples, dimension)), rng.standard_normal(dimension)
+    if whole:
+        X, start = np.round(X), np.round(2 * start)
+    if twins is not None and samples > 1:
+        X[0] = X[1] + twins * rng.standard_normal(dimension)
+    X = np.ldexp(X, np.array(rows)[:samples, None])
+    same(tacit.slow_flow(X, start), *walked(X, start))
+
+
+@pytest.mark.parametrize("name", ["points", "tau", "dual"])
+@pytest.mark.parametrize("size", [1e-3, 1e-6, np.nan])
+def test_a_poisoned_path_is_caught(name, size):
+    rng = np.random.default_rng(0)
+    X, start = rng.standard_normal((2, 5)), rng.standard_normal(5)
+    path = walk(FloatKernel(X, start), TimeLimit("test", None))
+    assert certify(X, path).ok
+    numbers = getattr(path, name).copy()
+    numbers[(-1, numbers[-1].argmax()) if numbers.ndim == 2 else -1] += size
+    assert not certify(X, path._replace(**{name: numbers})).ok
+
+
+def test_a_path_along_a_lost_row_is_caught():
+    """The points leave X a = X start by 1e-10 of every row, and by 1 along their difference."""
+    X = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1e-7]])
+    path = walk(FloatKernel(X[:1], np.array([1.0, 1.0, 1.0])), TimeLimit("test", None))
+    assert not certify(X, path).ok
+
+
+def test_large_rows_that_nearly_repeat_say_how_far_they_are_known():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 80))
+    X[1] = X[0] + 1e-11 * rng.standard_normal(80)
+    flow = tacit.slow_flow(X, rng.standard_normal(80), throw=False)
+    assert flow.outcome.kind in (Kind.APPROXIMATE, Kind.STALLED)
+    assert not flow.error <= 1e-7
+
+
+def test_a_time_limit_ends_the_path_with_a_sentence():
+    rng = np.random.default_rng(0)
+    X, start = rng.standard_normal((5, 9)), rng.standard_normal(9)
+    flow = tacit.slow_flow(X, start, max_seconds=1e-9, throw=False)
+    assert flow.outcome.kind is Kind.BUDGET_SPENT
+    with pytest.raises(tacit.NumericalError, match="raise max_seconds"):
+        tacit.slow_flow(X, start, max_seconds=1e-9)
+
+
+def nuclear(**options):
+    given = {"learning_rate": 0.01, "throw": False} | options
+    X = given.pop("X", [[1.0, 0.0, 0.0, 0.0]])
+    return tacit.nuclear_slow_flow(X, [[1.0, 0.0], [0.0, 1.0]], **given)
+
+
+def test_the_nuclear_flow_says_what_its_steps_resolve():
+    flow = nuclear()
+    assert flow.outcome.kind is Kind.APPROXIMATE
+    assert flow.error == pytest.approx(0.01, rel=0.1)
+    assert nuclear(learning_rate=1e308).error > 1e300
+    np.testing.assert_allclose(flow.end, [1, 0, 0, 0], atol=0.02)
+
+
+def test_the_nuclear_flow_forgets_no_direction_of_equal_rows():
+    once = nuclear()
+    thrice = nuclear(X=[[1.0, 0.0, 0.0, 0.0], [1e9, 0.0, 0.0, 0.0], [1e-9, 0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(thrice.end, once.end, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "sentence"),
+    [
+        ({"max_steps": 5}, Kind.BUDGET_SPENT, "raise max_steps"),
+        ({"max_seconds": 1e-9}, Kind.BUDGET_SPENT, "raise max_seconds"),
+    ],
+)
+def test_the_nuclear_flow_ends_with_a_sentence(options, kind, sentence):
+    flow = nuclear(**options)
+    assert flow.outcome.kind is kind
+    assert sentence in flow.outcome.sentence
+    with pytest.raises(tacit.NumericalError, match=sentence):
+        nuclear(**options, throw=True)
