@@ -17,7 +17,7 @@ from tacit.papers.woodworth2020.figures.conv_nets import (
     in_words,
     net_study,
 )
-from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
+from tacit.papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
 from tacit.plotting.style import BLUE, GREEN, GREY, RED, sheet_of
 
 SMALL, LARGE, LARGER = 1.0, 2.0, 4.0  # alpha: outputs of order 1, 256 and 65536
