@@ -175,13 +175,16 @@ def test_steps_follow_the_depth_of_the_net():
     assert rate("kernel", 3.0, 0.3, even=False) == pytest.approx(0.3 / 3**14)
 
 
-def test_the_full_size_is_as_printed():
+def test_the_printed_size_says_what_is_smaller():
     for experiment in (figure_6d.experiment, figure_8.experiment):
         given = experiment.studies[0].at("printed").arguments
-        assert (given["batch"], given["step"], given["epochs"]) == (128, 1e-4, 2000)
-        assert (given["slimmer"], given["train"], given["classes"]) == (1, 0, [])
-        assert (given["even"], given["whole"]) == (False, True)
-        assert experiment.studies[2].at("printed").arguments["step"] == 1e-3
+        assert (given["images"], given["slimmer"]) == ("cifar10", 8)
+        told = experiment.scope["printed"]
+        assert f"{given['train']} images" in told
+        assert "an eighth of the channels" in told
+        assert f"at most {given['epochs']} epochs for 2000" in told
+        assert f"steps of {given['step']:g} for 1e-4" in told
+        assert "scikit-learn" in experiment.scope["quick"]
 
 
 @pytest.fixture(scope="module")

@@ -132,7 +132,6 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
             "at nine problems of ten the error falls to the level": (reached >= 0.9, reached)
         },
         controls={
-            "N like sqrt(d)": with_d.control(predicted=0.5),
             "N like d": with_d.control(predicted=1.0),
             "N like r*^2": with_r.control(predicted=2.0),
             "N like log d, independent of r*": with_r.control(predicted=0.0),

@@ -124,8 +124,8 @@ def check(training: Dataset, ends: Dataset, scales: Dataset, least: Dataset) -> 
             "(b) l2 norm in excess of the least, at the largest alpha": kernel,
             "(c) share of the sample sizes from which l1 recovers where some start does, mean over"
             " the problems (0.999 lower limit)": edge,
-            f"(c) share that alpha^2 = {10**MODERATE:g} recovers with 1.75 times the samples that l1"
-            " needs or more, minus that with up to a third more (0.999 lower limit)": at_least(
+            f"(c) share that alpha^2 = {10**MODERATE:g} recovers with 1.75 times the samples that"
+            " l1 needs or more, minus that with up to a third more (0.999 lower limit)": at_least(
                 gained.mean() - margin_of_mean(gained), 0.1
             ),
         },
@@ -142,8 +142,8 @@ def check(training: Dataset, ends: Dataset, scales: Dataset, least: Dataset) -> 
         },
         findings=[
             f"half of the l1 predictors recover the truth from {l1_needs:g} samples; three quarters"
-            f" more samples add {gained.mean():.0%} of the problems to those that a start of alpha^2"
-            f" = {10**MODERATE:g} recovers"
+            f" more samples add {gained.mean():.0%} of the problems to those that a start of"
+            f" alpha^2 = {10**MODERATE:g} recovers"
         ],
     )
 

@@ -86,7 +86,7 @@ random = sized(
     "W-F7-random",
     title="How often small starts learn the linear spline of random points",
     function=spline_survey.cell,
-    arguments={"counts": {"peak": 150, "one way": 60}, "seed": 0},
+    arguments={"counts": {"peak": 100, "one way": 40}, "seed": 0},
     grid={"kind": [*spline_survey.KINDS, "steep"]},
     dims={name: ["draw"] for name in spline_survey.MEASURES},
     printed={"arguments": {"counts": {"peak": 300, "one way": 150}}},

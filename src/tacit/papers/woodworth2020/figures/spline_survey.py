@@ -33,7 +33,7 @@ STEP = 0.4  # over the trace of the tangent kernel, which bounds its largest eig
 LOSS = 1e-8
 STEPS = 40_000
 ON_THE_WAY = (0.1, 0.01, LOSS)  # losses at which the three points are examined
-STARTS = 20  # from which the three points are learned
+STARTS = 12  # from which the three points are learned
 MEASURES = ("fitted", "linear", "cubic", "least", "distance", "norm", "short")
 NEAR = 0.03  # a net nearer than this to a function has learned it; targets are at most 1
 
