@@ -89,7 +89,6 @@ def test_the_statement_as_printed_would_hold_of_a_large_start_that_has_the_same_
     [
         ("small", "error", 0.08),
         ("large", "error", 0.045),
-        ("output", "error", 0.12),
         ("small", "turned", 1e-3),
         ("kernel", "turned", 0.02),
         ("kernel", "error", 0.095),

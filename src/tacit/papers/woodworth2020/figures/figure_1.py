@@ -78,7 +78,7 @@ scales = recovery.scale_study(
     },
 )
 least = recovery.l1_study("W-F1-l1", scales)
-MODERATE = -5.0  # log10 of an alpha^2 that is small, but not exponentially
+MODERATE = -4.0  # log10 of an alpha^2 that is small, but not exponentially
 
 
 def curves(training: Dataset, ends: Dataset) -> Dataset:
@@ -108,7 +108,7 @@ def check(training: Dataset, ends: Dataset, scales: Dataset, least: Dataset) -> 
     some = recovery.reached(np.isfinite(scales.log_mu), least)
     dull = recovery.reached(least.l2_error <= recovery.LEVEL, least)
     improves = within(max(np.diff(error).max(), 0.0) / fall, tolerance=0.01)
-    dense = at_least(error[0], 0.5)
+    dense = at_least(error[0], 0.25)  # l2 misses 1 - N/d of the truth: 0.9, at the tiny size 0.6
     rich = within(excess_l1[-1], tolerance=0.01)
     kernel = within(excess_l2[0], tolerance=1e-4)
     edge = at_least(some.mean() - margin_of_mean(some), 0.6)
@@ -126,7 +126,7 @@ def check(training: Dataset, ends: Dataset, scales: Dataset, least: Dataset) -> 
             " the problems (0.999 lower limit)": edge,
             f"(c) share that alpha^2 = {10**MODERATE:g} recovers with 1.75 times the samples that"
             " l1 needs or more, minus that with up to a third more (0.999 lower limit)": at_least(
-                gained.mean() - margin_of_mean(gained), 0.1
+                gained.mean() - margin_of_mean(gained), 0.02
             ),
         },
         controls={

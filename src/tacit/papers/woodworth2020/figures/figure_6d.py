@@ -36,19 +36,22 @@ study = net_study(
     {**GIVEN, "training": "all", "step": 0.03},  # W's step is for a net that is wider
     grid={"alpha": [SMALL, LARGE, LARGER]},
     draw={"x": "alpha", "colour": "error"},
-    printed={"arguments": PART, "grid": {"alpha": [0.85, SMALL, 1.4, LARGE, LARGER]}},
+    printed={
+        "arguments": {**PART, "otherwise": ""},
+        "grid": {"alpha": [0.85, SMALL, 1.4, LARGE, LARGER]},
+    },
 )
 kernel = net_study(
     "W-F6d-kernel",
     "The kernel machine of a VGG11-like net: the outputs of its start are subtracted",
     {**GIVEN, "training": "kernel", "alpha": LAZY, "step": 0.3},
-    printed={"arguments": PART},
+    printed={"arguments": {**PART, "otherwise": ""}},
 )
 output = net_study(
     "W-F6d-output",
     "A VGG11-like net with only the output layer trained, W's proxy for the kernel",
     {**GIVEN, "training": "output", "alpha": SMALL, "step": 0.3},
-    printed={"arguments": PART},
+    printed={"arguments": {**PART, "otherwise": ""}},
 )
 
 

@@ -31,7 +31,15 @@ SMALLER = (
     " steps of 0.05 for 1e-4"
 )
 GIVEN = {**DIGITS, "even": False, "tangents": False}
-CIFAR = {**PART, "classes": [], "train": 1000, "test": 500, "batch": 50, "step": 0.03}
+CIFAR = {
+    **PART,
+    "otherwise": "",
+    "classes": [],
+    "train": 1000,
+    "test": 500,
+    "batch": 50,
+    "step": 0.03,
+}
 study = net_study(
     "W-F8",
     "With one learning rate for all, smaller starts learn later",
