@@ -18,7 +18,11 @@ def datasets(data_of):
 
 
 def status(datasets):
-    return judge(figure_5.experiment.evidence(datasets))[0]
+    """The status as of a run: one in which no curve turns within the grid decides nothing."""
+    try:
+        return judge(figure_5.experiment.evidence(datasets))[0]
+    except ValueError:  # a mean of fewer than three numbers
+        return "inconclusive"
 
 
 def cell(seed, alpha, k, **changes):
@@ -58,7 +62,7 @@ def test_a_transition_at_another_combination_of_scale_and_width_is_refuted(datas
 @pytest.mark.parametrize(
     ("place", "name", "change"),
     [
-        (0, "excess", lambda d: d.excess + 0.1),
+        (0, "excess", lambda d: d.excess + 0.095),
         (0, "move", lambda d: d.move.clip(min=0.6)),
         (1, "excess", lambda d: d.excess.shift(alpha=2, fill_value=0.0)),
         (1, "move", lambda d: d.move.clip(min=0.6)),
@@ -127,6 +131,7 @@ def test_on_fresh_matrices_small_starts_end_at_the_truth():
 def test_the_exponent_has_its_standard_error(datasets):
     found = figure_5.checks(*datasets[:3])[figure_5.STANDS[0]]
     rows = completion.turns(datasets[0]).departure.isel(measure=0)
+    rows = rows.dropna("seed")
     per_matrix = np.polyfit(np.log10(rows.k), rows.transpose("k", "seed").values, 1)[0]
     error = per_matrix.std(ddof=1) / np.sqrt(len(per_matrix))
     assert found.measured == pytest.approx(per_matrix.mean())

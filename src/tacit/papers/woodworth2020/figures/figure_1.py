@@ -60,10 +60,7 @@ scales = recovery.scale_study(
     },
     grid={"sample_size": [36, 42, 48, 54, 62, 72, 90, 120]},
     seeds=20,
-    tiny={
-        "arguments": {"drawn": 50, **PLANTED_TINY},
-        "grid": {"sample_size": [10, 14, 16, 18, 21, 24, 30, 50]},
-    },
+    tiny={"grid": {"sample_size": [42, 48, 54, 62, 90, 120]}},
     printed={
         "arguments": {
             "drawn": 300,
@@ -189,7 +186,10 @@ experiment = Experiment(
     study=(training, ends, scales, least),
     check=check,
     draw=draw,
-    scope={"quick": "in (c) d = 300 in place of 1000", "tiny": "d = 80, r* = 2"},
+    scope={
+        "quick": "in (c) d = 300 in place of 1000",
+        "tiny": "d = 80, r* = 2, in (c) d = 300 and r* = 5",
+    },
     ours="d, N, r*, the seeds (median in c) and the grids; noise variance 0.01, truth entries"
     " 1/sqrt(r*) and the level 0.025 are the source's",
     seconds=3,

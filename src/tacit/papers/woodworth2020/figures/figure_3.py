@@ -66,10 +66,7 @@ scales = recovery.scale_study(
     arguments={"drawn": 100, **PLANTED, "log10_mu_range": [1.0, -30.0], "per_decade": 3},
     grid={"depth": [2, 3, 10], "sample_size": [38, 44, 51, 60, 100]},
     seeds=14,
-    tiny={
-        "arguments": {"drawn": 45, "dimension": 80, "sparsity": 2},
-        "grid": {"depth": [2, 10], "sample_size": [14, 17, 20, 24, 45]},
-    },
+    tiny={"grid": {"depth": [2, 10], "sample_size": [44, 51, 60, 100]}},
     printed={
         "arguments": {
             "drawn": 300,
@@ -218,7 +215,7 @@ experiment = Experiment(
     check=check,
     draw=draw,
     title="Depth brings the rich limit closer: for D > 2 a moderate scale suffices",
-    scope={"quick": "in (c) d = 300 in place of 1000", "tiny": "in (c) d = 80, r* = 2"},
+    scope={"quick": "in (c) d = 300 in place of 1000", "tiny": "in (c) d = 300 in place of 1000"},
     ours="d, r*, D, the seeds (median in c) and all grids; (a) has curvature 1 at zero; the"
     " exponent D - 2; 1e-4 for a reasonable scale",
     seconds=8,
