@@ -34,7 +34,8 @@ def status(datasets):
 def test_what_fails_as_printed(verdict_of):
     plateau, steep = [check for check in verdict_of(ID).evidence.checks.values() if check.misses]
     assert ["plateau" in plateau.name, "(0.7, 1)" in steep.name] == [True, True]
-    assert min(plateau.measured, steep.measured) > 0.3
+    assert plateau.measured > 0.3
+    assert steep.measured < 0.5  # none of the starts, up to what is chance
 
 
 # --- random data

@@ -68,7 +68,9 @@ class Wide:
     def start(self, width: float, seed: int) -> Lifted:
         """A start of some width: W W^T by its Wishart law, the same noise at any width."""
         n = 2 * self.d
-        X = measurements(np.random.default_rng(17), self.samples, self.d, self.spread, self.size)
+        X = measurements(
+            np.random.default_rng((seed, 17)), self.samples, self.d, self.spread, self.size
+        )
         W = self.alpha * wishart_root(np.random.default_rng(seed), n, int(width))
         y = np.einsum("nij,ij->n", X, W[: self.d] @ W[self.d :].T)
         mu = self.alpha**2 * width

@@ -42,7 +42,7 @@ def cell(shape: str, mu2: float, seed: int) -> dict[str, float]:
 def at_width(shape: str, k: int, mu2: float, seed: int) -> dict[str, float]:
     """Theorem 4 from i.i.d. factors of width k with alpha^2 k = 2 mu^2."""
     rows, columns = map(int, shape.split(" x "))
-    problem, rng = diagonal(rows, columns, 0), np.random.default_rng((seed, k))
+    problem, rng = diagonal(rows, columns, seed), np.random.default_rng((seed, k))
     root = np.sqrt(2 * mu2 / k) * wishart_root(rng, rows + columns, k)
     return {"far": far_from_q(end(stacked(root, rows), problem), problem, mu2)}
 
