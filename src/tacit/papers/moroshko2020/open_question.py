@@ -14,8 +14,14 @@ from tacit.lazy import DataArray, Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.moroshko2020.stopping import follow, max_margin_of, named, stationarity
-from tacit.problems.classification import separable_points
+from tacit.papers.moroshko2020.stopping import (
+    follow,
+    max_margin_of,
+    named,
+    names_of,
+    stationarity,
+)
+from tacit.problems.classification import Classification
 from tacit.regularizers.q import Q
 from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from tacit.studies.sizes import sized
@@ -25,17 +31,28 @@ HUGE = 1e12  # alpha^D: alpha = 1e6 at depth 2, 1e4 at depth 3
 ROUNDING = 1e-9  # of the largest weight
 CLOSE = 1e-5  # degrees
 REJOINING = "left and found again"
+#: an example, found by search: a Q path at depth 3 that is left and found again
+REJOINED = (
+    Classification(
+        np.array(
+            [
+                [-0.13, -0.84, -0.86, -0.48, 0.45],
+                [-0.75, -0.81, -0.34, -0.05, -0.97],
+                [-1.13, 0.31, -1.85, -0.18, 0.43],
+            ]
+        ),
+        np.ones(3),
+    ),
+    3,
+)
 MIDDLE = int(np.argmin(np.abs(MUS - 0.01)))  # past the kinks of all three panels
 
 
 class Case:
     """One data set at one depth; all paths are lists of predictors at MUS."""
 
-    def __init__(self, points: str):
-        rejoining = points == REJOINING
-        self.problem, self.depth = (
-            (separable_points(3, 5, margin=0.3, seed=10), 3) if rejoining else named(points)
-        )
+    def __init__(self, points: str, seed: int):
+        self.problem, self.depth = REJOINED if points == REJOINING else named(points, seed)
 
     @cached_property
     def q(self) -> MarginPath:
@@ -67,13 +84,13 @@ def table(changes: Any) -> Array:
     return np.array([(c.mu, c.sample, c.enters) for c in changes], dtype=float).reshape(-1, 3)
 
 
-def cell(points: str, *, forgets: float) -> dict[str, Any]:
+def cell(points: str, *, forgets: float, seed: int) -> dict[str, Any]:
     """Q path, ratchet and the flow from huge alpha on one data set.
 
     Events are falling weights and changing support vectors of the Q path; without any the flow
     is not trained. `forgets` moves the ratchet that share of its way to the Q path.
     """
-    case = Case(points)
+    case = Case(points, seed)
     path, ratchet = case.q, case.ratchet(case.depth)
     beta = ratchet.beta + forgets * (path.beta - ratchet.beta)
     falls = steepest_fall(path.dual) < -ROUNDING
@@ -108,13 +125,13 @@ def cell(points: str, *, forgets: float) -> dict[str, Any]:
     return found
 
 
-def flow_cell(points: str) -> dict[str, Any]:
+def flow_cell(points: str, *, seed: int) -> dict[str, Any]:
     """Degrees from flows to ratchet and Q path at mu = 0.01, from three alphas.
 
     From the first one also in the parameters: whether its dual weights grow, and how far both
     flows are apart (degrees).
     """
-    case = Case(points)
+    case = Case(points, seed)
     alphas = {2: (100.0, 300.0, 1000.0), 3: (10.0, 20.0, 40.0)}[case.depth]
     betas = np.array([case.trained(alpha) for alpha in alphas])
     trained = case.trained(alphas[0], "parameters")
@@ -133,16 +150,16 @@ def flow_cell(points: str) -> dict[str, Any]:
 PANELS = ["3d", "4a", "4b"]
 
 
-def sets(seeds: range) -> list[str]:
+def sets(count: int) -> list[str]:
     """The values of the axis `points`."""
-    return [*PANELS, *(f"seed {k}" for k in seeds), REJOINING]
+    return [*PANELS, *names_of(count), REJOINING]
 
 
 study = sized(
     "M-open",
     function=cell,
-    arguments={"forgets": 0.0},
-    grid={"points": sets(range(51, 54))},
+    arguments={"forgets": 0.0, "seed": 51},
+    grid={"points": sets(3)},
     dims={
         "gap": ["mu"],
         "q_dual": ["mu", "sample"],
@@ -151,11 +168,12 @@ study = sized(
         "ratchet_changes": ["ratchet_change", "column"],
         "excess": ["late"],
     },
-    printed={"grid": {"points": sets(range(120))}},
+    printed={"grid": {"points": sets(120)}},
 )
 flows = sized(
     "M-open-flows",
     function=flow_cell,
+    arguments={"seed": 0},
     grid={"points": PANELS[:2]},
     dims={name: ["start"] for name in ("alpha", "to_ratchet", "to_q")},
 )
@@ -302,7 +320,7 @@ def rejoined(row: Dataset) -> str:
     apart = MUS[gap > CLOSE]
     return (
         "once a weight has risen again to its former value, the ratchet is back on the Q path:"
-        f" seed 10 at depth {int(row.depth)} is away from it from mu = {apart.max():.2g} to"
+        f" one set at depth {int(row.depth)} is away from it from mu = {apart.max():.2g} to"
         f" {apart.min():.2g}, by up to {gap.max():.2g} degrees, and back on it afterwards"
         f" ({gap[-1]:.0e} degrees at mu = {MUS[-1]:.3g})"
     )

@@ -11,18 +11,18 @@ from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.trajectories import rising_margins
-from tacit.papers.moroshko2020.stopping import follow, points_of
+from tacit.papers.moroshko2020.stopping import follow, names_of, points_of
 from tacit.studies.sizes import sized
 
 PANELS = ["3b", "3c", "3d"]
 
 
-def cell(points: str, alpha: float, *, records: int) -> dict[str, Any]:
+def cell(points: str, alpha: float, *, records: int, seed: int) -> dict[str, Any]:
     """The smallest margin over |w| along a flow of depth 2, and that of the mean of the data.
 
     `inside` is the least of it where the loss is below 1/N, `inside_half` where it is below 1/2.
     """
-    problem = points_of(points, 5, 4, margin=0.1)
+    problem = points_of(points, 5, 4, margin=0.1, seed=seed)
     margins = rising_margins(2, alpha, points=records, end=1e4, least_end=1e3)
     beta = follow(problem, 2, alpha, margins, 1e-8).predictor.values
     smallest = (beta @ problem.signed_rows.T).min(axis=1) / np.linalg.norm(beta, axis=1)
@@ -40,15 +40,15 @@ def cell(points: str, alpha: float, *, records: int) -> dict[str, Any]:
 study = sized(
     "M-area",
     function=cell,
-    arguments={"records": 80},
+    arguments={"records": 80, "seed": 0},
     grid={
-        "points": [*PANELS, *(f"seed {k}" for k in range(4))],
+        "points": [*PANELS, *names_of(4)],
         "alpha": [0.01, 1.0, 100.0],
     },
     dims={"margin": ["record"], "smallest": ["record"]},
     printed={
         "arguments": {"records": 300},
-        "grid": {"points": [*PANELS, *(f"seed {k}" for k in range(100))]},
+        "grid": {"points": [*PANELS, *names_of(100)]},
     },
 )
 

@@ -11,7 +11,12 @@ from tacit.lazy import Dataset
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.moroshko2020.stopping import max_margin_of, points_of, predictors
+from tacit.papers.moroshko2020.stopping import (
+    max_margin_of,
+    names_of,
+    points_of,
+    predictors,
+)
 from tacit.problems.classification import Classification, three_points
 from tacit.studies.sizes import sized
 
@@ -22,9 +27,9 @@ def degrees(problem: Classification, depth: int, alpha: float, margin: float, no
     return float(angle(found, max_margin_of(problem, norm)))
 
 
-def cell(points: str, depth: int, clock: float, *, norm: str) -> dict[str, float]:
+def cell(points: str, depth: int, clock: float, *, norm: str, seed: int) -> dict[str, float]:
     """Degrees to the max margin in `norm` at log(1/eps) = alpha^(D/2) = `clock`."""
-    problem, alpha = points_of(points, 4, 5, margin=0.5), clock ** (2 / depth)
+    problem, alpha = points_of(points, 4, 5, margin=0.5, seed=seed), clock ** (2 / depth)
     return {"alpha": alpha, "angle": degrees(problem, depth, alpha, alpha ** (depth / 2), norm)}
 
 
@@ -40,13 +45,13 @@ def wrong_cell(alpha: float) -> dict[str, float]:
 study = sized(
     "M-T4",
     function=cell,
-    arguments={"norm": "l2"},
+    arguments={"norm": "l2", "seed": 0},
     grid={
-        "points": ["3b", "seed 0"],
+        "points": ["3b", *names_of(1)],
         "depth": [2, 3],
         "clock": [100.0, 300.0, 1000.0],
     },
-    printed={"grid": {"points": ["3b", *(f"seed {k}" for k in range(20))], "depth": [2, 3, 5]}},
+    printed={"grid": {"points": ["3b", *names_of(20)], "depth": [2, 3, 5]}},
 )
 wrong = sized("M-T4-wrong", function=wrong_cell, grid={"alpha": [10.0, 30.0, 100.0, 300.0]})
 
