@@ -46,7 +46,7 @@ study = sized(
     "M-l1",
     function=cell,
     arguments={"depth": 3, "mus": MUS, "seed": 0},
-    grid={"points": [*PANELS, *names_of(6)]},
+    grid={"points": [*PANELS, *names_of(4)]},
     dims={"exponent": ["mu"], "away": ["late"]},
     tiny={"grid": {"points": PANELS[:3]}},
     printed={"grid": {"points": [*PANELS, *names_of(120)]}},

@@ -122,17 +122,18 @@ def points_of(
     return separable_points(samples, dimension, margin=margin, seed=seed + number)
 
 
-def named(points: str, seed: int) -> tuple[Classification, int]:
-    """A panel of M, whose depth is that of its figure, or a random set and a depth.
+def random_set(seed: int) -> tuple[Classification, int]:
+    """Three or four Gaussian points in three to five dimensions, and a depth: every third set 3."""
+    points = separable_points(3 + seed % 2, 3 + seed // 2 % 3, margin=0.3, seed=seed)
+    return points, 3 if seed % 3 == 2 else 2
 
-    A random set has three or four Gaussian points in three to five dimensions; every third one is
-    for depth 3.
-    """
+
+def named(points: str, seed: int) -> tuple[Classification, int]:
+    """A panel of M, whose depth is that of its figure, or the set "drawn 3" and a depth."""
     number = number_of(points)
     if number is None:
         return three_points(points), 3 if points.startswith("4") else 2
-    drawn = points_of(points, 3 + number % 2, 3 + number // 2 % 3, margin=0.3, seed=seed)
-    return drawn, 3 if number % 3 == 2 else 2
+    return random_set(seed + number)
 
 
 def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> tuple[Array, Array]:
