@@ -108,8 +108,8 @@ def check(dataset: Dataset, deep: Dataset, wrong: Dataset, exp: Dataset) -> Evid
     off, late = wrong.distance.values.ravel(), exp.distance.values
     return Evidence(
         ran=f"{sum(map(len, rows.values()))} pairs of a net and its linearized model on random"
-        " regressions of 4 samples in 6 dimensions, from alpha = 2 to 8 (1.5 to 4.5 at degree 3), in"
-        " their parameters from t = 0 until both interpolate",
+        " regressions of 4 samples in 6 dimensions, from alpha = 2 to 8 (1.5 to 4.5 at degree 3),"
+        " in their parameters from t = 0 until both interpolate",
         checks={
             "largest distance over all times, at the largest alpha over"
             " that at the smallest": shrinks,
