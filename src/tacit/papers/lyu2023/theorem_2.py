@@ -155,8 +155,8 @@ def check(dataset: Dataset, runs: Dataset, nets: Dataset) -> Evidence:
     residuals = dataset.residual.transpose("seed", "log_alpha").values[:3]
     return Evidence(
         ran=f"{dataset.sizes['seed']} data sets of 4 points in R^8 without near ties, logistic"
-        " loss, rate = 1/alpha, c = 1/2: log alpha 320 and 640 by the exact flow, 3 to 6 trained in the"
-        " parameters at depths 2, 3; two layers of three quadratic units on labels that are not"
+        " loss, rate = 1/alpha, c = 1/2: log alpha 320 and 640 by the exact flow, 3 to 6 trained in"
+        " the parameters at depths 2, 3; two layers of three quadratic units on labels that are not"
         " linear, log alpha 3 and 6",
         checks={
             "angle to the l1 max margin predictor at log alpha = 640, median, degrees": near,
