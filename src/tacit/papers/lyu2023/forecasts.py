@@ -34,7 +34,7 @@ from tacit.training.train import train
 
 PROBLEMS: dict[str, Callable[[int], Any]] = {
     "majority, n=50 d=500": lambda seed: majority(50, 500, seed=seed),
-    "majority, n=60 d=150": lambda seed: majority(60, 150, seed=seed),
+    "majority, n=40 d=300": lambda seed: majority(40, 300, seed=seed),
     "majority at depth 3": lambda seed: majority(40, 300, seed=seed),
     "wide margin, gamma=6 d=1500": lambda seed: wide_margin(24, 1500, gamma=6.0, seed=seed),
     # so wide that nearly all of the turning costs no accuracy
