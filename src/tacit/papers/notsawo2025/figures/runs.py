@@ -22,8 +22,11 @@ Runs = Sequence[Mapping[str, Any]]
 
 
 def arguments(runs: Runs, **given: Any) -> dict[str, Any]:
-    """The arguments and the grid of a study whose cells are these runs; `given` holds for all."""
-    table = {"given": given, "runs": list(runs)}
+    """The arguments and the grid of a study whose cells are these runs; `given` holds for all.
+
+    A run without a seed of its own has the seed 0, which a shift moves like the others.
+    """
+    table = {"given": {"seed": 0, **given}, "runs": list(runs)}
     return {"arguments": table, "grid": {"run": list(range(len(runs)))}}
 
 
@@ -84,7 +87,7 @@ LABELS = {
     f"{TRAJECTORY}novel_accuracy": "validation accuracy without mirrored pairs",
 }
 # the defaults of a run; `scale` multiplies the embeddings of the start
-USUAL: dict[str, Any] = {"seed": 0, "penalty": "l2^2", "variant": "source", "scale": 1.0}
+USUAL: dict[str, Any] = {"penalty": "l2^2", "variant": "source", "scale": 1.0}
 USUAL |= {"per_decade": 60, "decoupled": False}
 
 
