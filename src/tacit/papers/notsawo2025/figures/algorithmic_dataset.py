@@ -18,7 +18,6 @@ from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import listed, slope
 from tacit.papers.notsawo2025.figures.runs import (
-    LEVEL,
     NAMES,
     arguments,
     delayed,
@@ -36,7 +35,7 @@ from tacit.plotting.style import BLACK, CYCLE, caption_of, log_axes, sheet
 from tacit.plotting.typeset import typeset
 
 OFF = 0.2  # tolerance of the growth of the delay; c ~ beta^0.3 would change it by 0.3
-MOST = 0.9  # validation accuracy at t2 of a delay: chance decides when the last pairs are learned
+MOST = 0.9  # validation accuracy at t2: chance decides when the last pairs are learned
 Law = Callable[[float, float], Array | float]  # (delay, larger beta / smaller beta) -> delay
 Betas = Mapping[str, Mapping[float, Sequence[float]]]  # by penalty and step, falling
 
@@ -77,7 +76,7 @@ def runs(
     ]
 
 
-SMALL = {"modulus": 31, "fraction": 0.7, "width": 32, "per_decade": 150}
+SMALL = {"modulus": 31, "fraction": 0.7, "width": 32, "per_decade": 100}
 PRINTED = {"modulus": 97, "fraction": 0.4, "width": 64, "per_decade": 150}
 # the source's step with three strengths, and a larger step with the two weaker ones
 WEAK = {1e-3: (1e-5, 1e-6, 1e-7), 3e-3: (1e-6, 1e-7)}
@@ -85,7 +84,7 @@ STRONGER = {1e-3: (1e-4, 1e-5, 1e-6), 3e-3: (1e-5, 1e-6)}
 study = token_study(
     "N-F-alg",
     "With Adam, generalization is delayed by log(1/(step β)), not by 1/(step β)",
-    quick=arguments(runs({"l1": {1e-2: (4e-5, 4e-6), 5e-3: (4e-5,)}}, {"l1": 4e-3}), **SMALL),
+    quick=arguments(runs({"l1": {1e-2: (1.5e-5, 1.5e-6), 2e-2: (1.5e-5,)}}, {"l1": 5e-3}), **SMALL),
     printed=arguments(
         runs(
             {"l1": WEAK, "l2^2": WEAK, "nuclear": STRONGER},
@@ -118,7 +117,7 @@ class Row:
     @property
     def delays(self) -> Array:
         """t2 - t1, t2 at MOST of the validation pairs."""
-        return np.array([generalized(run, MOST) - memorized(run) for run in self.runs.values()])
+        return np.array([learned(run) - memorized(run) for run in self.runs.values()])
 
     @property
     def c(self) -> Array:
@@ -164,7 +163,12 @@ def parts(dataset: Dataset) -> tuple[list[Row], Any, list[Any]]:
     return list(found.values()), none, beside
 
 
-def ordered(found: Sequence[Row], time: Callable[[Any], float] = generalized) -> Array:
+def learned(run: Dataset) -> float:
+    """t2, at MOST of the validation pairs."""
+    return generalized(run, MOST)
+
+
+def ordered(found: Sequence[Row], time: Callable[[Any], float] = learned) -> Array:
     """t2 (or another time) over that with the next larger beta, or with a larger step."""
     ratios = list(delayed([list(row.runs.values()) for row in found], time))
     for one, other in itertools.permutations(found, 2):
@@ -180,23 +184,23 @@ def check(dataset: Dataset) -> Evidence:
     found, none, beside = parts(dataset)
     runs = [run for row in found for run in row.runs.values()]
     wide = [row for row in found if len(row.runs) > 1]
-    groks = at_most(without_grok(runs))
+    groks = at_most(without_grok(runs, MOST))
     order = at_least(ordered(found).min(), 1.1)
     law = within(max(row.error(log_law) for row in wide), tolerance=OFF)
-    shortest = min(float(row.delays.min()) for row in found)
+    shortest = min(float(row.delays.min()) for row in wide)
     spans = [row.step_betas[0] / row.step_betas[-1] for row in wide]
     return Evidence(
         ran=f"{task(none)}, {len({row.seed for row in found})} seed(s), Adam, full batches,"
         f" {len(runs)} runs with the penalties "
         + ", ".join(dict.fromkeys(NAMES[row.penalty] for row in found))
         + f", beta over a factor of {min(spans):.0f} to {max(spans):.0f}; t1 at a training"
-        f" accuracy of 1, t2 at a validation accuracy of {LEVEL:g}, in delays at {MOST:g}",
+        f" accuracy of 1, t2 at a validation accuracy of {MOST:g}",
         premises={
             "every run reaches t2": (
-                all(math.isfinite(generalized(run)) for run in runs),
+                all(math.isfinite(learned(run)) for run in runs),
                 len(runs),
             ),
-            "every delay is longer than T": (shortest > MEMORY, shortest),
+            "every delay that the law predicts is longer than T": (shortest > MEMORY, shortest),
         },
         checks={
             "runs that tacit.grokking does not classify as a grok": groks,
@@ -205,7 +209,7 @@ def check(dataset: Dataset) -> Evidence:
             " predicted from the run with the largest": law,
         },
         controls={
-            "no penalty": groks.control(without_grok([none])),
+            "no penalty": groks.control(without_grok([none], MOST)),
             "memorization is delayed as well": order.control(ordered(found, memorized).min()),
             **{
                 name: law.control(min(row.error(rival) for row in wide))
@@ -233,7 +237,7 @@ def findings(found: Sequence[Row], none: Dataset, beside: Sequence[Any]) -> list
     ]
     if beside:
         step_betas = np.array([float(run.learning_rate * run.beta) for run in beside])
-        delays = np.array([generalized(run) - memorized(run) for run in beside])
+        delays = np.array([learned(run) - memorized(run) for run in beside])
         lines.append(
             "with decoupled decay, as in AdamW, the delay of squared l2 has the exponent"
             f" {slope(step_betas, delays):.2f} in step beta: {delays_at(step_betas, delays)}"
@@ -315,7 +319,7 @@ experiment = Experiment(
     " full batches",
     scope={
         "quick": "p = 31 in place of 97, 70% of the pairs in place of 40%, sizes 32 in place of 64,"
-        " steps of 0.01 and 0.005, and only the l1 penalty",
+        " steps of 0.01 and 0.02, and only the l1 penalty",
     },
     seconds=6,
 )

@@ -17,7 +17,7 @@ from tacit.papers.notsawo2025.recoveries import (
     arguments_of,
     count,
     log_steps,
-    recovery,
+    recoverable,
 )
 from tacit.plotting.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
 from tacit.plotting.transition import LEGEND, mark
@@ -44,7 +44,7 @@ def cell(
     `predicted_end` is the predicted end of the late fall; `deviation` is the largest factor between
     the squared error and its final value plus the remaining fall of the squared l2 norm.
     """
-    case = recovery(**problem)
+    case, draws = recoverable(**problem)
     even = np.linspace(0, steps, linear_points)
     taken: Array = np.unique(np.round(np.append(log_steps(steps, points_per_decade), even)))
     begin = np.full(len(case.truth), start)

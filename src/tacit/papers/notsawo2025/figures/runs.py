@@ -166,10 +166,10 @@ def delayed(rows: Iterable[Sequence[Any]], time: Callable[[Any], float] = genera
     return np.array([later(run, before, time) for before, run in pairs])
 
 
-def without_grok(runs: Iterable[Dataset]) -> int:
+def without_grok(runs: Iterable[Dataset], level: float = LEVEL) -> int:
     """The number of runs that `tacit.grokking` does not classify as a grok."""
     return sum(
-        grokking(run.step.values, run.train_accuracy.values, run.test_accuracy.values, LEVEL).kind
+        grokking(run.step.values, run.train_accuracy.values, run.test_accuracy.values, level).kind
         != "grok"
         for run in runs
     )
