@@ -182,7 +182,9 @@ def check(dataset: Dataset) -> Evidence:
             f" {listed(left, '.1e')} times the squared norm of the truth",
             "G does not vanish after t1: on average it balances the part of beta H in the row"
             " space of X, and |G|/(beta |H|) ends at "
-            + listed([run.gradient_norm[-1] / run.penalty_gradient_norm[-1] for run in runs], ".2f"),
+            + listed(
+                [run.gradient_norm[-1] / run.penalty_gradient_norm[-1] for run in runs], ".2f"
+            ),
         ],
     )
 
