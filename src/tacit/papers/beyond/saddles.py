@@ -26,13 +26,12 @@ from tacit.training.train import train
 
 JUMPS = 16  # room for the jumps of one problem
 NEAR = np.logspace(-5, -0.05, 40)  # distances from a predicted jump, as shares of its time
-SHOWN = 0  # the problem of the picture
 FLAT = 1e-6  # relative to the labels: a loss below it counts as zero
 
 
-def problem(number: int, samples: int, dimension: int) -> Regression:
+def problem(seed: int, samples: int, dimension: int) -> Regression:
     """Random data and labels; with more samples than features nothing fits."""
-    rng = np.random.default_rng(number)
+    rng = np.random.default_rng(seed)
     X = rng.standard_normal((samples, dimension)) / math.sqrt(samples)
     return Regression(X, rng.standard_normal(samples))
 
@@ -75,10 +74,10 @@ def lasso_error(of: Regression, tau: float, b: Array) -> float:
 
 
 def cell(
-    number: int, log_alpha: float, *, samples: int, dimension: int, depth: int
+    log_alpha: float, seed: int, *, samples: int, dimension: int, depth: int
 ) -> dict[str, Any]:
     """Measured and predicted jumps of one trained net, and its mean as a lasso solution."""
-    of = problem(number, samples, dimension)
+    of = problem(seed, samples, dimension)
     found = saddles(of, depth=depth)
     unit, wanted = math.exp(found.log_unit(log_alpha=log_alpha)), moments(found)
     net, stop = DiagonalNet(depth, log_alpha=log_alpha), Time(wanted[-1] * unit)
@@ -116,7 +115,6 @@ def least_l1(of: Regression) -> Array:
 
 LABELS = {
     "log_alpha": "log of the start's scale alpha",
-    "number": "number of the problem",
     "jump": "time of the jump in training, in the units of the predicted time",
     "predicted": "predicted time of the jump",
     "mean_lasso": "distance of the mean predictor from the optimality of the lasso",
@@ -128,39 +126,42 @@ study = sized(
     title="Training from a vanishing start jumps between saddles at predicted times",
     function=cell,
     arguments={"samples": 5, "dimension": 10, "depth": 2},
-    grid={"number": [0, 1], "log_alpha": [-30.0, -300.0]},
+    grid={"log_alpha": [-30.0, -300.0]},
+    seeds=3,
     dims=DIMS,
     labels=LABELS,
-    tiny={"grid": {"number": [0]}},
-    printed={"grid": {"number": list(range(20)), "log_alpha": SHALLOW}},
+    tiny={"seeds": 2},
+    printed={"seeds": 20, "grid": {"log_alpha": SHALLOW}},
 )
 tall = sized(
     "beyond-saddles-tall",
     title="The same with more samples than features: the mean predictor is on the lasso's path",
     function=cell,
     arguments={"samples": 12, "dimension": 4, "depth": 2},
-    grid={"number": [0, 1], "log_alpha": [-1000.0]},
+    grid={"log_alpha": [-1000.0]},
+    seeds=3,
     dims=DIMS,
     labels=LABELS,
-    tiny={"grid": {"number": [0]}},
-    printed={"grid": {"number": list(range(20)), "log_alpha": SHALLOW}},
+    tiny={"seeds": 2},
+    printed={"seeds": 20, "grid": {"log_alpha": SHALLOW}},
 )
 deep = sized(
     "beyond-saddles-deep",
     title="The same jumps in another unit of time at depth 3",
     function=cell,
     arguments={"samples": 5, "dimension": 10, "depth": 3},
-    grid={"number": [0, 1], "log_alpha": [-3.0, -5.0]},
+    grid={"log_alpha": [-3.0, -5.0]},
+    seeds=3,
     dims=DIMS,
     labels=LABELS,
-    tiny={"grid": {"number": [0]}},
-    printed={"grid": {"number": list(range(20)), "log_alpha": [-3.0, -5.0, -7.0, -9.0]}},
+    tiny={"seeds": 2},
+    printed={"seeds": 20, "grid": {"log_alpha": [-3.0, -5.0, -7.0, -9.0]}},
 )
 
 
 def errors(dataset: Dataset, against: str = "predicted") -> DataArray:
     """Median over problems and jumps of |jump - predicted| / predicted, at every scale."""
-    return apart(dataset, against).median(["number", "jump_number"])
+    return apart(dataset, against).median(["seed", "jump_number"])
 
 
 def apart(dataset: Dataset, against: str = "predicted") -> DataArray:
@@ -187,8 +188,8 @@ def check(dataset: Dataset, tall: Dataset, deep: Dataset) -> Evidence:
     exact = tall.predicted_lasso.where(tall.monotone == 1).max()
     astray = dataset.predicted_lasso.where(dataset.monotone == 0)
     return Evidence(
-        ran=f"{dataset.sizes['number']} random regressions with 5 samples of 10 features and"
-        f" {tall.sizes['number']} with 12 of 4, trained by exact flow from alpha ="
+        ran=f"{dataset.sizes['seed']} random regressions with 5 samples of 10 features and"
+        f" {tall.sizes['seed']} with 12 of 4, trained by exact flow from alpha ="
         f" e^{dataset.log_alpha.values[0]:g} to e^{dataset.log_alpha.values[-1]:g} at depth 2, and"
         f" from e^{deep.log_alpha.values[0]:g} to e^{deep.log_alpha.values[-1]:g} at depth 3",
         premises={
@@ -222,7 +223,7 @@ def check(dataset: Dataset, tall: Dataset, deep: Dataset) -> Evidence:
             " the same law (ours)",
             "where no coordinate returns to zero the time average of the saddles is the lasso's"
             f" solution up to {float(exact):.1e}; in {int((astray[:, 0] > 0).sum())} of"
-            f" {dataset.sizes['number']} wide problems a coordinate returns, and the average"
+            f" {dataset.sizes['seed']} wide problems a coordinate returns, and the average"
             f" violates the lasso's optimality by up to {float(astray.max()):.2g} of the penalty",
         ],
     )
@@ -235,7 +236,7 @@ def inverse_of(dataset: Dataset) -> Array:
 def draw(dataset: Dataset, tall: Dataset, deep: Dataset) -> Figure:
     """Measured over predicted times, and how the error falls with the start at two depths."""
     picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
-    one = dataset.sel(number=SHOWN)
+    one = dataset.isel(seed=0)
     places = np.arange(1, one.sizes["jump_number"] + 1)
     for k, log_alpha in enumerate(dataset.log_alpha.values):
         jumps, label = one.jump.sel(log_alpha=log_alpha), rf"$\alpha = e^{{{log_alpha:g}}}$"
