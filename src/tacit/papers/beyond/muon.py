@@ -112,8 +112,8 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
             "Muon converges to the Frobenius norm": least("Frobenius", "Muon"),
             "Muon converges to the nuclear norm": least("nuclear", "Muon"),
             "Muon converges to l_inf, as Adam does": least("l_inf", "Muon"),
-            "gradient descent converges to the nuclear norm": least(
-                "nuclear", "normalized gradient descent"
+            "gradient descent converges to the spectral norm": least(
+                "spectral", "normalized gradient descent"
             ),
             "the margin in the norm of the start does not fall either": rises.control(
                 ways.other.max()

@@ -35,8 +35,10 @@ LARGEST, LEAST = 1e50, -600.0  # of the data, and of log w+ w-
 # The interval of a coordinate: 1.645 standard deviations, those over seeds and those of the errors
 # of the integration and of the next order, as shares of the fall. The three are independent, so
 # that squares add. The shares are fitted on 480 coordinates (8 samples of 20 features; batches of
-# 1, 2 and 4, decay, label noise; 0.3 and 0.9 of the largest rate; 14 seeds each).
-DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.01, 0.03
+# 1, 2 and 4, decay, label noise; 0.3 and 0.9 of the largest rate; 14 seeds each). On others (6 and
+# 12 samples; up to 0.97 of that rate) they hold 95% of the scales, and less than half of the runs
+# for 1 coordinate of 200, next to the largest rate.
+DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.01, 0.05
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
