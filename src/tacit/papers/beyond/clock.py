@@ -66,7 +66,7 @@ def cell(
         return train(net(alpha), of, GradientSums(method), **how)
 
     path, signs = run(GradientDescent(rate, weight_decay=lost)), run(SignDescent(alpha * rate))
-    q = summed_regularizer(path, alpha)
+    q: Any = summed_regularizer(path, alpha)
     plain, upright = Q(2, alpha=alpha), Q(2, alpha=1.0, shape=q.shape)
     return {
         "to_formula": far(of, path.predictor, q),

@@ -17,7 +17,7 @@ from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, sheet_of
 from tacit.problems.matrices import gaussian_sensing, low_rank_completion
-from tacit.problems.matrix_problem import Completion, Sensing
+from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from tacit.problems.regression import Regression
 from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.solvers.interpolate import interpolate
@@ -104,7 +104,7 @@ def cell(kind: str, alpha: float, seed: int) -> dict[str, Any]:
     }
 
 
-def norm_distances(of: Completion, end: Array) -> dict[str, float]:
+def norm_distances(of: MatrixProblem, end: Array) -> dict[str, float]:
     norms = {"to_nuclear": Nuclear(), "to_frobenius": Frobenius()}
     return {name: far(end, interpolate(of, norm).matrix) for name, norm in norms.items()}
 

@@ -35,9 +35,14 @@ class GradientSums(Wrapped):
     `longer` is the factor by which these plain steps are longer than the learning rate says.
     """
 
+    longer: float
+
     def __init__(self, method: Descent, longer: float = 1.0) -> None:
         super().__init__(method)
         object.__setattr__(self, "longer", longer)
+
+    def __repr__(self) -> str:
+        return f"GradientSums({self.method!r}, longer={self.longer:g})"
 
     def kind(self) -> tuple[Any, ...]:
         return (*super().kind(), self.longer)
@@ -78,13 +83,19 @@ class RatioSums(Wrapped):
 
 def summed_regularizer(path: Path, alpha: float) -> Q:
     """Q with the scale and tilt that the sums of a run by GradientSums give."""
-    log_scale, tilt = np.asarray(path.memory[-1])
+    *_, (log_scale, tilt) = memory_of(path)
     return Q(2, alpha=1.0, shape=alpha * np.exp(log_scale), tilt=tilt)
+
+
+def memory_of(path: Path) -> tuple[Array, ...]:
+    if path.memory is None:
+        raise ValueError("step_sums: the run diverged; take a smaller learning rate")
+    return path.memory
 
 
 def momentum_regularizer(path: Path, alpha: float, momentum: float) -> Q:
     """Q with the scale and tilt that the sums of a run by GradientSums(RatioSums(...)) give."""
-    last, (first, second) = (np.asarray(sums) for sums in path.memory[-3:-1])
+    *_, last, (first, second), _ = memory_of(path)
     lost = (first + momentum * second + momentum * (1 - 1 / last)) / (1 - momentum)
     plus, minus = np.split(lost, 2)
     shape: Array = alpha * np.exp(-(plus + minus) / 2)

@@ -48,8 +48,9 @@ study = sized(
 
 
 DEVELOPMENT = (1, 2, 3)  # seeds
-# On odd seeds of DEVELOPMENT, where the limits of the watch were chosen, runs called kernel had twins up to 0.13,
-# those called rich from 0.46; 78% of the far ones were called rich and 85% of the near ones kernel.
+# On odd seeds of DEVELOPMENT, where the limits of the watch were chosen, runs called kernel had
+# twins up to 0.13, those called rich from 0.46; 78% of the far ones were called rich and 85% of the
+# near ones kernel.
 KERNEL, NEAR = 0.25, 0.1  # a twin this near has the outputs of the net to this share
 RICH, FAR = 0.4, 0.6  # a twin this far has not learned what the net has
 MOST = 0.5  # of the runs with a twin that near or far are named
@@ -151,9 +152,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
 experiment = Experiment(
     "watch-regime",
     statement="A run that tacit.watch calls kernel ends where the linearized net is at equal loss,"
-    " and one that it calls rich does not; most runs that end there are called kernel, and most that"
-    " end far from it rich: with and without weight decay, whatever the optimizer, the scale of the"
-    " start and the mean of the inputs.",
+    " and one that it calls rich does not; most runs that end there are called kernel, and most"
+    " that end far from it rich: with and without weight decay, whatever the optimizer, the scale"
+    " of the start and the mean of the inputs.",
     place="ours",
     study=study,
     check=check,
