@@ -12,6 +12,7 @@ from tacit.evidence.evidence import Evidence, at_least, below
 from tacit.lazy import DataArray, Dataset, Figure
 from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
+from tacit.papers.beyond import OWN_RUNS
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import CYCLE, GREY, sheet_of
 from tacit.plotting.typeset import typeset
@@ -198,5 +199,6 @@ experiment = Experiment(
     draw=draw,
     ours="the data, the order of samples, constant learning rates,"
     " b2 = 0.99 in place of the limit b2 -> 1",
+    scope=OWN_RUNS,
     seconds=5,
 )

@@ -15,6 +15,7 @@ from tacit.lazy import Dataset, Figure
 from tacit.models.diagonal import ProductNet
 from tacit.models.factorization import Factorization
 from tacit.models.tangent import kernel_distance
+from tacit.papers.beyond import OWN_RUNS
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import CYCLE, sheet_of
 from tacit.problems.matrix_problem import Sensing
@@ -274,5 +275,6 @@ experiment = Experiment(
     draw=draw,
     title="The imbalance of layers is conserved and determines the endpoint and the kernel regime",
     ours="the data, the sizes and the imbalances",
+    scope=OWN_RUNS,
     seconds=4,
 )

@@ -15,6 +15,7 @@ from tacit.evidence.evidence import Check, Evidence, at_least, at_most
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
+from tacit.papers.beyond import OWN_RUNS
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, GREY, sheet_of
 from tacit.plotting.typeset import typeset
@@ -285,5 +286,6 @@ experiment = Experiment(
     check=check,
     draw=draw,
     ours="the data, the starts, learning rates that are constant during a run",
+    scope=OWN_RUNS,
     seconds=4,
 )

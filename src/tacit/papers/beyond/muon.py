@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.lazy import Dataset, Figure
+from tacit.papers.beyond import OWN_RUNS
 from tacit.papers.beyond.margins import (
     OWN,
     Kind,
@@ -140,5 +141,6 @@ experiment = Experiment(
     check=check,
     draw=draw,
     ours="the data, the exponential loss of pairs, exact singular vectors, constant learning rates",
+    scope=OWN_RUNS,
     seconds=4,
 )

@@ -10,6 +10,7 @@ from tacit.evidence.chance import DRAWS, drawn, exponents, mean_within
 from tacit.evidence.evidence import Evidence, at_most
 from tacit.lazy import DataArray, Dataset, Figure
 from tacit.measures.forecast import forecast
+from tacit.papers.beyond import OWN_RUNS
 from tacit.papers.beyond.clock import net
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, sheet_of
@@ -197,5 +198,6 @@ experiment = Experiment(
     check=check,
     draw=draw,
     ours="all parameters",
+    scope=OWN_RUNS,
     seconds=4,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, at_least
+from tacit.papers.beyond import OWN_RUNS
 from tacit.papers.experiment import Experiment
 from tacit.papers.watch.forecast_rules import (
     ASKED,
@@ -214,5 +215,6 @@ experiment = Experiment(
     draw=draw,
     title="The step at which the test accuracy jumps: forecast and seen",
     ours="nets, data, optimizers and training times",
+    scope=OWN_RUNS,
     seconds=15,
 )

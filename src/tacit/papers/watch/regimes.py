@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tacit.evidence.evidence import Evidence, at_least, at_most
+from tacit.papers.beyond import OWN_RUNS
 from tacit.papers.experiment import Experiment
 from tacit.papers.watch.rules import RULES, called, runs_of
 from tacit.papers.watch.runs import DENSE, GROKKED, OTHERS, SETTINGS, STILL, Setting, cell
@@ -160,5 +161,6 @@ experiment = Experiment(
     check=check,
     draw=draw,
     ours="nets, data, optimizers and training times",
+    scope=OWN_RUNS,
     seconds=20,
 )
