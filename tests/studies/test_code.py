@@ -342,3 +342,36 @@ def test_all_that_runs_in_a_cell_is_in_its_version(name):
     known = set(own_files()) | set(dependencies(roots_of(chosen)).files)
     assert len(own) > 3
     assert own <= known, sorted(own - known)
+
+
+NOTEBOOK = """
+SCALE = 2
+def helper(a):
+    return (lambda b: SCALE * b)(a)
+def cell(a):
+    return {'value': helper(a)}
+def other():
+    return 7
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("SCALE = 2", "SCALE = 3", False),
+        ("SCALE * b", "SCALE + b", False),
+        ("helper(a)}", "helper(a) + 1}", False),
+        ("SCALE * b", "SCALE * b * 2", False),
+        ("return 7", "return 8", True),  # the control: the cell does not use it
+    ],
+)
+def test_what_a_function_of_a_notebook_uses_counts(monkeypatch, old, new, same):
+    import __main__ as main
+
+    versions = []
+    for text in (NOTEBOOK, NOTEBOOK.replace(old, new)):
+        space = {"__name__": "__main__"}
+        exec(text, space)
+        monkeypatch.setattr(main, "cell", space["cell"], raising=False)
+        versions.append(code_of(Study(name="n", function=space["cell"], grid={"a": [1.0]})).version)
+    assert (versions[0] == versions[1]) is same

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Mapping
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import tacit
@@ -23,6 +24,7 @@ from tacit.versions import versions
 if TYPE_CHECKING:
     from tacit.studies.study import Study
 
+PLAIN = (bool, int, float, str, tuple)  # values of a notebook that count as they are written
 NUMERICAL = ("numpy", "scipy", "jax", "jaxlib", "sympy")
 _SEEN: dict[str, tuple[str, Any]] = {}  # module -> digest of its file when first read, its import
 _INPUTS: dict[str, str] = {}  # data file -> the digest of its content when first read
@@ -128,9 +130,39 @@ def refuse_changed_inputs(code: Code) -> None:
             )
 
 
-def _source(function: object) -> bytes:
-    """The text of a function that has no file, as in a notebook; else its compiled form."""
+def _source(function: Any) -> bytes:
+    """The text of a function that has no file, as in a notebook, and of all that it uses there."""
+    todo, seen = [("", function)], {}
+    while todo:
+        name, value = todo.pop()
+        if isinstance(value, FunctionType) and name not in seen:
+            seen[name] = _text_of(value)
+            used = {n: value.__globals__.get(n) for n in sorted(_names_in(value.__code__))}
+            todo += [(n, v) for n, v in used.items() if _is_beside(v, value)]
+            seen |= {n: repr(v) for n, v in used.items() if isinstance(v, PLAIN)}
+    return str(sorted(seen.items())).encode()
+
+
+def _is_beside(value: Any, function: FunctionType) -> bool:
+    return isinstance(value, FunctionType) and value.__globals__ is function.__globals__
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """The names that compiled code uses, also in the functions within it."""
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
+    return set(code.co_names).union(*map(_names_in, inner))
+
+
+def _text_of(function: FunctionType) -> str:
     try:
-        return inspect.getsource(function).encode()  # type: ignore[arg-type]
-    except (OSError, TypeError):
-        return getattr(getattr(function, "__code__", None), "co_code", b"")
+        return inspect.getsource(function)
+    except (OSError, TypeError):  # there is only its compiled form
+        return f"{function.__code__.co_code!r} {_constants(function.__code__)}"
+
+
+def _constants(code: CodeType) -> list[str]:
+    """Constants without the addresses of the functions among them."""
+    return [
+        f"{c.co_code!r} {_constants(c)}" if isinstance(c, CodeType) else repr(c)
+        for c in code.co_consts
+    ]
