@@ -123,11 +123,13 @@ class Equations:
         change = self.reduced_change(answer)
         if not np.isfinite(change).all():
             return UNKNOWN
-        if isinstance(self.regularizer, L1):
+        if len(self.reduced.X) == len(answer.beta):  # only one predictor fits, whatever R is
+            size = float(np.abs(answer.beta).max(initial=0.0)) or 1.0
+            known = Certificate(float(np.abs(change).max(initial=0.0)) / size)
+        elif isinstance(self.regularizer, L1):
             reward = exact.product(answer.parts, self.given.y[:, None])[0]
-            lower = reward / max(1.0, float(np.abs(answer.slopes).max()))
             longest = float(np.abs(answer.beta).sum() + np.abs(change).sum())
-            known = of_norm(longest, float(lower))
+            known = of_norm(longest, float(reward), float(np.abs(answer.slopes).max()))
         else:
             known = of_smooth(answer, self.factor * change)
         return dataclasses.replace(known, error=known.error + answer.unmet)
@@ -377,9 +379,14 @@ def resolvent(law: Regularizer, total: Array, size: float, height: float) -> Arr
     return np.maximum(total - low / height, 0.0)
 
 
-def of_norm(upper: float, lower: float) -> Certificate:
-    """The certificate of a norm, by the value of a feasible point and that of a feasible dual."""
+def of_norm(upper: float, reward: float, length: float) -> Certificate:
+    """The certificate of a norm, by the value of a feasible point and by its dual.
+
+    `reward` is y.nu and `length` the dual norm of X^T nu. Shortened to length one the dual is
+    feasible, and no value is below its reward; a dual that is too long is an error, too.
+    """
     if upper == 0:
         return Certificate(0.0)
-    error = upper / lower - 1 if lower > 0 else np.inf
-    return Certificate(float(max(error, 0.0)), "bound", VALUE, "value")
+    error = upper * max(length, 1.0) / reward - 1 if reward > 0 else np.inf
+    error = max(error, 0.0) + max(length - 1, 0.0)
+    return Certificate(float(error), "bound", VALUE, "value")
