@@ -146,7 +146,7 @@ def test_nearly_equal_measurements_are_certified(seed, regularizer):
     A[2] = A[0] + 10.0 ** -rng.integers(7, 12) * rng.normal(size=(3, 3))
     y = np.array([1.0, 0.5, 2.0])
     solution = interpolate(A, y, regularizer)
-    case = Problem(seed, 0, "interpolate", A, y, regularizer, "nearly equal", True)
+    case = Problem(seed, "interpolate", A, y, regularizer, "nearly equal", True)
     assert judge.wrong(case, solution) == ""
     assert solution.error <= TOLERANCE
 
@@ -248,6 +248,22 @@ def test_whatever_is_solved_carries_an_error_below_its_tolerance():
     margins = max_margin_path(X, y, mus=[1.0, 1e-3])
     for error in (*path.error, *margins.error):
         assert 0 <= error <= TOLERANCE
+
+
+@pytest.mark.parametrize("norm", [Spectral((3, 4)), Nuclear((3, 4))], ids=str)
+@pytest.mark.parametrize("seed", [0, 2, 4, 6])
+def test_matrix_margins_of_rows_over_sixteen_decades(seed, norm):
+    """The gap is recomputed here: a predictor with margins of one, a dual of length one."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(3, 12))
+    y = np.sign(X @ rng.normal(size=12))
+    X = X * 10.0 ** rng.uniform(-8, 8, size=(3, 1))
+    solution = max_margin(X, y, norm)
+    assert (y * (X @ solution.beta)).min() > 1 - 1e-9
+    assert (solution.dual >= 0).all()
+    slopes = (solution.dual * y) @ X
+    length = np.linalg.norm(slopes.reshape(3, 4), "nuc" if isinstance(norm, Spectral) else 2)
+    assert solution.value <= solution.dual.sum() / max(1, length) * (1 + 1e-8)
 
 
 def test_digits_do_not_change_what_mpmath_says():

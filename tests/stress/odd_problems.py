@@ -12,6 +12,7 @@ from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import SpectralFunction
 
 DEPTHS = (2, 3, 4, 5, 8, 10, 30)
+FIRST = 14  # the stream of the numbers that tests name one by one
 EXPONENTS = (1.0, 1.05, 1.2, 1.5, 2.0, 3.0, 4.0, 10.0, 50.0, 1000.0, 1e4)
 
 
@@ -20,19 +21,18 @@ class Problem:
     """One call of a solver, what the data are made of, and whether they can be fitted."""
 
     seed: int
-    stream: int
     verb: str  # interpolate or max_margin
     X: np.ndarray
     y: np.ndarray
     regularizer: Regularizer | SpectralFunction
     kind: str  # of the design and of its scales
     solvable: bool | None  # None: the judge finds out
+    stream: int = FIRST  # of random numbers
 
     def __str__(self) -> str:
         return f"{self.stream}/{self.seed}: {self.verb}, {self.regularizer}, {self.kind}"
 
 
-FIRST = 14  # the stream of the numbers that tests name one by one
 ILL = 0.3  # share of nearly dependent rows in all other streams
 
 
@@ -52,13 +52,13 @@ def problem(seed: int, stream: int = FIRST) -> Problem:
     kind = f"{design}, {scale}"
     if verb == "max_margin":
         y, solvable = labels(rng, X)
-        return Problem(seed, stream, verb, X, y, regularizer(rng, dimension), kind, solvable)
+        return Problem(seed, verb, X, y, regularizer(rng, dimension), kind, solvable, stream)
     name, y, solvable = targets(rng, X, ill=design == "nearly equal")
     kind = f"{kind}, {name}"
     if verb == "interpolate":
-        return Problem(seed, stream, verb, X, y, regularizer(rng, dimension), kind, solvable)
+        return Problem(seed, verb, X, y, regularizer(rng, dimension), kind, solvable, stream)
     matrices = X.reshape(len(X), *shape)
-    return Problem(seed, stream, "interpolate", matrices, y, spectral(rng), kind, solvable)
+    return Problem(seed, "interpolate", matrices, y, spectral(rng), kind, solvable, stream)
 
 
 def nearly_dependent(rng, seed: int, stream: int) -> Problem:
@@ -81,8 +81,8 @@ def nearly_dependent(rng, seed: int, stream: int) -> Problem:
     kind = f"{apart:.0e} from dependent, {'22 decades' if wide else 'plain'}"
     if matrix:
         matrices = X.reshape(samples, *shape)
-        return Problem(seed, stream, "interpolate", matrices, y, spectral(rng), kind, True)
-    return Problem(seed, stream, "interpolate", X, y, regularizer(rng, dimension), kind, True)
+        return Problem(seed, "interpolate", matrices, y, spectral(rng), kind, True, stream)
+    return Problem(seed, "interpolate", X, y, regularizer(rng, dimension), kind, True, stream)
 
 
 PARTS = (0.35, 0.2, 0.35, 0.1)
