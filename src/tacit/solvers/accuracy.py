@@ -123,13 +123,14 @@ class Equations:
         change = self.reduced_change(answer)
         if not np.isfinite(change).all():
             return UNKNOWN
-        if len(self.reduced.X) == len(answer.beta):  # only one predictor fits, whatever R is
-            size = float(np.abs(answer.beta).max(initial=0.0)) or 1.0
-            known = Certificate(float(np.abs(change).max(initial=0.0)) / size)
-        elif isinstance(self.regularizer, L1):
+        if isinstance(self.regularizer, L1):
             reward = exact.product(answer.parts, self.given.y[:, None])[0]
             longest = float(np.abs(answer.beta).sum() + np.abs(change).sum())
             known = of_norm(longest, float(reward), float(np.abs(answer.slopes).max()))
+        elif len(self.reduced.X) == len(answer.beta):  # one predictor fits, whatever R is
+            size = float(np.abs(answer.beta).max(initial=0.0)) or 1.0
+            error = float(np.abs(change).max(initial=0.0)) / size
+            known = Certificate(error + answer.graph.distance())
         else:
             known = of_smooth(answer, self.factor * change)
         return dataclasses.replace(known, error=known.error + answer.unmet)
@@ -252,6 +253,14 @@ class Graph:
         with np.errstate(all="ignore"):
             return cls(beta, s, regularizer.primal_of(s), regularizer.dual_of(beta))
 
+    def distance(self) -> float:
+        """The worst coordinate, along the nearer axis, each axis in units of its largest entry."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            along_dual = np.abs(self.s - self.gradient) / max(np.abs(self.s).max(), 1e-300)
+            along_primal = np.abs(self.beta - self.image) / max(np.abs(self.beta).max(), 1e-300)
+        nearer = np.fmin(along_dual, along_primal)  # an overflow on one axis decides nothing
+        return float(np.max(np.nan_to_num(nearer, nan=np.inf)))
+
     def gap(self) -> float:
         """A bound on R(beta) + R*(s) - <beta, s>."""
         with np.errstate(all="ignore"):
@@ -340,12 +349,15 @@ def of_matrix(law: Regularizer, matrix: Array, S: Array, change: Array) -> Certi
     their sizes, the gap is at most g^2 |M| |S|.
     """
     near = matrix + change
-    sizes, heights = (np.linalg.svd(m, compute_uv=False) for m in (near, S))
+    sizes, heights = (
+        np.asarray(np.linalg.svd(m, compute_uv=False), dtype=np.float64) for m in (near, S)
+    )
     if not sizes[0]:
         return Certificate(0.0)
     if not heights[0]:
         return UNKNOWN
-    gap = off_graph(law, matrix, S, sizes[0], heights[0]) ** 2 * sizes[0] * heights[0]
+    size, height = float(sizes[0]), float(heights[0])
+    gap = off_graph(law, matrix, S, size, height) ** 2 * size * height
     with np.errstate(all="ignore"):
         softest = float(np.exp(np.max(law.log_softness(sizes, law.dual_of(sizes)))))
         moved = float(np.linalg.norm(change, 2) / sizes[0])
