@@ -21,6 +21,7 @@ from tacit import L1, L2, Frobenius, Lp, Nuclear, Q, R, Schatten
 from tacit.regularizers.derive import Derived
 
 RIGHT = 1e-7
+FAR = 1e-6  # relative distance of a predictor that meets the rows exactly
 ROUNDING = mpf(10) ** -14
 DIGITS = 60
 TINY = mpf(10) ** -15  # below this b is linear to far more digits than are judged
@@ -49,7 +50,7 @@ def wrong(problem: Problem, solution) -> str:
         parts = zip(solution.dual, *getattr(solution, "dual_rest", ()), strict=True)
         nu = [mp.fsum(mpf(float(v)) for v in entry) * unit for entry in parts]
         y = [mpf(1) if margin else mpf(float(v)) for v in problem.y]
-        text = unmet(rows, y, b, nu, margin)
+        text = unmet(rows, y, b, nu, margin) or ("" if margin else too_far(flat, rows, y, b))
         if text or not any(y):
             return text or ("beta is not zero" if any(b) and not derived(problem) else "")
         s = [mp.fsum(v * row[i] for v, row in zip(nu, rows, strict=True)) for i in range(len(b))]
@@ -57,7 +58,7 @@ def wrong(problem: Problem, solution) -> str:
         # dual as a sum where that matters
         terms = [mp.fsum(abs(v * row[i]) for v, row in zip(nu, rows, strict=True))
                  for i in range(len(b))]  # fmt: skip
-        blur = [ROUNDING * max(terms) if margin or matrix else mpf(0)] * len(b)
+        blur = [ROUNDING * max(terms) if margin else mpf(0)] * len(b)
         if matrix:
             return of_matrix(problem.regularizer, beta.shape, b, s, blur)
         return of_vector(problem.regularizer, b, s, blur)
@@ -85,6 +86,34 @@ def unmet(rows, y, b, nu, margin: bool) -> str:
         if margin and nu[n] * (value - 1 - spare) > RIGHT * largest:
             return f"dual weight {n} stands beside the margin {mp.nstr(value, 8)}"
     return ""
+
+
+def too_far(flat, rows, y, b) -> str:
+    """Whether the nearest predictor that meets the rows exactly is another one.
+
+    A residual of rounding is none where rows nearly depend on each other. Rows that depend on each
+    other to rounding are left out: there the floats say nothing about the solution.
+    """
+    if len(rows) > len(b) or not clearly_independent(flat):
+        return ""
+    left = [t - mp.fdot(row, b) for row, t in zip(rows, y, strict=True)]
+    size = max(abs(v) for v in b)
+    if not size or not any(left):
+        return ""
+    with mp.workdps(4 * DIGITS):
+        X = mp.matrix(rows)
+        change = X.T * mp.lu_solve(X * X.T, mp.matrix(left))
+    apart = max(abs(v) for v in change) / size
+    return f"a predictor that fits is {mp.nstr(apart, 3)} away" if apart > FAR else ""
+
+
+def clearly_independent(flat: np.ndarray) -> bool:
+    """Whether rows of unit size, in columns of unit size, are independent beyond rounding."""
+    X = np.asarray(flat, dtype=float)
+    for axis in (1, 0, 1, 0, 1):
+        sizes = np.abs(X).max(axis=axis, keepdims=True)
+        X = X / np.where(sizes > 0, sizes, 1.0)
+    return bool(np.linalg.svd(X, compute_uv=False)[-1] > 1e-12)
 
 
 def of_vector(regularizer, b, s, blur) -> str:

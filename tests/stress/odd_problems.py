@@ -12,6 +12,7 @@ from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import SpectralFunction
 
 DEPTHS = (2, 3, 4, 5, 8, 10, 30)
+FIRST = 14  # the stream of the numbers that tests name one by one
 EXPONENTS = (1.0, 1.05, 1.2, 1.5, 2.0, 3.0, 4.0, 10.0, 50.0, 1000.0, 1e4)
 
 
@@ -26,14 +27,20 @@ class Problem:
     regularizer: Regularizer | SpectralFunction
     kind: str  # of the design and of its scales
     solvable: bool | None  # None: the judge finds out
+    stream: int = FIRST  # of random numbers
 
     def __str__(self) -> str:
-        return f"{self.seed}: {self.verb}, {self.regularizer}, {self.kind}"
+        return f"{self.stream}/{self.seed}: {self.verb}, {self.regularizer}, {self.kind}"
 
 
-def problem(seed: int) -> Problem:
-    """The problem of this seed."""
-    rng = np.random.default_rng([14, seed])
+ILL = 0.3  # share of nearly dependent rows in all other streams
+
+
+def problem(seed: int, stream: int = FIRST) -> Problem:
+    """The problem of this number in a stream of random numbers."""
+    rng = np.random.default_rng([stream, seed])
+    if stream != FIRST and rng.random() < ILL:
+        return nearly_dependent(rng, seed, stream)
     verb = str(rng.choice(["interpolate", "interpolate", "max_margin", "matrix"], p=PARTS))
     samples, dimension = int(rng.integers(1, 6)), int(rng.integers(1, 11))
     shape = tuple(int(n) for n in rng.integers(1, 5, size=2))
@@ -45,13 +52,37 @@ def problem(seed: int) -> Problem:
     kind = f"{design}, {scale}"
     if verb == "max_margin":
         y, solvable = labels(rng, X)
-        return Problem(seed, verb, X, y, regularizer(rng, dimension), kind, solvable)
+        return Problem(seed, verb, X, y, regularizer(rng, dimension), kind, solvable, stream)
     name, y, solvable = targets(rng, X, ill=design == "nearly equal")
     kind = f"{kind}, {name}"
     if verb == "interpolate":
-        return Problem(seed, verb, X, y, regularizer(rng, dimension), kind, solvable)
+        return Problem(seed, verb, X, y, regularizer(rng, dimension), kind, solvable, stream)
     matrices = X.reshape(len(X), *shape)
-    return Problem(seed, "interpolate", matrices, y, spectral(rng), kind, solvable)
+    return Problem(seed, "interpolate", matrices, y, spectral(rng), kind, solvable, stream)
+
+
+def nearly_dependent(rng, seed: int, stream: int) -> Problem:
+    """A row next to a combination of others, or measurements that are nearly equal.
+
+    Half of the designs of vectors have columns over 22 decades.
+    """
+    shape = tuple(int(n) for n in rng.integers(2, 4, size=2))
+    matrix = bool(rng.random() < 0.3)
+    dimension = shape[0] * shape[1] if matrix else int(rng.integers(3, 8))
+    samples = int(rng.integers(2, min(dimension, 4) + 1))
+    X, apart = rng.normal(size=(samples, dimension)), 10.0 ** -rng.uniform(4, 12)
+    shares = rng.normal(size=samples - 1) if rng.random() < 0.5 else np.eye(samples - 1)[0]
+    X[-1] = shares @ X[:-1] + apart * rng.normal(size=dimension)
+    wide = not matrix and rng.random() < 0.5
+    sizes = 10.0 ** rng.uniform(-11, 11, size=dimension) if wide else np.ones(dimension)
+    X = X * sizes
+    # targets of a predictor with terms of one size, or any targets
+    y = X @ (rng.normal(size=dimension) / sizes) if rng.random() < 0.7 else rng.normal(size=samples)
+    kind = f"{apart:.0e} from dependent, {'22 decades' if wide else 'plain'}"
+    if matrix:
+        matrices = X.reshape(samples, *shape)
+        return Problem(seed, "interpolate", matrices, y, spectral(rng), kind, True, stream)
+    return Problem(seed, "interpolate", X, y, regularizer(rng, dimension), kind, True, stream)
 
 
 PARTS = (0.35, 0.2, 0.35, 0.1)

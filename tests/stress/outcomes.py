@@ -12,11 +12,11 @@ import numpy as np
 
 import judge
 import oracle
-from odd_problems import Problem, problem, rank
+from odd_problems import FIRST, Problem, problem, rank
 from tacit import Q, interpolate, max_margin
 from tacit.records import NumericalError
 
-OUTCOMES = ("solved and right", "refused", "stalled", "wrong", "crashed")
+OUTCOMES = ("solved and right", "refused", "approximate", "stalled", "wrong", "crashed")
 SECONDS = 10.0  # of processor time for one call
 
 
@@ -68,7 +68,7 @@ def stalled_or_refused(case: Problem, reason: NumericalError) -> tuple[str, str]
     if kind == "out of range":
         solver = max_margin if case.verb == "max_margin" else interpolate
         return ("refused" if judge.out_of_range(case, solver) else "wrong"), str(reason)
-    return "stalled", str(reason)
+    return ("approximate" if kind == "approximate" else "stalled"), str(reason)
 
 
 def refused(case: Problem, reason: str) -> tuple[str, str]:
@@ -81,12 +81,14 @@ def refused(case: Problem, reason: str) -> tuple[str, str]:
     return ("wrong" if solvable else "refused"), reason
 
 
-def table(seeds: range) -> tuple[collections.Counter[tuple[str, str]], list[tuple[str, str, str]]]:
+def table(
+    seeds: range, stream: int = FIRST
+) -> tuple[collections.Counter[tuple[str, str]], list[tuple[str, str, str]]]:
     """Counts by (regularizer, outcome), and the problems that were not solved and right."""
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     odd = []
     for seed in seeds:
-        case = problem(seed)
+        case = problem(seed, stream)
         found, why = outcome(case)
         counts[name_of(case), found] += 1
         if found not in ("solved and right", "refused"):

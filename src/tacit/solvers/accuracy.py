@@ -125,9 +125,12 @@ class Equations:
             return UNKNOWN
         if isinstance(self.regularizer, L1):
             reward = exact.product(answer.parts, self.given.y[:, None])[0]
-            lower = reward / max(1.0, float(np.abs(answer.slopes).max()))
             longest = float(np.abs(answer.beta).sum() + np.abs(change).sum())
-            known = of_norm(longest, float(lower))
+            known = of_norm(longest, float(reward), float(np.abs(answer.slopes).max()))
+        elif len(self.reduced.X) == len(answer.beta):  # one predictor fits, whatever R is
+            size = float(np.abs(answer.beta).max(initial=0.0)) or 1.0
+            error = float(np.abs(change).max(initial=0.0)) / size
+            known = Certificate(error + answer.graph.distance())
         else:
             known = of_smooth(answer, self.factor * change)
         return dataclasses.replace(known, error=known.error + answer.unmet)
@@ -250,6 +253,14 @@ class Graph:
         with np.errstate(all="ignore"):
             return cls(beta, s, regularizer.primal_of(s), regularizer.dual_of(beta))
 
+    def distance(self) -> float:
+        """The worst coordinate, along the nearer axis, each axis in units of its largest entry."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            along_dual = np.abs(self.s - self.gradient) / max(np.abs(self.s).max(), 1e-300)
+            along_primal = np.abs(self.beta - self.image) / max(np.abs(self.beta).max(), 1e-300)
+        nearer = np.fmin(along_dual, along_primal)  # an overflow on one axis decides nothing
+        return float(np.max(np.nan_to_num(nearer, nan=np.inf)))
+
     def gap(self) -> float:
         """A bound on R(beta) + R*(s) - <beta, s>."""
         with np.errstate(all="ignore"):
@@ -338,12 +349,15 @@ def of_matrix(law: Regularizer, matrix: Array, S: Array, change: Array) -> Certi
     their sizes, the gap is at most g^2 |M| |S|.
     """
     near = matrix + change
-    sizes, heights = (np.linalg.svd(m, compute_uv=False) for m in (near, S))
+    sizes, heights = (
+        np.asarray(np.linalg.svd(m, compute_uv=False), dtype=np.float64) for m in (near, S)
+    )
     if not sizes[0]:
         return Certificate(0.0)
     if not heights[0]:
         return UNKNOWN
-    gap = off_graph(law, matrix, S, sizes[0], heights[0]) ** 2 * sizes[0] * heights[0]
+    size, height = float(sizes[0]), float(heights[0])
+    gap = off_graph(law, matrix, S, size, height) ** 2 * size * height
     with np.errstate(all="ignore"):
         softest = float(np.exp(np.max(law.log_softness(sizes, law.dual_of(sizes)))))
         moved = float(np.linalg.norm(change, 2) / sizes[0])
@@ -377,9 +391,14 @@ def resolvent(law: Regularizer, total: Array, size: float, height: float) -> Arr
     return np.maximum(total - low / height, 0.0)
 
 
-def of_norm(upper: float, lower: float) -> Certificate:
-    """The certificate of a norm, by the value of a feasible point and that of a feasible dual."""
+def of_norm(upper: float, reward: float, length: float) -> Certificate:
+    """The certificate of a norm, by the value of a feasible point and by its dual.
+
+    `reward` is y.nu and `length` the dual norm of X^T nu. Shortened to length one the dual is
+    feasible, and no value is below its reward; a dual that is too long is an error, too.
+    """
     if upper == 0:
         return Certificate(0.0)
-    error = upper / lower - 1 if lower > 0 else np.inf
-    return Certificate(float(max(error, 0.0)), "bound", VALUE, "value")
+    error = upper * max(length, 1.0) / reward - 1 if reward > 0 else np.inf
+    error = max(error, 0.0) + max(length - 1, 0.0)
+    return Certificate(float(error), "bound", VALUE, "value")

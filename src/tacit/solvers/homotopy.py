@@ -36,9 +36,12 @@ def solve(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Array, i
         free = Outcome(Kind.SOLVED, "no row constrains the predictor: it stays at the start")
         return begin(regularizer, X, y)[1].beta, np.zeros(0), 0, free
     path = Path(regularizer, X, y)
-    outcome = path.follow()
-    if outcome is None or path.done > NEAR:
+    failure = path.follow()
+    # near the end Newton's method may reach y all the same, and the certificate decides
+    if failure is None or path.done > NEAR:
         outcome = path.finish()
+    else:
+        outcome = path.gave_up(*failure)
     return path.walk.beta, path.nu, path.spent, outcome
 
 
@@ -53,8 +56,8 @@ class Path:
         self.spent = 0
         self.done = 0.0  # fraction of the way from origin to y
 
-    def follow(self) -> Outcome | None:
-        """Walks the targets up to y; an outcome if that fails."""
+    def follow(self) -> tuple[Kind, str] | None:
+        """Walks the targets up to y; how and why that failed, or None."""
         step = 1.0
         turns = Turns(100_000, "the homotopy")
         while self.done < 1 and self.gap.any():
@@ -62,7 +65,7 @@ class Path:
             step = min(step, 1 - self.done)
             first = step * Graded(self.X, self.walk.slope).solve(self.gap)
             if not np.isfinite(first).all():
-                return self.gave_up(Kind.STALLED, "the Hessian became singular")
+                return Kind.STALLED, "the Hessian became singular"
             walk, spent = self.walk.moved(first @ self.X), self.spent
             usable = np.isfinite(walk.beta).all() and not np.isnan(walk.slope).any()
             usable = usable and walk.slope.max() <= WILD * self.walk.slope.max()
@@ -72,9 +75,9 @@ class Path:
             else:
                 step /= 4
             if self.spent > NEWTON_STEPS:
-                return self.gave_up(Kind.BUDGET_SPENT, f"{self.spent} Newton steps were not enough")
+                return Kind.BUDGET_SPENT, f"{self.spent} Newton steps were not enough"
             if step < max(SHORTEST * self.done, 1e-300):
-                return self.gave_up(Kind.STALLED, "the steps of the targets shrank to nothing")
+                return Kind.STALLED, "the steps of the targets shrank to nothing"
         return None
 
     def corrected(self, nu: Array, walk: Walk, fraction: float) -> bool:

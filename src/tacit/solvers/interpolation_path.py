@@ -40,6 +40,8 @@ class InterpolationPath(Record):
         max|X beta - y| / max|y| of each row.
     kkt
         The optimality error of each row, of the dual before it was rounded (see Solution).
+    error
+        The relative error of each row that is certified (see Solution).
     iterations
         The iterations that each row took.
     outcomes
@@ -59,6 +61,7 @@ class InterpolationPath(Record):
     dual: Array
     residual: Array
     kkt: Array
+    error: Array
     iterations: Array
     outcomes: tuple[Outcome, ...]
 
@@ -69,6 +72,7 @@ class InterpolationPath(Record):
             ("scales", f"{len(scales)}, log alpha from {max(scales):.4g} to {min(scales):.4g}"),
             ("worst residual", f"{np.nanmax(self.residual):.2g}"),
             ("worst kkt", f"{np.nanmax(self.kkt):.2g}"),
+            ("worst error", f"{np.nanmax(self.error):.2g}"),
             ("factorizations", str(int(self.iterations.sum()))),
             ("failed", str(failed)),
         ]
@@ -145,7 +149,7 @@ def interpolate_path(
             found[where] = solution if measure is None else measure(solution)
     if measure is not None:
         return found
-    numbers = stacked(found, "beta", "dual", "residual", "kkt", "iterations")
+    numbers = stacked(found, "beta", "dual", "residual", "kkt", "error", "iterations")
     return InterpolationPath(
         pair.depth, scales, outcomes=tuple(s.outcome for s in found), **numbers
     )

@@ -186,17 +186,12 @@ def kkt_residual(
     if isinstance(regularizer, L1):
         return l1_residual(beta, s)
     if isinstance(regularizer, Linf | MatrixNorm):
-        long, value = regularizer.dual_norm(s) - 1, regularizer(beta)
-        return float(max(long, abs(1 - s @ beta / value)))
+        long, value = float(regularizer.dual_norm(s)) - 1, regularizer(beta)
+        return max(long, abs(1 - float(s @ beta) / value))
     if isinstance(regularizer, Lp) and regularizer.p < 1:
         slopes = regularizer.dual_of(beta)
         return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
-    graph = Graph.of(regularizer, beta, s) if graph is None else graph
-    with np.errstate(over="ignore", invalid="ignore"):
-        along_dual = np.abs(s - graph.gradient) / max(np.abs(s).max(), 1e-300)
-        along_primal = np.abs(beta - graph.image) / max(np.abs(beta).max(), 1e-300)
-    distance = np.fmin(along_dual, along_primal)  # fmin: an overflow on one axis decides nothing
-    return float(np.max(np.nan_to_num(distance, nan=np.inf)))
+    return (Graph.of(regularizer, beta, s) if graph is None else graph).distance()
 
 
 def l1_residual(beta: Array, s: Array) -> float:

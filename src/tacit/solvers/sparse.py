@@ -192,7 +192,7 @@ def pivoted(X: Array, y: Array, point: Central) -> tuple[Array, Array] | None:
         if np.abs(s[entering]) < 1 + STRICT:
             return vertex(X, y, np.sort(support), point.nu)
         shrink = np.linalg.solve(columns, X[:, entering]) * np.sign(s[entering] * values)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             length = np.where(shrink > 0, np.abs(values) / shrink, np.inf)
         if np.isinf(length.min()):
             return None

@@ -16,6 +16,7 @@ from tacit.limits import Turns
 from tacit.regularizers.norms import Linf
 from tacit.regularizers.spectral import MatrixNorm, Nuclear
 from tacit.solvers.continuation import Failed
+from tacit.solvers.margins.active_set import least_squares
 from tacit.solvers.margins.l1 import refined
 from tacit.solvers.margins.rows import Rows
 from tacit.solvers.solution import SOLVED, Found
@@ -33,13 +34,15 @@ def solve(norm: Linf | MatrixNorm, rows: Rows) -> Found:
     else:
         assert norm.shape is not None
         tensor = rows.A.reshape(-1, *norm.shape)
-        b, nu, steps = (least_nuclear if isinstance(norm, Nuclear) else least_spectral)(
-            tensor, rows.c
-        )
-        margins = rows.A @ b / rows.c
-        b = b / margins.min()
-        active = nu > nu.max() * (margins / margins.min() - 1)  # the others lose their rounding
-        nu = np.where(active, nu, 0.0)
+        inside = separating(rows, norm)
+        if isinstance(norm, Nuclear):
+            b, nu, steps = least_nuclear(tensor, rows.c)
+        else:
+            b, nu, steps = least_spectral(tensor, rows.c, inside)
+        # a margin that is short is met along a direction in which all of them grow
+        b = b + max(0.0, float(((rows.c - rows.A @ b) / (rows.A @ inside)).max())) * inside
+        apart = (rows.A @ b - rows.c) / norm(b)
+        nu = np.where(nu > nu.max() * apart, nu, 0.0)  # the others lose their rounding
         nu = nu / norm.dual_norm(nu @ rows.A)
     return Found(rows.scale * b, rows.factors * nu, steps, SOLVED)
 
@@ -64,15 +67,22 @@ def least_nuclear(tensor: Array, c: Array) -> tuple[Array, Array, int]:
     return mu * (barrier.slope() + barrier.bend(path.matrix(move))).ravel(), x, steps
 
 
-def least_spectral(tensor: Array, c: Array) -> tuple[Array, Array, int]:
-    """max m under A V >= m c and |V| <= 1; b = V / m."""
+def separating(rows: Rows, norm: MatrixNorm) -> Array:
+    """A matrix of norm one half with comparable margins on all rows, however c spreads."""
+    even = dataclasses.replace(rows, c=np.ones_like(rows.c))
+    V = least_squares(even, np.ones(rows.A.shape[1]))[1].b
+    return V / (2 * norm(V))
+
+
+def least_spectral(tensor: Array, c: Array, inside: Array) -> tuple[Array, Array, int]:
+    """max m under A V >= m c and |V| <= 1, from a V with positive margins; b = V / m."""
     n, size = len(tensor), tensor[0].size
     basis = np.vstack([np.eye(size), np.zeros((1, size))]).reshape(-1, *tensor.shape[1:])
     L = np.hstack([tensor.reshape(n, -1), -c[:, None]])
     goal = np.append(np.zeros(size), 1.0)
-    x, move, mu, steps = Path(goal, L, basis, -goal).end()
+    x, move, mu, steps = Path(goal, L, basis, np.append(inside, -1.0)).end()
     slack = L @ x
-    return x[:-1], mu / slack * (1 - L @ move / slack), steps
+    return x[:-1] / x[-1], mu / slack * (1 - L @ move / slack), steps
 
 
 @dataclasses.dataclass(frozen=True)

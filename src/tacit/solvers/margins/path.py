@@ -61,6 +61,8 @@ class MarginPath(Record):
         The largest violation of a margin in each row.
     kkt
         The optimality error of each row.
+    error
+        The relative error of each row that is certified (see Solution).
     support
         Marks the support vectors, whose margins are solved as equations. If rows depend on
         each other, this is one of several possible choices.
@@ -86,6 +88,7 @@ class MarginPath(Record):
     value: Array
     residual: Array
     kkt: Array
+    error: Array
     support: NDArray[np.bool_]
     iterations: NDArray[np.int_]
     changes: tuple[Change, ...]
@@ -215,7 +218,7 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
             if walk.here is None:  # still linear: from where it ceases to be so nothing is skipped
                 walk.m = walk.reach - float(np.log(KERNEL))
     changes = tuple(Change(float(np.exp(m + unit)), n, e) for m, n, e in tracker.changes)
-    numbers = stacked(solutions, "beta", "dual", "value", "residual", "kkt", "iterations")
+    numbers = stacked(solutions, "beta", "dual", "value", "residual", "kkt", "error", "iterations")
     outcomes = tuple(s.outcome for s in solutions)
     return MarginPath(
         largest.depth, mus, support=support, changes=changes, outcomes=outcomes, **numbers

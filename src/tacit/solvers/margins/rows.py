@@ -164,8 +164,9 @@ class Margins:
         slopes = self.answer.slopes + negative @ self.Z  # a dual without its negative weights
         ones = np.ones((len(self.margins), 1))
         reward = float(exact.product(self.answer.parts, ones)[0] + negative.sum())
-        lower = reward / max(1.0, float(self.regularizer.dual_norm(slopes)))
-        return of_norm(self.regularizer(self.answer.beta) / min(1.0, least), lower)
+        value = self.regularizer(self.answer.beta) / min(1.0, least)
+        known = of_norm(value, reward, float(self.regularizer.dual_norm(slopes)))
+        return dataclasses.replace(known, error=known.error + max(1 - least, 0.0))
 
     def equations(self, regularizer: Any, active: NDArray[np.bool_]) -> Equations | None:
         """The active rows as equations; None where to float64 they contradict each other."""

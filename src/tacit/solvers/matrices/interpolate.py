@@ -247,7 +247,8 @@ def certificate_of(
     if isinstance(reg, Nuclear):
         parts = np.vstack([found.dual, *found.rest])
         reward = float(exact.product(parts, problem.y[:, None])[0])
-        known = of_norm(reg(near) + reg(near - found.beta), reward / max(1.0, float(np.linalg.norm(S, 2))))
+        value = reg(near) + reg(near - found.beta)
+        known = of_norm(value, reward, float(np.linalg.norm(S, 2)))
     else:
         known = of_matrix(reg.law, factor * found.beta, S, factor * (near - found.beta))
     return dataclasses.replace(known, error=known.error + unmet(problem, at, found.beta))
