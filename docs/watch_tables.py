@@ -1,7 +1,8 @@
-"""Generate the tables of regimes and forecasts in docs/theory.md from the full sizes.
+"""Generate the tables of regimes and forecasts in docs/theory.md at the printed size.
 
-`python docs/watch_tables.py FOLDER` trains the nets of `tacit verify watch --full`; cells that are
-in FOLDER are not computed again. `python docs/watch_tables.py FOLDER watch-forecast` makes one.
+`python docs/watch_tables.py FOLDER` trains the nets of `tacit verify watch-regime --size printed`
+and those of the league of forecasts; cells that are in FOLDER are not computed again.
+`python docs/watch_tables.py FOLDER watch-forecast` makes one.
 """
 
 import datetime
@@ -13,10 +14,11 @@ from pathlib import Path
 from tacit.papers.experiment import Setting
 from tacit.papers.registry import library
 from tacit.papers.watch.forecast_rules import Score
-from tacit.papers.watch.forecasts import recorded, scores
+from tacit.papers.watch.forecasts import league, recorded, scores
 from tacit.papers.watch.regimes import held_out
 from tacit.papers.watch.rules import BANDS, RULES, called
 from tacit.report.write import write_whole
+from tacit.studies.run import run_study
 from tacit.watch.regime import KINDS
 
 PAGE = Path(__file__).resolve().parent / "theory.md"
@@ -79,9 +81,12 @@ def replaced(text: str, name: str, found: str) -> str:
 
 def generate(name: str, folder: Path) -> None:
     experiment = library()[name]
-    (dataset,) = experiment.data(Setting("full", folder))
+    if name == "watch-forecast":
+        dataset = run_study(league.at(), folder)
+    else:
+        (dataset,) = experiment.data(Setting("printed", folder))
     table, runs = TABLES[name](dataset)
-    found = f"{table}\n\nSize full, {runs} runs, {datetime.date.today().isoformat()}."
+    found = f"{table}\n\n{runs} runs, {datetime.date.today().isoformat()}."
     write_whole(PAGE, replaced(PAGE.read_text(encoding="utf-8"), name, found))
     evidence = experiment.evidence([dataset])
     print(*(f"{check.name}: {check.sentence}" for check in evidence.checks.values()), sep="\n")

@@ -1,7 +1,7 @@
 """One page for every source: each statement with its verdict, picture, file and commands.
 
-Verdicts and numbers are the rows of docs/coverage.json, as in docs/papers.md. A report of `tacit
-verify` adds pictures and corrections; a verdict in it that contradicts its row is an error.
+Verdicts and numbers are those on record, as in docs/papers.md. A report of `tacit verify` adds
+pictures; a quick verdict in it that contradicts the record is an error.
 """
 
 import base64
@@ -15,6 +15,7 @@ from typing import Any
 from tacit.evidence.evidence import STATUSES
 from tacit.evidence.verdict import MEANINGS, SYMBOLS, Verdict, shown
 from tacit.papers.experiment import Experiment
+from tacit.papers.record import Recorded
 from tacit.papers.registry import library
 from tacit.records import brief
 from tacit.report.write import read_verdicts
@@ -27,7 +28,7 @@ escaped = COVERAGE["escaped"]
 
 def pages(report: Path, folder: Path) -> dict[str, str]:
     """The page of every source and the overview; pictures of the report go into `folder`."""
-    rows = COVERAGE["loads"](COVERAGE["ROWS"].read_text(encoding="utf-8"))
+    rows = COVERAGE["rows"]()
     verdicts = _verdicts(report, rows)
     folder.mkdir(parents=True, exist_ok=True)
     for verdict in verdicts.values():
@@ -40,18 +41,18 @@ def pages(report: Path, folder: Path) -> dict[str, str]:
     return found | {"papers/index.md": _overview(groups, rows, bool(verdicts))}
 
 
-def _verdicts(report: Path, rows: Iterable[Any]) -> dict[str, Verdict]:
+def _verdicts(report: Path, rows: Iterable[Recorded]) -> dict[str, Verdict]:
     """The verdicts of the report by id, none if there is no report."""
     file = report / "verdicts.json"
-    found = {verdict.id: verdict for verdict in read_verdicts(file)} if file.exists() else {}
+    verdicts = {verdict.id: verdict for verdict in read_verdicts(file)} if file.exists() else {}
     for row in rows:
-        verdict = found.get(row.id)
-        if verdict and (verdict.statement, verdict.status) != (row.statement, row.status):
+        verdict = verdicts.get(row.id)
+        if verdict and (verdict.statement, verdict.status) != (row.statement, row.quick_status):
             raise SystemExit(
-                f"papers: {row.id} {verdict.status} in {file} and {row.status} in"
-                " docs/coverage.json; run `python docs/coverage.py` on the report"
+                f"papers: {row.id} {verdict.status} in {file} and {row.quick_status} on record;"
+                f" run `tacit verify {row.id} --record`"
             )
-    return found
+    return verdicts
 
 
 def name_of(source: Source | None) -> str:
@@ -59,7 +60,7 @@ def name_of(source: Source | None) -> str:
     return f"{source.authors[0].split()[-1].lower()}{source.year}" if source else "beyond"
 
 
-def _rows_of(source: Source | None, rows: Iterable[Any]) -> list[Any]:
+def _rows_of(source: Source | None, rows: Iterable[Recorded]) -> list[Recorded]:
     return [row for row in rows if source_of(row.id) == source]
 
 
@@ -67,14 +68,14 @@ def _title(source: Source | None) -> str:
     return source.short if source else "Beyond the sources"
 
 
-def _overview(groups: dict[str, Any], rows: list[Any], pictures: bool) -> str:
+def _overview(groups: dict[str, Any], rows: list[Recorded], pictures: bool) -> str:
     seen = [status for status in STATUSES if any(row.status == status for row in rows)]
     lines = [
         "# Papers",
         "",
         f"tacit checks {len(rows)} statements and figures. Each is one file of"
         " `src/tacit/papers/` with its runs, its check, its controls and its picture. The numbers"
-        " are those of `tacit verify`; no verdict is written by hand.",
+        " are those on record, written by `tacit verify --record`; no verdict is written by hand.",
         "",
         f"| source | statements | {' | '.join(seen)} |",
         "|---" * (len(seen) + 2) + "|",
@@ -89,13 +90,13 @@ def _overview(groups: dict[str, Any], rows: list[Any], pictures: bool) -> str:
         lines += [
             "",
             "This copy of the site was built without a report of `tacit verify`, so its pages show"
-            " no pictures and no corrections.",
+            " no pictures.",
             "",
         ]
     return "\n".join([*lines, "```{toctree}", ":hidden:", "", *groups, "```", ""])
 
 
-def _page(source: Source | None, rows: list[Any], verdicts: dict[str, Verdict]) -> str:
+def _page(source: Source | None, rows: list[Recorded], verdicts: dict[str, Verdict]) -> str:
     lines = [f"# {_title(source)}", ""]
     if source:
         lines += [
@@ -109,26 +110,30 @@ def _page(source: Source | None, rows: list[Any], verdicts: dict[str, Verdict]) 
     return "\n".join(lines)
 
 
-def _statement(experiment: Experiment, row: Any, verdict: Verdict | None) -> list[str]:
+def _statement(experiment: Experiment, row: Recorded, today: Verdict | None) -> list[str]:
     file = Path(inspect.getfile(experiment.check)).resolve().relative_to(ROOT)
-    check = f"{row.check.name}: {shown(row.check)}" if row.check else "none"
+    verdict = row.verdict()
+    decisive = verdict.decisive
+    check = f"{decisive.name}: {shown(decisive)}" if decisive else "none"
     lines = [
         f"## {row.id}",
         "",
         f"**{escaped(row.statement)}**",
         "",
-        f"{SYMBOLS[row.status]} *{row.status}* · {escaped(experiment.place)}",
+        f"{SYMBOLS[verdict.status]} *{verdict.status}* · {escaped(experiment.place)}",
         "",
     ]
-    if verdict and verdict.correction:
+    if verdict.correction:
         lines += [f"Correction: {escaped(verdict.correction)}", ""]
-    if verdict and verdict.correction and verdict.counterexample:
+    if verdict.correction and verdict.counterexample:
         lines += [f"Counterexample: {escaped(_words(verdict.counterexample))}", ""]
-    if verdict and verdict.picture:
+    if today and today.picture:
         lines += [f"![{escaped(experiment.title or row.statement)}]({row.id}.png)", ""]
     lines += [
         f"- Decisive check: {escaped(check)}",
-        f"- Run ({row.size}): {escaped(row.ran)}",
+        f"- Scope: {escaped(verdict.scope)}",
+        f"- Run ({verdict.size}, {row.verdicts[verdict.size]['date']}): {escaped(verdict.ran)}",
+        f"- The same status with other seeds: {row.survival}",
         f"- File: `{file}`",
         f"- Commands: `tacit verify {row.id}`, `tacit figure {row.id}`, `tacit explore {row.id}`",
         "",

@@ -20,6 +20,8 @@ MAGIC = b"\x89HDF\r\n\x1a\n"
 HEAP = b"GCOL\x01"  # begins a heap of texts, 16 bytes; HDF5 file format specification, III.E
 ENTRY = struct.Struct("<HHIQ")  # before each text: its index, its references, 0 and its size
 LENGTHS = (8, 8)  # bytes of an address and of a size
+LARGEST = 2**32  # bytes of a file that is read into memory
+TEXT = 100_000_000  # bytes of a file of text, such as verdicts
 ROOM = 256_000_000  # bytes that any file may declare
 GROWTH = 64  # times its own size that a file may declare: results are written unpacked
 MOST_VARIABLES = 3000
@@ -39,15 +41,30 @@ def refuse_special(file: Path) -> None:
         raise Refusal("is not a plain file")
 
 
+def refuse_large(file: Path, most: int) -> None:
+    """Raise if `file` has more than `most` bytes; nothing is read for that."""
+    size = file.stat().st_size
+    if size > most:
+        raise Refusal(f"has {size} bytes, more than {most}")
+
+
+def read_text(file: Path) -> str:
+    """The text of a plain file that is not too large; otherwise a Refusal."""
+    refuse_special(file)
+    refuse_large(file, TEXT)
+    return file.read_text(encoding="utf-8")
+
+
 def inspect(file: Path, most: int | None = None) -> None:
     """Raise Refusal unless loading the HDF5 file is safe; `most` bytes may be declared."""
     import h5py
 
     refuse_special(file)
-    content = file.read_bytes()
-    if not content.startswith(MAGIC):
-        raise Refusal("is cut short or is no netCDF file")
-    refuse_endless_heaps(content)
+    with open(file, "rb") as stream:
+        start = stream.read(len(MAGIC))
+        if start != MAGIC:
+            raise Refusal("is cut short or is no netCDF file")
+        refuse_endless_heaps(start + stream.read())
     most = ROOM + GROWTH * file.stat().st_size if most is None else most
     with h5py.File(file, "r") as opened:
         if opened.id.get_create_plist().get_sizes() != LENGTHS:

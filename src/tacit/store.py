@@ -106,7 +106,8 @@ def load(file: str | os.PathLike[str], *, who: str = "load", most: int | None = 
     who
         Who complains in an error.
     most
-        The most bytes that the file may declare; by default in proportion to its size.
+        The most bytes that the file may have and declare; by default 4 GB, and in proportion to
+        its size.
 
     Returns
     -------
@@ -132,6 +133,11 @@ def load(file: str | os.PathLike[str], *, who: str = "load", most: int | None = 
         return _read(target, most)
     except inspection.Refusal as reason:
         raise ValueError(f"{who}: {target} {reason}") from None
+    except PermissionError:
+        raise PermissionError(f"{who}: no permission to read {target}") from None
+    except MemoryError:
+        size = target.stat().st_size
+        raise ValueError(f"{who}: {target} ({size} bytes) does not fit into memory") from None
     except RecursionError:
         raise ValueError(f"{who}: {target} has attributes that are nested too deep") from None
     except DAMAGED as reason:
@@ -143,6 +149,7 @@ def _read(target: FilePath, most: int | None) -> Any:
     import xarray
 
     inspection.refuse_special(target)
+    inspection.refuse_large(target, inspection.LARGEST if most is None else most)
     _refuse_damaged(target)
     inspection.inspect(target, most)
     _refuse_foreign(target)
@@ -154,14 +161,18 @@ def _read(target: FilePath, most: int | None) -> Any:
     return _unpack(packed)
 
 
-def _seal(content: bytes) -> bytes:
+def _seal(content: bytes | memoryview) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def _refuse_damaged(target: FilePath) -> None:
     """Raise if bytes have changed since `save`: HDF5 does not always return from a damaged file."""
-    body, mark, digest = target.read_bytes().rpartition(SEAL)
-    if mark and _seal(body) != digest:
+    with open(target, "rb") as stream:
+        if stream.read(len(inspection.MAGIC)) != inspection.MAGIC:
+            return  # `inspect` says that it is no netCDF file
+    content = target.read_bytes()
+    at = content.rfind(SEAL)
+    if at >= 0 and _seal(memoryview(content)[:at]) != content[at + len(SEAL) :]:
         raise inspection.Refusal("is cut short or damaged: its checksum is wrong")
 
 

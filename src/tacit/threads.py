@@ -3,6 +3,11 @@
 BLAS gets one: matrix-vector work is slower with two, many times slower on busy cores, and with one
 thread numbers repeat exactly. XLA keeps its threads where a single model is trained, and gets one
 where the cores are shared out by processes.
+
+The number of BLAS threads belongs to the whole process, and several Python threads may ask for the
+limit at the same time. So those inside are counted under a lock: the first one sets the limit, the
+last one that leaves restores what the first one saw. The environment is treated in the same way.
+An OpenBLAS built on OpenMP is different: there each Python thread has a number of its own.
 """
 
 from __future__ import annotations
@@ -10,8 +15,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
@@ -29,7 +34,8 @@ BLAS_VARIABLES = dict.fromkeys(
     "1",
 )
 #: the same and what XLA reads when it starts
-VARIABLES = {**BLAS_VARIABLES, "NPROC": "1"}
+XLA_VARIABLES = {"NPROC": "1"}
+VARIABLES = {**BLAS_VARIABLES, **XLA_VARIABLES}
 
 
 @functools.cache
@@ -41,9 +47,90 @@ def controller() -> Any:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+class Shared:
+    """A setting of the whole process that holds while anybody is inside.
+
+    `enter` makes the setting and returns the function that undoes it.
+    """
+
+    def __init__(self, enter: Callable[[], Callable[[], object]]):
+        self.enter = enter
+        self.lock = threading.Lock()
+        self.inside = 0
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        with self.lock:
+            if not self.inside:
+                self.undo = self.enter()
+            self.inside += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.inside -= 1
+                if not self.inside:
+                    self.undo()
+
+
+@functools.cache
+def _libraries(of_one_thread: bool) -> tuple[Any, ...]:
+    """The BLAS libraries whose number of threads belongs to a Python thread, or to the process."""
+    blas = [library for library in controller().lib_controllers if library.user_api == "blas"]
+    return tuple(library for library in blas if _is_openmp(library) is of_one_thread)
+
+
+def _is_openmp(library: Any) -> bool:
+    layer = getattr(library, "threading_layer", "")
+    return bool(library.internal_api == "openblas" and layer == "openmp")
+
+
+def _limit(libraries: tuple[Any, ...]) -> Callable[[], None]:
+    """Set the libraries to one thread; the function that comes back restores them."""
+    before = [(library, library.num_threads) for library in libraries]
+    changed = [(library, number) for library, number in before if number != 1]
+    _set_threads((library, 1) for library, _ in changed)
+    return lambda: _set_threads(changed)
+
+
+def _set_threads(numbers: Iterable[tuple[Any, int]]) -> None:
+    for library, number in numbers:
+        # threadpoolctl 3.8 obeys only the Python thread that was the first to set a number; here
+        # the first to enter and the last to leave may be different ones
+        release = getattr(library, "clear_controlling_thread", lambda force: None)
+        release(force=True)
+        library.set_num_threads(number)
+        release(force=True)
+
+
+def _set_variables(variables: Mapping[str, str]) -> Callable[[], None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+
+    def restore() -> None:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)  # a cell may have cleared the environment
+            else:
+                os.environ[name] = value
+
+    return restore
+
+
+BLAS = Shared(lambda: _limit(_libraries(False)))
+BLAS_ENVIRONMENT = Shared(lambda: _set_variables(BLAS_VARIABLES))
+XLA_ENVIRONMENT = Shared(lambda: _set_variables(XLA_VARIABLES))
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
     """A context in which BLAS uses one thread; what was set before comes back after it."""
-    return controller().limit(limits=1, user_api="blas")
+    with BLAS.hold():
+        restore = _limit(_libraries(True))
+        try:
+            yield
+        finally:
+            restore()
 
 
 def on_one_blas_thread(function: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -62,15 +149,9 @@ def one_thread(*, xla: bool) -> Iterator[None]:
     """A context for a whole command or worker: one BLAS thread here, in libraries that load in it
     and in child processes; with `xla`, one for XLA too if it starts in it.
     """
-    variables = VARIABLES if xla else BLAS_VARIABLES
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        with one_blas_thread():
-            yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(BLAS_ENVIRONMENT.hold())
+        if xla:
+            stack.enter_context(XLA_ENVIRONMENT.hold())
+        stack.enter_context(one_blas_thread())
+        yield

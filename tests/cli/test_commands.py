@@ -23,6 +23,7 @@ import little_papers
 import tacit
 from child_processes import FOLDERS, HEED_CTRL_C
 from commands import tacit_command
+from tacit.papers import record
 from tacit.papers.reading import presets
 from tacit.papers.registry import Registry
 
@@ -53,7 +54,8 @@ def files():
 def test_verify_prints_the_table_and_writes_the_report():
     code, printed = tacit_command("verify", "A", "--jobs", 1)
     assert code == 0
-    assert re.search(r"A-SUM +✓ holds +5e-05 ≤ 0.0001 +2 of 2 miss +\d+\.\d s +1 \+ 1/4", printed)
+    row = r"A-SUM +✓ holds +none +5e-05 ≤ 0.0001 +2 of 2 miss +\d+\.\d s +1 \+ 1/4"
+    assert re.search(row, printed)
     assert "A-MEAN ✎ holds as corrected: the sum is n(n + 1)/2" in printed
     assert "1 holds; 1 holds as corrected" in printed
     assert f"report: {Path('tacit-report/index.html')}" in printed
@@ -106,11 +108,25 @@ def test_a_folder_that_is_a_file_is_refused_before_anything_runs():
     assert Path("taken").read_text() == "mine"
 
 
-def test_full_and_out_are_obeyed():
-    code, _ = tacit_command("verify", "A-SUM", "--full", "--out", "deep/er", "--jobs", 1)
+def test_size_and_out_are_obeyed():
+    code, _ = tacit_command("verify", "A-SUM", "--size", "printed", "--out", "deep/er", "--jobs", 1)
     assert code == 0
     stored = json.loads(Path("deep/er/verdicts.json").read_text(encoding="utf-8"))
-    assert stored["verdicts"][0]["size"] == "full"
+    assert stored["verdicts"][0]["size"] == "printed"
+
+
+def test_shifted_seeds_are_counted_against_the_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "record")
+    code, printed = tacit_command("verify", "A", "--record", "--jobs", 1)
+    assert code == 0
+    assert re.search(r"A-SUM +✓ holds +✓ quick +5e-05", printed)
+    code, printed = tacit_command("verify", "A", "--shift", 1000, "--record", "--jobs", 1)
+    assert code == 0
+    assert "2 of 2 keep their status" in printed
+    assert re.search(r"A-SUM +✓ holds +✓ quick, 1 of 1 +5e-05", printed)
+    assert "tacit-report/verdicts/A-SUM.quick.shift-1000.json" in files()
+    code, printed = tacit_command("list", "A-SUM")
+    assert "holds, quick: as printed, 1 of 1 other seeds" in " ".join(printed.split())
 
 
 @pytest.mark.parametrize("words", [["verify", "--jobs", "0"], ["verify", "--fast"], ["vrify"]])
@@ -277,13 +293,13 @@ def test_version_and_help():
 
 def test_figure_draws_what_was_named():
     assert tacit_command("figure", "a-sum", "--format", "svg")[0] == 0
-    words = ("figure", "A-SUM", "a-sum", "--size", "full", "--out", "here", "--format", "png")
+    words = ("figure", "A-SUM", "a-sum", "--size", "printed", "--out", "here", "--format", "png")
     code, printed = tacit_command(*words)
     assert code == 0
-    drawn = f"{Path('here/A-SUM-full.nc')}, {Path('here/A-SUM.png')}"
+    drawn = f"{Path('here/A-SUM-printed.nc')}, {Path('here/A-SUM.png')}"
     assert f"A-SUM: {drawn}\nA-SUM: holds: every check passes" in printed
-    assert sorted(path.name for path in Path("here").iterdir()) == ["A-SUM-full.nc", "A-SUM.png"]
-    assert tacit_command("show", "here/A-SUM-full.nc")[0] == 0
+    assert sorted(path.name for path in Path("here").iterdir()) == ["A-SUM-printed.nc", "A-SUM.png"]
+    assert tacit_command("show", "here/A-SUM-printed.nc")[0] == 0
     pictures = sorted(path.name for path in Path("tacit-figures").iterdir())
     assert pictures == ["A-SUM.nc", "A-SUM.svg"]
 
@@ -293,7 +309,7 @@ def test_figure_draws_what_was_named():
     [
         (["A-SUM", "A-SUN"], "figure: unknown id 'A-SUN'; did you mean A-SUM?"),
         ([], "figure: name a figure, or pass --all"),
-        (["A-SUM", "--size", "ful"], "unknown size 'ful'; did you mean full?"),
+        (["A-SUM", "--size", "printd"], "unknown size 'printd'; did you mean printed?"),
         (["A-SUM", "--format", "pgn"], "unknown format 'pgn'; did you mean png"),
         (["A-SUM", "--engine", "proceses"], "unknown engine 'proceses'; did you mean processes"),
     ],
@@ -427,10 +443,10 @@ def test_a_verdict_is_found_once_for_each_size(counted):
     for words, runs in (
         ([], ["quick"]),
         ([], ["quick"]),
-        (["--full"], ["quick", "full"]),
-        (["T-1", "--full"], ["quick", "full"]),
-        (["--no-report"], ["quick", "full", "quick"]),
-        (["--fresh"], ["quick", "full", "quick", "quick"]),
+        (["--size", "printed"], ["quick", "printed"]),
+        (["T-1", "--size", "printed"], ["quick", "printed"]),
+        (["--no-report"], ["quick", "printed", "quick"]),
+        (["--fresh"], ["quick", "printed", "quick", "quick"]),
     ):
         assert tacit_command("verify", *words)[0] == 0
         assert counted == runs, words
@@ -442,13 +458,12 @@ def test_a_verdict_is_found_once_for_each_size(counted):
 def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
     from tacit.cli.verify import library
     from tacit.report import finished
-    from tacit.studies.code.definitions import Slice
 
     monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
     tacit_command("verify")
     file = Path("tacit-report/verdicts/T-1.quick.json")
     if change == "code":
-        monkeypatch.setattr(Slice, "digest", lambda self: "other")
+        monkeypatch.setattr(finished, "combined", lambda entries: "other")
     if change == "package":
         other = {**finished.versions(), "numpy": "1.0"}
         monkeypatch.setattr(finished, "versions", lambda: other)
@@ -503,8 +518,8 @@ experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, dr
         ("0.25", "0.5", False),  # a tolerance
         ("a caption", "another caption", False),
         ('"value": 1.0', '"value": 1.1', False),
-        ("a remark", "another remark", True),  # controls: what neither is judged nor drawn
-        ("return 7", "return 8", True),
+        ("a remark", "another remark", False),  # a file is the unit
+        ("a remark", "a remark", True),  # the control
     ],
 )
 def test_a_verdict_is_reused_only_for_the_code_that_gave_it(
@@ -550,14 +565,15 @@ def test_a_claim_whose_code_is_in_no_file_is_never_stored():
 def test_the_code_of_a_claim_is_what_it_uses():
     from tacit.papers.registry import library
     from tacit.report.finished import fingerprint
-    from tacit.studies.code.definitions import reached
+    from tacit.studies.code.files import dependencies
 
-    known = reached(library()["W-T1"].roots).definitions
-    assert ("tacit.solvers.interpolate", "interpolate") in known
-    assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
+    known = dependencies(library()["W-T1"].roots).files
+    assert "tacit.papers.woodworth2020.theorem_1" in known
+    assert not [module for module in known if "notsawo" in module]
     assert len({fingerprint(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
     assert (
-        fingerprint(library()["W-T1"])["cells"] != fingerprint(library()["W-T1"], "full")["cells"]
+        fingerprint(library()["W-T1"])["cells"]
+        != fingerprint(library()["W-T1"], "printed")["cells"]
     )
 
 

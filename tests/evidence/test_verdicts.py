@@ -356,13 +356,14 @@ def test_ctrl_c_is_not_taken_for_evidence():
         verify("T-1", registry=only(interrupted))
 
 
-def test_full_takes_larger_instances():
-    quick, full = (verify("A-SUM", size, registry=little_papers.library) for size in (False, True))
-    assert (quick.size, full.size) == ("quick", "full")
-    assert "200000 terms" in full.ran
+def test_the_printed_size_takes_larger_instances():
+    sizes = ("quick", "printed")
+    quick, printed = (verify("A-SUM", size=s, registry=little_papers.library) for s in sizes)
+    assert (quick.size, printed.size) == sizes
+    assert "200000 terms" in printed.ran
     error = "distance to pi^2/6"
-    assert full.evidence.checks[error].measured < quick.evidence.checks[error].measured / 5
-    assert full.command == "tacit verify A-SUM --size full"
+    assert printed.evidence.checks[error].measured < quick.evidence.checks[error].measured / 5
+    assert printed.command == "tacit verify A-SUM --size printed"
 
 
 def test_claims_run_on_one_blas_thread():
@@ -547,7 +548,8 @@ def verdicts(draw):
         findings=draw(st.lists(texts, max_size=2)),
         plots=draw(st.lists(plots, max_size=1)),
     )
-    return Verdict("T-1", draw(texts), draw(texts), found, "full", draw(st.floats(0, 9)))
+    own = {"scope": draw(texts), "shift": draw(st.integers(0, 9)), "seconds": draw(st.floats(0, 9))}
+    return Verdict("T-1", draw(texts), draw(texts), found, "printed", **own)
 
 
 @settings(some, max_examples=150)

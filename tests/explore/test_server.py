@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import re
 import socket
 import subprocess
@@ -28,16 +29,17 @@ def test_the_page_holds_everything_and_names_no_other_machine():
     async def visits(explorer, get):
         page = await get("/?view=regularizer&depth=3")
         script = await get("/static/js/bokeh.min.js")
-        return text(page), page.code, script.code
+        return text(page), page.code, script.code, page.headers["Content-Security-Policy"]
 
-    page, code, script = visiting(visits)
+    page, code, script, policy = visiting(visits)
     assert (code, script) == (200, 200)
     assert "The regularizer and its limits" in page
     assert not re.findall(r"(?:https?:)?//[a-z]", page)
     sources = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert sources
     assert all(source.startswith(("/static/js/", "/?view=", "#", "data:,")) for source in sources)
-    assert "default-src 'self'" in page
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
 
 
 REFUSED = {
@@ -72,6 +74,80 @@ def test_only_reading_is_answered_and_only_under_its_own_name():
         assert (await get("/", Host=f"localhost:{explorer.port}")).code == 200
 
     visiting(visits)
+
+
+FOREIGN = [  # what browsers say about requests that another page makes, and that it may not make
+    {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors", "Sec_Fetch_Dest": "image"},
+    {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "cors", "Sec_Fetch_Dest": "empty"},
+    {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"},
+    {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"},
+]
+OURS = [
+    {},  # no browser
+    {"Sec_Fetch_Site": "none", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"},
+    {"Sec_Fetch_Site": "same-origin", "Sec_Fetch_Mode": "no-cors", "Sec_Fetch_Dest": "script"},
+    {**FOREIGN[3], "Sec_Fetch_User": "?1"},  # somebody clicked on a link
+]
+
+
+def test_another_page_cannot_make_this_one_compute(monkeypatch):
+    from tacit.explore import document
+
+    drawn = []
+
+    class Counted(document.Live):
+        def __init__(self, *given):
+            drawn.append(given)
+            super().__init__(*given)
+
+    monkeypatch.setattr(document, "Live", Counted)
+
+    async def visits(explorer, get):
+        refused = [await get("/?depth=3", **headers) for headers in FOREIGN]
+        assert [answer.code for answer in refused] == [403] * len(FOREIGN)
+        assert "another page asks for this one" in text(refused[0])
+        assert drawn == []
+        answered = [await get("/?depth=3", **headers) for headers in OURS]
+        assert [answer.code for answer in answered] == [200] * len(OURS)
+        assert len(drawn) == len(OURS)
+
+    visiting(visits)
+
+
+VALUES = [1e9, -1e300, {"type": "number", "value": "nan"}, "abc", None, [1, 2], {"a": 1}, True]
+
+
+def test_a_refused_value_of_a_slider_is_one_line_in_the_log(caplog):
+    async def visits(explorer, get):
+        home = f"127.0.0.1:{explorer.port}"
+        token = re.search(r'"token":\s*"([^"]+)"', text(await get("/")))[1]
+        sent = HTTPRequest(f"ws://{home}/ws", headers={"Origin": f"http://{home}"})
+        connection = await websocket_connect(sent, subprotocols=["bokeh", token])
+
+        async def send(kind, content):
+            for part in ({"msgid": "1", "msgtype": kind}, {}, content):
+                await connection.write_message(json.dumps(part))
+
+        async def answer():
+            parts = [await asyncio.wait_for(connection.read_message(), 20) for _ in range(3)]
+            return json.loads(parts[0])["msgtype"], parts[2]
+
+        assert (await answer())[0] == "ACK"
+        await send("PULL-DOC-REQ", {})
+        slider = re.search(r'"Slider","id":"(\w+)"', (await answer())[1].replace(" ", ""))[1]
+        for value in VALUES:
+            change = {"kind": "ModelChanged", "model": {"id": slider}, "attr": "value"}
+            await send("PATCH-DOC", {"events": [{**change, "new": value}]})
+            await answer()  # our own sentence, or an error of bokeh
+        assert (await get("/")).code == 200
+        connection.close()
+        while await asyncio.wait_for(connection.read_message(), 20) is not None:
+            pass
+
+    visiting(visits)
+    assert len(caplog.records) == len(VALUES)
+    assert all(record.exc_info is None for record in caplog.records)
+    assert all("\n" not in record.getMessage() for record in caplog.records)
 
 
 def test_a_websocket_from_another_origin_is_refused():

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import re
 import runpy
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import little_papers
-from expected_statuses import EXPECTED
 from tacit.arguments import nearest, one_of
-from tacit.evidence.evidence import STATUSES, Check, Evidence, within
-from tacit.evidence.verdict import MEANINGS, Verdict
+from tacit.evidence.evidence import STATUSES
+from tacit.evidence.verdict import MEANINGS
 from tacit.papers.reading import presets
-from tacit.papers.registry import Registry, library
+from tacit.papers.record import Recorded
+from tacit.papers.registry import library
 from tacit.papers.verify import gather
 from tacit.sources import SOURCES, source_of
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
-coverage, dumps, escaped = (SCRIPT[name] for name in ("coverage", "dumps", "escaped"))
-loads, replaced, row_of = (SCRIPT[name] for name in ("loads", "replaced", "row_of"))
+coverage, escaped, replaced = (SCRIPT[name] for name in ("coverage", "escaped", "replaced"))
 TABLE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
-ROWS = loads((ROOT / "docs" / "coverage.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def records():
+    return SCRIPT["rows"]()
 
 
 def cells(line):
@@ -43,12 +44,12 @@ def lines():
 
 def table():
     rows = [cells(line) for line in lines()]
-    assert rows[0] == ["id", "statement", "status", "decisive check", "size and run"]
+    assert tuple(rows[0]) == SCRIPT["HEAD"]
     return rows[2:]
 
 
-def test_the_table_is_what_the_last_run_gives():
-    assert replaced(TABLE, ROWS) == TABLE, "run python docs/coverage.py, do not edit the table"
+def test_the_table_is_what_the_record_says(records):
+    assert replaced(TABLE, records) == TABLE, "run python docs/coverage.py, do not edit the table"
 
 
 def test_the_rows_are_the_claims_with_their_statements_in_the_order_of_the_sources():
@@ -60,14 +61,12 @@ def test_the_rows_are_the_claims_with_their_statements_in_the_order_of_the_sourc
     assert list(order) == ["W", "M", "L", "N", "beyond", "watch"]
 
 
-def test_the_statuses_are_those_that_the_tests_of_the_claims_expect():
-    assert {row[0]: row[2] for row in table()} == EXPECTED
-
-
-def test_every_number_has_the_size_of_its_run():
+def test_every_row_has_a_scope_a_survival_and_the_size_and_date_of_its_run():
     for row in table():
-        assert re.match(r"(quick|standard|full): .", row[4]), row
-        assert re.search(r": .*\d.* [≤≥] ", row[3]), row
+        assert row[3], row
+        assert re.fullmatch(r"—|\d+ of \d+", row[4]), row
+        assert re.search(r": .*\d.* [≤≥] ", row[5]), row
+        assert re.match(r"(quick|printed), \d{4}-\d\d-\d\d: .", row[6]), row
 
 
 def test_the_words_above_the_table_explain_every_status_in_it():
@@ -78,81 +77,39 @@ def test_the_words_above_the_table_explain_every_status_in_it():
         assert (line in words) == (status in seen), status
 
 
-# --- a table that was edited ---------------------------------------------------------------
-
-
-def test_a_number_or_a_status_edited_by_hand_is_noticed():
+def test_a_number_or_a_status_edited_by_hand_is_noticed(records):
     for line in lines()[2:]:
-        status, check = (escaped(cells(line)[n]) for n in (2, 3))
+        status, check = (escaped(cells(line)[n]) for n in (2, 5))
         digit = re.search(r"\d", check)
         other = check[: digit.start()] + str(9 - int(digit[0])) + check[digit.end() :]
         better = "fails" if status == "holds" else "holds"
         for edited in (line.replace(check, other), line.replace(f"| {status} |", f"| {better} |")):
-            document = TABLE.replace(line, edited)
-            assert document != TABLE
-            assert replaced(document, ROWS) != document
-
-
-def test_a_row_cannot_hold_against_its_own_number():
-    row = ROWS[0]
-    with pytest.raises(ValueError, match="cannot hold with the check 2 > 1"):
-        replace(row, check=Check("c", 2.0, tolerance=1.0))
-    with pytest.raises(ValueError, match="unknown status 'hold'"):
-        replace(row, status="hold")
-    with pytest.raises(ValueError, match="format 'tacit coverage 1' is missing"):
-        loads("{}")
-    with pytest.raises(ValueError, match="must hold <!-- coverage: begin -->"):
-        replaced("no markers", ROWS)
-
-
-# --- the generator -------------------------------------------------------------------------
+            assert edited not in coverage(records)
 
 
 @pytest.mark.filterwarnings("default")
-def test_rows_survive_json_and_say_what_the_verdicts_say():
+def test_rows_say_what_the_verdicts_say():
     verdicts = gather(little_papers.library.experiments(), jobs=1)
-    rows = [row_of(verdict) for verdict in verdicts]
-    unknown = Evidence("a run", {"c": within(math.nan, tolerance=1)}, controls={"w": 3.0})
-    rows.append(row_of(Verdict("C-1", "s", "p", unknown)))
-    assert str(loads(dumps(rows))) == str(rows)
-    text = coverage(rows)
-    assert "6 claims" in text
-    assert "*inconclusive* (3)" in text
+    text = coverage([Recorded(v.id, v.statement).joined(v) for v in verdicts])
+    assert "5 claims" in text
     rows = {line[2:].split(" ")[0]: cells(line) for line in text.splitlines() if line[:2] == "| "}
-    assert rows["A-SUM"][2:] == [
-        "holds", "distance to pi^2/6: 5e-05 ≤ 0.0001",
-        "quick: partial sums of 20000 terms in float64",
-    ]  # fmt: skip
+    assert rows["A-SUM"][2:6] == [
+        "holds",
+        "as printed",
+        "—",
+        "distance to pi^2/6: 5e-05 ≤ 0.0001",
+    ]
+    assert rows["A-SUM"][6].endswith(": partial sums of 20000 terms in float64")
     assert rows["B-FALSE"][1] == "every <odd> number & its square are prime"
-    assert rows["B-STOP"][3] == "—"
+    assert rows["B-STOP"][5] == "—"
 
 
-def test_the_script_takes_a_report_and_refuses_what_is_missing(tmp_path, monkeypatch):
-    from tacit.report import write_report
-
-    space = SCRIPT["update"].__globals__
-    readme, rows_file = tmp_path / "papers.md", tmp_path / "coverage.json"
-    readme.write_text("above\n<!-- coverage: begin -->\nold\n<!-- coverage: end -->\nbelow\n")
-    rows_file.write_text(dumps([]))
-    for name, value in {
-        "TABLE": readme,
-        "ROWS": rows_file,
-        "library": lambda: little_papers.library,
-    }.items():
-        monkeypatch.setitem(space, name, value)
-    good = little_papers.library.select("A")
-    write_report(gather(good, jobs=1), tmp_path / "report")
-    with pytest.raises(SystemExit, match="run `tacit verify B-FALSE B-STOP B-VAGUE` first"):
-        SCRIPT["update"]([str(tmp_path / "report")])
-    monkeypatch.setitem(space, "library", lambda: Registry(experiments=good))
-    SCRIPT["update"]([str(tmp_path / "report")])
-    text = readme.read_text(encoding="utf-8")
-    assert text.startswith("above\n<!-- coverage: begin -->\n2 claims;")
-    assert text.endswith("<!-- coverage: end -->\nbelow\n")
-    assert [row.id for row in loads(rows_file.read_text(encoding="utf-8"))] == ["A-MEAN", "A-SUM"]
-    readme.write_text(text.replace("5e-05", "5e-06"), encoding="utf-8")
-    SCRIPT["update"]([])
-    assert readme.read_text(encoding="utf-8") == text
+def test_a_claim_that_is_not_on_record_is_named(monkeypatch):
+    monkeypatch.setitem(SCRIPT["rows"].__globals__, "library", lambda: little_papers.library)
+    with pytest.raises(SystemExit, match="run `tacit verify --record A-MEAN A-SUM B-FALSE"):
+        SCRIPT["rows"]()
+    with pytest.raises(ValueError, match="must hold <!-- coverage: begin -->"):
+        replaced("no markers", [])
 
 
 # --- the sources: one order for everything that is listed ----------------------------------

@@ -45,7 +45,7 @@ def test_the_counts_of_the_random_data_sets():
         r" the Q_mu path to the end in (\d+) of them and leaves it in (\d+); of the (\d+) whose"
         r" support vectors stay the same it still leaves (\d+)\."
     )
-    (axis,) = study.at("full").axes
+    (axis,) = study.at("printed").axes
     cases = [Case(points) for points in axis.values if points.startswith("seed")]
     assert len(cases) == sets
     gaps = [tacit.angle(case.ratchet(case.depth).beta, case.q.beta).max() for case in cases]

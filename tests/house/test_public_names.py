@@ -106,6 +106,7 @@ OLD_WORDS = {
     "hidden": "width",
 }
 ALLOWED = {
+    ("Study", "inputs"): "the data files that its cells read",
     ("watch", "step"): "the number of the step at which a user's loop begins",
     ("Watch", "step"): "the same",
     ("Watch.__call__", "step"): "the number of the step in a user's loop",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import runpy
+import threading
 from pathlib import Path
 
 import pytest
 import scipy.linalg  # noqa: F401  (a BLAS of its own, to be counted from the start)
-from threadpoolctl import threadpool_limits
+from threadpoolctl import OpenBLASController, threadpool_limits
 from typer.testing import CliRunner
 
 import little_papers
@@ -94,3 +95,88 @@ def test_the_scripts_of_the_docs_are_limited(monkeypatch, tmp_path):
     monkeypatch.setitem(build["build"].__globals__, "_shrink", lambda file, colours: None)
     build["build"](tmp_path / "pictures", ["W-F9", "weight_decay"])
     assert seen == [({1}, "1")] * 2  # a script is a child process, and reads the variable
+
+
+def test_the_last_of_several_threads_gives_the_threads_back():
+    first_is_in, second_is_in = threading.Event(), threading.Event()
+    seen = {}
+
+    def first():
+        with tacit.threads.one_thread(xla=True):
+            first_is_in.set()
+            second_is_in.wait(10)
+        seen["second is still inside"] = blas_threads()
+
+    runner = threading.Thread(target=first)
+    runner.start()
+    first_is_in.wait(10)
+    with tacit.threads.one_thread(xla=True):  # enters second, leaves last
+        second_is_in.set()
+        runner.join(10)
+    assert seen == {"second is still inside": {1}}
+    assert 2 in blas_threads()  # and the fixture looks at the environment
+
+
+def test_a_cleared_environment_inside_is_no_error():
+    with tacit.threads.one_thread(xla=True):
+        for name in tacit.threads.VARIABLES:
+            del os.environ[name]
+
+
+def test_many_calls_from_many_threads_leave_the_threads_as_they_were():
+    problem = tacit.sparse_regression(5, 8, sparsity=2)
+    # the fixture's thread must not be the only one that threadpoolctl 3.8 obeys
+    getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)(force=True)
+
+    def solve():
+        for _ in range(20):
+            tacit.interpolate(problem, tacit.L2())
+
+    runners = [threading.Thread(target=solve) for _ in range(6)]
+    for runner in runners:
+        runner.start()
+    for runner in runners:
+        runner.join(60)
+    assert 2 in blas_threads()
+
+
+class OpenMP:
+    """A BLAS whose number of threads belongs to the Python thread that sets it."""
+
+    user_api, internal_api, threading_layer = "blas", "openblas", "openmp"
+
+    def __init__(self):
+        self.own = threading.local()
+
+    @property
+    def num_threads(self):
+        return getattr(self.own, "number", 8)
+
+    def set_num_threads(self, number):
+        self.own.number = number
+
+
+def test_a_blas_with_a_number_for_each_thread_is_limited_in_each(monkeypatch):
+    library, entered, leave = OpenMP(), threading.Event(), threading.Event()
+    fake = type("Controller", (), {"lib_controllers": [library]})
+    monkeypatch.setattr(tacit.threads, "controller", lambda: fake)
+    tacit.threads._libraries.cache_clear()
+    seen = []
+
+    def other():
+        with tacit.threads.one_blas_thread():
+            seen.append(library.num_threads)
+            entered.set()
+            leave.wait(10)
+        seen.append(library.num_threads)
+
+    runner = threading.Thread(target=other)
+    runner.start()
+    entered.wait(10)
+    with tacit.threads.one_blas_thread():
+        assert library.num_threads == 1
+    assert library.num_threads == 8
+    leave.set()
+    runner.join(10)
+    assert seen == [1, 8]
+    tacit.threads._libraries.cache_clear()

@@ -212,7 +212,64 @@ CASES = {
     "a computed weight": (
         lambda: Net(lambda m, x: read(functional.linear(x, m.w / m.w.norm(), m.b)),
                     w=parameter(6, 4), b=parameter(6)),
-        normal(5, 4), ["w"],
+        normal(5, 4), [],
+    ),
+    "a slice of the positions": (
+        lambda: Net(lambda m, x: read(x + m.p[: x.shape[1]]), p=parameter(6, 4)),
+        normal(9, 3, 4), [],
+    ),
+    "all of the positions": (
+        lambda: Net(lambda m, x: read(x + m.p[: x.shape[1]]), p=parameter(3, 4)),
+        normal(9, 3, 4), [],
+    ),
+    "rows of positions in a slice": (
+        lambda: Net(lambda m, x: read(x + m.p(torch.arange(6))[None, : x.shape[1]]),
+                    p=nn.Embedding(6, 4)),
+        normal(9, 3, 4), [],
+    ),
+    "two parameters in one value": (
+        lambda: Net(lambda m, x: read(x * (m.a * m.b.exp()) + m.a), a=parameter(4), b=parameter(1)),
+        normal(5, 3, 4), [],
+    ),
+    "times first": (
+        lambda: Net(lambda m, x: read((x.transpose(0, 1) * m.s + m.p).transpose(0, 1)),
+                    s=parameter(4), p=parameter(3, 1, 4)),
+        normal(5, 3, 4), [],
+    ),
+    "all vectors in one axis": (
+        lambda: Net(lambda m, x: read((x.flatten(0, 1) * m.s).reshape(x.shape)), s=parameter(4)),
+        normal(5, 3, 4), [],
+    ),
+    "in place": (
+        lambda: Net(lambda m, x: read(x.clone().mul_(m.s).add_(m.s)), s=parameter(4)),
+        normal(5, 3, 4), [],
+    ),
+    "where and lerp": (
+        lambda: Net(lambda m, x: read(torch.lerp(torch.where(x > 0, m.a, x), -x, m.b)),
+                    a=parameter(4), b=parameter(3, 1)),
+        normal(5, 3, 4), [],
+    ),
+    "a repeated token": (
+        lambda: Net(lambda m, x: read(torch.cat([m.t.repeat(len(x), 2, 1), x], dim=1)),
+                    t=parameter(1, 1, 4)),
+        normal(5, 3, 4), [],
+    ),
+    "a detached value": (
+        lambda: Net(lambda m, x: read(x * m.s.detach() + m.s[:1]), s=parameter(4)),
+        normal(5, 3, 4), [],
+    ),
+    "a weight norm": (
+        lambda: Net(lambda m, x: read(functional.linear(x, m.g * m.v / m.v.norm(dim=1)[:, None])),
+                    g=parameter(6, 1), v=parameter(6, 4)),
+        normal(9, 4), [],
+    ),
+    "a symmetric weight": (
+        lambda: Net(lambda m, x: read(x @ (m.w + m.w.T)), w=parameter(4, 4)), normal(5, 4), []
+    ),
+    "parts of one array": (
+        lambda: Net(lambda m, x: read(functional.linear(x, *m.w.split([4, 1], dim=1)[:1],
+                                                        m.w[:, 4])), w=parameter(6, 5)),
+        normal(5, 4), [],
     ),
 }  # fmt: skip
 
@@ -310,7 +367,7 @@ def test_samples_that_take_another_branch_are_computed_otherwise():
     module = Net(run, a=nn.Linear(3, 3), b=nn.Linear(3, 3)).double()
     x = torch.randn(4, 3).double()
     gradients, rows = gradients_of(module, x)
-    assert gradients.plan.idle == ["b.bias", "b.weight"]
+    assert gradients.plan.idle == ("b.bias", "b.weight")
     far = rows + 100
     found = gradients.block(far, 4)
     assert set(gradients.rest) == {"a.weight", "a.bias", "b.weight", "b.bias"}
@@ -328,7 +385,7 @@ def test_functions_of_torch_are_put_back():
         raise RuntimeError("stop")
 
     module = Net(fails, layer=nn.TransformerEncoderLayer(8, 2, 12, batch_first=True))
-    with pytest.raises(RuntimeError, match="stop"), tapes.Tape(dict(module.named_parameters()), 2):
+    with pytest.raises(RuntimeError, match="stop"), tapes.Trace(dict(module.named_parameters())):
         module(torch.randn(2, 3, 8))
     assert functional.linear is linear
 

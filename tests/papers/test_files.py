@@ -72,5 +72,5 @@ def test_datasets_say_what_they_are(data_of):
 
 
 def test_an_unknown_size_is_refused_with_the_nearest():
-    with pytest.raises(ValueError, match=r"unknown size 'ful'; did you mean full\?"):
-        library()["W-T1"].data(Setting("ful"))
+    with pytest.raises(ValueError, match=r"unknown size 'print'; did you mean printed\?"):
+        library()["W-T1"].data(Setting("print"))

@@ -31,18 +31,18 @@ def test_status_and_picture(id, status, data_of):
     assert_readable(picture)
 
 
-DATA = {"W-F6c": "mnist", "W-F6d": "cifar10", "W-F8": "cifar10"}  # what full sizes are about
+DATA = {"W-F6c": "mnist", "W-F6d": "cifar10", "W-F8": "cifar10"}  # what the printed sizes are about
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EXPECTED.keys())
-def test_status_at_full_size(id, status):
+def test_status_at_the_printed_size(id, status):
     if id in DATA:
         try:
             tacit.load_images(DATA[id], train=10, test=10)
         except FileNotFoundError as absent:
             pytest.skip(str(absent))
-    verdict = tacit.verify(id, full=True)
+    verdict = tacit.verify(id, size="printed")
     assert verdict.status == status, str(verdict)
 
 

@@ -17,7 +17,7 @@ STUDIES = library().studies()
 @pytest.mark.parametrize("name", sorted(STUDIES))
 def test_a_study_is_whole_at_every_size(name):
     cells = {size: math.prod(STUDIES[name].at(size).shape) for size in SIZES}
-    assert 1 <= cells["tiny"] <= max(cells["quick"], cells["full"])
+    assert 1 <= cells["tiny"] <= max(cells["quick"], cells["printed"])
     assert read_study(name.lower()).name == name
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
-from killed_studies import KILLER, STUDY, child, killed_runs
+from killed_studies import KILLER, STUDY, child, kill_points, killed_runs
 from tacit.studies.cells import Cell, cell_name
 from tacit.studies.compute import Result
 from tacit.studies.run import run_study
@@ -107,7 +107,7 @@ def kills(folder: Path, count: int) -> Found:
         out.mkdir()
         times = min(IN_A_ROW, count - number)
         if number % (2 * IN_A_ROW):
-            killed_runs(out, times, random.Random(number), 1.5)
+            killed_runs(out, kill_points(times, random.Random(number)))
         else:
             output = child(KILLER, out, number, times).communicate(timeout=300)[0]
             assert int(output.split()[0]) == times

@@ -46,7 +46,7 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "damaged and forged cells": (damaged_studies.cells, 400),
     "damaged image caches": (damaged_files.image_caches, 250),
     "hostile studies in TOML": (foreign_toml.hostile_studies, 500),
-    "studies killed with `kill -9`": (damaged_studies.kills, 30),
+    "studies killed with `kill -9`": (damaged_studies.kills, 40),
     "hostile requests to the page": (hostile_requests.hostile_requests, 90),
     "odd arrays": (odd_arrays.odd_arrays, 1950),
     "odd problems for the solvers": (solvers, 1000),

@@ -1,15 +1,22 @@
-"""The version of a study's code: it changes with what a cell calls, and with nothing else."""
+"""The version of a study's code: it changes with every file that its cells depend on."""
 
-import gc
+import _io
+import builtins
 import importlib
+import io
+import json
+import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-import tacit
+from child_processes import PATH
+from recorder import Recorder
 from tacit.papers.reading import read_study
-from tacit.studies.code import version as code
-from tacit.studies.code.definitions import reached
+from tacit.studies.code import disk, files, version
+from tacit.studies.code import inputs as data_files
+from tacit.studies.code.files import dependencies, own_files
 from tacit.studies.code.version import code_of, roots_of
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
@@ -26,22 +33,36 @@ FILES = {
     "package/inner/table.py": "SHIFT = 1\n",
     "bare/cells.py": "from bare import helper\ndef cell(a):\n    return {'b': helper.f(a)}\n",
     "bare/helper.py": "def f(a):\n    return 2 * a\n",  # in a folder without __init__.py
+    "stranger.py": "def f(a):\n    return -a\n",
 }
+OWN = ("cells", "helper", "package", "bare", "stranger", "patch", "plugins", "registry")
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """A folder with the user's modules; each test imports them anew."""
     for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        write(tmp_path / name, text)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for name in [
-        m for m in sys.modules if m.split(".")[0] in ("cells", "helper", "package", "bare")
-    ]:
+    for name in [m for m in sys.modules if m.split(".")[0] in OWN]:
         del sys.modules[name]
-    code._SEEN.clear()
+    forget()
+
+
+def write(file, text):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def forget():
+    """What this process knows of files, as a new one would begin."""
+    version._SEEN.clear()
+    version._INPUTS.clear()
+    files._is_installed.cache_clear()
+    data_files._at_import.clear()
+    data_files._written.clear()
 
 
 def study(**more):
@@ -54,7 +75,7 @@ def edited(project, file, old, new, study=study):
     text = (project / file).read_text()
     assert old in text
     (project / file).write_text(text.replace(old, new))
-    code._SEEN.clear()
+    forget()
     return before, code_of(study()).version
 
 
@@ -62,18 +83,16 @@ def edited(project, file, old, new, study=study):
     ("file", "old", "new", "same"),
     [
         ("cells.py", "helper.f(a)", "helper.f(a) + 0", False),
-        ("helper.py", "SCALE * a", "SCALE + a", False),
         ("helper.py", "SCALE = 2", "SCALE = 3", False),
         ("package/inner/deep.py", "a + ", "a - ", False),
         ("package/inner/table.py", "1", "2", False),
         ("package/__init__.py", "", "import helper\nhelper.SCALE = 5\n", False),
-        ("cells.py", "a picture", "another picture", True),
-        ("cells.py", "    return", "    # a comment\n    return", True),
-        ("helper.py", "def f(a):\n", "def f(a):\n    'twice'\n", True),
-        ("helper.py", "    return a\n", "    return -a\n", True),
+        ("cells.py", "a picture", "another picture", False),  # a file is the unit
+        ("stranger.py", "-a", "+a", True),  # nothing imports it
+        ("bare/helper.py", "2 * a", "3 * a", True),
     ],
 )
-def test_what_a_cell_calls_changes_its_version_and_nothing_else_does(project, file, old, new, same):
+def test_every_imported_file_changes_the_version_and_no_other_does(project, file, old, new, same):
     before, after = edited(project, file, old, new)
     assert (before == after) is same
 
@@ -87,19 +106,59 @@ def test_a_folder_without_init_is_the_user_s_too(project):
 
 
 def test_a_name_made_at_run_time_counts_with_its_folder(project):
-    (project / "cells.py").write_text(
+    write(
+        project / "cells.py",
         "import importlib\ndef cell(a):\n    "
-        "return {'value': importlib.import_module('hel' + 'per').f(a)}\n"
+        "return {'value': importlib.import_module('hel' + 'per').f(a)}\n",
     )
     before, after = edited(project, "helper.py", "SCALE * a", "SCALE + a")
+    assert before != after
+    before, after = edited(project, "package/inner/table.py", "1", "2")
     assert before != after
 
 
 def test_an_import_for_its_effect_counts(project):
-    (project / "patch.py").write_text("import helper\nhelper.SCALE = 7\n")
-    (project / "cells.py").write_text("import patch\n" + CELL)
+    write(project / "patch.py", "import helper\nhelper.SCALE = 7\n")
+    write(project / "cells.py", "import patch\n" + CELL)
     before, after = edited(project, "patch.py", "7", "8")
     assert before != after
+
+
+REGISTRY = "ALL = {}\ndef register(f):\n    ALL[f.__name__] = f\n    return f\n"
+PLUGINS = "from registry import register\n@register\ndef f(a):\n    return 2 * a\n"
+REGISTERED = "from registry import ALL\ndef cell(a):\n    return {'v': ALL['f'](a)}\n"
+
+
+@pytest.mark.parametrize("line", ["import plugins", "from plugins import *", "import plugins as p"])
+def test_a_registry_that_a_decorator_fills_counts(project, tmp_path, line):
+    write(project / "registry.py", REGISTRY)
+    write(project / "plugins.py", PLUGINS)
+    write(project / "cells.py", f"{line}\n{REGISTERED}")
+    assert run_study(study(), tmp_path / "out", "processes", 1).v == 2
+    write(project / "plugins.py", PLUGINS.replace("2 * a", "3 * a"))
+    for name in ("plugins", "registry", "cells"):
+        sys.modules.pop(name, None)
+    assert run_study(study(), tmp_path / "out", "processes", 1).v == 3
+
+
+def test_installed_packages_count_by_version(project, monkeypatch):
+    write(project / "cells.py", "def cell(a):\n    import pytest, os\n    return {'value': a}\n")
+    used = dependencies(["cells"])
+    assert used.packages == {"pytest"}
+    assert set(used.files) == {"cells"}
+    before = code_of(study())
+    assert before.libraries["pytest"] == pytest.__version__
+    monkeypatch.setattr(version, "package_version", lambda name: "0.0")
+    assert code_of(study()).version != before.version
+
+
+def test_a_shared_site_packages_is_no_code_of_the_user(project, monkeypatch):
+    shared = project / "shared" / "site-packages"
+    write(shared / "stranger.py", "def f(a):\n    return a\n")
+    monkeypatch.syspath_prepend(shared)
+    write(project / "cells.py", "import stranger\ndef cell(a):\n    return {'value': a}\n")
+    assert dependencies(["cells"]).packages == {"stranger"}
+    assert files.package_version("stranger") == "unknown"
 
 
 def test_a_changed_helper_is_computed_again(project, tmp_path):
@@ -114,96 +173,205 @@ def test_a_changed_helper_is_computed_again(project, tmp_path):
     assert run_study(study(), out, "here").value == 4
 
 
-READING = """
-import functools, pathlib
-HERE = pathlib.Path(__file__).parent
+AT_IMPORT = """
+import pathlib
+TABLE = float((pathlib.Path(__file__).parent / "data.txt").read_text())
+def cell(a):
+    return {"value": a * TABLE}
+"""
+LATER = """
+import os, functools
 @functools.cache
 def table():
-    return float((HERE / "data.txt").read_text())
+    return float(open("data.txt").read()) if os.path.exists("data.txt") else 0.5
 def cell(a):
     return {"value": a * table()}
 """
 
 
-@pytest.mark.parametrize("engine", ["here", "processes"])
-def test_a_changed_data_file_is_computed_again(project, tmp_path, engine):
-    (project / "cells.py").write_text(READING)
-    (project / "data.txt").write_text("2")
-    both = Study(name="s", function="cells:cell", grid={"a": [1.0, 3.0]})
+@pytest.mark.parametrize("text", [AT_IMPORT, LATER], ids=["at import", "in the cell"])
+def test_a_changed_input_is_computed_again(project, tmp_path, text):
+    write(project / "cells.py", text)
+    write(project / "data.txt", "2")
+    named = study(inputs=["data.txt"])
     out = tmp_path / "out"
-    assert list(run_study(both, out, engine, 1).value) == [2, 6]
-    (project / "data.txt").write_text("5")
-    getattr(sys.modules.get("cells"), "table", READING) and sys.modules["cells"].table.cache_clear()
-    assert list(run_study(both, out, engine, 1).value) == [5, 15]
-    (project / "data.txt").unlink()  # nothing contradicts the cells now
-    assert list(run_study(both, out, engine, 1).value) == [5, 15]
+    assert run_study(named, out, "processes", 1).value == 2
+    write(project / "data.txt", "5")
+    with pytest.raises(ValueError, match=r"data\.txt was changed after this process saw it first"):
+        run_study(named, out, "here")  # the module in this process holds the old table
+    assert run_study(named, out, "processes", 1).value == 5
+    recorder = Recorder()
+    write(project / "data.txt", "2")
+    assert run_study(named, out, "processes", 1, recorder).value == 2
+    assert recorder.ended == recorder.messages == []  # as before: the cell is there
+
+
+def test_an_input_that_is_absent_at_first_is_computed_again(project, tmp_path):
+    write(project / "cells.py", LATER)
+    named, recorder = study(inputs=["data.txt"]), Recorder()
+    assert run_study(named, tmp_path / "out", "processes", 1, recorder).value == 0.5
+    assert recorder.messages == [
+        f"study: inputs names {project / 'data.txt'}, which does not exist"
+    ]
+    write(project / "data.txt", "5")
+    assert run_study(named, tmp_path / "out", "processes", 1).value == 5
+
+
+def test_a_folder_of_inputs_is_all_that_is_in_it(project):
+    write(project / "data" / "deep" / "a.txt", "1")
+    named = study(inputs=[project / "data"])
+    assert named.describe()["inputs"] == [str(project / "data")]
+    versions = {code_of(named).version}
+    for file, text in (("deep/a.txt", "2"), ("b.txt", "1"), ("c.txt", "1")):
+        write(project / "data" / file, text)
+        versions.add(code_of(named).version)
+    assert len(versions) == 4
+
+
+OPENERS = {
+    "open": "open('data.txt').close()",
+    "pathlib": "__import__('pathlib').Path('data.txt').read_bytes()",
+    "numpy": "__import__('numpy').load('data.txt')",
+    "bytes": "open(b'data.txt', 'rb').close()",
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "engine"),
+    [("open", "here"), ("pathlib", "here"), ("bytes", "here"), ("numpy", "processes")],
+)
+def test_an_opened_file_that_is_not_named_is_reported(project, tmp_path, how, engine):
+    write(project / "cells.py", f"def cell(a):\n    {OPENERS[how]}\n    return {{'value': a}}\n")
+    with open(project / "data.txt", "wb") as stream:
+        np.save(stream, np.zeros(2))
+    recorder = Recorder()
+    run_study(study(), tmp_path / "out", engine, 1, recorder)
+    (sentence,) = recorder.messages
+    assert f"cells opened {project / 'data.txt'}, which the study does not name" in sentence
+    named = Recorder()
+    run_study(study(inputs=["data.txt"]), tmp_path / "out", engine, 1, named)
+    assert named.messages == []
+    assert builtins.open is io.open is _io.open  # Python's own again
+
+
+def test_a_file_that_is_read_at_import_and_not_named_is_reported(project, tmp_path):
+    write(project / "cells.py", AT_IMPORT)
+    write(project / "data.txt", "2")
+    with pytest.warns(
+        UserWarning, match=r"cells opened .*data\.txt, which the study does not name"
+    ):
+        run_study(study(), tmp_path / "out")
+
+
+def test_what_a_cell_wrote_itself_is_no_input(project, tmp_path):
+    text = "def cell(a):\n    open('own.txt', 'w').close()\n    open('own.txt').close()\n    "
+    write(project / "cells.py", text + "return {'value': a}\n")
+    recorder = Recorder()
+    run_study(study(), tmp_path / "out", "here", 1, recorder)
+    assert recorder.messages == []
+
+
+LATE = """
+import json, sys
+from tacit.studies.study import Study
+from tacit.studies.code.version import code_of
+print(json.dumps(code_of(Study(name="s", function="cells:cell", grid={"a": [1.0]})).version))
+"""
+
+
+def test_two_processes_agree_on_the_version(project):
+    command = [sys.executable, "-c", LATE]
+    environment = {"PYTHONPATH": f"{PATH}:{project}", "PATH": "/usr/bin:/bin"}
+    found = subprocess.run(command, capture_output=True, check=True, env=environment)
+    assert json.loads(found.stdout) == code_of(study()).version
 
 
 TABLES = {
     "problem": {"is": "sparse_regression", "samples": 6, "dimension": 12, "sparsity": 2},
     "model": {"is": "DiagonalNet", "alpha": 0.1},
     "method": {"is": "DualFlow"},
-    "stop": {"is": "Interpolated", "relative": 1e-4},
     "final": ["test_error"],
 }
 
 
-def test_a_study_of_tables_depends_on_the_names_in_it():
+def test_any_file_of_the_library_changes_every_version_and_an_edge_changes_none(monkeypatch):
     plain = Study(name="s", **TABLES)
-    other = Study(name="s", **{**TABLES, "stop": [TABLES["stop"], {"is": "Time", "t": 1.0}]})
-    over = {**TABLES, "method": {}, "grid": {"method.is": ["DualFlow", "ParameterFlow"]}}
-    assert ("tacit", "Interpolated") in roots_of(plain)
-    assert ("tacit", "Time") in roots_of(other)
-    assert ("tacit", "ParameterFlow") in roots_of(Study(name="s", **over))
-    product = Study(name="s", **{**TABLES, "method": {"is": "ParameterFlow"}})
-    assert len({code_of(plain).version, code_of(product).version}) == 2
+    before = code_of(plain).version
+    real = disk.content
+
+    def changed(module):
+        return lambda file: "other" if file.endswith(module) else real(file)
+
+    for module, same in (("solvers/interpolate.py", False), ("plotting/style.py", True)):
+        monkeypatch.setattr(files, "content", changed(module))
+        version._SEEN.clear()
+        assert (code_of(plain).version == before) is same
+    monkeypatch.undo()
+    version._SEEN.clear()
 
 
-class Calls:
-    """The top-level definitions of tacit that run, seen by the interpreter."""
-
-    def __enter__(self):
-        self.seen = set()
-        gc.collect()  # or generators that earlier tests left behind are closed while we listen
-        sys.setprofile(self.note)
-        return self.seen
-
-    def note(self, frame, event, _):
-        module = frame.f_globals.get("__name__", "")
-        name = frame.f_code.co_qualname.split(".")[0].replace("__create_fn__", "<dataclass>")
-        if event == "call" and module.split(".")[0] == "tacit" and name.isidentifier():
-            self.seen.add((module, name))
-
-    def __exit__(self, *_):
-        sys.setprofile(None)
+def test_the_unit_of_the_library_is_all_that_computes():
+    modules = set(own_files())
+    assert {"tacit", "tacit.solvers.interpolate", "tacit.studies.compute"} <= modules
+    edges = {name.split(".")[1] for name in set(own_files(edges=True)) - modules}
+    assert edges == {"cli", "explore", "plotting", "report"}
 
 
-#: what runs around a cell, and what registers classes and names
-AROUND = ("tacit.studies", "tacit.threads", "tacit.versions", "tacit")
+def test_cells_of_a_paper_depend_on_the_files_of_their_paper_alone():
+    used = dependencies(roots_of(read_study("W-F5")))
+    assert "tacit.papers.woodworth2020.figures.completion" in used.files
+    assert not [name for name in used.files if "notsawo" in name or "figure_5" in name]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["phase-scale-width", "phase-scale-accuracy", "phase-step-beta", "W-F1", "N-LU"],
-)
+@pytest.mark.parametrize("name", ["phase-scale-width", "phase-step-beta", "N-LU"])
 def test_all_that_runs_in_a_cell_is_in_its_version(name):
+    """The files of the functions that the interpreter sees; a second route to the dependencies."""
     from tacit.studies.cells import cells_of
     from tacit.studies.compute import compute
 
     chosen = read_study(name)
     cells = list(cells_of(chosen, "any"))
-    with Calls() as seen:
+    ran = set()
+    sys.setprofile(lambda frame, event, _: ran.add(frame.f_globals.get("__name__", "")))
+    try:
         result = compute(cells[len(cells) // 2].spec)
+    finally:
+        sys.setprofile(None)
     assert result.status != "error", result.sentence
-    known = set(reached(roots_of(chosen)).definitions)
-    ran = {call for call in seen if not call[0].startswith(AROUND[:3]) and call[0] != "tacit"}
-    assert len(ran) > 3
-    assert ran <= known, sorted(ran - known)
+    own = {module for module in ran if module.split(".")[0] == "tacit"}
+    known = set(own_files()) | set(dependencies(roots_of(chosen)).files)
+    assert len(own) > 3
+    assert own <= known, sorted(own - known)
 
 
-def test_captions_and_claims_are_in_no_version_of_a_figure_s_cells():
-    known = set(reached(roots_of(read_study("W-F5"))).definitions)
-    assert ("tacit.papers.woodworth2020.figures.completion", "cell") in known
-    assert ("tacit.papers.woodworth2020.figures.figure_5", "check") not in known
-    assert not [module for module, _ in known if module.startswith("tacit.cli")]
-    assert tacit.__name__ in {module for module, _ in known}
+NOTEBOOK = """
+SCALE = 2
+def helper(a):
+    return (lambda b: SCALE * b)(a)
+def cell(a):
+    return {'value': helper(a)}
+def other():
+    return 7
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("SCALE = 2", "SCALE = 3", False),
+        ("SCALE * b", "SCALE + b", False),
+        ("helper(a)}", "helper(a) + 1}", False),
+        ("SCALE * b", "SCALE * b * 2", False),
+        ("return 7", "return 8", True),  # the control: the cell does not use it
+    ],
+)
+def test_what_a_function_of_a_notebook_uses_counts(monkeypatch, old, new, same):
+    import __main__ as main
+
+    versions = []
+    for text in (NOTEBOOK, NOTEBOOK.replace(old, new)):
+        space = {"__name__": "__main__"}
+        exec(text, space)
+        monkeypatch.setattr(main, "cell", space["cell"], raising=False)
+        versions.append(code_of(Study(name="n", function=space["cell"], grid={"a": [1.0]})).version)
+    assert (versions[0] == versions[1]) is same

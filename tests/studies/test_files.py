@@ -77,7 +77,7 @@ def signed(body):
 
 def body(**changes):
     right = {"name": CELL.name, "code": CODE, "cell": SPEC, "status": "solved", "sentence": "",
-             "seconds": 0.1, "made_with": {}, "inputs": {}, "values": {}}  # fmt: skip
+             "seconds": 0.1, "made_with": {}, "values": {}}  # fmt: skip
     return json.dumps({**right, **changes}).encode()
 
 

@@ -12,7 +12,7 @@ from tacit.papers.beyond import scale_accuracy, step_beta
 from tacit.papers.reading import read_study
 from tacit.papers.woodworth2020.figures import completion
 from tacit.studies.cells import cells_of
-from tacit.studies.compute import OK, compute
+from tacit.studies.compute import OK, USABLE, compute
 from tacit.studies.run import run_study
 
 NAMES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
@@ -28,7 +28,7 @@ def test_a_preset_describes_a_diagram_that_can_be_drawn(name):
     assert len(quick.axes) == 2
     assert len(quick.title) > 40
     found = compute(middle.spec)
-    assert found.status in OK
+    assert found.status in USABLE, found.sentence  # the steps end before the test error is low
     drawn = quick.draw
     assert {drawn["x"], drawn["y"]} == {axis.name for axis in quick.axes}
     assert drawn["colour"] == next(iter(drawn["contours"]))  # the measured line is the colour's

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from child_processes import PATH
 
@@ -12,33 +13,44 @@ CELLS = 300
 STUDY = {"name": "slow", "function": "study_cells:slow", "seeds": 3,
          "grid": {"a": {"linspace": [0, CELLS // 3 - 1, CELLS // 3]}}}  # fmt: skip
 
+
+def kill_points(times, chance):
+    """How many cells there are at each kill: spread over all, none before the first or the last."""
+    width = (CELLS - 2) / times
+    return [1 + int((k + chance.uniform(0.0, 0.9)) * width) for k in range(times)]
+
+
 # a process without threads, which forks the runs that are to be killed: no time goes to imports
 KILLER = f"""
 import os, random, signal, sys, time
+from killed_studies import finished_cells, kill_points
 from tacit.studies.code.version import code_of
 from tacit.studies.run import run_study
-from tacit.studies.storage.folder import listed
 from tacit.studies.study import Study
 from tacit.threads import controller
-from pathlib import Path
 controller()
 code_of(Study(**{STUDY!r}))
-count = lambda: len(listed(Path(sys.argv[1]) / "slow.cells"))
-study, chance, hits, grown = Study(**{STUDY!r}), random.Random(int(sys.argv[2])), 0, set()
-for _ in range(int(sys.argv[3])):
+study, chance, hits, counts = Study(**{STUDY!r}), random.Random(int(sys.argv[2])), 0, []
+for point in kill_points(int(sys.argv[3]), chance):
     child = os.fork()
     if child == 0:
         run_study(study, sys.argv[1])
         os._exit(0)
-    at = count() + chance.randint(0, 8)
-    while count() < at:  # some are killed before their first cell, most between two others
-        time.sleep(0.01)
-    time.sleep(chance.uniform(0.0, 0.01))
+    while finished_cells(sys.argv[1]) < point:
+        time.sleep(0.002)
+    time.sleep(chance.uniform(0.0, 0.003))  # a cell takes as long, so some are killed in its midst
     os.kill(child, signal.SIGKILL)
     hits += os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    grown.add(count())
-print(hits, len(grown), max(grown))
+    counts.append(finished_cells(sys.argv[1]))
+print(hits, *counts)
 """
+
+
+def finished_cells(out):
+    """The number of cells on disk."""
+    from tacit.studies.storage.folder import listed
+
+    return len(listed(Path(out) / "slow.cells"))
 
 
 def child(code, *words, **more):
@@ -56,13 +68,18 @@ if __name__ == "__main__":
 """
 
 
-def killed_runs(out, times, chance, longest):
-    """How many runs on two processes were alive when they were killed."""
-    hits = 0
-    for _ in range(times):
-        run = child(RUN, out, "processes", stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0.2, longest))
-        run.kill()
+def killed_runs(out, points):
+    """The number of cells when each run on two processes was killed with its workers.
+
+    Workers that are left behind would finish what they were given, a third of the study.
+    """
+    counts = []
+    for point in points:
+        run = child(RUN, out, "processes", stderr=subprocess.DEVNULL, start_new_session=True)
+        while finished_cells(out) < point and run.poll() is None:
+            time.sleep(0.002)
+        os.killpg(run.pid, signal.SIGKILL)
         run.communicate()
-        hits += run.returncode == -signal.SIGKILL
-    return hits
+        assert run.returncode == -signal.SIGKILL  # it was alive
+        counts.append(finished_cells(out))
+    return counts

@@ -24,7 +24,7 @@ def count(terms: int) -> dict[str, int]:
 
 def summed(id, statement, place, check, seconds=1.0, cell=count, draw=None):
     """An experiment whose only cell says how many terms there are."""
-    more = {"full": {"arguments": {"terms": 200_000}}}
+    more = {"printed": {"arguments": {"terms": 200_000}}}
     study = sized(id, function=cell, arguments={"terms": 20_000}, **more)
     return Experiment(id, statement, place, study, check, draw, seconds=seconds)
 

@@ -20,3 +20,6 @@ class Recorder(Progress):
 
     def aside(self, sentence):
         self.messages.append(sentence)
+
+    def warn(self, sentence):
+        self.messages.append(sentence)

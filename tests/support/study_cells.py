@@ -1,11 +1,15 @@
 """Functions for the cells of the tests' studies; worker processes import them from here."""
 
+import math
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
 
+import tacit
 from tacit.records import Kind, NumericalError, Outcome
 
 
@@ -36,6 +40,63 @@ def moody(a):
     if a == 3:
         raise MemoryError("of a small machine")
     return {"value": a}
+
+
+class Rude(BaseException):
+    """An error that is no Exception."""
+
+
+def leaving(a):
+    """Ways to leave that are no Exception."""
+    if a == 1:
+        sys.exit(0)
+    if a == 2:
+        raise SystemExit("enough")
+    if a == 3:
+        raise Rude("no\nException")
+    if a == 4:
+        os.environ.clear()
+    return {"value": a}
+
+
+def reading(a):
+    """What a cell and a child of it get from the standard input."""
+    child = subprocess.run(["cat"], capture_output=True, check=True)
+    return {"text": sys.stdin.read(), "child": child.stdout.decode(), "value": a}
+
+
+def forking(a, folder):
+    """The child comes back from the cell as well: with a value, an error or an exit."""
+    child = os.fork()
+    if child == 0:
+        if a == 1:
+            raise ValueError("of the child")
+        if a == 2:
+            sys.exit(7)
+        return {"value": -1.0, "code": -1}
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with open(os.path.join(folder, f"{a:g}"), "a") as stream:
+        stream.write("parent\n")
+    return {"value": a, "code": code}
+
+
+def doubtful(a):
+    """Ways to return that are no success."""
+    problem = tacit.sparse_regression(4, 6, sparsity=1)
+    if a == 1:
+        return {}
+    if a == 2:
+        return {"value": math.nan, "curve": np.array([1.0, math.nan])}
+    if a == 3:
+        return {"value": 1.0, "curve": np.full(2, math.nan)}
+    if a >= 4:
+        wild = tacit.GradientDescent(1e3, check=False)
+        tame = tacit.GradientDescent(1e-3)
+        methods = [wild] if a == 4 else [tame, wild]
+        for method in methods:
+            path = tacit.train(tacit.LinearPredictor(), problem, method, stop=tacit.Steps(200))
+        return {"value": path.log_loss, "curve": np.ones(2)}
+    return {"value": -math.inf, "curve": np.array([1.0, math.nan])}
 
 
 def marked(a, folder):

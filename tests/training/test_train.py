@@ -387,3 +387,37 @@ def test_a_run_of_variable_steps_that_diverges_records_no_step_twice():
     assert path.outcome.kind is Kind.DIVERGED
     assert path.dataset.sizes["time"] > 1
     assert (np.diff(path.dataset.step.values) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": GradientDescent(1e-3)},
+        {"method": Adam(1e-3), "batch": 2, "penalty": 1e-3 * tacit.L2()},
+    ],
+    ids=["plain", "batches and penalty"],
+)
+def test_constant_data_are_trained_on_inside_jit_too(options):
+    problem, seen = tacit.sparse_regression(5, 8, sparsity=2), []
+
+    def trained():
+        return train(tacit.LinearPredictor(), problem, stop=Steps(50), **options).predictor
+
+    @jax.jit
+    def shifted(x):
+        seen.append(trained())
+        return x + seen[0].sum()
+
+    assert float(shifted(1.0)) == pytest.approx(1.0 + trained().sum(), rel=1e-6)
+    np.testing.assert_array_equal(seen[0], trained())  # bit for bit as outside
+
+
+def test_traced_data_are_refused_by_a_sentence():
+    @jax.jit
+    def traced(y):
+        return train(
+            tacit.LinearPredictor(), Regression(np.eye(2), y), GradientDescent(0.1)
+        ).predictor
+
+    with pytest.raises(ValueError, match="Regression: y must be an array of numbers, got"):
+        traced(np.ones(2))

@@ -22,6 +22,9 @@ Engine = Annotated[
 Jobs = Annotated[
     int | None, typer.Option(min=1, help="Number of workers; by default one per core.")
 ]
+Shift = Annotated[
+    int, typer.Option(min=0, help="A number that is added to every seed: other draws.")
+]
 Cells = Annotated[Path, typer.Option(help="Folder for finished cells, shared with `tacit run`.")]
 
 

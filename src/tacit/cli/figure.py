@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from tacit.arguments import one_of
-from tacit.cli.console import Cells, Engine, Jobs, errors_in_one_line, messages
+from tacit.cli.console import Cells, Engine, Jobs, Shift, errors_in_one_line, messages
 from tacit.cli.run import meter
 from tacit.papers.experiment import Experiment, Setting, failures
 from tacit.papers.registry import Registry, library
@@ -20,9 +20,10 @@ from tacit.studies.sizes import SIZES, Size
 def figure(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of `tacit list`, any case.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every picture.")] = False,
-    size: Annotated[str, typer.Option(help="quick (seconds) or full (the source's size).")] = (
+    size: Annotated[str, typer.Option(help="quick (seconds) or printed (as in the source).")] = (
         "quick"
     ),
+    shift: Shift = 0,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("tacit-figures"),
     format: Annotated[
         list[str] | None, typer.Option("--format", help="png, svg or pdf; may be repeated.")
@@ -36,7 +37,8 @@ def figure(
     \b
     [bold]Examples[/bold]
       tacit figure W-L13                 PNG, SVG and data in tacit-figures/
-      tacit figure W-L13 --size full     at the size the source used
+      tacit figure W-L13 --size printed  at the size of the source
+      tacit figure W-L13 --shift 1000    with other seeds
       tacit figure --all --format png    every picture, PNG only
 
     \b
@@ -55,7 +57,7 @@ def figure(
     engine_named(engine, jobs)
     refuse_unwritable("figure", out)
     refuse_unwritable("figure", cells)
-    setting = Setting(cast(Size, size), cells, engine, jobs)
+    setting = Setting(cast(Size, size), cells, engine, jobs, shift=shift)
     absent = []
     for experiment in chosen:
         try:
@@ -81,7 +83,7 @@ def _make(experiment: Experiment, setting: Setting, out: Path, formats: list[str
     if failed:
         raise _FailedCell(failed[0])
     written = save(experiment, data, out, formats)
-    verdict = experiment.verdict(experiment.evidence(data), setting.size)
+    verdict = experiment.verdict(experiment.evidence(data), setting.size, setting.shift)
     typer.echo(f"{experiment.id}: {', '.join(str(path) for path in written)}")
     typer.echo(f"{experiment.id}: {verdict.status}: {verdict.reason}")
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from tacit.arguments import nearest
 from tacit.cli.console import errors_in_one_line, output
 from tacit.papers.reading import named_studies
+from tacit.papers.record import Recorded, read_record
 from tacit.papers.registry import library
 from tacit.plotting.typeset import in_letters
 from tacit.sources import LETTERS
@@ -75,10 +76,20 @@ def listing(
 def _entries() -> Iterator[Entry]:
     known = library()
     for experiment in known.experiments():
-        yield Entry("experiments", experiment.id, experiment.statement, experiment.place)
+        record = read_record(experiment.id)
+        told = f"; {_on_record(record)}" if record and record.largest else ""
+        note = f"{experiment.place}{told}"
+        yield Entry("experiments", experiment.id, experiment.statement, note)
     for name, (title, sizes) in named_studies(known).items():
         if name not in known.ids:
             yield Entry("studies", name, title, ", ".join(sizes))
+
+
+def _on_record(record: Recorded) -> str:
+    """Status, scope and survival on record, in a few words."""
+    verdict = record.verdict()
+    seeds = f", {record.survival} other seeds" if record.shifts else ""
+    return f"{verdict.status}, {record.largest}: {verdict.scope}{seeds}"
 
 
 def _print(console: Console, entry: Entry, width: int, whole: bool) -> None:

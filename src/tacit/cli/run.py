@@ -14,9 +14,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tacit.cli.console import Engine, Jobs, errors_in_one_line, messages, output
+from tacit.cli.console import Engine, Jobs, Shift, errors_in_one_line, messages, output
 from tacit.problems.images import cache
-from tacit.studies.compute import OK
+from tacit.studies.compute import DOUBTFUL, USABLE
 from tacit.studies.engines.complete import Progress
 from tacit.studies.storage.folder import Done
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.studies.study import Study
 
 
-SHOWN = 5  # failed cells whose messages are printed
+SHOWN = 5  # failed cells, and doubtful ones, whose messages are printed
 
 
 @errors_in_one_line
@@ -34,8 +34,9 @@ def run(
         str | None, typer.Argument(help="A .toml or .py file, or a name from `tacit list`.")
     ] = None,
     size: Annotated[
-        str, typer.Option(help="quick, full, or the name of a form in a TOML study, such as paper.")
+        str, typer.Option(help="quick, printed, or the name of a form in a TOML study.")
     ] = "quick",
+    shift: Shift = 0,
     engine: Engine = "processes",
     jobs: Jobs = None,
     dry: Annotated[
@@ -62,6 +63,8 @@ def run(
     Each cell is written as soon as it is finished. If a run stops (Ctrl-C, a
     crash, a full disk), the same command computes only the missing cells. A
     cell that fails does not stop the study; the result holds its error message.
+    A cell is doubtful if it returns nothing or NaN, or if a path inside it did
+    not end well (diverged, ...): its values are kept, and it is listed.
 
     \b
     A .py study runs as a Python script. A .toml study combines parts of tacit.
@@ -70,7 +73,8 @@ def run(
 
     \b
     [bold]Exit code[/bold]
-      0  every cell ended; numerical failures (diverged, ...) count as ended
+      0  every cell ended; numerical failures (diverged, ...) and doubtful
+         cells count as ended
       1  the code of some cells raised an error
       2  wrong usage, or the disk is full; finished cells are safe
     """
@@ -80,14 +84,15 @@ def run(
 
     if study is None:
         raise ValueError("run: no study is given; name a .toml or .py file, or one of `tacit list`")
-    chosen = read_study(study, size, trust=True if trust else confirmed)
+    chosen = read_study(study, size, shift=shift, trust=True if trust else confirmed)
     engine_named(engine, jobs)  # a wrong name must fail before any work is done
     refuse_unwritable("run", out)
     if dry:
         _print_estimate(chosen, out, engine, jobs)
     else:
         form = "" if size == "quick" else f" --size {size}"
-        _run(chosen, out, engine, jobs, f"tacit run {Path(study).name}{form}")
+        other = f" --shift {shift}" if shift else ""
+        _run(chosen, out, engine, jobs, f"tacit run {Path(study).name}{form}{other}")
 
 
 def _run(study: Study, out: Path, engine: str, jobs: int | None, command: str) -> None:
@@ -124,22 +129,27 @@ def _report(console: Console, dataset: Any, out: Path) -> None:
 
 
 def _print_failures(console: Console, dataset: Any) -> None:
-    """The first failed cells with their messages, and the number of the others."""
-    import numpy as np
-
-    from tacit.studies.gather import has_failed
+    """The first failed and doubtful cells with their messages, and the number of the others."""
+    from tacit.studies.gather import has_failed, is_doubtful
 
     status = dataset.status.values
-    failed = np.argwhere(has_failed(status))
-    for index in map(tuple, failed[:SHOWN]):
+    for where in (has_failed(status), is_doubtful(status)):
+        _print_messages(console, dataset, where)
+
+
+def _print_messages(console: Console, dataset: Any, where: Any) -> None:
+    import numpy as np
+
+    status, places = dataset.status.values, np.argwhere(where)
+    for index in map(tuple, places[:SHOWN]):
         position = ", ".join(
             f"{name} = {dataset[name].values[i]}"
             for name, i in zip(dataset.status.dims, index, strict=True)
         )
         line = Text.assemble((f"{status[index]}: ", "yellow"), position)
         console.print(line.append(f": {dataset.sentence.values[index]}"), soft_wrap=True)
-    if len(failed) > SHOWN:
-        rest = f"… and {len(failed) - SHOWN} more"
+    if len(places) > SHOWN:
+        rest = f"… and {len(places) - SHOWN} more"
         console.print(f"{rest}; see the variables status and sentence in the file")
 
 
@@ -195,7 +205,7 @@ class Shown(Progress):
     """Counts the cells that a run reports, and shows the counts."""
 
     def __init__(self, show: Callable[[Shown], None], say: Callable[[str], None]):
-        self.total = self.before = self.ended = self.failed = 0
+        self.total = self.before = self.ended = self.failed = self.doubtful = 0
         self.show, self.say = show, say
 
     def begin(self, total: int, finished: Iterable[Done]) -> None:
@@ -206,15 +216,20 @@ class Shown(Progress):
 
     def done(self, cells: Sequence[Done]) -> None:
         self.ended += len(cells)
-        self.failed += sum(done.status not in OK for done in cells)
+        self.failed += sum(done.status not in USABLE for done in cells)
+        self.doubtful += sum(done.status in DOUBTFUL for done in cells)
         self.show(self)
 
     def aside(self, sentence: str) -> None:
         self.say(sentence)
 
+    def warn(self, sentence: str) -> None:
+        self.say(f"warning: {sentence}")
+
     def summary(self) -> str:
         computed = self.ended - self.before
-        return f"{self.total} cells, {computed} computed now, {self.failed} failed"
+        doubtful = f", {self.doubtful} doubtful" if self.doubtful else ""
+        return f"{self.total} cells, {computed} computed now, {self.failed} failed{doubtful}"
 
 
 @contextmanager

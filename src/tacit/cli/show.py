@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,8 @@ from tacit.plotting.typeset import in_letters
 
 if TYPE_CHECKING:
     import xarray
+
+    from tacit.papers.record import Recorded
 
 
 @errors_in_one_line
@@ -99,33 +102,49 @@ def marked(status: Status) -> Text:
     return Text(f"{SYMBOLS[status]} {status}", style=STYLES[status])
 
 
-def print_verdicts(console: Console, verdicts: Verdicts) -> None:
+def print_verdicts(
+    console: Console, verdicts: Verdicts, records: Mapping[str, Recorded] | None = None
+) -> None:
     """Print the table, then the reason for every status that is not a plain `holds`."""
-    console.print(_wide(verdicts) if console.width >= WIDE_COLUMNS else _narrow(verdicts))
+    known = records or {}
+    wide = console.width >= WIDE_COLUMNS
+    console.print(_wide(verdicts, known) if wide else _narrow(verdicts, known))
     for verdict in verdicts:
         if verdict.status != "holds":
             console.print(_note(verdict), soft_wrap=not console.is_terminal)
     console.print(Text(verdicts.summary, style="bold"))
 
 
-def _wide(verdicts: Verdicts) -> Table:
-    heads = ("id", "status", "decisive check", "controls")
+def _on_record(verdict: Verdict, known: Mapping[str, Recorded]) -> Text:
+    """Status, size and survival on record; what differs from today's status is red."""
+    record = known.get(verdict.id)
+    if record is None or record.status is None:
+        return Text("none", style="dim")
+    style = "dim" if record.status == verdict.status else "bold red"
+    text = f"{SYMBOLS[record.status]} {record.largest}"
+    return Text(f"{text}, {record.survival}" if record.shifts else text, style=style)
+
+
+def _wide(verdicts: Verdicts, known: Mapping[str, Recorded]) -> Table:
+    heads = ("id", "status", "on record", "decisive check", "controls")
     table = Table(*heads, box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("time", justify="right")
     table.add_column("statement", ratio=1)
     for v in verdicts:
         check, statement = Text(shown(v.decisive)), Text(in_letters(v.statement))
         took = f"{v.seconds:.1f} s"
-        table.add_row(Text(v.id), marked(v.status), check, v.controls_in_brief, took, statement)
+        stand = (Text(v.id), marked(v.status), _on_record(v, known))
+        table.add_row(*stand, check, v.controls_in_brief, took, statement)
     return table
 
 
-def _narrow(verdicts: Verdicts) -> Table:
+def _narrow(verdicts: Verdicts, known: Mapping[str, Recorded]) -> Table:
     table = Table("claim", "status", "decisive check", box=SIMPLE_HEAD, pad_edge=False, leading=1)
     table.columns[0].ratio = 1
     for v in verdicts:
         claim = Text.assemble((v.id, "bold"), "\n", in_letters(v.statement))
-        status = Text.assemble(marked(v.status), (f"\n{v.seconds:.1f} s", "dim"))
+        record = Text.assemble("on record: ", _on_record(v, known))
+        status = Text.assemble(marked(v.status), (f"\n{v.seconds:.1f} s\n", "dim"), record)
         check = Text.assemble(shown(v.decisive), (f"\ncontrols: {v.controls_in_brief}", "dim"))
         table.add_row(claim, status, check)
     return table

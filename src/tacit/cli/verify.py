@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from tacit.arguments import one_of
-from tacit.cli.console import Cells, Engine, errors_in_one_line, messages, output
+from tacit.cli.console import Cells, Engine, Shift, errors_in_one_line, messages, output
 from tacit.cli.show import marked, print_verdicts
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, Setting
+from tacit.papers.record import kept, recorded, write_record
 from tacit.papers.registry import library
 from tacit.papers.verify import gather
 from tacit.studies.sizes import SIZES, Size
@@ -30,9 +31,12 @@ def verify(
         typer.Argument(help="Claim ids (W-L13) or sources (W), any case; all claims if omitted."),
     ] = None,
     size: Annotated[
-        str, typer.Option(help="quick (two minutes), standard (five), or full (hours).")
+        str, typer.Option(help="quick (two minutes), or printed (as in the source, hours).")
     ] = "quick",
-    full: Annotated[bool, typer.Option("--full", help="The same as --size full.")] = False,
+    shift: Shift = 0,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write each verdict into the record of the papers.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("tacit-report"),
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of processes; by default one per core.")
@@ -52,11 +56,19 @@ def verify(
     [bold]Examples[/bold]
       tacit verify                    everything
       tacit verify W                  all claims of source W
-      tacit verify W-L12 W-L13 --full two claims, on larger instances
+      tacit verify W-L12 W-L13 --size printed
+                                      two claims, at the size of the source
+      tacit verify W --shift 1000     with other seeds: do the verdicts stay?
 
     \b
     A claim holds only if its checks pass, its premises are met and every
     control (the same measurement with a wrong theorem) misses the tolerance.
+
+    \b
+    The record holds the verdicts at the size of the source and how many other
+    sets of seeds gave the same status; the table shows it beside today's.
+    --shift K adds K to every seed and counts the verdicts that keep the status.
+    --record adds what was found now.
 
     \b
     Each cell and each verdict is written as soon as it is known. After Ctrl-C or
@@ -81,15 +93,19 @@ def verify(
     engine_named(engine, jobs)  # a wrong name must fail before any work is done
     refuse_unwritable("verify", cells)
     one_of("verify", "size", size, SIZES)
-    chosen = cast(Size, "full" if full else size)
-    setting = Setting(chosen, cells, engine, jobs, pictures=report)
+    setting = Setting(cast(Size, size), cells, engine, jobs, pictures=report, shift=shift)
     if report:
         refuse_unwritable("verify", out)
         verdicts = _continued(claims, setting, jobs, out / FINISHED, fresh)
     else:
         with meter(claims, messages()) as progress:
             verdicts = gather(claims, setting, jobs, progress)
-    print_verdicts(output(), verdicts)
+    for verdict in verdicts if record else ():
+        write_record(verdict)
+    records = recorded(verdict.id for verdict in verdicts)
+    print_verdicts(output(), verdicts, records)
+    if shift:
+        typer.echo(kept(verdicts, records))
     if report:
         page, _ = write_report(verdicts, out)
         typer.echo(f"report: {page}")
@@ -106,7 +122,7 @@ def _continued(
     """The verdicts of `claims`, each written when it is known; finished ones are not repeated."""
     from tacit.report.finished import Finished
 
-    finished, console = Finished(folder, setting.size), messages()
+    finished, console = Finished(folder, setting.size, setting.shift), messages()
     known = finished.read(claims, fresh)
     named = {claim.id: claim for claim in claims}
     count = len(known)

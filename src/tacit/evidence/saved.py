@@ -13,20 +13,21 @@ from tacit.evidence.plot import Plot, Series
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.store import json_checksum
 
-FORMAT = "tacit verdicts 3"
+FORMAT = "tacit verdicts 4"
 CHECKS = ("checks", "proof", "corrected")  # stored as lists, because a check has its name
 AGAIN = "run `tacit verify` again"
 
 
 def dumps(verdicts: Verdicts) -> str:
     """The verdicts as JSON text: the evidence of each claim, and its status for readers."""
-    entries = [_entry(verdict) for verdict in verdicts]
+    entries = [entry_of(verdict) for verdict in verdicts]
     content = packed({"format": FORMAT, "versions": verdicts.versions, "verdicts": entries})
     content["checksum"] = json_checksum(content)
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _entry(verdict: Verdict) -> dict[str, Any]:
+def entry_of(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as JSON values, NaN and infinity aside, with its status for readers."""
     entry = asdict(verdict)
     entry["evidence"] |= {part: list(entry["evidence"][part].values()) for part in CHECKS}
     return {**entry, "status": verdict.status, "reason": verdict.reason}
@@ -44,7 +45,7 @@ def loads(text: str, name: str = "verdicts") -> Verdicts:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{name} is not a verdict file of tacit (format {FORMAT!r} is missing)")
     try:
-        items = tuple(_verdict(entry, name) for entry in content["verdicts"])
+        items = tuple(verdict_of(entry, name) for entry in content["verdicts"])
         verdicts = Verdicts(items, dict(content["versions"]))
         intact = content["checksum"] == json_checksum(stored)
     except (KeyError, TypeError, AttributeError) as error:
@@ -54,15 +55,17 @@ def loads(text: str, name: str = "verdicts") -> Verdicts:
     return verdicts
 
 
-def _verdict(entry: dict[str, Any], name: str) -> Verdict:
+def verdict_of(entry: dict[str, Any], name: str) -> Verdict:
+    """The verdict that `entry_of` described; the status follows from its numbers."""
+    entry = dict(entry)
     status, _ = entry.pop("status"), entry.pop("reason")
-    texts = ("id", "statement", "place", "size", "picture")
+    texts = ("id", "statement", "place", "size", "scope", "picture")
     if not all(isinstance(entry[key], str) for key in texts):
         raise TypeError(f"{', '.join(texts)} must be texts")
     if not re.fullmatch(r"[A-Za-z0-9+/]*=*", entry["picture"]):
         raise TypeError("the picture must be in base64")
-    if not isinstance(entry["seconds"], int | float):
-        raise TypeError("seconds must be a number")
+    if not isinstance(entry["seconds"], int | float) or not isinstance(entry["shift"], int):
+        raise TypeError("seconds and shift must be numbers")
     verdict = Verdict(**{**entry, "evidence": _evidence(**entry["evidence"])})
     if verdict.status != status:  # the numbers decide, not the word written beside them
         seen = f"says {verdict.id} {status!r} but its own numbers give {verdict.status!r}"

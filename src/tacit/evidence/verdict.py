@@ -31,8 +31,10 @@ MEANINGS: dict[Status, str] = {
 }
 
 
+AS_PRINTED = "as printed"
+
 ROWS = (
-    *("id", "statement", "place", "ran"),
+    *("id", "statement", "place", "scope", "ran"),
     *("measured", "predicted", "tolerance", "premises", "controls"),
 )
 
@@ -56,7 +58,11 @@ class Verdict(Record):
     evidence
         What was run and measured.
     size
-        "tiny", "quick", "standard" or "full".
+        "tiny", "quick" or "printed".
+    scope
+        "as printed", or what is smaller or other than in the source.
+    shift
+        The number that was added to every seed.
     seconds
         The time that it took.
     picture
@@ -75,6 +81,8 @@ class Verdict(Record):
     place: str
     evidence: Evidence
     size: Size = "quick"
+    scope: str = AS_PRINTED
+    shift: int = 0
     seconds: float = 0.0
     picture: str = field(default="", repr=False)
 
@@ -155,7 +163,8 @@ class Verdict(Record):
     @property
     def command(self) -> str:
         """The shell command that repeats this verdict."""
-        return f"tacit verify {self.id}" + ("" if self.size == "quick" else f" --size {self.size}")
+        size = "" if self.size == "quick" else f" --size {self.size}"
+        return f"tacit verify {self.id}{size}" + (f" --shift {self.shift}" if self.shift else "")
 
     def __repr__(self) -> str:
         check = f" ({shown(self.decisive)})" if self.decisive else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from tacit.records import NumericalError
 if TYPE_CHECKING:
     from bokeh.document import Document
 
+LOG = logging.getLogger(__name__)
 PAUSE = 8  # milliseconds to wait for further moves of a slider, so that only the last is drawn
 TYPE: Any = {"font-size": "15px", "font-family": "inherit"}
 ADDRESS = "history.replaceState(null, '', '?' + cb_obj.tags[0])"
@@ -84,7 +86,12 @@ class Live:
 
     def move(self, control: Control, value: Any) -> None:
         """Store a new value and draw soon, together with any further changes until then."""
-        self.values[control.name] = control.read(str(value))
+        try:
+            self.values[control.name] = control.read(str(value))
+        except ValueError as reason:  # a browser whose page was altered; ours sends no such value
+            LOG.warning("%s", reason)
+            self.sentence.update(text=str(reason))
+            return
         if not self.waiting:
             self.waiting = True
             self.document.add_timeout_callback(self.redraw, PAUSE)

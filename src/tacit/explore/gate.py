@@ -1,8 +1,9 @@
 """A bounded number of connections, and checks of every request before bokeh handles it.
 
 A request is refused with a message if it has a foreign Host (a page elsewhere whose name points to
-this machine), a websocket from another origin, a path other than the page and its scripts, or an
-address that does not describe a state.
+this machine), if another page makes it (an image or a frame with our address would let us compute
+for it), or if it has a websocket from another origin, a path other than the page and its scripts,
+or an address that does not describe a state.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ POLICY = {
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
+    # bokeh makes functions of texts and writes its document into the page
+    "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' "
+    "'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
 }
+FETCH = ("Site", "Mode", "Dest", "User")
 Plain = Callable[[State], str]
 
 
@@ -133,6 +139,8 @@ class Gate(Router):
             raise Refused(
                 403, "explore: the token is missing or wrong; add ?token=… to the address"
             )
+        if not self._wanted_here(request):
+            raise Refused(403, "explore: another page asks for this one; open its address yourself")
         if request.method not in ("GET", "HEAD"):
             raise Refused(405, "explore: only GET requests are allowed")
         if (length := len(request.query)) > LONGEST:
@@ -142,6 +150,15 @@ class Gate(Router):
             self._same_origin(request)
         elif request.path != "/" and not SCRIPT.fullmatch(request.path):
             raise Refused(404, f"explore: there is no page {cut(request.path)!r}")
+
+    def _wanted_here(self, request: HTTPServerRequest) -> bool:
+        """False if the browser says that another page makes the request, without a click.
+
+        A link that somebody clicks on is a visit; programs that are no browsers say nothing.
+        """
+        said = {name: request.headers.get(f"Sec-Fetch-{name}", "") for name in FETCH}
+        clicked = (said["Mode"], said["Dest"], said["User"]) == ("navigate", "document", "?1")
+        return said["Site"] in ("", "none", "same-origin") or clicked
 
     def _same_origin(self, request: HTTPServerRequest) -> None:
         origin = request.headers.get("Origin", "")

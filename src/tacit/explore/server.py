@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import re
 import secrets
@@ -14,6 +15,7 @@ from urllib.parse import urlencode
 from tacit.arguments import integer
 from tacit.explore.controls import WHO
 from tacit.explore.state import View, read_state
+from tacit.store import first_line
 
 if TYPE_CHECKING:
     from bokeh.document import Document
@@ -22,7 +24,23 @@ if TYPE_CHECKING:
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 UNFINISHED = 20.0  # seconds for which a connection may wait with half a request, or with none
+LETTERS = 200  # of a reason in the log
 MESSAGE = 1_000_000  # bytes of the longest message of a browser, which only moves controls
+
+
+class OneLine(logging.Filter):
+    """Makes one line of a traceback: a value that a browser may not set is no fault of ours."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        reason = record.exc_info[1] if record.exc_info else None
+        if reason is not None:
+            words = f"{type(reason).__name__}: {first_line(reason)[:LETTERS]}"
+            record.msg, record.args, record.exc_info = "refused a message: %r", (words,), None
+        return True
+
+
+ONE_LINE = OneLine()
+MESSAGES = "bokeh.server.protocol_handler"  # the logger of what browsers send
 
 
 def require_bokeh() -> None:
@@ -74,6 +92,7 @@ class Explorer:
 
         from tacit.explore.gate import Gate, Listener
 
+        logging.getLogger(MESSAGES).addFilter(ONE_LINE)
         self.socket = bound(host, port)
         self.port = int(self.socket.getsockname()[1])
         shown = f"[{host}]" if ":" in host else host

@@ -7,7 +7,7 @@ import dataclasses
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.evidence.evidence import Evidence, Premise
-from tacit.evidence.verdict import Verdict
+from tacit.evidence.verdict import AS_PRINTED, Verdict
 from tacit.lazy import Dataset, Figure
 from tacit.records import Record
 from tacit.sources import source_of
-from tacit.studies.code.definitions import Reference
 from tacit.studies.code.version import roots_of
-from tacit.studies.compute import OK
+from tacit.studies.compute import USABLE
 from tacit.studies.run import run_study
 from tacit.studies.sizes import Size, Sizes
 from tacit.threads import one_blas_thread
@@ -37,7 +36,8 @@ RAN = "ran to the end"
 class Setting:
     """How experiments are run: at which size, where cells are stored, who computes them.
 
-    Without a folder nothing is stored. `pictures` draws each one into its verdict.
+    Without a folder nothing is stored. `pictures` draws each one into its verdict, and `shift` is
+    added to every seed.
     """
 
     size: Size = "quick"
@@ -45,6 +45,7 @@ class Setting:
     engine: str | Engine = "here"
     jobs: int | None = None
     pictures: bool = False
+    shift: int = 0
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -70,6 +71,9 @@ class Experiment(Record):
         statement.
     ours
         Which parameters are ours because the paper does not print them.
+    scope
+        What is smaller or other than in the source, by size; a size that is not named is "as
+        printed".
     seconds
         About how long the quick size takes: the longest of a paper start first.
     """
@@ -82,6 +86,7 @@ class Experiment(Record):
     draw: Callable[..., Figure] | None = None
     title: str = ""
     ours: str = ""
+    scope: Mapping[str, str] = dataclasses.field(default_factory=dict)
     seconds: float = 1.0
 
     def __post_init__(self) -> None:
@@ -101,9 +106,9 @@ class Experiment(Record):
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
     @property
-    def roots(self) -> list[Reference]:
-        """Where the code of its verdict begins: check, picture and cells."""
-        own = [(f.__module__, f.__qualname__) for f in (self.check, self.draw) if f is not None]
+    def roots(self) -> list[str]:
+        """The modules where the code of its verdict begins: check, picture and cells."""
+        own = [f.__module__ for f in (self.check, self.draw) if f is not None]
         return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
 
     def data(
@@ -113,12 +118,13 @@ class Experiment(Record):
         how = setting or Setting()
         with _folder(how.folder) as folder:
             found = [
-                run_study(sizes.at(how.size), folder, how.engine, how.jobs, progress)
+                run_study(sizes.at(how.size, how.shift), folder, how.engine, how.jobs, progress)
                 for sizes in self.studies
             ]
-        return tuple(dataset.assign_attrs(self.attributes(how.size)) for dataset in found)
+        attributes = self.attributes(how.size, how.shift)
+        return tuple(dataset.assign_attrs(attributes) for dataset in found)
 
-    def attributes(self, size: Size) -> dict[str, str]:
+    def attributes(self, size: Size, shift: int = 0) -> dict[str, str]:
         """The attributes of every dataset of the experiment; pictures show them in the caption."""
         paper = source_of(self.id)
         place = f"{paper.short}, {self.place}" if paper else self.place
@@ -127,6 +133,7 @@ class Experiment(Record):
             "title": self.title,
             "source": place,
             "size": size,
+            "shift": str(shift),
             "ours": self.ours,
         }
 
@@ -170,13 +177,22 @@ class Experiment(Record):
             except Exception as error:
                 evidence = unfinished(sentence_of(error))
         evidence = with_warnings(evidence, seen)
-        return self.verdict(evidence, how.size, perf_counter() - start, picture)
+        took = perf_counter() - start
+        return self.verdict(evidence, how.size, how.shift, seconds=took, picture=picture)
 
     def verdict(
-        self, evidence: Evidence, size: Size, seconds: float = 0.0, picture: str = ""
+        self,
+        evidence: Evidence,
+        size: Size,
+        shift: int = 0,
+        *,
+        seconds: float = 0.0,
+        picture: str = "",
     ) -> Verdict:
         """The verdict that the evidence gives."""
-        return Verdict(self.id, self.statement, self.place, evidence, size, seconds, picture)
+        scope = self.scope.get(size, AS_PRINTED)
+        told = (self.id, self.statement, self.place)
+        return Verdict(*told, evidence, size, scope, shift, seconds, picture)
 
 
 def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
@@ -187,7 +203,7 @@ def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
 def failures(data: Sequence[Dataset]) -> list[str]:
     """What the failed cells say."""
     pairs = [(d.status.values.ravel(), d.sentence.values.ravel()) for d in data]
-    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, OK)]]
+    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, USABLE)]]
 
 
 def _png(figure: Figure) -> str:

@@ -51,12 +51,11 @@ def by_instance(
     quick: int,
     *,
     tiny: int | None = None,
-    standard: int | None = None,
-    full: int,
+    printed: int,
     **given: Any,
 ) -> Sizes:
     """A study over the argument `instance`, from zero up to the number that a size has."""
-    counts = {"tiny": tiny, "standard": standard, "full": full}
+    counts = {"tiny": tiny, "printed": printed}
     sizes: dict[str, Any] = {
         size: {"grid": {"instance": list(range(count))}} for size, count in counts.items() if count
     }

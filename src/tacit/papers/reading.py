@@ -14,7 +14,9 @@ from tacit.studies.study import Study
 PRESETS = Path(__file__).parent / "beyond"  # studies of ours, as TOML files
 
 
-def read_study(file: str | Path, size: str = "quick", *, trust: Trust = False) -> Study:
+def read_study(
+    file: str | Path, size: str = "quick", *, shift: int = 0, trust: Trust = False
+) -> Study:
     """The study that a .toml or .py file describes, or one that comes with tacit, checked.
 
     Parameters
@@ -23,7 +25,9 @@ def read_study(file: str | Path, size: str = "quick", *, trust: Trust = False) -
         The file, or the name of a study that `tacit list` shows. A .py file is run, as a script
         is.
     size
-        "quick", "full", or one of the tables [forms.NAME] of a TOML file.
+        "quick", "printed", or one of the tables [forms.NAME] of a TOML file.
+    shift
+        Is added to every seed.
     trust
         A TOML file runs nothing of its own, unless it names a function, whose module is
         imported here: that needs True.
@@ -42,13 +46,13 @@ def read_study(file: str | Path, size: str = "quick", *, trust: Trust = False) -
     """
     path = Path(file)
     if path.is_file() or path.suffix in (".toml", ".py") or len(path.parts) != 1:
-        return reading.read_study(path, size, trust=trust)
+        return reading.read_study(path, size, trust=trust).shifted(shift)
     known = library().studies()
     spelled = {name.upper(): name for name in (*known, *presets())}
     name = spelled.get(path.name.upper()) or one_of("run", "study", path.name, spelled.values())
     if name in known:
-        return known[name].at(size)
-    return reading.read_study(PRESETS / f"{name}.toml", size, trust=True)
+        return known[name].at(size, shift)
+    return reading.read_study(PRESETS / f"{name}.toml", size, trust=True).shifted(shift)
 
 
 def presets() -> tuple[str, ...]:

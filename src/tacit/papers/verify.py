@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tacit.arguments import integer
+from tacit.arguments import integer, one_of
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, Setting
 from tacit.papers.registry import Registry, library
 from tacit.studies.engines.named import cores
+from tacit.studies.sizes import SIZES, Size
 from tacit.versions import versions
 
 Progress = Callable[[Verdict], None]
@@ -18,8 +19,9 @@ Progress = Callable[[Verdict], None]
 
 def verify(
     names: str | Iterable[str] | None = None,
-    full: bool = False,
     *,
+    size: Size = "quick",
+    shift: int = 0,
     jobs: int = 1,
     folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -31,8 +33,10 @@ def verify(
     ----------
     names
         The ids or the source.
-    full
-        Takes larger instances.
+    size
+        "quick", or "printed" for the parameters of the source, which may take hours.
+    shift
+        Is added to every seed.
     jobs
         Above 1 the experiments run in new processes, so a script needs its `__main__` guard.
     folder
@@ -56,7 +60,8 @@ def verify(
     """
     known = library() if registry is None else registry
     place = None if folder is None else Path(folder)
-    setting = Setting("full" if full else "quick", place)
+    one_of("verify", "size", size, SIZES)
+    setting = Setting(size, place, shift=shift)
     found = gather(known.select(names), setting, jobs, progress)
     return found[0] if known.is_one(names) else found
 

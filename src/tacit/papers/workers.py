@@ -85,7 +85,9 @@ class _Worker:
         if isinstance(answer, Verdict):
             return answer
         took = perf_counter() - self.start
-        return self.experiment.verdict(unfinished(answer), self.setting.size, took)
+        return self.experiment.verdict(
+            unfinished(answer), self.setting.size, self.setting.shift, seconds=took
+        )
 
     def _obituary(self) -> str:
         self.process.join(timeout=5)

@@ -13,11 +13,12 @@ from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, broke_off
 from tacit.report.section import simple
 from tacit.report.write import read_verdicts, write_whole
-from tacit.studies.code.definitions import Module, module_named, reached
+from tacit.studies.code.files import dependencies, own_files
+from tacit.studies.code.version import combined
 from tacit.studies.sizes import Size
 from tacit.versions import versions
 
-JUDGES = [("tacit.papers.experiment", "Experiment"), ("tacit.evidence.evidence", "judge")]
+JUDGE = "tacit.papers.experiment"
 Fingerprint = dict[str, str] | None
 
 
@@ -30,14 +31,14 @@ class Finished:
 
     folder: Path
     size: Size
+    shift: int = 0
     begun: dict[str, Fingerprint] = field(default_factory=dict)  # what there was before the run
 
     def read(self, claims: Iterable[Experiment], fresh: bool = False) -> dict[str, Verdict]:
         """Claim id -> the verdict that running the claim again would give; none if `fresh`."""
-        files: dict[str, Module | None] = {}
         found: dict[str, Verdict] = {}
         for claim in claims:
-            self.begun[claim.id] = fingerprint(claim, self.size, files)
+            self.begun[claim.id] = fingerprint(claim, self.size, self.shift)
             verdict = None if fresh else self._read(claim)
             found |= {claim.id: verdict} if verdict else {}
         return found
@@ -51,8 +52,9 @@ class Finished:
         if found_with is None or stored.versions != found_with or len(stored) != 1:
             return None
         verdict = stored[0]
-        expected = (claim.id, claim.statement, claim.place, self.size)
-        same = (verdict.id, verdict.statement, verdict.place, verdict.size) == expected
+        expected = claim.verdict(verdict.evidence, self.size, self.shift)
+        told = ("id", "statement", "place", "size", "scope", "shift")
+        same = all(getattr(verdict, name) == getattr(expected, name) for name in told)
         return verdict if same else None
 
     def write(self, claim: Experiment, verdict: Verdict) -> None:
@@ -60,7 +62,7 @@ class Finished:
 
         A verdict is not stored either if the code changed during the run.
         """
-        found_with = fingerprint(claim, self.size)
+        found_with = fingerprint(claim, self.size, self.shift)
         changed = self.begun.get(claim.id, found_with) != found_with
         if found_with is None or changed or broke_off(verdict.evidence):
             return
@@ -68,20 +70,18 @@ class Finished:
         write_whole(self._file(claim.id), saved.dumps(Verdicts((verdict,), found_with)))
 
     def _file(self, id: str) -> Path:
-        return self.folder / f"{simple(id)}.{self.size}.json"
+        shift = f".shift-{self.shift}" if self.shift else ""
+        return self.folder / f"{simple(id)}.{self.size}{shift}.json"
 
 
-def fingerprint(
-    claim: Experiment, size: Size = "quick", files: dict[str, Module | None] | None = None
-) -> Fingerprint:
-    """What a verdict and its picture depend on; None if the code of the claim is in no file.
-
-    Several claims may share the files that were read.
-    """
-    if any(module_named(home) is None for home, _ in claim.roots):
+def fingerprint(claim: Experiment, size: Size = "quick", shift: int = 0) -> Fingerprint:
+    """What a verdict and its picture depend on; None if the code of the claim is in no file."""
+    files = dependencies([*claim.roots, JUDGE]).digests()
+    if any(home not in files for home in claim.roots):
         return None
-    code = reached([*claim.roots, *JUDGES], files).digest()
-    settings = [claim.attributes(size), *(sizes.at(size).describe() for sizes in claim.studies)]
+    code = combined({**own_files(edges=True), **files})
+    studies = [sizes.at(size, shift).describe() for sizes in claim.studies]
+    settings = [claim.attributes(size, shift), *studies]
     cells = hashlib.blake2b(
         json.dumps(settings, sort_keys=True).encode(), digest_size=6
     ).hexdigest()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tacit.evidence.evidence import STATUSES, Status
 from tacit.evidence.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts, shown
+from tacit.papers.record import Recorded, recorded
 from tacit.report.markup import Markup, document, joined, tag, tile
 from tacit.report.mathml import mathematics
 from tacit.report.section import anchor, badge, evidence, kind, simple
@@ -22,9 +24,9 @@ def page(verdicts: Verdicts, when: datetime | None = None) -> str:
     when the reader moves between claims.
     """
     when = when or datetime.now(UTC)
-    groups = _groups(verdicts)
+    groups, records = _groups(verdicts), recorded(verdict.id for verdict in verdicts)
     open_ = len(verdicts) <= FEW
-    parts = [source_part(letter, own, open_) for letter, own in groups.items()]
+    parts = [source_part(letter, own, open_, records) for letter, own in groups.items()]
     nothing = tag("p", "No claim matches.", id="nothing", hidden="hidden")
     main = tag("main", _bar(groups), *parts, nothing)
     script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
@@ -113,15 +115,21 @@ def _footer(verdicts: Verdicts, when: datetime) -> Markup:
     return tag("footer", tag("p", f"Written {stamp} with {versions or 'unknown versions'}."))
 
 
-def source_part(letter: str, verdicts: list[Verdict], open_: bool) -> Markup:
-    """Title, authors and claims of a source."""
+def source_part(
+    letter: str,
+    verdicts: list[Verdict],
+    open_: bool,
+    records: Mapping[str, Recorded] | None = None,
+) -> Markup:
+    """Title, authors and claims of a source, each with what is on record of it."""
+    known = records or {}
     source = LETTERS.get(letter)
     counts = Verdicts(tuple(verdicts)).summary
     columns = ("status", "claim and its place in the source", "decisive check", "run")
     head = tag(
         "div", *(tag("span", name) for name in columns), class_="columns", aria_hidden="true"
     )
-    claims = [_claim(verdict, open_) for verdict in verdicts]
+    claims = [_claim(verdict, open_, known.get(verdict.id)) for verdict in verdicts]
     return tag(
         "section",
         _source_title(letter, source),
@@ -140,7 +148,7 @@ def _source_title(letter: str, source: Source | None) -> Markup:
     return joined(tag("h2", tag("b", letter), " ", source.title), tag("p", about, class_="authors"))
 
 
-def _claim(verdict: Verdict, open_: bool) -> Markup:
+def _claim(verdict: Verdict, open_: bool, record: Recorded | None) -> Markup:
     name = joined(
         tag("b", verdict.id),
         tag("span", mathematics(verdict.statement), class_="statement"),
@@ -148,6 +156,7 @@ def _claim(verdict: Verdict, open_: bool) -> Markup:
     )
     run = (
         tag("span", f"{verdict.size}, {verdict.seconds:.1f} s"),
+        tag("span", f"on record: {record.status}") if record and record.status else None,
         tag("span", f"controls: {verdict.controls_in_brief}"),
     )
     line = tag(
@@ -157,7 +166,7 @@ def _claim(verdict: Verdict, open_: bool) -> Markup:
         tag("span", *_decisive(verdict), class_="check"),
         tag("span", *run, class_="run"),
     )
-    inside = tag("div", *evidence(verdict), class_="evidence", id=anchor(verdict))
+    inside = tag("div", *evidence(verdict, record), class_="evidence", id=anchor(verdict))
     return tag(
         "details",
         line,

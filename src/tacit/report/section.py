@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.evidence.evidence import Check, Evidence, Status
 from tacit.evidence.verdict import SYMBOLS, Verdict
@@ -13,17 +13,21 @@ from tacit.records import brief
 from tacit.report.markup import Markup, definitions, joined, part, table, tag
 from tacit.report.mathml import mathematics
 
+if TYPE_CHECKING:
+    from tacit.papers.record import Recorded
+
 
 def section(verdict: Verdict) -> Markup:
     """The section of one verdict."""
     return tag("section", _title(verdict), *evidence(verdict), id=anchor(verdict))
 
 
-def evidence(verdict: Verdict) -> tuple[Markup | None, ...]:
-    """The evidence for a verdict, part by part."""
+def evidence(verdict: Verdict, record: Recorded | None = None) -> tuple[Markup | None, ...]:
+    """The evidence for a verdict, part by part, and what is on record of its claim."""
     return (
         tag("p", verdict.reason, class_=f"reason {kind(verdict.status)}"),
-        part("What was run", tag("p", mathematics(verdict.ran))),
+        _on_record(record),
+        part("What was run", tag("p", mathematics(verdict.ran)), _scope(verdict)),
         _correction(verdict),
         _checks("Checks of the statement as printed", verdict.evidence.checks),
         _checks(
@@ -64,6 +68,21 @@ def _title(verdict: Verdict) -> Markup:
     line = tag("p", tag("b", verdict.id), badge(verdict.status), class_="line")
     place = tag("p", verdict.place, class_="place")
     return joined(line, tag("h2", mathematics(verdict.statement)), place)
+
+
+def _on_record(record: Recorded | None) -> Markup | None:
+    if record is None or record.largest is None:
+        return None
+    verdict = record.verdict()
+    when = record.verdicts[verdict.size]["date"]
+    run = f"at the size {verdict.size} on {when}, {verdict.scope}"
+    shown = f"; {record.survival} other sets of seeds keep the status" if record.shifts else ""
+    return tag("p", tag("b", "On record: "), f"{verdict.status} {run}{shown}.", class_="record")
+
+
+def _scope(verdict: Verdict) -> Markup:
+    shift = f"; every seed shifted by {verdict.shift}" if verdict.shift else ""
+    return tag("p", f"Scope of this run, {verdict.size}: {verdict.scope}{shift}.", class_="scope")
 
 
 RULES = {"error": "within", "at most": "at most", "at least": "at least"}

@@ -1,4 +1,4 @@
-"""How the cells of a study ended, the messages of the failed ones, and the resulting numbers."""
+"""How the cells of a study ended, what failed and doubtful ones say, and the resulting numbers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from tacit.records import Kind
 from tacit.report.markup import Markup, definitions, joined, part, table, tag, tile
 from tacit.studies.compute import ERROR
-from tacit.studies.gather import MISSING, has_failed
+from tacit.studies.gather import MISSING, has_failed, is_doubtful
 
 if TYPE_CHECKING:
     import xarray
 
 
-SHOWN = 10  # failed cells
+SHOWN = 10  # failed cells, and doubtful ones
 LETTERS = 500  # of a sentence
 GOOD, ODD, BAD = ("✓", "holds"), ("?", "inconclusive"), ("✗", "fails")
 LOOKS = {
@@ -51,20 +51,28 @@ def _word(kind: str, dataset: xarray.Dataset) -> str:
 
 def failures(dataset: xarray.Dataset) -> Markup | None:
     """The first failed cells with their messages."""
-    status = dataset.status.values
-    failed = np.argwhere(has_failed(status))
-    if not len(failed):
-        return None
-    sentences = dataset.sentence.values
-    rows = [
-        (_position_text(dataset, at), str(status[at]), _cut(str(sentences[at])))
-        for at in map(tuple, failed[:SHOWN])
-    ]
-    rest = f"and {len(failed) - SHOWN} more: see the variables status and sentence in the file"
-    more = tag("p", rest, class_="place") if len(failed) > SHOWN else None
     searched = json.loads(dataset.attrs["description"]).get("threshold")
     words = "Searches without a threshold" if searched else "Cells that failed"
-    heading = tag("h2", f"{words}: {len(failed)}")
+    return _messages(dataset, words, has_failed(dataset.status.values))
+
+
+def doubts(dataset: xarray.Dataset) -> Markup | None:
+    """The first doubtful cells with their messages; their values are among the results."""
+    return _messages(dataset, "Doubtful cells", is_doubtful(dataset.status.values))
+
+
+def _messages(dataset: xarray.Dataset, words: str, where: np.ndarray) -> Markup | None:
+    places = np.argwhere(where)
+    if not len(places):
+        return None
+    status, sentences = dataset.status.values, dataset.sentence.values
+    rows = [
+        (_position_text(dataset, at), str(status[at]), _cut(str(sentences[at])))
+        for at in map(tuple, places[:SHOWN])
+    ]
+    rest = f"and {len(places) - SHOWN} more: see the variables status and sentence in the file"
+    more = tag("p", rest, class_="place") if len(places) > SHOWN else None
+    heading = tag("h2", f"{words}: {len(places)}")
     return joined(heading, table(("cell", "status", "message"), rows, "plain"), more)
 
 

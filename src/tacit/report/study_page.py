@@ -17,7 +17,7 @@ from tacit.plotting.study.picture import draw_study, further
 from tacit.plotting.study.words import title_of
 from tacit.plotting.style import styled
 from tacit.report.markup import Markup, definitions, document, joined, part, tag
-from tacit.report.study_cells import ended, failures, outcome, parameters
+from tacit.report.study_cells import doubts, ended, failures, outcome, parameters
 from tacit.report.write import write_whole
 from tacit.store import whole
 from tacit.studies.compute import message_of
@@ -81,6 +81,7 @@ def study_page(dataset: xarray.Dataset, pictures: Pictures) -> str:
     parts = (
         _pictures(pictures),
         failures(dataset),
+        doubts(dataset),
         outcome(dataset),
         parameters(dataset, description),
         _repeat(dataset),
@@ -92,7 +93,9 @@ def study_page(dataset: xarray.Dataset, pictures: Pictures) -> str:
 def _header(dataset: xarray.Dataset, title: str) -> Markup:
     sizes = " × ".join(f"{dim} ({dataset.sizes[dim]})" for dim in dataset.status.dims)
     cells, failed = (int(dataset.attrs[key]) for key in ("cells", "failed"))
-    lead = f"{cells} cell{'s' * (cells != 1)}{f' over {sizes}' if sizes else ''}, {failed} failed."
+    doubtful = int(dataset.attrs.get("doubtful", 0))
+    lead = f"{cells} cell{'s' * (cells != 1)}{f' over {sizes}' if sizes else ''}, {failed} failed"
+    lead += f", {doubtful} doubtful." if doubtful else "."
     if json.loads(dataset.attrs["description"]).get("threshold"):
         lead = f"{cells} cells for {dataset.status.size} searches over {sizes or 'one line'}, "
         lead += f"{failed} of them without a threshold."

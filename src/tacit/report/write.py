@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tacit import inspection
 from tacit.evidence import saved
 from tacit.evidence.verdict import Verdicts
 from tacit.report.page import page
@@ -39,7 +40,9 @@ def write_whole(file: Path, text: str) -> None:
 def read_verdicts(file: str | Path) -> Verdicts:
     """The verdicts saved in `file`; a ValueError names a file that holds none."""
     try:
-        text = Path(file).read_text(encoding="utf-8")
+        text = inspection.read_text(Path(file))
+    except inspection.Refusal as reason:
+        raise ValueError(f"{file} {reason}, so it holds no verdicts of tacit") from None
     except UnicodeDecodeError:
         raise ValueError(f"{file} is not a text file, so it holds no verdicts of tacit") from None
     return saved.loads(text, name=str(file))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,24 @@ from tacit.studies.parts import (
 
 if TYPE_CHECKING:
     from tacit.studies.study import Study
+
+
+NAME = re.compile(r"\w([\w.+-]{0,98}[\w+-])?")
+DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+
+
+def check_file_name(who: str, name: Any) -> None:
+    """Raise unless files can have this name on every system."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(
+            f"{who}: name must be letters, digits and . + - _, not with . at the end, because it "
+            f"names files; got {name!r:.80}"
+        )
+    if DEVICE.fullmatch(name):
+        raise ValueError(
+            f"{who}: name must not be that of a device of Windows, because it names files; "
+            f"got {name!r}"
+        )
 
 
 def check_parts(study: Study) -> None:

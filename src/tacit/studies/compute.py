@@ -1,17 +1,24 @@
-"""Computing one cell: its values, or a message that says why there are none."""
+"""Computing one cell: its values, or a message that says why there are none.
+
+A cell that raises anything but KeyboardInterrupt has failed. One that returns may be doubtful: it
+gave no value, a value that is NaN throughout, or it trained a path that did not end well. Its
+values are kept, and its status says which of the three it is.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from tacit.records import Kind, NumericalError
+from tacit.records import Kind, NumericalError, Outcome
 from tacit.studies.cells import OPTIONAL, PARTS, RESERVED, canonical
 from tacit.studies.parts import (
     IS,
@@ -22,10 +29,15 @@ from tacit.studies.parts import (
     resolved,
     variable,
 )
+from tacit.training.path import noted_outcomes
 from tacit.training.train import train
 
 OK = (Kind.SOLVED.value, Kind.NOT_UNIQUE.value)
 ERROR = "error"  # the status of a cell that raised anything but a NumericalError
+EMPTY, NAN = "empty", "not a number"
+PATHS = {kind: f"path {kind.value}" for kind in Kind if kind.value not in OK}
+DOUBTFUL = (EMPTY, NAN, *PATHS.values())
+USABLE = (*OK, *DOUBTFUL)  # the cell returned, and its values are what it gave
 # what may not happen at the next try is not stored
 PASSING = (MemoryError, OSError, ImportError)
 TRAJECTORY = "trajectory_"
@@ -43,23 +55,63 @@ class Result:
     seconds: float
     stored: bool = True
     made_with: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    inputs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def compute(spec: Mapping[str, Any]) -> Result:
-    """The result of a cell; only an error in the description raises."""
+    """The result of a cell; only an error in the description and Ctrl-C raise."""
     start = perf_counter()
     try:
-        status, sentence, values = _function(spec) if "function" in spec else _run(spec)
-    except DescriptionError:
+        with _forks_end(), noted_outcomes() as outcomes:
+            status, sentence, values = _function(spec) if "function" in spec else _run(spec)
+        if status in OK:
+            status, sentence = _doubt(values, outcomes) or (status, sentence)
+    except (DescriptionError, KeyboardInterrupt):
         raise
     except NumericalError as error:
         status, sentence, values = error.outcome.kind.value, error.outcome.sentence, {}
     except PASSING as error:
         return Result(ERROR, message_of(error), {}, perf_counter() - start, stored=False)
-    except Exception as error:  # one failed cell must not stop the others
+    except SystemExit as error:
+        status, sentence, values = ERROR, f"the cell called sys.exit({error.code!r:.80})", {}
+    except BaseException as error:  # one failed cell must not stop the others
         status, sentence, values = ERROR, message_of(error), {}
     return Result(status, sentence, values, perf_counter() - start)
+
+
+@contextmanager
+def _forks_end() -> Iterator[None]:
+    """Ends a child that a cell has forked where it would leave the cell: it has no value to store.
+
+    It also must not go on in place of its parent, which computes the next cell.
+    """
+    process = os.getpid()
+    try:
+        yield
+    except BaseException as error:
+        if os.getpid() != process:
+            code = getattr(error, "code", 1)  # SystemExit has one
+            os._exit(code if isinstance(code, int) else int(code is not None))
+        raise
+    if os.getpid() != process:
+        os._exit(0)
+
+
+def _doubt(values: Mapping[str, Value], outcomes: Sequence[Outcome]) -> tuple[str, str] | None:
+    """(status, sentence) of a cell that returned, if there is something to doubt."""
+    if not values:
+        return EMPTY, "the cell returned no value"
+    failed = [outcome for outcome in outcomes if not outcome.ok]
+    if failed:
+        count = f"{len(failed)} of {len(outcomes)} paths did not end well; the first: "
+        return PATHS[failed[0].kind], f"{count * (len(outcomes) > 1)}{failed[0].sentence}"
+    names = [name for name, value in values.items() if _is_nan(value)]
+    return (NAN, f"{', '.join(names)}: NaN") if names else None
+
+
+def _is_nan(value: Value) -> bool:
+    """True for NaN, and for an array that holds nothing else."""
+    array = np.asarray(value[1] if isinstance(value, tuple) else value)
+    return array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(array).all())
 
 
 def message_of(error: BaseException) -> str:

@@ -6,13 +6,15 @@ are seeds; the values of the axes are the coordinates. Variables over them:
 * every recorded name and every result of a probe or function, with its own dimensions after those
   of the grid; a curve is called `trajectory_NAME` and has the dimension `time`. Where cells differ
   in length the shorter are filled up with NaN; a cell without a value has NaN (texts: empty);
-* `status`: "solved" or "not unique" after success, else "stalled", "budget spent",
-  "infeasible", "diverged", "error", or "missing" for a cell that was not needed or not reached;
+* `status`: "solved" or "not unique" after success; "empty", "not a number" or "path diverged" (and
+  so on) for a cell that returned, but is doubtful (tacit.studies.compute); "stalled", "budget
+  spent", "infeasible", "diverged", "out of range" or "error" for one that failed; "missing" for one
+  that was not needed or not reached;
 * `sentence`: the message of the run or of its failure, or an empty text.
 
 Attributes: `study` (name), `title`, `description` (the whole study as JSON: Study(**json.loads())
 makes it again), `code` (version of the code), `versions` (JSON, of the cells), `mixed` (the
-libraries whose versions differ between cells, if any), `command`, `cells`, `failed`.
+libraries whose versions differ between cells, if any), `command`, `cells`, `failed`, `doubtful`.
 The file holds no times, so a resumed study gives the same file, byte for byte.
 """
 
@@ -27,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.studies.cells import Cell
-from tacit.studies.compute import OK, TRAJECTORY, Result, Value
+from tacit.studies.compute import DOUBTFUL, TRAJECTORY, USABLE, Result, Value
 from tacit.studies.storage.files import NotACell, read_named
 from tacit.studies.storage.folder import Done
 from tacit.versions import versions
@@ -41,8 +43,22 @@ MISSING = "missing"
 
 
 def has_failed(status: np.ndarray) -> NDArray[np.bool_]:
-    """Where cells failed; those that are missing did not."""
-    return ~np.isin(status, (*OK, MISSING))
+    """Where cells failed; those that are missing or doubtful did not."""
+    return ~np.isin(status, (*USABLE, MISSING))
+
+
+def is_doubtful(status: np.ndarray) -> NDArray[np.bool_]:
+    """Where cells returned, but ended in a state that needs a look."""
+    return np.isin(status, DOUBTFUL)
+
+
+def counts(results: Iterable[Result]) -> dict[str, int]:
+    """How many of the results failed, and how many are doubtful."""
+    status = [result.status for result in results]
+    return {
+        "failed": sum(word not in USABLE for word in status),
+        "doubtful": sum(word in DOUBTFUL for word in status),
+    }
 
 
 def gather(
@@ -56,10 +72,9 @@ def gather(
     """The dataset of a study; `lost` lists the cells that ended without a file."""
     results = {cell.index: _result(folder, cell.name, code, lost or {}) for cell in cells}
     found = {index: result for index, result in results.items() if result is not None}
-    failed = sum(result.status not in OK for result in found.values())
     return (
         label(study, found)
-        .assign_attrs(cells=len(results), failed=failed)
+        .assign_attrs(cells=len(results), **counts(found.values()))
         .assign_attrs(provenance(study, code, command, found.values()))
     )
 

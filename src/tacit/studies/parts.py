@@ -15,7 +15,7 @@ from typing import Any
 
 import tacit
 from tacit.arguments import one_of, real
-from tacit.studies.code.inputs import noticed
+from tacit.studies.code.inputs import importing
 from tacit.training import record as recording
 from tacit.training import stop as stopping
 from tacit.training.descent.method import Descent
@@ -134,10 +134,11 @@ def function_named(who: str, name: Any) -> Callable[..., Any]:
     if not module or not attribute.isidentifier():
         raise ValueError(f'{who}: function must read "package.module:function", got {name!r:.80}')
     try:
-        with noticed():  # what a module reads when it is imported is an input of its cells
+        with importing(module):
             found = getattr(importlib.import_module(module), attribute, None)
-    except ImportError as reason:
-        raise ValueError(f"{who}: function {name!r:.80} cannot be imported ({reason})") from None
+    except (ImportError, SystemExit) as reason:
+        why = f"it calls sys.exit({reason})" if isinstance(reason, SystemExit) else reason
+        raise ValueError(f"{who}: function {name!r:.80} cannot be imported ({why})") from None
     if not callable(found):
         raise ValueError(f"{who}: the module {module} has no function {attribute!r}")
     return found

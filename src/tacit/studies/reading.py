@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.arguments import one_of
+from tacit.inspection import Refusal, read_text
 from tacit.studies.sizes import FORMS, QUICK, formed, read_forms
 from tacit.studies.study import Study
 
@@ -46,7 +47,9 @@ def title_and_forms(path: Path) -> tuple[str, tuple[str, ...]]:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path))
+    except Refusal as reason:
+        raise ValueError(f"{path.name} {reason}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
         raise ValueError(f"{path.name} is not TOML ({reason})") from None
     except RecursionError:
@@ -86,7 +89,13 @@ def _from_python(path: Path) -> Study:
     if not path.stem.isidentifier():
         raise ValueError(f"run: {path.name!r} cannot be imported; use letters, digits and _")
     _reachable(path.parent)
-    module = importlib.import_module(path.stem)
+    try:
+        module = importlib.import_module(path.stem)
+    except SystemExit as reason:
+        raise ValueError(
+            f"run: {path.name} calls sys.exit({reason}) when it is imported; put that under "
+            'if __name__ == "__main__"'
+        ) from None
     if Path(str(module.__file__)).resolve() != path.resolve():
         raise ValueError(f"run: {path.stem!r} is already a module of Python; rename the file")
     found = {name: value for name, value in vars(module).items() if isinstance(value, Study)}

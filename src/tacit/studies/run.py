@@ -13,6 +13,7 @@ from tacit import store
 from tacit.studies.adaptive.refine import refined
 from tacit.studies.adaptive.threshold import bisected
 from tacit.studies.cells import canonical, cells_of
+from tacit.studies.code.inputs import ABSENT
 from tacit.studies.code.version import code_of
 from tacit.studies.engines.complete import Progress, Rounds
 from tacit.studies.engines.named import Engine, engine_named
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 #: what may change in a study without making it another one
-SAME_STUDY = ("grid", "seeds", "title", "labels", "draw", "threshold", "refine")
+SAME_STUDY = ("grid", "seeds", "title", "labels", "draw", "threshold", "refine", "inputs")
 
 
 def keep_other(study: Study, file: Path) -> str | None:
@@ -41,7 +42,8 @@ def keep_other(study: Study, file: Path) -> str | None:
             return None
         mark = _digest(_nature(found).encode())
     except (ValueError, KeyError, OSError):  # not a result of tacit, or a damaged one
-        mark = _digest(file.read_bytes())
+        seen = file.stat()  # its content may be large
+        mark = _digest(f"{seen.st_size} {seen.st_mtime_ns}".encode())
     renamed = file.with_name(f"{study.name}-{mark}.nc")
     for suffix in (".nc", ".html", ".png"):
         own = file.with_name(f"{study.name}{suffix}")
@@ -126,6 +128,8 @@ def run_study(
     chosen = engine if callable(engine) else engine_named(engine, jobs)
     cache = CellCache(cells_folder(study, out), code_of(study))
     rounds = Rounds(cache, chosen, progress or Progress())
+    for name in (name for name, digest in cache.code.inputs.items() if digest == ABSENT):
+        rounds.progress.warn(f"study: inputs names {name}, which does not exist")
     try:
         dataset = _computed(study, rounds, command)
     except DescriptionError as fault:

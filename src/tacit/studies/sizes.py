@@ -56,13 +56,13 @@ def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-Size = Literal["tiny", "quick", "standard", "full"]
+Size = Literal["tiny", "quick", "printed"]
 SIZES: tuple[Size, ...] = get_args(Size)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Sizes(Record):
-    """A study at the sizes "tiny" (for the tests), "quick", "standard" and "full".
+    """A study at the sizes "tiny" (for the tests), "quick" and "printed" (as in the source).
 
     `sized` makes it.
     """
@@ -76,22 +76,25 @@ class Sizes(Record):
         """The sizes with a description of their own."""
         return ("quick", *self.others)
 
-    def at(self, size: str = "quick") -> Study:
-        """The study at one size; a size without a description of its own equals the quick one."""
+    def at(self, size: str = "quick", shift: int = 0) -> Study:
+        """The study at one size; a size without a description of its own equals the quick one.
+
+        `shift` is added to every seed.
+        """
         one_of(self.name, "size", size, SIZES)
         own = self.others.get(size)
         name = self.name if own is None else f"{self.name}-{size}"
-        return Study(name=name, source=name, **merged(self.quick, own or {}))
+        study = Study(name=name, source=name, **merged(self.quick, own or {}))
+        return study.shifted(shift)
 
 
 def sized(
     name: str,
     *,
     tiny: Mapping[str, Any] | None = None,
-    standard: Mapping[str, Any] | None = None,
-    full: Mapping[str, Any] | None = None,
+    printed: Mapping[str, Any] | None = None,
     **quick: Any,
 ) -> Sizes:
     """A study from the arguments of `Study`; the other sizes replace single keys of it."""
-    given = {"tiny": tiny, "standard": standard, "full": full}
+    given = {"tiny": tiny, "printed": printed}
     return Sizes(name, quick, {size: own for size, own in given.items() if own is not None})

@@ -5,22 +5,26 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from tacit.arguments import integer
 from tacit.records import Record
 from tacit.studies.cells import OPTIONAL, PARTS, Axis, read_axes, read_seeds, refuse_endless
 from tacit.studies.checks import (
     check_adaptive,
     check_draw,
+    check_file_name,
     check_function,
     check_names,
     check_parts,
 )
 from tacit.studies.parts import name_of_function
+
+SEEDED = ("problem", "model", "method", "penalty", "arguments")  # tables that may hold a seed
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True, eq=False)
@@ -62,6 +66,9 @@ class Study(Record):
         Its arguments that do not vary.
     dims
         The names of the axes of an array that it returns.
+    inputs
+        Data files, or folders of them, that the cells read: their content is part of the key of
+        every cell, so that cells are computed again when it changes.
     grid
         The axes: {"model.alpha": [0.1, 1.0], "problem.samples": {"linspace": [10, 90, 9]}}, or
         names of arguments of the function.
@@ -105,6 +112,7 @@ class Study(Record):
     function: Any = None
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     dims: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
     grid: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     seeds: Any = None
     title: str = ""
@@ -118,12 +126,8 @@ class Study(Record):
 
     def __post_init__(self) -> None:
         who = self.source
-        if not isinstance(self.name, str) or not re.fullmatch(r"[\w][\w.+-]{0,99}", self.name):
-            raise ValueError(
-                f"{who}: name must be letters, digits and . + - _, because it names files; "
-                f"got {self.name!r:.80}"
-            )
-        for field in ("final", "trajectory"):
+        check_file_name(who, self.name)
+        for field in ("final", "trajectory", "inputs"):
             object.__setattr__(self, field, _names(who, field, getattr(self, field)))
         tables = ("problem", "model", "method", "penalty", "probes", "arguments", "dims")
         for field in (*tables, "labels", "draw"):
@@ -163,6 +167,25 @@ class Study(Record):
         names = tuple(axis.name for axis in self.axes)
         return names if self.seed_values is None else (*names, "seed")
 
+    def shifted(self, shift: int) -> Study:
+        """The same study with `shift` added to every seed, under a name of its own.
+
+        Seeds are those of `seeds`, of an axis that ends in `seed`, and every number under the key
+        `seed` in `arguments` and the tables of parts.
+        """
+        if integer("Study", "shift", shift, least=0) == 0:
+            return self
+        told = self.describe()
+        tables = {key: _shifted(told[key], shift) for key in SEEDED if key in told}
+        grid = {
+            key: _moved(values, shift) if key.rpartition(".")[2] == "seed" else values
+            for key, values in told["grid"].items()
+        }
+        seeds = None if told["seeds"] is None else _moved(told["seeds"], shift)
+        name = f"{self.name}-shift-{shift}"
+        own = {"name": name, "source": name, "grid": grid, "seeds": seeds}
+        return Study(**{**told, **tables, **own})
+
     def describe(self) -> dict[str, Any]:
         """The whole description as plain JSON values; `Study(**...)` makes the study again."""
         grid = {axis.key: list(axis.values) for axis in self.axes}
@@ -177,10 +200,25 @@ class Study(Record):
         return dict(found)
 
 
+def _shifted(value: Any, shift: int) -> Any:
+    """Tables and lists with `shift` added to every number under the key `seed`."""
+    if isinstance(value, Mapping):
+        return {
+            key: _moved(entry, shift) if key == "seed" else _shifted(entry, shift)
+            for key, entry in value.items()
+        }
+    return [_shifted(entry, shift) for entry in value] if isinstance(value, list) else value
+
+
+def _moved(seeds: Any, shift: int) -> Any:
+    """A seed, or a list of seeds, with `shift` added."""
+    return [seed + shift for seed in seeds] if isinstance(seeds, list) else seeds + shift
+
+
 def _names(who: str, field: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+    if isinstance(given, str) or not all(isinstance(name, str | os.PathLike) for name in given):
         raise ValueError(f"{who}: {field} must be a list of names, got {given!r:.80}")
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(map(os.fspath, given)))
 
 
 def _rules(who: str, field: str, given: Any) -> Any:

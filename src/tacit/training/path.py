@@ -7,6 +7,9 @@ import dataclasses
 import importlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -70,6 +73,30 @@ def _named(name: str, fields: tuple[str, ...]) -> Any:
         if getattr(found, "_fields", None) == fields:
             return found
     return collections.namedtuple(title.split(".")[-1], fields)
+
+
+_noted: ContextVar[list[Outcome] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noted_outcomes() -> Iterator[list[Outcome]]:
+    """A context in which the outcome of every path that `train` makes is entered into the list.
+
+    A thread that is started inside has a context of its own, and is not seen.
+    """
+    outcomes: list[Outcome] = []
+    token = _noted.set(outcomes)
+    try:
+        yield outcomes
+    finally:
+        _noted.reset(token)
+
+
+def note_outcome(outcome: Outcome) -> None:
+    """Enter an outcome into the list of the context, if there is one."""
+    outcomes = _noted.get()
+    if outcomes is not None:
+        outcomes.append(outcome)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

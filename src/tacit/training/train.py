@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arguments import integer
 from tacit.lazy import jax
 from tacit.models.tokens.net import TokenNet
-from tacit.precision import double_precision
+from tacit.precision import computed_now, double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.classification import Classification
 from tacit.problems.images.load import Images
@@ -29,7 +29,7 @@ from tacit.training.descent.method import Descent
 from tacit.training.descent.plan import Plan, plan
 from tacit.training.exact.flow import Flow, RunSettings, run_flow
 from tacit.training.images import ImageTask
-from tacit.training.path import Path, joined, resumed
+from tacit.training.path import Path, joined, note_outcome, resumed
 from tacit.training.samples import SampleTask, describe
 from tacit.training.task import Progress, Task, traced
 from tacit.training.tokens import TokenTask
@@ -40,6 +40,7 @@ Records = recording.Rule | Sequence[recording.Rule] | None
 
 
 @on_one_blas_thread
+@computed_now
 def train(
     model: Any,
     problem: Any,
@@ -273,4 +274,5 @@ def _path(
 ) -> Path:
     about = {"description": json.dumps(description), "outcome": outcome.kind.value}
     dataset.attrs = about | {"sentence": outcome.sentence}
+    note_outcome(outcome)
     return Path(outcome, dataset, parameters, memory)

@@ -55,7 +55,11 @@ class Start:
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
-    """Labels of the probe inputs: a row of `values` each, and the classes or signs, if any."""
+    """Labels of the probe inputs: a row of `values` each, and the classes or signs, if any.
+
+    For classes the values are one-hot, with columns only for classes that occur: the others would
+    be zero, and a vocabulary has 50,000.
+    """
 
     values: Array
     classes: NDArray[np.int64] | None
@@ -91,13 +95,13 @@ def _single(values: Array) -> Labels:
 
 
 def _classes(values: Array, outputs: int) -> Labels:
-    if not (np.isin(values, np.arange(outputs))).all():
+    if not ((values >= 0) & (values < outputs) & (values == np.floor(values))).all():
         raise ValueError(
             f"{WHO}: the model has {outputs} outputs, so labels must be classes from 0 to "
             f"{outputs - 1} or rows of {outputs} numbers, got {values.min():g} to {values.max():g}"
         )
     classes = values.astype(np.int64)
-    return Labels(np.eye(outputs)[classes], classes, None)
+    return Labels((classes[:, None] == np.unique(classes)).astype(np.float64), classes, None)
 
 
 def look_row(

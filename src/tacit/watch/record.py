@@ -15,7 +15,7 @@ import numpy as np
 
 from tacit import store
 from tacit.arguments import Array
-from tacit.inspection import Refusal, refuse_special
+from tacit.inspection import Refusal, read_text
 from tacit.watch.backends.backend import WHO
 from tacit.watch.metrics import number, unread
 
@@ -262,8 +262,7 @@ def _from_json(target: Path) -> Any:
     if target.is_dir():
         raise ValueError(f"{WHO}: {target} is a folder; give the name of a file")
     try:
-        refuse_special(target)
-        held = json.loads(target.read_text(encoding="utf-8"))
+        held = json.loads(read_text(target))
         variables = {name: _variable(part) for name, part in held["variables"].items()}
         coordinates = {name: variables.pop(name) for name in held["coords"]}
         dataset = xarray.Dataset(variables, coordinates, held["attrs"])

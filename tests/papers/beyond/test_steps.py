@@ -5,7 +5,13 @@ import pytest
 import xarray
 
 import tacit
-from tacit.papers.beyond import clock_depth, momentum
+from tacit.papers.beyond import clock, clock_depth, momentum
+from tacit.papers.beyond.step_sums import (
+    GradientSums,
+    RatioSums,
+    momentum_regularizer,
+    summed_regularizer,
+)
 from tacit.papers.registry import library
 
 
@@ -65,11 +71,62 @@ def test_the_momentum_flow_is_the_limit_of_small_steps():
     assert 1.7 < np.log2(errors[0] / errors[1]) < 2.3
 
 
+CLOCK = {"alpha": 0.1, "samples": 5, "dimension": 10, "time": 4.0, "decay": 0.05}
+
+
+def test_the_sums_of_plain_steps_by_hand():
+    of, rate, decay = tacit.sparse_regression(5, 10, sparsity=2, seed=3), 0.01, 0.2
+    w, scale, tilt = np.full((2, 10), 0.1), np.full(10, np.log(0.1)), np.zeros(10)
+    for _ in range(50):
+        g = 2 * of.X.T @ (of.X @ (w[0] ** 2 - w[1] ** 2) - of.y)
+        q = 2 * rate * g / (1 - rate * decay)
+        scale += np.log((1 - rate * decay) ** 2 * (1 - q**2)) / 2
+        tilt -= 2 * (np.arctanh(q) - q)
+        w = w * (1 - rate * decay) - rate * np.stack([2 * g * w[0], -2 * g * w[1]])
+    method = GradientSums(tacit.GradientDescent(rate, weight_decay=decay))
+    path = tacit.train(clock.net(0.1), of, method, stop=tacit.Steps(50))
+    q = summed_regularizer(path, 0.1)
+    np.testing.assert_allclose(np.log(q.shape), scale, rtol=1e-12)
+    np.testing.assert_allclose(q.tilt, tilt, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(path.predictor, w[0] ** 2 - w[1] ** 2, rtol=1e-10)
+
+
+def test_the_sums_of_momentum_by_hand():
+    of, rate, m = momentum.problem(5, 10, 2), 0.002, 0.7
+    w, v, total = np.full((2, 10), 0.1), 0.0, np.zeros(10)
+    for _ in range(60):
+        g = 2 * of.X.T @ (of.X @ (w[0] ** 2 - w[1] ** 2) - of.y)
+        v = m * v + np.stack([2 * g * w[0], -2 * g * w[1]])
+        w, total = w - rate * v, total + g
+    method = GradientSums(RatioSums(tacit.SGD(rate, momentum=m)), longer=1 / (1 - m))
+    path = tacit.train(clock.net(0.1), of, method, stop=tacit.Steps(60))
+    q = momentum_regularizer(path, 0.1, m)
+    np.testing.assert_allclose(q.shape, np.sqrt(w[0] * w[1]), rtol=1e-9)
+    # half of log(w+/w-) is the dual of the flow and half the tilt
+    rest = np.log(w[0] / w[1]) + 4 * rate * total / (1 - m)
+    np.testing.assert_allclose(q.tilt, rest, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", ["signs", "untrained", "three times the gradient"])
+def test_the_formula_of_the_clock_is_no_identity(wrong, monkeypatch):
+    """Weights at random, steps along signs and other gradients met the check of the dual."""
+    if wrong == "signs":
+        monkeypatch.setattr(clock, "GradientDescent", lambda rate, **_: tacit.SignDescent(rate / 9))
+    elif wrong == "three times the gradient":
+        monkeypatch.setattr(clock, "GradientSums", lambda method: GradientSums(method, longer=3.0))
+    else:
+        noise = np.random.default_rng(0).normal(size=10)
+        true = clock.far
+        monkeypatch.setattr(clock, "far", lambda of, end, q: true(of, noise, q))
+    assert clock.cell("all samples", 0.5, 0, **CLOCK)["to_formula"] > 1e-3
+
+
 @pytest.mark.parametrize(
     ("id", "wrong"),
     [
-        ("beyond-momentum", {"to_effective": "to_scale"}),
-        ("beyond-clock-depth", {"to_effective": "to_second"}),
+        ("beyond-clock", {"to_formula": "to_signs"}),
+        ("beyond-clock", {"to_formula": "to_scale"}),
+        ("beyond-momentum", {"to_formula": "to_plain"}),
         ("beyond-clock-depth", {"to_second": "to_scale"}),
     ],
 )

@@ -7,7 +7,7 @@ from tacit.measures import forecast as measured_forecast
 from tacit.measures.forecast import forecast, forecast_run
 from tacit.papers.lyu2023 import forecasts
 
-MAJORITY, WIDE, TABLE = "majority, n=30 d=150", "wide margin, gamma=6 d=1500", "table"
+MAJORITY, WIDE, TABLE = "majority, n=40 d=300", "wide margin, gamma=6 d=1500", "table"
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_the_rows_share_their_time_and_every_row_shows_the_predicted_time(data_o
 
 
 def test_the_full_size_has_the_printed_numbers():
-    one, two = (library()[id].study.at("full") for id in IDS)
+    one, two = (library()[id].study.at("printed") for id in IDS)
     assert (one.arguments["samples"], one.arguments["dimension"]) == (256, 100_000)
     assert (two.arguments["samples"], two.arguments["gamma"]) == (32, 25.0)
     assert one.axes[0].values == two.axes[0].values == (128.0,)

@@ -78,7 +78,7 @@ def test_the_picture_has_all_rows_curves_and_the_prediction(small):
 
 
 def test_the_full_size_has_the_printed_numbers():
-    study = library()["L-F3b"].study.at("full")
+    study = library()["L-F3b"].study.at("printed")
     problem, model, method = study.problem, study.model, study.method
     assert (problem["modulus"], problem["fraction"], model["width"]) == (97, 0.4, 1024)
     assert method["weight_decay"] == 1e-4

@@ -68,7 +68,7 @@ def test_the_kernel_from_the_matrix_is_that_of_the_parameters(share):
 
 
 def test_the_seed_of_the_figure_determines_the_table_and_others_need_not():
-    study = library()["L-F3a"].study.at("standard")
+    study = library()["L-F3a"].study.at("printed")
     dimension, share = study.arguments["dimension"], seen_pairs(study.arguments["fraction"])
     problem, limits = table(dimension, share, study.seed_values[0])
     assert problem.test_error(limits.nuclear) < 1e-10
@@ -174,7 +174,7 @@ def test_the_picture_has_all_rows_curves_and_forecasts(data_of):
 
 
 def test_the_full_size_has_the_printed_numbers():
-    study = library()["L-F3a"].study.at("full")
+    study = library()["L-F3a"].study.at("printed")
     given = [study.arguments[name] for name in ("dimension", "fraction", "alpha", "step")]
     assert given == [97, 0.05, 10.0, 0.1]
     assert study.axes[0].values[0] == 1e-4

@@ -28,7 +28,8 @@ WRONG = {
     "another level": ("M-F5", 0, {"level": 1e-9}),
     "powers that are one off": ("M-F6", 0, {"powers": list(range(-5, 16))}),
     "a depth whose l1 set is not the limit": ("M-F7", 0, {"depth": 4}),
-    "landmarks of another norm": ("M-F8", 1, {"depth": 10}),
+    "ends that are stationary for l1": ("M-F8", 2, {"quasi": 2}),
+    "a depth whose end is not the l_{2/3} margin": ("M-F8", 2, {"depth": 2}),
 }
 
 

@@ -14,22 +14,32 @@ from tacit.papers.notsawo2025.figures.runs import USUAL
 from token_datasets import token_dataset
 
 C = {"l1": 2e-3, "l2^2": 1e-3, "nuclear": 7e-3}
-RUNS = module.study.at("standard").arguments["runs"]
+RUNS = module.study.at("printed").arguments["runs"]
 
 
 def invented(law=adam_delay, longer=1, solves=True):
-    """The runs of the standard size with curves that obey the law."""
+    """The runs of the printed size with curves that obey the law."""
     return token_dataset([curves({**USUAL, **run}, law, longer, solves) for run in RUNS])
 
 
 def curves(run, law, longer, solves):
-    steps = np.unique(np.geomspace(1, longer * run["steps"], 400).astype(int))
+    steps = np.unique(np.geomspace(1, longer * run["steps"], 1200).astype(int))
     pace, t1 = run["learning_rate"] * run["beta"], 0.6 / run["learning_rate"]
-    t2 = t1 + float(law(pace, C[run["penalty"]])) if pace else math.inf
+    delay = law(pace, C[run["penalty"]]) if pace else math.inf
+    delay = 1 / pace if run["decoupled"] else delay
+    t2 = t1 + float(delay)
     test = np.where(steps >= t2, 1.0, np.where(steps < t1, 0.1, 0.6))
     train = np.where(steps >= t1, 1.0, 0.5)
     shown = test if solves else np.minimum(test, 0.8)
     return {**run, "step": steps, "train_accuracy": train, "test_accuracy": shown}
+
+
+def test_the_printed_size_has_the_source_s_table_and_step_and_all_three_penalties():
+    given = module.study.at("printed").arguments["given"]
+    assert (given["modulus"], given["fraction"], given["width"]) == (97, 0.4, 64)
+    usual = [run for run in RUNS if run["beta"] and not run.get("decoupled")]
+    assert {run["penalty"] for run in usual if run["learning_rate"] == 1e-3} == set(C)
+    assert sum(run["steps"] for run in RUNS) < 20_000 * 110  # steps of a minute, minutes
 
 
 def test_runs_as_claimed_pass():
@@ -51,7 +61,7 @@ def test_runs_that_do_not_generalize_or_not_later_for_a_smaller_beta_are_refuted
 @pytest.mark.parametrize(
     "law",
     [
-        lambda pace, c: c / pace,
+        lambda pace, c: 0.03 * c / pace,
         lambda pace, c: 3e3 * (c / pace / 3e3) ** 0.5,
         lambda pace, c: adam_delay(pace, c * (pace / 1e-7) ** 0.3),
         lambda pace, c: adam_delay(pace, c * (pace / 1e-7) ** -0.3),

@@ -109,8 +109,8 @@ def test_landmarks_are_the_first_records_that_reach_the_levels():
 
 
 def test_the_full_size_is_the_source_s_and_longer_than_every_t2_that_passes():
-    given = figure_1.study.at("full").arguments["given"]
-    runs = figure_1.study.at("full").arguments["runs"]
+    given = figure_1.study.at("printed").arguments["given"]
+    runs = figure_1.study.at("printed").arguments["runs"]
     assert (given["modulus"], given["fraction"], given["learning_rate"]) == (97, 0.4, 1e-3)
     first = {**token_runs.USUAL, **given, **runs[0]}
     assert (first["penalty"], first["beta"]) == ("l2^2", 1e-6)

@@ -31,7 +31,7 @@ RIGHT = {
 }
 
 
-def invented(size="standard", **wrong):
+def invented(size="printed", **wrong):
     """The datasets of the three studies, with made-up runs; `wrong` says what differs."""
     world = RIGHT | wrong.pop("world", {})
     attributes = {"title": "invented", "source": "none", "size": "tiny", "ours": ""}
@@ -170,7 +170,7 @@ def test_the_picture_can_be_read(data_of):
 
 
 def test_the_full_size_shows_students_of_the_size_of_the_source():
-    picture = module.experiment.picture(invented(size="full"))
+    picture = module.experiment.picture(invented(size="printed"))
     assert_readable(picture)
     sparse, dense = picture.axes[4:]
     assert "100-500-2" in sparse.get_title(loc="left")

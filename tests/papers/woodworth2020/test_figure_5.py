@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from tacit.evidence.evidence import HOLDING, judge
-from tacit.models.factorization import Factorization
 from tacit.papers.woodworth2020.figures import completion, figure_5
 from tacit.papers.woodworth2020.figures.completion import MEASURES, turn
-from tacit.problems.matrices import low_rank_completion
+from tacit.papers.woodworth2020.figures.completion_panels import medians
 
 ID = figure_5.experiment.id
 GIVEN = {"dimension": 4, "rank": 1, "samples": 11, "rtol": 1e-6, "loss": 1e-14}
@@ -19,7 +18,11 @@ def datasets(data_of):
 
 
 def status(datasets):
-    return judge(figure_5.experiment.evidence(datasets))[0]
+    """The status as of a run: one in which no curve turns within the grid decides nothing."""
+    try:
+        return judge(figure_5.experiment.evidence(datasets))[0]
+    except ValueError:  # a mean of fewer than three numbers
+        return "inconclusive"
 
 
 def cell(seed, alpha, k, **changes):
@@ -31,10 +34,10 @@ def cell(seed, alpha, k, **changes):
 def test_what_fails_as_printed(verdict_of):
     evidence = verdict_of(ID).evidence
     missed = [name for name, check in evidence.checks.items() if check.misses]
-    assert len(missed) == 4  # large starts move all, it does not sharpen (twice), nuclear norm
+    assert len(missed) == 3  # large starts move all, the excess does not sharpen, nuclear norm
     assert "least nuclear norm" in missed[-1]
-    (seeds, *_) = evidence.counterexample.values()
-    assert seeds == [1, 9, 11]
+    _, away, near = evidence.counterexample.values()
+    assert min(away) > completion.NEAR > max(near)
 
 
 def moved(dataset, power):
@@ -59,14 +62,13 @@ def test_a_transition_at_another_combination_of_scale_and_width_is_refuted(datas
 @pytest.mark.parametrize(
     ("place", "name", "change"),
     [
-        (0, "excess", lambda d: d.excess + 0.1),
+        (0, "excess", lambda d: d.excess + 0.095),
         (0, "move", lambda d: d.move.clip(min=0.6)),
         (1, "excess", lambda d: d.excess.shift(alpha=2, fill_value=0.0)),
         (1, "move", lambda d: d.move.clip(min=0.6)),
-        (2, "to_greedy", lambda d: d.to_nuclear),
         (2, "to_truth", lambda d: d.to_truth + 0.02),
-        (2, "to_nuclear", lambda d: d.to_greedy),
-        (2, "stages", lambda d: d.stages + 1),
+        (2, "to_nuclear", lambda d: d.to_truth),
+        (3, "excess_apart", lambda d: d.excess_apart + 0.1),
     ],
 )
 def test_wrong_limits_are_refuted(datasets, place, name, change):
@@ -75,8 +77,8 @@ def test_wrong_limits_are_refuted(datasets, place, name, change):
 
 
 def test_a_cell_against_gradient_descent():
-    problem = low_rank_completion(samples=11, dimension=4, rank=1, seed=2)
-    model = Factorization(12, alpha=0.4, seed=2)
+    problem, _ = completion.matrix(2, 4, 1, 11)
+    model = completion.gaussian(12, 0.4, 4, seed=2)
     start = w = model.start(16)
     for _ in range(8_000):
         slope = problem.adjoint(problem.apply(model.matrix(w)) - problem.y)
@@ -96,9 +98,52 @@ def test_a_cell_against_gradient_descent():
     assert np.abs(cell(2, 0.5, 12) / [excess, move] - 1).max() > 0.05
 
 
-def test_data_that_the_nuclear_norm_cannot_complete_are_refused():
-    with pytest.raises(ValueError, match=r"seed 0 .* take more samples"):
-        cell(0, 0.4, 12, samples=10)
+def test_matrices_that_their_entries_do_not_determine_are_drawn_again():
+    for seed in range(6):
+        problem, tries = completion.matrix(seed, 4, 1, 9)
+        seen = problem.observed
+        reach = np.linalg.matrix_power(seen @ seen.T + np.eye(4, dtype=int), 4)  # rows from rows
+        assert tries >= 1
+        assert (reach > 0).all()
+        assert seen.any(axis=0).all()
+        norms = [np.linalg.svd(M)[1].sum() for M in (problem.truth * seen, problem.truth)]
+        assert norms[0] > 1.25 * norms[1]
+    with pytest.raises(ValueError, match="1000 draws hold 0 instances"):
+        completion.matrix(0, 4, 1, 6)  # seven entries connect eight rows and columns
+
+
+def test_a_start_beyond_2d_columns_is_turned_into_2d():
+    wide = np.random.default_rng((3, 50)).standard_normal((8, 50))
+    U, V = completion.gaussian(50, 1.0, 4, seed=3).factors
+    W = np.vstack([U, V])
+    assert W.shape == (8, 8)
+    np.testing.assert_allclose(W @ W.T, wide @ wide.T)
+
+
+def test_on_fresh_matrices_small_starts_end_at_the_truth():
+    # 0.04 and 0.11 away on two of them, from the alpha = 1e-4 of an earlier version
+    given = {"dimension": 10, "rank": 1, "samples": 60, "rtol": 1e-4, "loss": 1e-10}
+    for seed in (1000, 1023):
+        ends = [completion.rich(seed, False, alpha=a, k=10, **given) for a in (1e-2, 1e-10)]
+        assert ends[1]["to_truth"] < 1e-3 < ends[0]["to_truth"]
+
+
+def test_the_exponent_has_its_standard_error(datasets):
+    found = figure_5.checks(*datasets[:3])[figure_5.STANDS[0]]
+    rows = completion.turns(datasets[0]).departure.isel(measure=0)
+    rows = rows.dropna("seed")
+    per_matrix = np.polyfit(np.log10(rows.k), rows.transpose("k", "seed").values, 1)[0]
+    error = per_matrix.std(ddof=1) / np.sqrt(len(per_matrix))
+    assert found.measured == pytest.approx(per_matrix.mean())
+    assert 3.3 * error < found.tolerance - figure_5.BIAS < 7 * error
+
+
+def test_sharper_means_a_steeper_fall(datasets):
+    name = next(n for n in figure_5.STANDS if "steepest" in n)
+    assert figure_5.checks(*datasets[:3])[name].passes
+    flat = datasets[0].copy()
+    flat["move"] = flat.move * 0 + flat.move.isel(k=0)
+    assert not figure_5.checks(flat, *datasets[1:3])[name].passes
 
 
 def test_wide_starts_tend_to_the_infinite_width():
@@ -113,15 +158,15 @@ def test_the_turns_of_known_curves(place):
     rising = 1 / (1 + (place / alphas) ** 2)
     # x / (1 - x) = (alpha / place)^2 is 1/9 at 10 % and 9 at 90 %
     low, half, width, _ = turn(alphas, rising, "excess")
-    np.testing.assert_allclose([low, half, width], [place / 3, place, np.log10(9)], rtol=1e-3)
+    places = np.log10([place / 3, place])
+    np.testing.assert_allclose([low, half, width], [*places, np.log10(9)], rtol=1e-3)
     *_, half, width, floor = turn(alphas, 1 - 0.6 * rising, "move")
-    np.testing.assert_allclose([half, width, floor], [place, np.log10(9), 0.4], rtol=2e-3)
+    np.testing.assert_allclose([half, width, floor], [places[1], np.log10(9), 0.4], rtol=2e-3)
 
 
 def test_the_drawing_holds_the_data(data_of):
     datasets = data_of(ID)
-    found = completion.turns(*datasets[:2])
-    np.testing.assert_allclose(found.scale, found.transition**2 * found.k)
+    found = medians(*datasets[:2])
     picture = figure_5.experiment.picture(datasets)
     a, b, c, d = picture.axes[:4]
     np.testing.assert_allclose(a.collections[0].get_array(), np.clip(found.excess, 0, 1))
@@ -130,4 +175,5 @@ def test_the_drawing_holds_the_data(data_of):
     dots = b.get_lines()[2].get_xdata()
     np.testing.assert_allclose(dots, found.transition.sel(measure="move"))
     np.testing.assert_allclose(c.get_lines()[-1].get_ydata(), found.limit_excess)
-    np.testing.assert_allclose(d.get_lines()[0].get_ydata(), datasets[2].to_nuclear)
+    ends = datasets[2].to_nuclear.sel(elsewhere=True)
+    np.testing.assert_allclose(d.get_lines()[0].get_ydata(), ends)

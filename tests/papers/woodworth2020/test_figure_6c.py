@@ -33,7 +33,6 @@ GOOD = {
     "output": (0.05, 1.0, 0.4, 0.2),
     "larger": (0.3, 0.9, 0.03, 0.04),
     "larger_kernel": (0.3, 0.9, 1e-9, 5e-6),
-    "steps": (0.06, 1.0, 0.02, 0.04),
 }
 NOISE = {"output": (-0.001, -0.001, 0.002), "large": (0.002, -0.001, -0.001)}
 
@@ -48,20 +47,23 @@ def rows(name, changes):
     return xarray.Dataset(values, {"seed": range(3)})
 
 
-def invented(**changes):
+def invented(given=None, **changes):
     """The datasets of all studies."""
     made = {name: rows(name, changes) for name in GOOD}
+    small_large = xarray.DataArray([1.0, 50.0], dims="alpha", name="alpha")
     alphas = xarray.DataArray([50.0, 200.0], dims="alpha", name="alpha")
-    printed = xarray.concat([made["large"], made["larger"]], alphas).expand_dims(step=[0.1])
-    given = {"width": 24, "train": 96, "images": "digits", "batch": 32}
-    printed.attrs["description"] = json.dumps({"arguments": given})
-    kernel = xarray.concat([made["kernel"], made["larger_kernel"]], alphas)
-    steps = made["steps"].expand_dims(step=[0.1])
-    return printed, made["small"], kernel, made["output"], steps
+    trainings = xarray.DataArray(["printed", "kernel"], dims="training", name="training")
+    printed = xarray.concat([made["small"], made["large"]], small_large).expand_dims(step=[0.1])
+    told = {"width": 24, "train": 96, "images": "digits", "batch": 32} | (given or {})
+    printed.attrs["description"] = json.dumps({"arguments": told})
+    pairs = (("large", "larger"), ("kernel", "larger_kernel"))
+    first = [xarray.concat([made[name] for name in pair], alphas) for pair in pairs]
+    kernel = made["kernel"].expand_dims(alpha=[50.0])
+    return printed, xarray.concat(first, trainings), kernel, made["output"]
 
 
-def judged(**changes):
-    evidence = figure_6c.check(*invented(**changes))
+def judged(given=None, **changes):
+    evidence = figure_6c.check(*invented(given, **changes))
     return evidence, *judge(evidence)
 
 
@@ -87,7 +89,6 @@ def test_the_statement_as_printed_would_hold_of_a_large_start_that_has_the_same_
     [
         ("small", "error", 0.08),
         ("large", "error", 0.045),
-        ("output", "error", 0.03),
         ("small", "turned", 1e-3),
         ("kernel", "turned", 0.02),
         ("kernel", "error", 0.095),
@@ -109,9 +110,9 @@ def test_nets_that_do_not_fit_decide_nothing(name):
     assert "100% training accuracy" in reason
 
 
-def test_a_kernel_machine_may_miss_one_image_in_a_thousand():
-    assert judged(kernel={"train_accuracy": 0.9995})[1] == "holds as corrected"
-    assert judged(kernel={"train_accuracy": 0.998})[1] == "inconclusive"
+def test_a_kernel_machine_may_miss_one_image_in_a_hundred():
+    assert judged(kernel={"train_accuracy": 0.995})[1] == "holds as corrected"
+    assert judged(kernel={"train_accuracy": 0.98})[1] == "inconclusive"
 
 
 def test_one_run_has_the_spread_of_its_test_images():
@@ -123,28 +124,30 @@ def test_one_run_has_the_spread_of_its_test_images():
     assert both == pytest.approx(np.hypot(*alone))
 
 
-def test_a_lead_is_in_standard_errors_over_the_seeds_that_both_have():
-    def runs(small, output):
-        return {
-            name: xarray.Dataset({"error": ("seed", errors)})
-            for name, errors in (("small", small), ("output", output))
-        }
-
-    found = runs([0.04, 0.05, 0.045, 9.0], [0.05, 0.058, 0.054])
-    gaps, lead = np.array([0.01, 0.008, 0.009]), figure_6c.lead
-    known = gaps.mean() / (gaps.std(ddof=1) / 3**0.5)
-    assert lead(found, "small", "output") == pytest.approx(known)
-    assert lead(found, "output", "small") == -lead(found, "small", "output")
-    assert np.isnan(lead(runs([0.25, 0.5], [0.5, 0.75]), "small", "output"))
+WHOLE = {"images": "mnist", "width": 5000}
 
 
-def test_a_proxy_within_its_noise_decides_nothing_good():
-    """The difference that an old check called better: less than one standard error."""
-    evidence, status, _ = judged(output={"error": 0.0405})
-    named = evidence.checks.items()
-    proxy = next(check for name, check in named if "of the output layer alone minus" in name)
-    assert proxy.measured < 1
-    assert status not in HOLDING
+def test_the_printed_errors_are_checks_on_the_printed_images():
+    levels = {"small": 0.014, "large": 0.024, "output": 0.027, "kernel": 0.015}
+    good = {name: {"error": level} for name, level in levels.items()}
+    evidence, status, reason = judged(WHOLE, **good)
+    assert status == "holds as corrected", reason
+    named = {n: c for n, c in evidence.checks.items() if "of the source" in n}
+    assert [check.predicted for check in named.values()] == [0.014, 0.024, 0.027]
+    assert all(check.passes for check in named.values())
+    assert not any("of the source" in name for name in judged()[0].checks)
+    for name in ("small", "large", "output"):
+        evidence, *_ = judged(WHOLE, **good | {name: {"error": 2 * levels[name]}})
+        assert any(c.misses for n, c in evidence.checks.items() if f"{name}, on the images" in n)
+
+
+def test_the_printed_size_has_the_images_and_units_of_the_source():
+    for study in figure_6c.experiment.studies:
+        given = study.at("printed").arguments
+        assert (given["images"], given["width"], given["batch"], given["train"]) == (
+            *("mnist", 5000, 256),
+            0,
+        )
 
 
 def test_the_best_step_is_the_one_with_the_least_error_that_fits():
@@ -165,7 +168,7 @@ def cell(alpha, step, training, **changes):
 def test_without_mnist_the_full_size_is_inconclusive_and_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
     wide_nets.loaded.cache_clear()
-    verdict = figure_6c.experiment.run(Setting("full"))
+    verdict = figure_6c.experiment.run(Setting("printed"))
     assert verdict.status == "inconclusive"
     assert "`tacit data mnist` shows how to get it" in verdict.reason
 
@@ -181,7 +184,7 @@ def test_digits_stand_in_where_the_size_says_so_and_the_caption_tells(monkeypatc
     for dataset in datasets:
         sentence = np.full(dataset.instead.shape, found["instead"][:80])
         dataset["instead"] = (dataset.instead.dims, sentence)
-    datasets[0].attrs |= figure_6c.experiment.attributes("standard")
+    datasets[0].attrs |= figure_6c.experiment.attributes("printed")
     picture = figure_6c.experiment.picture(datasets)
     caption = " ".join(picture._supxlabel.get_text().split())
     assert caption.startswith("mnist is not on this machine: the small digits")
@@ -343,9 +346,9 @@ def test_the_drawing(data_of):
     datasets = data_of(figure_6c.experiment.id)
     picture = figure_6c.experiment.picture(datasets)
     a, b = picture.axes
-    printed, _, kernel, output, _ = datasets
+    printed, _, kernel, output = datasets
     lines = {line.get_label(): line for line in a.get_lines()}
-    shown = 100 * printed.error.sel(step=0.1).mean("seed")
+    shown = 100 * printed.error.isel(step=0).mean("seed")
     np.testing.assert_allclose(lines["as printed"].get_ydata(), shown)
     np.testing.assert_allclose(a.get_lines()[1].get_ydata(), 100 * kernel.error.mean("seed"))
     level = 100 * float(output.error.mean())
@@ -354,7 +357,7 @@ def test_the_drawing(data_of):
 
 
 def test_an_alpha_that_no_step_fits_is_a_gap():
-    printed = invented()[0].copy(deep=True)
+    printed = invented(large={"train_accuracy": 0.9})[0].copy(deep=True)
     found = wide_nets.at_best(printed, "error")
     assert np.isfinite(found[0]).all()
-    assert np.isnan(found[1]).all()  # 90% at alpha = 200
+    assert np.isnan(found[1]).all()

@@ -34,7 +34,8 @@ def status(datasets):
 def test_what_fails_as_printed(verdict_of):
     plateau, steep = [check for check in verdict_of(ID).evidence.checks.values() if check.misses]
     assert ["plateau" in plateau.name, "(0.7, 1)" in steep.name] == [True, True]
-    assert min(plateau.measured, steep.measured) > 0.3
+    assert plateau.measured > 0.3
+    assert steep.measured < 0.5  # none of the starts, up to what is chance
 
 
 # --- random data
@@ -211,4 +212,4 @@ def test_the_drawing_holds_the_data(data_of):
     assert largest.get_zorder() > kernel.get_zorder()
     assert kernel.get_linewidth() > 2 * largest.get_linewidth()
     assert picture.axes[1].get_ylim() == picture.axes[0].get_ylim()  # the same data
-    assert figure_7.study.at("full").arguments["width"] == 10_000
+    assert figure_7.study.at("printed").arguments["width"] == 10_000

@@ -12,7 +12,7 @@ from tacit.explore.study.cell import cell_sentence, row, trajectory
 from tacit.explore.study.grid import CUT, Grid, grid_of, plain
 from tacit.explore.study.layer import NONE, Diagram, Fixed, diagram
 from tacit.plotting.study.plan import SEED
-from tacit.studies.gather import MISSING, has_failed
+from tacit.studies.gather import MISSING, has_failed, is_doubtful
 
 if TYPE_CHECKING:
     import xarray
@@ -98,11 +98,12 @@ def _first_axes(grid: Grid) -> tuple[str, str]:
 
 def _words(grid: Grid) -> str:
     status, attributes = grid.dataset.status.values, grid.dataset.attrs
-    failed = int(has_failed(status).sum())
+    failed, doubtful = (int(where(status).sum()) for where in (has_failed, is_doubtful))
     blank = int((status == MISSING).sum())
     parts = [
         f"{plain(attributes.get('title', 'A study'), 200).rstrip('.')}.",
         f"{status.size - blank} cells{f', {failed} of them failed (crossed out)' * bool(failed)}.",
+        f"{doubtful} are doubtful; choose the colour `how cells ended`." if doubtful else "",
         f"{blank} more were not needed (blank)." if blank else "",
         "Click on a cell, or move the sliders, to open it.",
         grid.requested.remark,

@@ -48,9 +48,10 @@ def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centred: bool = False) -> fl
         raise ValueError(
             f"{who}: y must not be zero, because the kernel of such labels has no direction"
         )
-    # <K, Y Y^T> = <Y, K Y> and |Y Y^T| = |Y^T Y|: no second matrix of samples is needed
+    # <K, Y Y^T> = <Y, K Y> and |Y Y^T| = |Y^T Y|, of which the smaller matrix is computed
     along = float(np.sum(labels * (kernel @ labels)))
-    return along / float(np.linalg.norm(kernel) * np.linalg.norm(labels.T @ labels))
+    short = labels if labels.shape[0] < labels.shape[1] else labels.T
+    return along / float(np.linalg.norm(kernel) * np.linalg.norm(short @ short.T))
 
 
 def effective_rank(K: ArrayLike) -> float:

@@ -184,6 +184,7 @@ def tangent_kernel(
         parameters, in which rows of `x` do not influence one another. A torch.nn.Module is used
         in eval mode, with its own parameters: tangent_kernel(module, x) or
         tangent_kernel(module, x, x2); a mapping of names to other parameters may precede `x`.
+        The gradients of one of its samples are compared with plain autograd.
     parameters
         The parameters.
     x

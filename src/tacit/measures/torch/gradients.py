@@ -12,10 +12,11 @@ from tacit.arguments import Array
 from tacit.lazy import torch
 from tacit.measures.kernels.blocks import LARGEST, Gradients
 from tacit.measures.kernels.factors import Factors
+from tacit.measures.torch.agreement import Agreement
 from tacit.measures.torch.module import TorchFunction, as_array
 
 if TYPE_CHECKING:
-    from tacit.measures.torch.tracing import Pass
+    from tacit.measures.torch.plans import Pass, Uses
 
 
 class Costs(NamedTuple):
@@ -32,7 +33,8 @@ class TorchGradients(Gradients):
     They are computed at the live parameters, or at those given to `move`. Gradients in parameters
     of known operations (see tacit.measures.torch.uses) are factors, or products of factors;
     torch.func computes all others for all samples of a block at once, or autograd sample by
-    sample where torch.func fails.
+    sample where torch.func fails. For every size of a block the gradients of one sample are
+    compared with those that autograd gives for it alone.
     """
 
     def __init__(
@@ -44,17 +46,19 @@ class TorchGradients(Gradients):
         factored: bool = True,
     ):
         # imported here because it imports torch
-        from tacit.measures.torch.tracing import NOTHING, traced
+        from tacit.measures.torch.plans import Plan
+        from tacit.measures.torch.tracing import traced
 
         self.function, self.every = function, outputs
         self.model = function
         self.params = function.parameters()
         self.names = {name: name for name in function.names}
-        self.plan = NOTHING
+        self.plan = Plan()
         if factored:
             with function.quiet():
                 self.plan = traced(function, x)
         self.together = True
+        self.compared: set[int] = set()  # sizes of blocks compared with autograd
         self.sample = x[:1]
         self.costs: dict[bool, Costs] = {}
         self.last: tuple[Any, Pass] | None = None  # the last pass, reused for the next output
@@ -66,8 +70,7 @@ class TorchGradients(Gradients):
     @property
     def rest(self) -> list[str]:
         """The parameters whose gradients torch.func computes."""
-        served = {*self.plan.uses, *self.plan.copies, *self.plan.idle}
-        return [name for name in self.function.names if name not in served]
+        return [name for name in self.function.names if name not in self.plan.served]
 
     def singles(self) -> Iterator[Gradients]:
         """The gradients of one output after the other, with one forward pass for all."""
@@ -97,15 +100,45 @@ class TorchGradients(Gradients):
         return found if self.selected is None else found[:, [self.selected]]
 
     def block(self, x: Any, size: int) -> Factors:
-        from tacit.measures.torch.tape import Unlike
-        from tacit.measures.torch.tracing import NOTHING
-
         with self.function.quiet():
-            try:
-                return self._factors(x)
-            except Unlike:
-                self.plan, self.last = NOTHING, None
-                return self._factors(x)
+            factors = self._tried(x)
+            if len(x) not in self.compared:
+                factors = self._compared(x, factors)
+                self.compared.add(len(x))
+            return factors
+
+    def _tried(self, x: Any) -> Factors:
+        """The gradients by the plan, or without one if its pass fails in any way."""
+        from tacit.measures.torch.plans import Plan
+
+        try:
+            return self._factors(x)
+        except Exception:
+            if not self.plan.served:
+                raise
+            self.plan, self.last = Plan(), None
+            return self._factors(x)
+
+    def _compared(self, x: Any, factors: Factors) -> Factors:
+        """The gradients, after those of one sample were compared with autograd.
+
+        Where they differ, they are computed without torch.func, or without the plan; in the end
+        autograd computes all of them sample by sample.
+        """
+        agreement = Agreement(self, x)
+        while wrong := agreement.wrong(factors):
+            self.last = None
+            if self.together and wrong.intersection(self.rest):
+                self.together = False
+            elif served := wrong.intersection(self.plan.served):
+                self.plan = self.plan.without(served)
+            else:
+                raise ValueError(
+                    f"{self.function.who}: autograd gives two different gradients of one sample "
+                    f"in {min(wrong)}; the module must be deterministic in eval mode"
+                )
+            factors = self._tried(x)
+        return factors
 
     def _select(self, index: int | None) -> None:
         """Select the output whose gradients are computed: number `index`, or all."""
@@ -129,61 +162,61 @@ class TorchGradients(Gradients):
     def _served(self, x: Any, rows: dict[str, Any], layers: dict[str, Any]) -> None:
         """Add the gradients in the parameters of the plan."""
         done = self._passed(x)
-        slopes, copies = self._slopes(done)
-        for name, uses in self.plan.uses.items():
-            shape, (place, weighs), single = self.params[name].shape, uses[0], len(uses) == 1
-            h = done.tape.input(place) if weighs else None
-            if single and weighs and self.plan.steps[place].kind.pays(h, slopes[place], shape):
-                layers[name] = as_numbers(h), as_numbers(slopes[place])
+        slopes = self._slopes(done)
+        pulled = done.pulled(slopes)
+        for name in self.plan.served.difference(self.plan.idle):
+            uses = [use for use in self.plan.uses.get(name, []) if use[0] in slopes]
+            if name not in pulled and self._pays(done, name, uses, slopes):
+                place = uses[0][0]
+                layers[name] = as_numbers(done.tape.input(place)), as_numbers(slopes[place])
             else:
-                rows[name] = as_numbers(self._summed(done, uses, slopes, shape))
-        for name, parts in copies.items():
-            rows[name] = as_numbers(_stacked([part.flatten(1) for part in parts], 1))
-        made = [*slopes.values(), *done.tape.inputs.values()]
+                rows[name] = as_numbers(self._row(done, name, uses, slopes, pulled))
+        made = [*slopes.values(), *done.tape.inputs.values(), *pulled.values()]
         self.spread = sum(part.numel() * part.element_size() for part in made) // len(x)
 
-    def _summed(self, done: Pass, uses: Any, slopes: dict[int, Any], shape: Any) -> Any:
-        """The whole gradients (n, C, size) in a parameter, over all its uses."""
-        found = None
-        for place, weighs in uses:
-            if weighs:
-                kind = self.plan.steps[place].kind
-                part = kind.whole(done.tape.input(place), slopes[place], shape)
-            else:
-                part = slopes[place].sum(dim=1)
-            found = part if found is None else found + part
-        return found
+    def _pays(self, done: Pass, name: str, uses: Uses, slopes: dict[int, Any]) -> bool:
+        """True if factors are better than the whole gradients."""
+        if len(uses) != 1 or not uses[0][1]:
+            return False
+        place = uses[0][0]
+        kind: Any = self.plan.steps[place].kind
+        return bool(kind.pays(done.tape.input(place), slopes[place], self.params[name].shape))
+
+    def _row(self, done: Pass, name: str, uses: Uses, slopes: dict[int, Any], pulled: Any) -> Any:
+        """The whole gradients (n, C, size) in a parameter."""
+        shape = self.params[name].shape
+        parts = [pulled[name]] if name in pulled else []
+        if uses:
+            parts.append(done.summed(uses, slopes, shape))
+        if not parts:  # the module detaches it
+            return self.params[name].new_zeros(len(done.outputs), self.outputs, shape.numel())
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
     def _passed(self, x: Any) -> Pass:
         """A forward pass; in `singles` all outputs share that of the last block."""
-        from tacit.measures.torch.tracing import forward
+        from tacit.measures.torch.plans import Pass
 
         mark = (x.data_ptr(), tuple(x.shape))
         if self.last is not None and self.last[0] == mark:
             return self.last[1]
         self.last = None  # frees its memory before the next pass
-        done = forward(self.function, self.plan, self.params, x)
+        done = Pass(self.function, self.plan, self.params, x)
         if self.in_turn:
             self.last = (mark, done)
         return done
 
-    def _slopes(self, done: Pass) -> tuple[dict[int, Any], dict[str, list[Any]]]:
-        """delta (n, T, C, O) of every operation, and the derivatives in copies by output."""
+    def _slopes(self, done: Pass) -> dict[int, Any]:
+        """delta (n, T, C, O) of every operation."""
         from tacit.measures.torch.tape import Unlike
-        from tacit.measures.torch.tracing import derivatives
 
         steps: dict[int, list[Any]] = {}
-        copies: dict[str, list[Any]] = {}
         for c in range(self.every) if self.selected is None else [self.selected]:
-            found, given, idle = derivatives(done, done.outputs[:, c].sum())
-            if any(part is not None and bool(part.any()) for part in idle.values()):
+            parts, idle = done.derivatives(done.outputs[:, c].sum())
+            if any(part is not None and bool(part.any()) for part in idle):
                 raise Unlike
-            for place, step in enumerate(self.plan.steps):
-                if step.layout is not None:
-                    steps.setdefault(place, []).append(done.tape.slopes(place, found[place]))
-            for name, part in given.items():
-                copies.setdefault(name, []).append(part)
-        return {place: _stacked(parts, 2) for place, parts in steps.items()}, copies
+            for place, part in done.slopes(parts).items():
+                steps.setdefault(place, []).append(part)
+        return {place: _stacked(parts, 2) for place, parts in steps.items()}
 
     def _whole(self, x: Any) -> list[Any]:
         """The gradients in the parameters outside the plan, each (n, C, size)."""
@@ -193,7 +226,7 @@ class TorchGradients(Gradients):
             try:
                 jacobian = torch.func.vmap(torch.func.jacrev(self._one), in_dims=(None, 0))
                 found = jacobian(inner, x)
-            except (RuntimeError, NotImplementedError, ValueError):
+            except Exception:
                 self.together = False  # control flow on data, or an unknown operation
         if found is None:
             found = self._one_by_one(inner, x)
@@ -205,17 +238,32 @@ class TorchGradients(Gradients):
         return found if self.selected is None else found[self.selected : self.selected + 1]
 
     def _one_by_one(self, inner: dict[str, Any], x: Any) -> dict[str, Any]:
+        rows = [row for sample in x for row in self.alone(inner, sample)]
+        return {name: torch.stack([row[name] for row in rows]) for name in inner}
+
+    def alone(
+        self, inner: dict[str, Any], sample: Any, weights: Any = None
+    ) -> list[dict[str, Any]]:
+        """The gradients of the outputs of one sample by autograd, or of one sum with weights."""
         grown = {name: value.clone().requires_grad_() for name, value in inner.items()}
-        leaves, rows = list(grown.values()), []
-        for sample in x:
-            outputs = self._one(grown, sample)
-            for c in range(len(outputs)):
-                rows.append(
-                    torch.autograd.grad(
-                        outputs[c], leaves, retain_graph=True, materialize_grads=True
-                    )
-                )
-        return {name: torch.stack([r[i] for r in rows]) for i, name in enumerate(grown)}
+        outputs = self._one(grown, sample)
+        goals = outputs if weights is None else [outputs @ weights.to(outputs)]
+        return [dict(zip(inner, self._autograd(goal, grown), strict=True)) for goal in goals]
+
+    def _autograd(self, goal: Any, leaves: dict[str, Any]) -> list[Any]:
+        if not goal.requires_grad:
+            return [torch.zeros_like(value) for value in leaves.values()]
+        try:
+            parts = torch.autograd.grad(
+                goal, list(leaves.values()), retain_graph=True, materialize_grads=True
+            )
+        except Exception as reason:
+            raise ValueError(
+                f"{self.function.who}: autograd has no gradients of the module "
+                f"({type(reason).__name__}: {str(reason).splitlines()[0]}); watch or measure a "
+                "part of it that has"
+            ) from None
+        return [part.to_dense() if part.is_sparse else part for part in parts]
 
     def _measured(self) -> Costs:
         """The costs of one sample, measured on the first one."""

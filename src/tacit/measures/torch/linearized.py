@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import torch
 from torch.utils import _pytree
 
 from tacit.measures.kernels.outputs import Output
+from tacit.measures.torch.directional import double_derivative, forward_derivative
 from tacit.measures.torch.module import TorchFunction
-from tacit.measures.torch.quiet import plain_attention
+from tacit.measures.torch.quiet import differentiable
 
 
 class LinearizedModule(torch.nn.Module):
@@ -44,7 +44,20 @@ class LinearizedModule(torch.nn.Module):
         def run(params: dict[str, Any]) -> Any:
             return self.output.pick(torch.func.functional_call(self.origin, params, *given))
 
-        with plain_attention(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # from torch, at the first forward derivative
-            value, change = torch.func.jvp(run, (origin,), (moved,))
+        with differentiable():
+            value, change = _first_of((forward_derivative, double_derivative), run, origin, moved)
         return _pytree.tree_map(torch.add, value, change)
+
+
+def _first_of(routes: Any, run: Any, origin: Any, moved: Any) -> Any:
+    """f and J v by the first route that has the derivatives of all operations."""
+    reasons = []
+    for route in routes:
+        try:
+            return route(run, origin, moved)
+        except (RuntimeError, NotImplementedError) as reason:
+            reasons.append(f"{type(reason).__name__}: {str(reason).splitlines()[0]}")
+    raise ValueError(
+        "linearize: torch has neither forward nor second derivatives of this module "
+        f"({reasons[-1]}); kernel_regression(module, x, y).at(time) needs only gradients"
+    )

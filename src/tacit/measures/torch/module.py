@@ -26,6 +26,7 @@ class TorchFunction:
     """
 
     named_inputs: Table | None = None
+    changing: tuple[str, ...] = ()  # parameters that a forward pass changes, such as by max_norm
 
     def __init__(
         self, who: str, module: Any, dtype: Any = None, output: Callable[[Any], Any] | None = None
@@ -85,6 +86,7 @@ class TorchFunction:
         args, kwargs = (
             ((x.clone(),), {}) if self.named_inputs is None else spread(self.named_inputs.at(x))
         )
+        params = params | {name: params[name].clone() for name in self.changing}
         return torch.func.functional_call(self.module, (params, constants), args, kwargs)
 
     def _constants(self) -> dict[str, Any]:
@@ -141,6 +143,7 @@ def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | in
     """
     rows, who = len(x), function.who
     params = _nudged(function.parameters())  # where the outputs of an unbiased start are not zero
+    held = {name: value.clone() for name, value in params.items()}
     with function.quiet(), torch.no_grad():
         found = _tried(function, name, params, x)
         shape = tuple(found.shape)
@@ -153,6 +156,8 @@ def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | in
         count, size = found.numel() // rows, float(found.abs().max())
         first = as_array(found[-1:])  # one row is enough, and all of them may be large
         del found
+        function.changing = tuple(n for n, v in params.items() if not torch.equal(v, held[n]))
+        params = held
         again = as_array(_tried(function, name, params, x)[-1:])
         alone = as_array(_tried(function, name, params, x[-1:]))
     if isinstance(selected, int) and selected >= count:

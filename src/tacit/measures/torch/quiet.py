@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -17,27 +18,55 @@ def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
     """Eval mode, or the module's own mode; flags, modes and random states are restored."""
     switched = [] if training else [part for part in module.modules() if part.training]
     places = [device] if device.type == "cuda" else []
-    fast = torch.backends.mha.get_fastpath_enabled()
     with (
         torch.random.fork_rng(devices=places),
         torch.inference_mode(False),
         torch.enable_grad(),
         torch.autocast(device.type, enabled=False),
-        plain_attention(),
-        _no_checkpoints(),
+        differentiable(),
         _no_gradient_hooks(module),
-        warnings.catch_warnings(),
+        _same_attributes(module),
     ):
-        warnings.simplefilter("ignore")  # warnings of torch, such as those on batching rules
         try:
-            torch.backends.mha.set_fastpath_enabled(False)  # it has no derivatives
             for part in switched:
                 part.training = False
             yield
         finally:
-            torch.backends.mha.set_fastpath_enabled(fast)
             for part in switched:
                 part.training = True
+
+
+@contextlib.contextmanager
+def differentiable() -> Iterator[None]:
+    """Without shortcuts of torch that lack derivatives, and without its warnings."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with plain_attention(), _not_compiled(), _no_checkpoints(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as those on batching rules
+        try:
+            torch.backends.mha.set_fastpath_enabled(False)
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextlib.contextmanager
+def _same_attributes(module: Any) -> Iterator[None]:
+    """Put back the tensors that modules hold as attributes.
+
+    Old weight norms, pruning and caches set them in every forward pass, and those of torch.func
+    cannot be used after it.
+    """
+    before, tensor = [(part, dict(vars(part))) for part in module.modules()], torch.Tensor
+    try:
+        yield
+    finally:
+        for part, old in before:
+            now = vars(part)
+            for name in [name for name, value in now.items() if isinstance(value, tensor)]:
+                if name not in old:
+                    del now[name]
+                elif now[name] is not old[name]:
+                    now[name] = old[name]
 
 
 def plain_attention() -> contextlib.AbstractContextManager[Any]:
@@ -47,6 +76,13 @@ def plain_attention() -> contextlib.AbstractContextManager[Any]:
     except ImportError:  # torch before 2.3
         return contextlib.nullcontext()
     return sdpa_kernel(SDPBackend.MATH)
+
+
+def _not_compiled() -> contextlib.AbstractContextManager[Any]:
+    """Run compiled modules as they are written: the compiler does not know torch.func's tensors."""
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled, and its import takes a second
+        return contextlib.nullcontext()
+    return torch.compiler.set_stance("force_eager")
 
 
 class _Plain:

@@ -3,7 +3,8 @@
 The gradient of one sample is sum_t delta_t h_t^T in the weight of a matrix product, sum_t delta_t *
 h_t in a weight that scales, the sum of the delta_t of its tokens in a row of an embedding, and
 sum_t delta_t in a bias. Here h is the input of the operation and delta the derivative in its
-output.
+output. In a value that acts entry by entry (positions, scales, class tokens) it is the derivative
+in a copy for this sample.
 """
 
 from __future__ import annotations
@@ -22,27 +23,25 @@ Arguments = dict[str, Any]
 class Layout(NamedTuple):
     """The place of the samples in the output of an operation: `times` vectors each along `axis`.
 
-    Without an axis all samples share the output, and it gets a first axis for them. If the axis
-    holds several vectors per sample, the sample is the outer index, or with `inner` the inner one.
+    If the axis holds several vectors per sample, the sample is the outer index, or with `inner`
+    the inner one.
     """
 
-    axis: int | None
+    axis: int
     times: int = 1
     inner: bool = False
 
-    def spread(self, found: Any, samples: int) -> Any:
-        """A copy for every sample of an output that all samples share."""
-        single = found if found.shape[:1] == (1,) else found[None]
-        return single.expand(samples, *single.shape[1:]).clone()
+    def split(self, tensor: Any, samples: int) -> Any:
+        """A tensor with this axis as (samples, times, *other axes)."""
+        front = tensor.movedim(self.axis, 0) if self.axis else tensor
+        if self.inner:
+            return front.reshape(self.times, samples, *front.shape[1:]).transpose(0, 1)
+        return front.reshape(samples, self.times, *front.shape[1:])
 
     def rows(self, tensor: Any, samples: int) -> Any:
         """A tensor with the axes of the output as (samples, T, features)."""
-        if self.axis is None:
-            return tensor.reshape(samples, -1, tensor.shape[-1])
-        found = tensor.movedim(self.axis, 0)
-        if self.inner:
-            found = found.reshape(self.times, samples, *found.shape[1:]).transpose(0, 1)
-        return found.reshape(samples, -1, tensor.shape[-1])
+        split = tensor if self.axis == 0 and not self.inner else self.split(tensor, samples)
+        return split.reshape(samples, -1, tensor.shape[-1])
 
 
 class Kind(abc.ABC):
@@ -185,6 +184,43 @@ class Lookup(Kind):
         return found.scatter_add_(2, numbers, slopes.transpose(1, 2)).flatten(2)
 
 
+class Entrywise:
+    """Operations entry by entry, with one parameter or shared value q among their arguments.
+
+    q is replaced by a copy for every sample, which broadcasts against the other arguments as q
+    does. The samples therefore need an axis in which q has length one, and no other operation ever
+    gets such a copy: fused ones read beyond it, and a slice would cut the samples.
+    """
+
+    def fits(self, shape: Any, axis: int) -> bool:
+        """True if a value of this shape has length one along an axis counted from the end."""
+        return len(shape) < -axis or shape[axis] == 1
+
+    def copies(self, value: Any, layout: Layout, samples: int) -> Any:
+        """A copy of q for every vector of every sample, in which derivatives can be taken."""
+        missing = max(0, -layout.axis - value.ndim)
+        single = value.detach().reshape(*(1,) * missing, *value.shape)
+        shape = list(single.shape)
+        shape[layout.axis] = samples * layout.times
+        return single.expand(shape).clone().requires_grad_()
+
+    def slopes(self, derivative: Any, layout: Layout, samples: int, shape: Any) -> Any:
+        """The derivative in the copies as (samples, times, size of q)."""
+        return layout.split(derivative, samples).reshape(samples, layout.times, -1)
+
+
+class Repeat(Entrywise):
+    """Operations whose output is nothing but copies of q, such as expand."""
+
+    def slopes(self, derivative: Any, layout: Layout, samples: int, shape: Any) -> Any:
+        """The derivative in the output, summed over its other copies."""
+        inner = list((1,) * (derivative.ndim - len(shape)) + tuple(shape))
+        del inner[layout.axis]
+        parts = layout.split(derivative, samples)
+        summed = parts.sum_to_size(samples, layout.times, *inner)
+        return summed.reshape(samples, layout.times, -1)
+
+
 OPERATIONS: dict[Any, Kind] = {
     functional.linear: Product("input", "weight", "bias"),
     torch.addmm: Product("bias", "input", "weight", transposed=True),
@@ -208,3 +244,19 @@ OPERATIONS: dict[Any, Kind] = {
 }  # fmt: skip
 for matmul in (torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__):
     OPERATIONS[matmul] = Product("input", "weight", transposed=True)
+
+NAMES = {
+    Entrywise(): "add sub mul div true_divide pow maximum minimum where lerp addcmul addcdiv rsub "
+    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __pow__ __rpow__",
+    Repeat(): "expand expand_as broadcast_to repeat tile",
+}
+ENTRYWISE: dict[Any, Entrywise] = {
+    getattr(home, name): kind
+    for kind, names in NAMES.items()
+    for name in names.split()
+    for home in (torch, torch.Tensor)
+    if hasattr(home, name)
+}
+IN_PLACE = {getattr(torch.Tensor, f"{name}_") for name in ("add", "sub", "mul", "div")}
+IN_PLACE |= {getattr(torch.Tensor, f"__i{name}__") for name in ("add", "sub", "mul", "truediv")}
+ENTRYWISE |= dict.fromkeys(IN_PLACE, next(iter(NAMES)))

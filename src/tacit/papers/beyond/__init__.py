@@ -1,5 +1,11 @@
 """Ours: theory beyond the sources, and phase diagrams that no paper has."""
 
+# the scope of experiments whose runs no source prints: ours, and of watch
+OWN_RUNS = {
+    "tiny": "our own runs; fewer and shorter than at the largest size",
+    "quick": "our own runs; fewer problems than at the largest size",
+    "printed": "our own runs, at their largest size",
+}
 STATEMENTS: dict[str, str] = {
     "beyond-apriori": "apriori",
     "beyond-balanced-linear": "balanced_linear",

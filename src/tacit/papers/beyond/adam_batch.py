@@ -9,9 +9,10 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, below
-from tacit.lazy import Dataset, Figure
+from tacit.lazy import DataArray, Dataset, Figure
 from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
+from tacit.papers.beyond import OWN_RUNS
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import CYCLE, GREY, sheet_of
 from tacit.plotting.typeset import typeset
@@ -28,7 +29,10 @@ from tacit.training.train import train
 ALL, ONE = "Adam, all samples", "Adam, one sample"
 SIGNUM, SHORT = "Signum 0.995, one sample", "Signum 0.9, one sample"
 MOMENTUM = {SIGNUM: 0.995, SHORT: 0.9}
-RATES = {ALL: 0.45, ONE: 1.0, SIGNUM: 0.6, SHORT: 0.6}  # times 1/sqrt(steps)
+# times 1/sqrt(steps), chosen for every method; the verdict says what other rates give
+RATES = {ALL: 0.45, ONE: 1.0, SIGNUM: 0.6, SHORT: 0.6}
+OWN = 1.0  # of these rates
+NEARLY = 0.98  # of the best margin: the missing share falls like 1/sqrt(steps)
 SIGNS, NORMAL = "signs", "normal"
 NORMS = {"l2": "in l2", "l_inf": "in l_inf", "fitted": "in the weighted l2 norm"}
 
@@ -68,11 +72,18 @@ def own_weights(of: Classification, rounds: int = 300) -> tuple[Array, float]:
 
 
 def cell(
-    optimizer: str, features: str, seed: int, *, samples: int, dimension: int, steps: int
+    optimizer: str,
+    features: str,
+    factor: float,
+    seed: int,
+    *,
+    samples: int,
+    dimension: int,
+    steps: int,
 ) -> dict[str, Any]:
     """The shares of the end in three norms."""
     of = data(features, seed, samples, dimension)
-    rate = RATES[optimizer] / math.sqrt(steps)
+    rate = factor * RATES[optimizer] / math.sqrt(steps)
     method = (
         SignDescent(rate, momentum=MOMENTUM[optimizer])
         if optimizer in MOMENTUM
@@ -89,44 +100,67 @@ study = sized(
     "beyond-adam-batch",
     title="With one sample per step, Adam maximises a different margin",
     function=cell,
-    arguments={"samples": 8, "dimension": 12, "steps": 160_000},
-    grid={"optimizer": list(RATES), "features": [SIGNS, NORMAL]},
-    seeds=2,
+    arguments={"samples": 8, "dimension": 12, "steps": 40_000},
+    grid={"optimizer": list(RATES), "features": [SIGNS, NORMAL], "factor": [0.3, OWN]},
+    seeds=5,
     labels={"l2": "share of the best l2 margin", "l_inf": "share of the best l_inf margin"},
-    tiny={"seeds": 1},
-    full={"seeds": 20},
+    tiny={"seeds": 5, "grid": {"factor": [OWN]}},
+    printed={
+        "seeds": 20,
+        "grid": {"factor": [0.3, OWN, 3.0]},
+        "arguments": {"steps": 160_000},
+    },
 )
 
 
 def check(dataset: Dataset) -> Evidence:
     """The end of every method, and its end according to wrong theorems."""
-    one = dataset.sel(optimizer=ONE)
+    own = dataset.sel(factor=OWN)
+    alone, signs = own.sel(optimizer=ONE), {"features": SIGNS}
 
-    alone = at_least(one.fitted.min(), 0.99)
-    plain = at_least(one.l2.sel(features=SIGNS).min(), 0.99)
-    full = at_least(dataset.l_inf.sel(optimizer=ALL).min(), 0.99)
-    signs = at_least(dataset.l_inf.sel(optimizer=SIGNUM).min(), 0.99)
-    share = "least share of the best margin"
+    fitted = at_least(middle(alone.fitted).min(), NEARLY)
+    plain = at_least(middle(alone.l2.sel(signs)), NEARLY)
+    full = at_least(middle(own.l_inf.sel(optimizer=ALL)).min(), NEARLY)
+    signum = at_least(middle(own.l_inf.sel(optimizer=SIGNUM)).min(), NEARLY)
+    share = "median share of the best margin"
     return Evidence(
         ran=f"linear classifiers on {2 * dataset.sizes['seed']} random problems with 8 samples of"
         " 12 features, signs or normal numbers of many sizes, and the exponential loss; Adam"
-        " without epsilon with b1 = 0.9 and b2 = 0.99, Signum with momentum 0.995 and 0.9",
+        " without epsilon with b1 = 0.9 and b2 = 0.99, Signum with momentum 0.995 and 0.9;"
+        " learning rates chosen for every method, times 1/sqrt(steps): "
+        + ", ".join(f"{name} {rate:g}" for name, rate in RATES.items()),
         premises={"the weights of the norm are a fixed point": below(dataset.apart.max(), 1e-6)},
         checks={
-            f"{share}: Adam on one sample, in the norm of its weights": alone,
+            f"{share}: Adam on one sample, in the norm of its weights": fitted,
             f"{share}: Adam on one sample, signs, in l2": plain,
             f"{share}: Adam on all samples, in l_inf": full,
-            f"{share}: Signum on one sample, in l_inf": signs,
+            f"{share}: Signum on one sample, in l_inf": signum,
         },
         controls={
-            "one sample: l_inf, as for all samples": alone.control(one.l_inf.min()),
-            "one sample: l2 for all data": alone.control(one.l2.min()),
-            "all samples: l2": full.control(dataset.l2.sel(optimizer=ALL).min()),
-            "Signum on one sample: l_inf for every momentum": signs.control(
-                dataset.l_inf.sel(optimizer=SHORT).min()
+            "one sample: l_inf, as for all samples": fitted.control(middle(alone.l_inf).min()),
+            "one sample: l2 for all data": fitted.control(middle(alone.l2).min()),
+            "all samples: l2": full.control(middle(own.l2.sel(optimizer=ALL)).min()),
+            "Signum on one sample: l_inf for every momentum": signum.control(
+                middle(own.l_inf.sel(optimizer=SHORT)).min()
             ),
         },
+        findings=[_at_rate(dataset.sel(factor=f)) for f in dataset.factor.values if f != OWN],
     )
+
+
+def middle(shares: DataArray) -> DataArray:
+    """The median over problems."""
+    return shares.median("seed")
+
+
+def _at_rate(dataset: Dataset) -> str:
+    """The same shares at another multiple of the learning rates."""
+    ends = [("fitted", ONE), ("l_inf", ALL), ("l_inf", SIGNUM)]
+    told = [
+        f"{name}: {float(middle(dataset[norm].sel(optimizer=name)).min()):.3f}"
+        for norm, name in ends
+    ]
+    return f"at {float(dataset.factor):g} times these rates the shares are " + ", ".join(told)
 
 
 def draw(dataset: Dataset) -> Figure:
@@ -137,7 +171,8 @@ def draw(dataset: Dataset) -> Figure:
         for k, (norm, label) in enumerate(NORMS.items()):
             if features == SIGNS and norm == "fitted":  # all weights are one
                 continue
-            values = dataset[norm].sel(features=features).transpose("optimizer", "seed").values
+            shown = dataset[norm].sel(features=features, factor=OWN)
+            values = shown.transpose("optimizer", "seed").values
             rows = np.repeat(np.arange(len(names)) + 0.15 * (k - 1), values.shape[1])
             panel.plot(values.ravel(), rows, "o^D"[k], color=CYCLE[k], label=typeset(label))
         panel.axvline(1.0, color=GREY, linewidth=1)
@@ -164,5 +199,6 @@ experiment = Experiment(
     draw=draw,
     ours="the data, the order of samples, constant learning rates,"
     " b2 = 0.99 in place of the limit b2 -> 1",
+    scope=OWN_RUNS,
     seconds=5,
 )

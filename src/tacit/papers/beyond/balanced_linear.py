@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Evidence, at_least, below, within
+from tacit.evidence.chance import DRAWS, drawn
+from tacit.evidence.evidence import Evidence, at_least, at_most, below, within
 from tacit.lazy import DataArray, Dataset, Figure
 from tacit.models.factorization import Factorization
 from tacit.models.tangent import kernel_distance
+from tacit.papers.beyond import OWN_RUNS
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.plotting.style import BLACK, CYCLE, sheet_of
@@ -20,17 +22,35 @@ from tacit.studies.sizes import sized
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.path import Path
 from tacit.training.record import LogSpaced
-from tacit.training.stop import Interpolated
+from tacit.training.stop import Interpolated, Time
 from tacit.training.train import train
 
 SHAPES = {"square": (3, 3), "funnel": (2, 5), "inverted funnel": (5, 2)}  # outputs, inputs
+FITTED = Interpolated(1e-14)
+WAITS = 2.0  # the least singular value is so many times smaller than the next, beyond reach
 GROWTH = 4.0  # logarithm of the largest growth that one use of the closed form spans
 
 
 def target(shape: str, seed: int) -> Array:
     """The correlation of labels with whitened inputs, of spectral norm one."""
-    drawn = np.random.default_rng((1, seed)).standard_normal(SHAPES[shape])
-    return np.asarray(drawn / np.linalg.norm(drawn, 2))
+    numbers = np.random.default_rng((1, seed)).standard_normal(SHAPES[shape])
+    return np.asarray(numbers / np.linalg.norm(numbers, 2))
+
+
+def reachable(shape: str, seed: int) -> bool:
+    """True if the determinant of M = U V^T has the sign of the target's at the start.
+
+    While U^T U = V^T V, the determinant of square layers keeps its sign: M has an inverse at every
+    time, since U and V have one.
+    """
+    rows, columns = SHAPES[shape]
+    U, V = layers(shape, 1.0, 0.0, seed)
+    return rows != columns or np.linalg.det(U @ V.T) * np.linalg.det(target(shape, seed)) > 0
+
+
+def reached(shape: str, seed: int) -> tuple[int, int]:
+    """The first number from DRAWS * seed on with a target within reach, and the draws."""
+    return drawn(lambda k: DRAWS * seed + k, lambda number: reachable(shape, number), 0)
 
 
 def layers(
@@ -52,12 +72,12 @@ def layers(
     return u * U, v * V
 
 
-def trained(U: Array, V: Array, target: Array, rtol: float) -> Path:
+def trained(U: Array, V: Array, target: Array, rtol: float, stop: Any = FITTED) -> Path:
     """Gradient flow of |U V^T - target|^2, all entries being seen."""
     every = np.eye(target.size).reshape(-1, *target.shape)
     problem = Sensing(every, target.ravel())
-    model, stop = Factorization(factors=(U, V)), Interpolated(1e-14)
-    return train(model, problem, MatrixFlow(rtol=rtol), stop=stop, record=LogSpaced(4))
+    model, flow = Factorization(factors=(U, V)), MatrixFlow(rtol=rtol)
+    return train(model, problem, flow, stop=stop, record=LogSpaced(4))
 
 
 def riccati(W: Array, target: Array, imbalance: float, times: Array) -> Array:
@@ -110,14 +130,16 @@ def turned(
     width: str, scale: float, imbalance: float, *, shape: str, seed: int, rtol: float
 ) -> dict[str, float]:
     """How far the kernel turns from a start of this scale and imbalance to the end of training."""
-    U, V = layers(shape, scale, imbalance, seed, wide=width == "wide")
-    end = np.reshape(trained(U, V, target(shape, seed), rtol).parameters, (-1, U.shape[1]))
+    number, _ = reached(shape, seed)
+    U, V = layers(shape, scale, imbalance, number, wide=width == "wide")
+    end = np.reshape(trained(U, V, target(shape, number), rtol).parameters, (-1, U.shape[1]))
     return {"distance": kernel_distance(kernel(U, V), kernel(end[: len(U)], end[len(U) :]))}
 
 
 def cell(shape: str, imbalance: float, *, scale: float, seed: int, rtol: float) -> dict[str, Any]:
     """One run compared with the closed form at its times, and how far its kernel has turned."""
-    Y, (U, V) = target(shape, seed), layers(shape, scale, imbalance, seed)
+    number, draws = reached(shape, seed)
+    Y, (U, V) = target(shape, number), layers(shape, scale, imbalance, number)
     path, rows, W = trained(U, V, Y, rtol), len(Y), np.vstack([U, V])
     t, M = path.dataset.t.values[1:], path.dataset.predictor.values[1:]
     exact, plain = (riccati(W, Y, size, t) for size in (imbalance, 0.0))
@@ -134,7 +156,35 @@ def cell(shape: str, imbalance: float, *, scale: float, seed: int, rtol: float) 
         "distance": kernel_distance(kernel(U, V), kernel(*ends)),
         "predicted": kernel_distance(kernel(U, V), predicted_kernel(Y, imbalance)),
         "time": float(t[-1]),
+        "missed": float(np.linalg.norm(M[-1] - Y, 2) / np.linalg.norm(Y, -2)),
+        "draws": draws,
     }
+
+
+def beyond_reach(seed: int, *, scale: float, rtol: float) -> dict[str, float]:
+    """Balanced square layers whose determinant has the wrong sign: how near they come.
+
+    No matrix with a determinant of the other sign is nearer to the target than its least singular
+    value, in the spectral norm. Along the exact flow the direction that would have to turn shrinks,
+    and in floating point rounding revives it: training is followed until shortly before, and only
+    where the other directions are learned by then.
+    """
+
+    def waits(number: int) -> bool:
+        sizes = np.linalg.svd(target("square", number), compute_uv=False)
+        return not reachable("square", number) and bool(sizes[1] > WAITS * sizes[2])
+
+    number, draws = drawn(lambda k: DRAWS * seed + k, waits, 0)
+    Y, (U, V) = target("square", number), layers("square", scale, 0.0, number)
+    left, sizes, right = np.linalg.svd(Y)
+    lower = (left[:, :2] * sizes[:2]) @ right[:2]
+    path = trained(U, V, Y, rtol, Time(6 / float(sizes[2])))
+
+    def nearest(other: Array) -> float:
+        apart = np.linalg.norm(path.dataset.predictor.values - other, 2, axis=(1, 2))
+        return float(apart.min() / sizes[2])
+
+    return {"to_target": nearest(Y), "to_lower": nearest(lower), "draws": draws}
 
 
 study = sized(
@@ -150,9 +200,10 @@ study = sized(
         "distance": "kernel distance from start to end",
         "predicted": "predicted kernel distance from start to end",
         "time": "time to fit",
+        "missed": "spectral distance of the end to the target, over its least singular value",
     },
     draw={"x": "imbalance", "y": "shape", "colour": "distance"},
-    full={"grid": {"imbalance": [-16.0, -8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0]}},
+    printed={"grid": {"imbalance": [-16.0, -8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0]}},
 )
 diagram = sized(
     "beyond-balanced-linear-diagram",
@@ -167,7 +218,7 @@ diagram = sized(
         "distance": "kernel distance from start to end",
     },
     draw={"x": "imbalance", "y": "scale", "colour": "distance"},
-    full={
+    printed={
         "grid": {
             "scale": {"logspace": [-1.3, 0.5, 9]},
             "imbalance": [-6.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 6.0],
@@ -175,8 +226,23 @@ diagram = sized(
     },
 )
 
+signs = sized(
+    "beyond-balanced-linear-signs",
+    title="A determinant of the wrong sign: balanced square layers stop one rank below the target",
+    function=beyond_reach,
+    arguments={"scale": 0.3, "rtol": 1e-8},
+    grid={"seed": list(range(4))},
+    labels={
+        "to_target": "least distance to the target, over its least singular value",
+        "to_lower": "the same to the target without its least singular value",
+    },
+    draw={"x": "seed", "colour": "to_target"},
+    tiny={"grid": {"seed": list(range(2))}},
+    printed={"grid": {"seed": list(range(20))}},
+)
 
-def check(dataset: Dataset, diagram: Dataset) -> Evidence:
+
+def check(dataset: Dataset, diagram: Dataset, signs: Dataset) -> Evidence:
     """The closed form along training, the kernel at its end, and which nets are lazy."""
     first, last = dataset.imbalance.values[[0, -1]]
     uneven = dataset.where(dataset.imbalance != 0, drop=True)
@@ -185,14 +251,15 @@ def check(dataset: Dataset, diagram: Dataset) -> Evidence:
     ends = within(np.abs(dataset.distance - dataset.predicted).max(), tolerance=1e-6)
     power = within(slope(positive, square.distance.sel(imbalance=positive).values), -4.0, 0.5)
     shapes = {"funnel": first, "inverted funnel": last}
-    rich = {
-        shape: at_least(
-            dataset.distance.sel(shape=shape, imbalance=size)
-            / dataset.distance.sel(shape=shape, imbalance=-size),
-            100.0,
-        )
-        for shape, size in shapes.items()
-    }
+
+    def turns(shape: str, size: float) -> float:
+        """The kernel distance at an imbalance over that at the opposite one."""
+        rows = dataset.distance.sel(shape=shape)
+        return float(rows.sel(imbalance=size) / rows.sel(imbalance=-size))
+
+    rich = {shape: at_least(turns(shape, size), 100.0) for shape, size in shapes.items()}
+    beyond = at_least(signs.to_target.min(), 1.0, tolerance=1e-6)
+    lower = at_most(signs.to_lower.max(), 0.1)
     wide, narrow = (diagram.distance.sel(width=width) for width in ("wide", "narrow"))
     corner = {"scale": 0, "imbalance": diagram.sizes["imbalance"] // 2}  # small and balanced
 
@@ -209,7 +276,10 @@ def check(dataset: Dataset, diagram: Dataset) -> Evidence:
     return Evidence(
         ran=f"{dataset.distance.size} runs of two linear layers, 3 x 3, 2 x 5 and 5 x 2, on"
         f" whitened inputs with U^T U - V^T V = {first:g} I to {last:g} I and singular values 0.03"
-        " in the smaller layer, followed to their end by exact flow",
+        " in the smaller layer, followed to their end by exact flow (the determinants of square"
+        " layers and target have one sign at the start;"
+        f" {int(dataset.draws.sel(shape='square')[0])} draws); {signs.sizes['seed']} balanced"
+        f" square ones whose determinants have opposite signs ({int(signs.draws.sum())} draws)",
         premises={"the imbalance does not change": below(dataset.drift.max(), 1e-8)},
         checks={
             "largest distance of training from the closed form, at any time": exact,
@@ -222,16 +292,20 @@ def check(dataset: Dataset, diagram: Dataset) -> Evidence:
                 " imbalance": one
                 for shape, one in rich.items()
             },
+            "square, balanced, determinants of opposite signs: least distance to the target, over"
+            " its least singular value": beyond,
+            "the same to the target without that singular value, at most": lower,
             "wide layers: kernel distance from a small balanced start over the largest from a"
             " start of large scale or imbalance": spread,
         },
         controls={
+            "determinants of the right sign, as near": beyond.control(square.missed.max()),
             "the closed form of balanced layers": exact.control(uneven.error_balanced.min()),
             "the sign of the imbalance does not matter": ends.control(
                 np.abs(dataset.distance - mirrored).max()
             ),
-            "the same, for the funnel": rich["funnel"].control(1.0),
-            "the same, for the inverted funnel": rich["inverted funnel"].control(1.0),
+            "a funnel turns as a square does": rich["funnel"].control(turns("square", first)),
+            "an inverted funnel does": rich["inverted funnel"].control(turns("square", last)),
             "layers without spare hidden units behave the same": spread.control(outside(narrow)),
             "a relative change of the kernel like 1/imbalance": power.control(predicted=-2.0),
         },
@@ -243,7 +317,7 @@ def check(dataset: Dataset, diagram: Dataset) -> Evidence:
     )
 
 
-def draw(dataset: Dataset, diagram: Dataset) -> Figure:
+def draw(dataset: Dataset, diagram: Dataset, signs: Dataset) -> Figure:
     """Kernel distances over the imbalance, and how far both closed forms are from training."""
     picture, (a, b) = sheet_of(dataset, widths=(6.0, 6.0), height=4.8)
     for colour, marker, shape in zip(CYCLE, "os^", SHAPES, strict=False):
@@ -277,15 +351,18 @@ experiment = Experiment(
     "beyond-balanced-linear",
     statement="Two linear layers on whitened inputs conserve U^T U - V^T V = lambda I if it"
     " holds at the start, and U U^T, V V^T and U V^T follow the closed form of a"
-    " Riccati equation. Large |lambda| makes a square net lazy, with a kernel distance"
-    " of order lambda^-4; a net with fewer outputs than inputs is lazy only for large"
-    " positive lambda, and rich but slow for large negative lambda. Wide layers are"
+    " Riccati equation. If lambda = 0 and the layers are square, the determinant of U V^T keeps"
+    " its sign: a target whose determinant has the other one is out of reach, and training comes"
+    " to the target without its least singular value. Large |lambda| makes a square net lazy, with"
+    " a kernel distance of order lambda^-4; a net with fewer outputs than inputs is lazy only for"
+    " large positive lambda, and rich but slow for large negative lambda. Wide layers are"
     " lazy from a large scale or a large imbalance of either sign.",
     place="Domine et al. 2025 (arXiv 2409.14623); the power -4 and the spans of the closed form:"
     " ours",
-    study=(study, diagram),
+    study=(study, diagram, signs),
     check=check,
     draw=draw,
     ours="the shapes, the targets, the scale and the imbalances",
+    scope=OWN_RUNS,
     seconds=3,
 )

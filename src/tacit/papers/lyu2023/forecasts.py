@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence, within
+from tacit.evidence.evidence import Check, Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.lazy import Dataset
 from tacit.measures.directions import angle
@@ -34,7 +34,7 @@ from tacit.training.train import train
 
 PROBLEMS: dict[str, Callable[[int], Any]] = {
     "majority, n=50 d=500": lambda seed: majority(50, 500, seed=seed),
-    "majority, n=30 d=150": lambda seed: majority(30, 150, seed=seed),
+    "majority, n=40 d=300": lambda seed: majority(40, 300, seed=seed),
     "majority at depth 3": lambda seed: majority(40, 300, seed=seed),
     "wide margin, gamma=6 d=1500": lambda seed: wide_margin(24, 1500, gamma=6.0, seed=seed),
     # so wide that nearly all of the turning costs no accuracy
@@ -126,9 +126,9 @@ def half_turned(data: Dataset, rate: float) -> float:
     return window(data["t"].values[rows] * rate, steps)[1]
 
 
-def network_cell(log_alpha: float, *, rate: float) -> dict[str, float]:
+def network_cell(log_alpha: float, seed: int, *, rate: float) -> dict[str, float]:
     """The half turn of a net whose regularizer is not known, and its forecast, times rate."""
-    problem, net = points(0)[0], network(log_alpha, 0)
+    problem, net = points(seed)[0], network(log_alpha, seed)
     expected = forecast(net, problem, rate)
     flow = ParameterFlow(rtol=1e-6, weight_decay=rate)
     run = train(net, problem, flow, stop=Time(expected.transition + 5 / rate)).dataset
@@ -157,8 +157,7 @@ study = sized(
     labels=LABELS,
     draw={"x": "alpha", "y": "rate", "colour": "measured"},
     tiny={"grid": {"case": [MOST[1], MOST[3], MOST[5]]}},
-    standard={"grid": EVERY},
-    full={"grid": EVERY, "seeds": [11, 12, 13]},
+    printed={"grid": EVERY, "seeds": [11, 12, 13]},
 )
 wider = sized(
     "L-forecast-wider",
@@ -174,8 +173,8 @@ networks = sized(
     function=network_cell,
     arguments={"rate": 1e-3},
     grid={"log_alpha": [2.0]},
-    standard={"grid": {"log_alpha": [2.0, 3.0]}},
-    full={"grid": {"log_alpha": [2.0, 3.0]}},
+    seeds=7,
+    printed={"grid": {"log_alpha": [2.0, 3.0]}},
 )
 
 
@@ -225,9 +224,8 @@ def check(dataset: Dataset, wider: Dataset, networks: Dataset) -> Evidence:
         " measured is the middle of the late change of the test curve; times in units of 1/rate",
         checks={
             **checks,
-            "quadratic nets: runs whose half turn lies outside the predicted interval": within(
-                outside.sum()
-            ),
+            "quadratic nets: share of the runs whose half turn lies outside the predicted"
+            " interval": at_most(outside.mean(), 0.5),
         },
         premises={
             f"{name}: most runs show a clear late change": (
@@ -294,13 +292,9 @@ def findings(families: dict[str, Dataset], networks: Dataset) -> list[str]:
     wide = families["wide margin"]
     lags = ", ".join(f"{lag:+.2f}" for lag in (wide.measured - wide.turning).values)
     nets = "; ".join(
-        f"quadratic net, log alpha {a:g}: {half:.2f}, {middle - half:+.2f}"
-        for a, half, middle in zip(
-            networks.log_alpha.values,
-            networks.half_turn.values,
-            networks.middle.values,
-            strict=True,
-        )
+        f"quadratic nets, log alpha {a:g}: {float(row.half_turn.mean()):.2f},"
+        f" {float((row.middle - row.half_turn).mean()):+.2f} (means)"
+        for a, row in networks.groupby("log_alpha")
     )
     return [
         *by_family,

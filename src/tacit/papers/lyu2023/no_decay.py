@@ -117,11 +117,7 @@ study = sized(
         "trajectory_growth": "norm of the parameters over that of the start",
         "trajectory_log_t": "natural logarithm of the training time",
     },
-    standard={
-        "arguments": {"samples": 100, "dimension": 1000, "points": 60},
-        "grid": {"alpha": [0.2, 0.6, 2.0, 6.0]},
-    },
-    full={
+    printed={
         "arguments": {"samples": 100, "dimension": 2000, "points": 160, "rtol": 1e-8},
         "grid": {"alpha": [0.2, 0.6, 2.0, 6.0]},
     },
@@ -134,8 +130,7 @@ limit = sized(
     seeds=[0],
     dims={name: ["place"] for name in ("mu", "limit_accuracy", "q_accuracy")},
     labels={"mu": "mu = alpha^2 / smoothed margin"},
-    standard={"arguments": {"samples": 100, "dimension": 1000}},
-    full={"arguments": {"samples": 100, "dimension": 2000, "mu_points": 141}},
+    printed={"arguments": {"samples": 100, "dimension": 2000, "mu_points": 141}},
 )
 
 

@@ -59,9 +59,9 @@ def parameters_of(predictor: Array, log_alpha: float, z: float) -> Array:
     return np.concatenate([np.where(up, large, small), np.where(up, small, large)])
 
 
-def cell(problem: int, log_alpha: float, *, z: float) -> dict[str, float]:
+def cell(seed: int, log_alpha: float, *, z: float) -> dict[str, float]:
     """Angles and KKT residual of depth 2 at z (1/rate) log alpha, by the exact flow."""
-    data, late = data_set(problem), z * log_alpha
+    data, late = data_set(seed), z * log_alpha
     run = exact(data, log_alpha, joint_rate(log_alpha), np.array([late]))
     beta, (kernel, rich) = run.predictor.values[0], margin_points(data)
     theta = parameters_of(beta, log_alpha, late)
@@ -73,10 +73,10 @@ def cell(problem: int, log_alpha: float, *, z: float) -> dict[str, float]:
 
 
 def trained_cell(
-    problem: int, depth: int, log_alpha: float, *, times: Sequence[float]
+    seed: int, depth: int, log_alpha: float, *, times: Sequence[float]
 ) -> dict[str, list[float]]:
     """KKT residuals of parameters trained to `times`, in units of (1/rate) log alpha."""
-    data, net = data_set(problem), DiagonalNet(depth, log_alpha=log_alpha)
+    data, net = data_set(seed), DiagonalNet(depth, log_alpha=log_alpha)
     return {"residual": [kkt_residual(data, net, trained(data, net, log_alpha, z)) for z in times]}
 
 
@@ -93,46 +93,46 @@ study = sized(
     title="A diagonal net at (1 + c)(1/rate) log α compared with the ℓ₁ max margin",
     function=cell,
     arguments={"z": 1.5},
-    grid={"problem": [0], "log_alpha": [320.0, 640.0]},
+    grid={"log_alpha": [320.0, 640.0]},
+    seeds=2,
     labels={
         "to_rich": "angle to the l1 max margin predictor",
         "to_kernel": "angle to the l2 max margin predictor",
         "residual": "KKT residual of the parameters",
     },
-    draw={"x": "log_alpha", "y": "problem", "colour": "residual", "log": True},
-    standard={"grid": {"problem": [0, 1, 2]}},
-    full={"grid": {"problem": list(range(12))}},
+    draw={"x": "log_alpha", "colour": "residual", "log": True},
+    printed={"seeds": 12},
 )
 in_parameters = sized(
     "L-T2-trained",
     title="The KKT residual of parameters trained before and after the jump",
     function=trained_cell,
-    grid={"problem": [0], "depth": [2, 3], "log_alpha": [3.0, 6.0]},
+    grid={"depth": [2, 3], "log_alpha": [3.0, 6.0]},
     **TRAINED,
-    standard={"grid": {"problem": [0, 1]}},
-    full={"grid": {"problem": [0, 1]}},
+    seeds=2,
+    printed={"seeds": 8},
 )
 networks = sized(
     "L-T2-networks",
     title="The same for two layers of quadratic units",
     function=network_cell,
-    grid={"log_alpha": [4.0, 6.0]},
+    grid={"log_alpha": [3.0, 6.0]},
     **TRAINED,
-    seeds=1,
-    full={"seeds": 4},
+    seeds=4,
+    printed={"seeds": 12},
 )
 
 
 def exponents(dataset: Dataset, name: str) -> list[float]:
     """The exponent in log alpha between the two largest alphas; others may still fall faster."""
-    last = dataset.isel(log_alpha=slice(-2, None)).transpose("problem", "log_alpha")
+    last = dataset.isel(log_alpha=slice(-2, None)).transpose("seed", "log_alpha")
     return [slope(last.log_alpha.values, row) for row in last[name].values]
 
 
 def ratio(runs: Dataset, moment: int) -> Array:
-    """The residual at the largest alpha over that at the smallest, worst over the data sets."""
-    worst = runs.residual.isel(moment=moment).max("seed" if "seed" in runs.dims else "problem")
-    return np.asarray(worst.isel(log_alpha=-1) / worst.isel(log_alpha=0))
+    """The residual at the largest alpha over that at the smallest, mean over the data sets."""
+    values = runs.residual.isel(moment=moment)
+    return np.asarray((values.isel(log_alpha=-1) / values.isel(log_alpha=0)).mean("seed"))
 
 
 def numbers(values: DataArray) -> str:
@@ -143,28 +143,28 @@ def numbers(values: DataArray) -> str:
 def check(dataset: Dataset, runs: Dataset, nets: Dataset) -> Evidence:
     """Angle and KKT residual fall like 1/log alpha after the jump, and not before."""
     end = dataset.sel(log_alpha=640.0)
-    near = at_most(end.to_rich.max(), 0.5)
+    near = at_most(end.to_rich.median(), 0.5)
     exponent = at_most(max(exponents(dataset, "to_rich")), -1.0, 0.1)
     stationary = at_most(max(exponents(dataset, "residual")), -1.0, 0.1)
+    # like 1/log alpha from 3 to 6 gives 1/2, no approach gives 1
     training = at_most(ratio(runs, AFTER).max(), 0.75)
     units = at_most(ratio(nets, AFTER).max(), 0.75)
-    after = runs.residual.isel(moment=AFTER).max("problem")
+    after = runs.residual.isel(moment=AFTER).mean("seed")
     diagonal = [f"depth {D}: {numbers(after.sel(depth=D))}" for D in runs.depth.values]
-    quadratic = nets.residual.isel(moment=AFTER).max("seed")
-    residuals = dataset.residual.transpose("problem", "log_alpha").values[:3]
+    quadratic = nets.residual.isel(moment=AFTER).mean("seed")
+    residuals = dataset.residual.transpose("seed", "log_alpha").values[:3]
     return Evidence(
-        ran=f"{dataset.sizes['problem']} data sets of 4 points in R^8, logistic loss, rate ="
-        " 1/alpha, c = 1/2: log alpha 320 and 640 by the exact flow, 3 to 6 trained in the"
-        " parameters at depths 2, 3; two layers of three quadratic units on labels that are not"
-        " linear, log alpha 4 and 6",
+        ran=f"{dataset.sizes['seed']} data sets of 4 points in R^8 without near ties, logistic"
+        " loss, rate = 1/alpha, c = 1/2: log alpha 320 and 640 by the exact flow, 3 to 6 trained in"
+        " the parameters at depths 2, 3; two layers of three quadratic units on labels that are not"
+        " linear, log alpha 3 and 6",
         checks={
-            "largest angle to the l1 max margin predictor at log alpha = 640, degrees": near,
+            "angle to the l1 max margin predictor at log alpha = 640, median, degrees": near,
             "largest exponent of the angle in log alpha, 320 to 640": exponent,
             "largest exponent of the KKT residual in log alpha, 320 to 640": stationary,
-            "KKT residual of trained parameters (depths 2 and 3), log alpha ="
-            " 6 over log alpha = 3": training,
-            "KKT residual of a two-layer net with quadratic units (L = 3), log alpha"
-            " = 6 over log alpha = 4": units,
+            "KKT residual of trained parameters (depths 2 and 3), log alpha = 6 over log alpha = 3,"
+            " mean over the data sets": training,
+            "KKT residual of a two-layer net with quadratic units (L = 3), the same mean": units,
         },
         controls={
             "the l2 max margin predictor after the jump": near.control(end.to_kernel.min()),
@@ -178,7 +178,7 @@ def check(dataset: Dataset, runs: Dataset, nets: Dataset) -> Evidence:
             "both the angle and the KKT residual fall like 1/log(1/rate): the margin problem is"
             " the limit of vanishing decay, and at a fixed rate training ends at the minimiser"
             " of the penalised loss instead; residuals at log alpha = 3, 6:"
-            f" {'; '.join(diagonal)}; quadratic units at 4, 6: {numbers(quadratic)}",
+            f" {'; '.join(diagonal)}; quadratic units: {numbers(quadratic)}",
         ],
         plots=[
             Plot(

@@ -31,7 +31,7 @@ def cell(width: int, seed: int, *, starts: int) -> dict[str, float]:
     f over |grad f| |theta|, `by_gradient` f over |grad f|.
     """
     rng = np.random.default_rng(seed)
-    X = points(0)[0].X
+    X = points(seed)[0].X
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     found = []
     for _ in range(starts):
@@ -70,10 +70,10 @@ study = sized(
     function=cell,
     arguments={"starts": 100},
     grid={"width": [16, 64, 256, 1024, 4096]},
-    seeds=[0],
+    seeds=1,
     labels={name: f"root mean square of {what} at the start" for name, what in SIZES.items()},
     draw={"x": "width", "colour": "output", "log": True},
-    full={"arguments": {"starts": 1000}},
+    printed={"arguments": {"starts": 1000}},
 )
 after = sized(
     "L-A3-trained",
@@ -83,7 +83,7 @@ after = sized(
     grid={"start": ["wide", "difference"], "width": [64], "log_alpha": [4.0]},
     seeds=1,
     labels={"off": "angle to the kernel SVM (degrees)"},
-    full={"grid": {"width": [16, 64, 256], "log_alpha": [2.0, 4.0, 6.0]}, "seeds": 3},
+    printed={"grid": {"width": [16, 64, 256], "log_alpha": [2.0, 4.0, 6.0]}, "seeds": 3},
 )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from tacit.evidence.chance import drawn
 from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import log_log
 from tacit.lazy import Dataset
-from tacit.measures.margins import stability
+from tacit.measures.margins import Stability, stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
-from tacit.problems.classification import separable_points, three_points
+from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.solvers.margins.path import ratchet_path
 from tacit.studies.sizes import sized
 
@@ -36,12 +39,27 @@ def cell(stop: str, alpha: float, *, flow: str, limit: str) -> dict[str, float]:
     return {"since": max(stability(path, problem.signed_rows @ beta).since, 1.0)}
 
 
-def linearized_cell(seed: int, depth: int, alpha: float) -> dict[str, float | bool]:
+def linearized(problem: Classification, depth: int, alpha: float) -> Stability:
     """The same for the linearized model, trained to smoothed margin 1000."""
-    problem = separable_points(12, 3, margin=0.2, seed=seed)
     path = trained(problem, Linearized(DiagonalNet(depth, alpha=alpha)), [1e3], per_decade=FINE)
-    found = stability(path, problem.signed_rows @ max_margin_of(problem, "l2"))
-    return {"since": max(found.since, 1.0), "stable": found.holds}
+    return stability(path, problem.signed_rows @ max_margin_of(problem, "l2"))
+
+
+@functools.lru_cache(maxsize=8)
+def late_points(seed: int) -> tuple[Classification, int]:
+    """Random points where the condition does not hold from the loss 1/e on, and the draws made."""
+    return drawn(
+        lambda k: separable_points(12, 3, margin=0.2, seed=k),
+        lambda problem: linearized(problem, 2, 1.0).since > 1,
+        seed=1000 * seed,
+    )
+
+
+def linearized_cell(seed: int, depth: int, alpha: float) -> dict[str, float | bool]:
+    """From which smoothed margin on the linearized model is stable."""
+    problem, tries = late_points(seed)
+    found = linearized(problem, depth, alpha)
+    return {"since": max(found.since, 1.0), "stable": found.holds, "tries": tries}
 
 
 study = sized(
@@ -54,9 +72,8 @@ linear = sized(
     "M-C5-linearized",
     function=linearized_cell,
     grid={"depth": [2, 3], "alpha": [1.0, 30.0]},
-    seeds=[2],
-    standard={"seeds": [2, 3, 7]},
-    full={"seeds": list(range(20))},
+    seeds=2,
+    printed={"seeds": 20},
 )
 parameters = sized(
     "M-C5-parameters",
@@ -79,14 +96,16 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
     holds = within(stable, tolerance=0.1)
     lost = within(below, 2.0, 0.1)
     frozen = within(moved.values.max(), tolerance=1e-3)
-    late = int((linear.since.sel(alpha=1.0) > 1).sum())
+    late = float(linear.since.sel(alpha=1.0).min())
     never = int((~linear.stable.astype(bool)).sum())
     agree = abs(float(parameters.since.item()) / lost_since[0] - 1)
     kink = lost_since[-1] / alphas[-1] ** 2
+    sets, tries = linear.sizes["seed"], int(linear.tries.max(("depth", "alpha")).sum())
     cases = linear.sizes["seed"] * linear.sizes["depth"]
     return Evidence(
         ran=f"panels 3b and 3d at depth 2, alpha = 10, 30, 100; {cases} linearized models"
-        " trained in the parameters from alpha = 1 and 30",
+        " trained in the parameters from alpha = 1 and 30, on sets of 12 points in R^3 that do not"
+        f" satisfy the condition from the start ({sets} of {tries} random sets)",
         checks={
             "panel 3b, mu = 0.001: exponent in alpha of the accuracy needed": holds,
             "panel 3d, mu = 0.3, above the kink: the same exponent": within(above, tolerance=0.1),
@@ -94,7 +113,10 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
             "linearized model: largest change of log(since) from alpha = 1 to 30": frozen,
         },
         premises={
-            "some linearized models do not satisfy the condition from the start": (late > 0, late),
+            "no linearized model satisfies the condition from the start (least smoothed margin)": (
+                late > 1,
+                late,
+            ),
             "the linearized models reach the condition": (never == 0, never),
             "flows in the parameters and in the dual agree": (agree < 1e-6, agree),
         },

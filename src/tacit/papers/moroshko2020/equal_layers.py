@@ -78,8 +78,7 @@ study = sized(
     grid={"depth": [2, 3]},
     seeds=1,
     dims={"apart": ["record"], "step": ["record"]},
-    standard={"arguments": {"steps": 2000}, "grid": {"depth": [2, 3, 5]}, "seeds": 2},
-    full={"arguments": {"steps": 20000}, "grid": {"depth": [2, 3, 4, 5, 8]}, "seeds": 6},
+    printed={"arguments": {"steps": 20000}, "grid": {"depth": [2, 3, 4, 5, 8]}, "seeds": 6},
 )
 unequal = sized(
     "M-layers-unequal",
@@ -88,7 +87,7 @@ unequal = sized(
     grid={"depth": [3]},
     seeds=1,
     dims={"apart": ["record"], "step": ["record"]},
-    standard={"arguments": {"steps": 2000}},
+    printed={"arguments": {"steps": 2000}},
 )
 
 

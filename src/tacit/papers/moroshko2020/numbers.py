@@ -166,7 +166,7 @@ descent = sized(
     "M-num-descent",
     function=descent_cell,
     grid={"step": [4e-5]},
-    full={"grid": {"step": [4e-6]}},
+    printed={"grid": {"step": [4e-6]}},
 )
 twin = sized("M-num-twin", function=twin_cell, grid={"alpha": [100.0]})
 

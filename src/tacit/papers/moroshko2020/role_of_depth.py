@@ -110,16 +110,14 @@ study = sized(
     function=cell,
     arguments={"deeper": 0},
     grid={"depth": [2], "dimension": [2, 10, 30], "log_mu": [TINY, float(np.log(1e-12))]},
-    standard={"grid": {"dimension": [2, 10, 30, 100]}},
-    full={"grid": {"dimension": [2, 10, 30, 100]}},
+    printed={"grid": {"dimension": [2, 10, 30, 100]}},
 )
 deep = sized(
     "M-depth-deep",
     function=cell,
     arguments={"deeper": 0},
     grid={"depth": [3], "dimension": [2, 30], "log_mu": np.log(MUS).tolist()},
-    standard={"grid": {"depth": [3, 6]}},
-    full={"grid": {"depth": [3, 6]}},
+    printed={"grid": {"depth": [3, 6]}},
 )
 wrong = sized(
     "M-depth-wrong",
@@ -131,8 +129,7 @@ random = sized(
     "M-depth-random",
     function=random_cell,
     seeds=6,
-    standard={"seeds": 24},
-    full={"seeds": 200},
+    printed={"seeds": 200},
 )
 panel = sized(
     "M-depth-panel",

@@ -102,24 +102,38 @@ def off_support(problem: Classification) -> float:
     return float(nu @ Z[:, 1])
 
 
-def points_of(name: str, samples: int, dimension: int, margin: float) -> Classification:
-    """Three points of a panel of M, or this many separable points of a "seed"."""
-    if name.startswith("seed"):
-        return separable_points(samples, dimension, margin=margin, seed=int(name.split()[1]))
-    return three_points(name)
+def names_of(count: int) -> list[str]:
+    """The names of this many random sets, values of an axis `points`."""
+    return [f"drawn {k}" for k in range(count)]
 
 
-def drawn(seed: int) -> tuple[Classification, int]:
+def number_of(points: str) -> int | None:
+    """The number of a random set, or None for a panel of M."""
+    return int(points.removeprefix("drawn ")) if points.startswith("drawn ") else None
+
+
+def points_of(
+    name: str, samples: int, dimension: int, *, margin: float, seed: int
+) -> Classification:
+    """Three points of a panel of M, or this many separable points for "drawn 3" and the like."""
+    number = number_of(name)
+    if number is None:
+        return three_points(name)
+    return separable_points(samples, dimension, margin=margin, seed=seed + number)
+
+
+def random_set(seed: int) -> tuple[Classification, int]:
     """Three or four Gaussian points in three to five dimensions, and a depth: every third set 3."""
     points = separable_points(3 + seed % 2, 3 + seed // 2 % 3, margin=0.3, seed=seed)
     return points, 3 if seed % 3 == 2 else 2
 
 
-def named(points: str) -> tuple[Classification, int]:
-    """A panel of M, whose depth is that of its figure, or the set of a "seed"."""
-    if points.startswith("seed"):
-        return drawn(int(points.split()[1]))
-    return three_points(points), 3 if points.startswith("4") else 2
+def named(points: str, seed: int) -> tuple[Classification, int]:
+    """A panel of M, whose depth is that of its figure, or the set "drawn 3" and a depth."""
+    number = number_of(points)
+    if number is None:
+        return three_points(points), 3 if points.startswith("4") else 2
+    return random_set(seed + number)
 
 
 def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> tuple[Array, Array]:

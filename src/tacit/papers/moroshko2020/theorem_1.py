@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tacit.arguments import Array
@@ -19,13 +21,14 @@ from tacit.papers.moroshko2020.nets import (
     in_time,
     signs_of_products,
 )
-from tacit.papers.moroshko2020.stopping import points_of
+from tacit.papers.moroshko2020.stopping import names_of, number_of, points_of
 from tacit.problems.classification import Classification
 from tacit.studies.sizes import sized
 
 HORIZON = 1.0
 TIMES = np.concatenate([[0.0], np.geomspace(1e-6, HORIZON, 80)])
 TWO, THREE, QUADRATIC = "diagonal net, D = 2", "diagonal net, D = 3", "quadratic units, D = 3"
+QUARTER = 0.5  # of the least distance D = 2 between the exponents of two orders k
 #: degree, and the order k of the kernel's deviation in |w|/alpha^D: 2 where it is even
 NETS = {TWO: (2, 2), "u v": (2, 2), "u² - v w": (2, 1), THREE: (3, 2), QUADRATIC: (3, 2)}
 
@@ -51,22 +54,24 @@ def trained(model: Model, problem: Classification, points: Array, linear: bool =
     return in_time(model, problem.X, pull, points, TIMES, linear, rtol=1e-12, first_step=1e-9)
 
 
-def cell(net: str, points: str, alpha: float, *, off: float, linear: bool) -> dict[str, float]:
+def cell(
+    net: str, points: str, alpha: float, *, off: float, linear: bool, seed: int
+) -> dict[str, float]:
     """How far a net and its linearized twin are apart at most, and how large the twin is.
 
     The twin of a start `off` times as large belongs to a wrong theory; without `linear` it is no
     twin.
     """
+    number = number_of(points) or 0
     if net == QUADRATIC:  # labels that no linear classifier can learn; outputs at new points too
-        seed = int(points.split()[1])
-        problem = signs_of_products(seed)
-        new = np.random.default_rng(seed + 100).standard_normal((20, problem.dimension))
+        problem = signs_of_products(seed + number)
+        new = np.random.default_rng((seed + number, 1)).standard_normal((20, problem.dimension))
         where = np.concatenate([problem.X, new])
     else:
-        seed = int(points.split()[1]) if points.startswith("seed") else 0
-        problem = points_of(points, 4 + seed, 3 + 2 * seed, margin=0.4)
+        problem = points_of(points, 3 + number % 3, 3 + number % 4, margin=0.4, seed=seed)
         where = np.eye(problem.dimension)  # outputs there are the predictor
-    models = (net_named(net, times * alpha, problem.dimension, seed) for times in (1.0, off))
+    start = seed + number
+    models = (net_named(net, times * alpha, problem.dimension, start) for times in (1.0, off))
     real = trained(next(models), problem, where)
     twin = trained(next(models), problem, where, linear=linear)
     return {
@@ -75,38 +80,35 @@ def cell(net: str, points: str, alpha: float, *, off: float, linear: bool) -> di
     }
 
 
-SETS = ["3b", "3d", "seed 0", "seed 1"]
-MANY = [*SETS, *(f"seed {k}" for k in range(2, 6))]
-GIVEN = {"off": 1.0, "linear": True}
+MANY = ["3b", "3d", *names_of(6)]
+GIVEN = {"off": 1.0, "linear": True, "seed": 0}
 study = sized(
     "M-T1",
     function=cell,
     arguments=GIVEN,
-    grid={"net": list(NETS)[:3], "points": ["seed 0"], "alpha": [16.0, 32.0, 64.0, 128.0]},
-    standard={"grid": {"points": SETS}},
-    full={"grid": {"points": MANY}},
+    grid={"net": list(NETS)[:3], "points": names_of(3), "alpha": [16.0, 128.0]},
+    printed={"grid": {"points": MANY, "alpha": [16.0, 32.0, 64.0, 128.0]}},
 )
 deep = sized(
     "M-T1-deep",
     function=cell,
     arguments=GIVEN,
-    grid={"net": [THREE], "points": ["seed 0"], "alpha": [8.0, 16.0, 32.0, 64.0]},
-    standard={"grid": {"points": SETS}},
-    full={"grid": {"points": MANY}},
+    grid={"net": [THREE], "points": names_of(3), "alpha": [8.0, 64.0]},
+    printed={"grid": {"points": MANY, "alpha": [8.0, 16.0, 32.0, 64.0]}},
 )
 quadratic = sized(
     "M-T1-quadratic",
     function=cell,
     arguments=GIVEN,
-    # larger, for the outputs of a few tens of quadratic units
-    grid={"net": [QUADRATIC], "points": ["seed 0"], "alpha": [32.0, 64.0, 128.0]},
-    full={"grid": {"points": [f"seed {k}" for k in range(4)]}},
+    # beyond alpha = 32 the distance is below the rounding of outputs of the size alpha^3
+    grid={"net": [QUADRATIC], "points": names_of(4), "alpha": [8.0, 32.0]},
+    printed={"grid": {"points": names_of(8), "alpha": [8.0, 16.0, 32.0]}},
 )
 wrong = sized(
     "M-T1-wrong",
     function=cell,
-    arguments={"off": 1.05, "linear": True},
-    grid={"net": [TWO], "points": ["seed 0"], "alpha": [16.0, 128.0]},
+    arguments={**GIVEN, "off": 1.05},
+    grid={"net": [TWO], "points": names_of(1), "alpha": [16.0, 128.0]},
 )
 
 
@@ -121,6 +123,13 @@ def deviation(net: str, row: Dataset, order: int | None = None) -> float:
     return slope(row.alpha.values, values) + k * degree
 
 
+def mean_deviation(
+    net: str, rows: Mapping[tuple[str, str], Dataset], order: int | None = None
+) -> float:
+    """The mean of these deviations over the data sets of one net."""
+    return float(np.mean([deviation(net, row, order) for (n, _), row in rows.items() if n == net]))
+
+
 def check(*datasets: Dataset) -> Evidence:
     """The largest distance falls with alpha, at the rate that the order of the kernel gives."""
     *right, wrong = datasets
@@ -131,24 +140,23 @@ def check(*datasets: Dataset) -> Evidence:
         for points in data.points.values
     }
     last = max(float(row.distance[-1] / row.distance[0]) for row in rows.values())
-    worst = max((deviation(net, row) for (net, _), row in rows.items()), key=abs)
+    means = {net: mean_deviation(net, rows) for net in NETS}
     shrinks = at_most(last, 0.1)
-    rate = within(worst, tolerance=0.25)
+    rate = within(max(means.values(), key=abs), tolerance=QUARTER)
     orders = {
-        k: [deviation(net, row, 3 - k) for (net, _), row in rows.items() if NETS[net][1] == k]
-        for k in (1, 2)
+        k: [mean_deviation(net, rows, 3 - k) for net in NETS if NETS[net][1] == k] for k in (1, 2)
     }
     off = wrong.distance.values.ravel()
-    shown = {net: row for (net, points), row in rows.items() if points == "seed 0"}
+    shown = {net: row for (net, points), row in rows.items() if points == "drawn 0"}
     return Evidence(
         ran=f"{len(rows)} pairs of models: diagonal nets, u v and u² - v w on"
         f" {right[0].sizes['points']} data sets of 3 to 5 points, two layers of quadratic units on"
-        f" labels that are not linear; T = {HORIZON:g}, three or four alphas; both integrated in"
+        f" labels that are not linear; T = {HORIZON:g}, two alphas or more; both integrated in"
         " their parameters and in time",
         checks={
             "largest distance at the largest alpha over that at the smallest": shrinks,
-            "largest deviation of the exponent of distance/|w|^(k+1) in alpha from -k D, k ="
-            " 2 for an even kernel, else 1": rate,
+            "exponent of distance/|w|^(k+1) in alpha, k = 2 for an even kernel, else 1: deviation"
+            " from -k D, mean over the data sets of the worst net": rate,
         },
         controls={
             "the linearized model of a start 5% larger": shrinks.control(off[-1] / off[0]),

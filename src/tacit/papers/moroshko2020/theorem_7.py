@@ -52,8 +52,7 @@ study = sized(
     function=cell,
     arguments={"norm": "l1"},
     grid={"run": [run for run in EVERY if run not in ("two 200", "three 80", "early 200")]},
-    standard={"grid": {"run": EVERY}},
-    full={"grid": {"run": EVERY}},
+    printed={"grid": {"run": EVERY}},
 )
 condition = sized("M-T7-condition", function=condition_cell, grid={"mu": [1e-4]})
 

@@ -137,7 +137,7 @@ study = sized(
     function=cell,
     arguments={"count": 2000},
     grid={"loss": list(LOSSES)},
-    full={"arguments": {"count": 50_000}},
+    printed={"arguments": {"count": 50_000}},
 )
 by_hand = sized("N-PL-examples", function=examples, dims={"opposed": ["beta"]})
 

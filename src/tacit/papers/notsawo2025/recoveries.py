@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
+from tacit.evidence.chance import DRAWS, drawn
 from tacit.lazy import Dataset
 from tacit.measures.curves import crossing
 from tacit.measures.grokking import Grokking, grokking
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from tacit.models.model import Model
 
 START, SOLVED = 1e-6, 1e-4  # N: start per entry; loss at t1 and, of a vector, |a - a*|^2 at t2
+FOUND = 1e-6  # an interpolator with a smaller relative error is the truth
+FAR = 0.3  # least relative error of a memorized point: there must be something left to recover
 EULER = 1e-3  # step of the slow phase of a matrix, in units of its distance to the truth
 KINDS = ("sparse", "completion", "sensing")
 # N's sizes; `few` is the number of non-zero entries of a vector, or the rank of a matrix
@@ -89,6 +92,10 @@ class Recovery(abc.ABC):
     @property
     def y(self) -> Array:
         return np.asarray(self.problem.y)
+
+    def off(self, point: Array) -> float:
+        """|a - a*|_2 over |a*|_2 of one point."""
+        return float(np.linalg.norm(point - self.truth) / np.linalg.norm(self.truth))
 
     @property
     def truth(self) -> Array:
@@ -252,7 +259,33 @@ def recovery(
         return SparseRecovery(sparse_recovery(samples, dimension, sparsity=few, seed=seed, snr=snr))
     make = low_rank_completion if kind == "completion" else gaussian_sensing
     problem = make(samples=samples, dimension=dimension, rank=few, seed=seed, loss="half squares")
-    return LowRankRecovery(noisy(problem, noise), euler)
+    return LowRankRecovery(noisy(problem, noise, seed), euler)
+
+
+@functools.lru_cache(maxsize=64)  # a cell for every beta, step and noise asks for the same problem
+def recoverable_seed(kind: str, seed: int, samples: int, dimension: int, few: int) -> int:
+    """The first seed from 1000 `seed` on whose problem meets the premises of N's theorems.
+
+    Without noise, the truth has the least norm of all interpolators, and the memorized point is
+    FAR from it. Different seeds never share a problem.
+    """
+
+    def make(place: int) -> tuple[int, Recovery]:
+        sizes = {"samples": samples, "dimension": dimension, "few": few}
+        return place, recovery(kind, seed=place, **sizes)
+
+    def suits(pair: tuple[int, Recovery]) -> bool:
+        case = pair[1]
+        return case.off(case.least) < FOUND and case.off(case.memorized()) > FAR
+
+    return drawn(make, suits, DRAWS * seed)[0][0]
+
+
+def recoverable(kind: str, *, seed: int, **given: Any) -> tuple[Recovery, int]:
+    """The recovery of this seed that meets the premises, and how many draws it took."""
+    sizes = {name: given[name] for name in ("samples", "dimension", "few")}
+    chosen = recoverable_seed(kind, seed, **sizes)
+    return recovery(kind, seed=chosen, **given), chosen - DRAWS * seed + 1
 
 
 def noisy(problem: Any, noise: float, seed: int = 0) -> Any:
@@ -275,9 +308,14 @@ def arguments_of(dataset: Dataset) -> dict[str, Any]:
     return dict(json.loads(dataset.attrs["description"])["arguments"])
 
 
+def over(variable: Any, axis: str) -> Array:
+    """One row of values over the axis for every problem."""
+    return np.asarray(variable.transpose(..., axis).values.reshape(-1, variable.sizes[axis]))
+
+
 def over_beta(variable: Any) -> Array:
     """One row of values over beta for every problem."""
-    return np.asarray(variable.transpose(..., "beta").values.reshape(-1, variable.sizes["beta"]))
+    return over(variable, "beta")
 
 
 def log_steps(last: float, per_decade: int) -> Array:

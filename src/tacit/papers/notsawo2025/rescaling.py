@@ -125,7 +125,7 @@ study = sized(
         "distance": "distance of the nearest rescaling to a start of norm R, over R",
     },
     draw={"x": "net", "colour": "least"},
-    full={
+    printed={
         "arguments": {"inputs": 40, "hidden": 100, "outputs": 10},
         "grid": {"net": list(range(20))},
     },

@@ -43,8 +43,7 @@ study = sized(
     },
     draw={"x": "log_gamma", "colour": "kkt_of_kernel"},
     tiny={"grid": {"instance": [0]}},
-    standard={"arguments": {"rtol": 1e-7}},
-    full={"arguments": {"rtol": 1e-7}, "grid": {"instance": list(range(8))}},
+    printed={"arguments": {"rtol": 1e-7}, "grid": {"instance": list(range(8))}},
 )
 
 

@@ -187,8 +187,7 @@ study = sized(
     function=cell,
     arguments={"step": 0.1},
     grid={"example": [*SHARP, *SMOOTH], "beta": [1e-2, 1e-3, 1e-4]},
-    standard={"grid": {"beta": [1e-2, 1e-3, 1e-4, 1e-5]}},
-    full={"grid": {"beta": [1e-2, 1e-3, 1e-4, 1e-5, 1e-6]}},
+    printed={"grid": {"beta": [1e-2, 1e-3, 1e-4, 1e-5, 1e-6]}},
 )
 steps = sized(
     "N-T21-steps",

@@ -108,7 +108,7 @@ study = sized(
     seeds=2,
     dims={"kinds": ["begin"], "errors": ["record"], "squares": ["record"]},
     tiny={"seeds": 1},
-    full={"grid": {"noise": [0.0, 1e-8, 1e-2]}, "seeds": 6},
+    printed={"grid": {"noise": [0.0, 1e-8, 1e-2]}, "seeds": 6},
 )
 
 

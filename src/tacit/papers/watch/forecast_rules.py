@@ -204,6 +204,15 @@ class Score:
             return math.nan
         return sum(inside) / self.asked if self.asked else math.nan
 
+    def near(self, factor: float) -> float:
+        """The share of the runs whose jump is within this factor of what was said.
+
+        A run without a forecast counts as one that is not.
+        """
+        ratios = [said.step / truth for said, truth in self.pairs]
+        near = sum(1 / factor <= ratio <= factor for ratio in ratios)
+        return near / self.asked if self.asked else math.nan
+
     @property
     def width(self) -> float:
         """How many times its lower end the upper end of an interval is, in the median."""

@@ -39,11 +39,11 @@ MAPS: dict[str, tuple[Callable[..., Any], float | None]] = {  # the last three a
 }
 
 
-def cell(function: str, instance: int) -> dict[str, float]:
+def cell(function: str, instance: int, seed: int) -> dict[str, float]:
     """Distance of training to the derived minimiser and to plain l2, and its misfit."""
-    p = random_instance(instance, seed=17, samples=(3, 4), dimension=(8, 10))
+    p = random_instance(instance, seed, samples=(3, 4), dimension=(8, 10))
     dimension = p.X.shape[1]
-    rng = np.random.default_rng(dimension)
+    rng = np.random.default_rng((seed, instance, dimension))
     uneven = rng.uniform(0.2, 0.6, dimension), rng.uniform(0.7, 1.0, dimension)
     of, flat = MAPS[function]
     start = uneven if flat is UNEVEN else flat
@@ -71,14 +71,15 @@ def reproduction(depth: int, alpha: float) -> dict[str, float]:
 study = sized(
     "W-GA",
     function=cell,
+    arguments={"seed": 17},
     grid={"function": list(MAPS), "instance": [0]},
-    full={"grid": {"instance": list(range(8))}},
+    printed={"grid": {"instance": list(range(8))}},
 )
 known = sized(
     "W-GA-known",
     function=reproduction,
     grid={"depth": [2, 3], "alpha": [0.05, 2.0]},
-    full={"grid": {"alpha": [0.05, 0.7, 2.0]}},
+    printed={"grid": {"alpha": [0.05, 0.7, 2.0]}},
 )
 
 

@@ -256,7 +256,8 @@ def wrong_start_bounds(case: Lifted) -> list[float]:
 def beyond_gamma(instance: int, seed: int) -> dict[str, float]:
     """The share of `start_bound` used where gamma is 0.99 mu, not below lambda mu/4 Lambda.
 
-    A small misfit pulls along the direction in which the kernel is weakest.
+    W W^T = 0.01 mu I is what such a gamma admits and where the kernel is weakest; a small misfit
+    pulls along its weakest direction.
     """
     rng = np.random.default_rng(seed)
     for _ in range(instance + 1):
@@ -268,10 +269,13 @@ def beyond_gamma(instance: int, seed: int) -> dict[str, float]:
             d=d,
             samples=samples,
             spread=spread,
-            gamma_share=3.96 * spread,
+            gamma_share=0.0,
             residual_share=0.0,
             pull="weakest",
         )
-    weakest = np.linalg.eigh(case.kernel(case.start))[1][:, 0]
-    case = dataclasses.replace(case, residual=0.01 * case.mu * weakest)
+    start = 0.1 * case.start
+    weakest = np.linalg.eigh(case.kernel(start))[1][:, 0]
+    case = dataclasses.replace(
+        case, start=start, gamma=0.99 * case.mu, residual=1e-4 * case.mu * weakest
+    )
     return {"share": followed(case).farthest / start_bound(case)}

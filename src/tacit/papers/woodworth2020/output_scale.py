@@ -48,12 +48,12 @@ def model_of(name: str, shape: Array, scale: float) -> Any:
     return DiagonalNet(MODELS[name], alpha=scale, shape=shape)
 
 
-def cell(name: str, alpha: float) -> dict[str, Any]:
+def cell(name: str, alpha: float, seed: int) -> dict[str, Any]:
     """Outputs during training from alpha times the start, and those of alpha^D f from the start.
 
     The latter is followed to t/alpha^2; for controls also to t, and with alpha f for alpha^D f.
     """
-    p = random_instance(0, seed=41, samples=(3, 4), dimension=(8, 9))
+    p = random_instance(0, seed, samples=(3, 4), dimension=(8, 9))
     D, t_end = MODELS.get(name, 3), 0.05 * alpha ** (2 - 2 * MODELS.get(name, 3))
     scaled = model_of(name, p.shape, alpha)
     run = trace(p.X, p.y, scaled, t_end=t_end, points=24)
@@ -82,6 +82,7 @@ study = sized(
     "W-fn1",
     title="Scaling the output of a homogeneous model is equivalent to scaling its start",
     function=cell,
+    arguments={"seed": 41},
     grid={"name": [*MODELS, ODD], "alpha": [0.4, 2.0]},
     dims=dict.fromkeys(("t", "along", "beside"), ("time",)),
 )

@@ -42,7 +42,7 @@ def cell(shape: str, mu2: float, seed: int) -> dict[str, float]:
 def at_width(shape: str, k: int, mu2: float, seed: int) -> dict[str, float]:
     """Theorem 4 from i.i.d. factors of width k with alpha^2 k = 2 mu^2."""
     rows, columns = map(int, shape.split(" x "))
-    problem, rng = diagonal(rows, columns, 0), np.random.default_rng((seed, k))
+    problem, rng = diagonal(rows, columns, seed), np.random.default_rng((seed, k))
     root = np.sqrt(2 * mu2 / k) * wishart_root(rng, rows + columns, k)
     return {"far": far_from_q(end(stacked(root, rows), problem), problem, mu2)}
 
@@ -76,7 +76,7 @@ study = sized(
     function=cell,
     grid={"shape": ["5 x 8", "8 x 5", "5 x 6"], "mu2": [0.01, 0.1, 1.0]},
     seeds=1,
-    full={"seeds": 6},
+    printed={"seeds": 6},
 )
 widths = sized(
     "W-fn4-widths",
@@ -85,7 +85,7 @@ widths = sized(
     arguments={"mu2": 0.1},
     grid={"shape": ["5 x 8", "8 x 5"], "k": [100, 10_000, 1_000_000]},
     seeds=3,
-    full={"seeds": 12},
+    printed={"seeds": 12},
 )
 completion = sized(
     "W-fn4-completion",
@@ -94,7 +94,7 @@ completion = sized(
     arguments={"rows": 7, "columns": 12, "samples": 55},
     grid={"scale": [1e-4, 1e-2, 1.0, 1e2, 1e4]},
     seeds=3,
-    full={"seeds": 9},
+    printed={"seeds": 9},
 )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Evidence, at_most, within
+from tacit.evidence.chance import exponents, margin_of_mean, mean_within
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.lazy import DataArray, Dataset
 from tacit.papers.experiment import Experiment
@@ -19,7 +20,7 @@ from tacit.studies.sizes import sized
 
 # log10 of alpha^D at every depth; at depth 2 it must be far smaller, as Theorem 2 says
 SCALES = {2: -60.0, 3: -6.0, 4: -6.0, 10: -6.0}
-CONSTANTS = [0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5]
+CONSTANTS = [0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0]
 
 
 def errors(
@@ -54,22 +55,21 @@ study = sized(
     function=cell,
     arguments={"constants": CONSTANTS},
     grid={"dimension": [150, 1200], "sparsity": [2, 6]},
-    seeds=9,
+    seeds=20,
     dims=dict.fromkeys(("samples", "l1_error", "l2_error"), ("constant",)),
-    standard={"seeds": 15},
-    full={"grid": {"dimension": [150, 600, 2400], "sparsity": [2, 4, 6]}, "seeds": 25},
+    tiny={"grid": {"dimension": [150, 600]}},
+    printed={"grid": {"dimension": [150, 600, 2400], "sparsity": [2, 4, 6]}, "seeds": 50},
 )
 depths = sized(
     "W-N-depths",
     title="At every depth a small start needs as many samples as ℓ₁",
     function=at_depth,
-    arguments={"dimension": 300, "constants": CONSTANTS[1:-1]},
+    arguments={"dimension": 300, "constants": CONSTANTS[:-1]},
     grid={"depth": list(SCALES), "sparsity": [2]},
-    seeds=3,
+    seeds=6,
     dims=dict.fromkeys(("samples", "error", "l1_error"), ("constant",)),
-    tiny={"grid": {"depth": [3, 10]}},
-    standard={"grid": {"sparsity": [2, 6]}},
-    full={
+    tiny={"arguments": {"dimension": 100}, "grid": {"depth": [3, 10]}},
+    printed={
         "arguments": {"constants": CONSTANTS},
         "grid": {"sparsity": [2, 6]},
         "seeds": 15,
@@ -78,88 +78,89 @@ depths = sized(
 
 
 def needed_samples(dataset: Dataset, name: str) -> DataArray:
-    """The N at which a median error falls to the level, linear in its logarithm; NaN if none."""
+    """The N at which an error falls to the level, linear in its logarithm; NaN if it does not."""
     import xarray
 
     def crossed(error: Array, size: Array) -> float:
         below = np.flatnonzero(error <= LEVEL)
-        if not len(below) or below[0] == 0:
+        if not len(below):
             return np.nan
-        pair = slice(below[0] - 1, below[0] + 1)
+        pair = slice(max(below[0] - 1, 0), below[0] + 1)
         return float(np.interp(-np.log(LEVEL), -np.log(error[pair]), size[pair]))
 
-    both = dataset[name].median("seed"), dataset.samples.isel(seed=0)
+    both = dataset[name], dataset.samples
     return xarray.apply_ufunc(crossed, *both, input_core_dims=[["constant"]] * 2, vectorize=True)
+
+
+def slopes(N: DataArray, along: str) -> Array:
+    """The exponent of N in the dimension or the sparsity, problem by problem."""
+    logs = np.log(N).mean([d for d in ("dimension", "sparsity") if d != along], skipna=False)
+    rows = logs.transpose("seed", along).values
+    return exponents(N[along], np.exp(rows[np.isfinite(rows).all(axis=1)]))
 
 
 def check(dataset: Dataset, depths: Dataset) -> Evidence:
     """N grows like r* log d at every depth; with as many samples l2 has learned nothing."""
-    N = needed_samples(dataset, "l1_error").transpose("dimension", "sparsity")
+    N = needed_samples(dataset, "l1_error").transpose("dimension", "sparsity", "seed")
     d, r = N.dimension, N.sparsity
-    constant, sharper = (N / (r * np.log(d))).values, (N / (r * np.log(d / r))).values
-    other = needed_samples(depths, "error") / needed_samples(depths, "l1_error")
-    with_d = within(
-        np.polyfit(np.log(d), np.log(N.values).mean(axis=1), 1)[0],
-        np.polyfit(np.log(d), np.log(np.log(d)), 1)[0],
-        0.15,
+    constant = np.log(N / (r * np.log(d))).stack(place=("dimension", "sparsity"))
+    rows = [row[np.isfinite(row)] for row in constant.transpose("place", "seed").values]
+    most = max(np.exp(row.mean() + margin_of_mean(row)) for row in rows)
+    other = (needed_samples(depths, "error") / needed_samples(depths, "l1_error")).mean("depth")
+    ratios = other.values[np.isfinite(other.values)]
+    with_d = mean_within(
+        slopes(N, "dimension"), float(np.polyfit(np.log(d), np.log(np.log(d)), 1)[0]), 0.1
     )
-    with_r = within(np.polyfit(np.log(r), np.log(N.values).mean(axis=0), 1)[0], 1.0, 0.3)
-    spread = at_most(sharper.max() / sharper.min(), 1.25)
-    alike = within(np.abs(other - 1).max(), tolerance=0.1)
-    last = dataset.isel(constant=-1).median("seed")
-    learnt = at_most(last.l1_error.max(), LEVEL)
-    finite = bool(np.isfinite(constant).all() and np.isfinite(other).all())
+    with_r = mean_within(slopes(N, "sparsity"), 1.0, 0.3)
+    alike = mean_within(ratios, 1.0, 0.1)
+    enough = dataset.isel(constant=CONSTANTS.index(2.5)).median("seed")
+    learnt = at_most(enough.l1_error.max(), LEVEL)
+    reached = float(np.isfinite(N).mean())
     return Evidence(
-        ran=f"predictors of least l1 and l2 norm from N = 0.75 to 2.5 r* log d samples, d ="
-        f" {d.values.tolist()}, r* = {r.values.tolist()}, {dataset.sizes['seed']} seeds; small"
-        f" starts at depths {depths.depth.values.tolist()}, d = 300",
+        ran=f"predictors of least l1 and l2 norm from N = {CONSTANTS[0]:g} to {CONSTANTS[-1]:g} r*"
+        f" log d samples, d = {d.values.tolist()}, r* = {r.values.tolist()},"
+        f" {dataset.sizes['seed']} problems each; small starts at depths"
+        f" {depths.depth.values.tolist()}, {depths.sizes['seed']} problems",
         checks={
-            "exponent of N in d, at these d": with_d,
-            "exponent of N in r*": with_r,
-            "largest N over r* log d": at_most(constant.max(), 2.0),
-            "N over r* log(d/r*) (ours): largest over smallest": spread,
-            "N from a small start at each depth over that of l1, largest deviation from 1": alike,
+            "exponent of N in d, at these d, mean over the problems": with_d,
+            "exponent of N in r*, mean": with_r,
+            "N over r* log d, the largest geometric mean (0.999 upper limit)": at_most(most, 3.0),
+            "N from a small start over that of l1, mean over the problems and depths": alike,
             "l1: median error at N = 2.5 r* log d, over that of the zero predictor": learnt,
         },
-        premises={"every median error falls to the level": (finite, "")},
+        premises={
+            "at nine problems of ten the error falls to the level": (reached >= 0.9, reached)
+        },
         controls={
-            "N like sqrt(d)": with_d.control(predicted=0.5),
             "N like d": with_d.control(predicted=1.0),
             "N like r*^2": with_r.control(predicted=2.0),
             "N like log d, independent of r*": with_r.control(predicted=0.0),
-            "r* sqrt(d) in place of r* log(d/r*)": spread.control(
-                (N / (r * d**0.5)).max() / (N / (r * d**0.5)).min()
-            ),
-            "l2 from the same samples": learnt.control(last.l2_error.min()),
+            "l2 from the same samples": learnt.control(enough.l2_error.min()),
         },
         findings=[
-            f"the median error falls to {LEVEL:g} at N = {constant.min():.2f} to"
-            f" {constant.max():.2f} r* log d, that is {sharper.min():.2f} to {sharper.max():.2f}"
-            " r* log(d/r*)",
-            f"small starts need {float(other.min()):.3f} to {float(other.max()):.3f} times as "
+            f"the error falls to {LEVEL:g} at N = {np.exp(min(row.mean() for row in rows)):.2f} to"
+            f" {np.exp(max(row.mean() for row in rows)):.2f} r* log d, geometric means over the"
+            " problems",
+            f"small starts need {ratios.min():.3f} to {ratios.max():.3f} times as "
             "many as l1; from 2.5 r* log d samples l2 has an error of "
-            f"{float(last.l2_error.min()):.2f} to {float(last.l2_error.max()):.2f}, where the "
+            f"{float(enough.l2_error.min()):.2f} to {float(enough.l2_error.max()):.2f}, where the "
             "zero predictor has an error of 1",
         ],
         plots=[
             Plot(
-                f"samples with which the median error of l1 is {LEVEL:g}",
+                f"samples with which the error of l1 is {LEVEL:g}, geometric mean",
                 "r* log(d/r*)",
                 "N",
                 [
                     Series(
-                        "measured", (r * np.log(d / r)).values.ravel(), N.values.T.ravel(), "points"
+                        "measured",
+                        (r * np.log(d / r)).values.ravel(),
+                        np.exp(np.log(N).mean("seed"))
+                        .transpose("sparsity", "dimension")
+                        .values.ravel(),
+                        "points",
                     ),
                     Series("N = 1.8 r* log(d/r*)", [8, 40], [14.4, 72], "dashed"),
-                ],
-            ),
-            Plot(
-                "samples needed from a small start over those of l1, by depth",
-                "depth D",
-                "ratio",
-                [
-                    Series(f"r* = {int(k)}", other.depth, other.sel(sparsity=k).values, "points")
-                    for k in other.sparsity
                 ],
             ),
         ],
@@ -175,6 +176,6 @@ experiment = Experiment(
     study=(study, depths),
     check=check,
     title="In the rich limit, about r* log d samples suffice at every depth",
-    ours="d, r*, the seeds (median) and the scales: alpha^2 = 1e-60, alpha^D = 1e-6 for D > 2",
-    seconds=4,
+    ours="d, r*, the seeds and the scales: alpha^2 = 1e-60, alpha^D = 1e-6 for D > 2",
+    seconds=8,
 )

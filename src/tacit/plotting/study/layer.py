@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.studies.compute import OK
+from tacit.studies.compute import USABLE
 from tacit.studies.gather import MISSING
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def layer(dataset: xarray.Dataset, name: str, dims: tuple[str, ...]) -> Layer:
         return np.asarray(variable.transpose(*order).values).reshape(*shape, -1)
 
     status, raw = flat(dataset.status), flat(dataset[name]).astype(float)
-    good, attempted = np.isin(status, OK), status != MISSING
+    good, attempted = np.isin(status, USABLE), status != MISSING
     trusted = np.where(good & np.isfinite(raw), raw, np.nan)
     some = np.isfinite(trusted).any(axis=-1, keepdims=True)
     values = np.where(some, trusted, np.where(np.isfinite(raw), raw, np.nan))

@@ -162,12 +162,15 @@ def caption_of(study: Study, plan: Plan) -> str:
 
 
 def counted(study: Study) -> str:
-    """How many cells there are, and how many of them failed."""
-    cells, failed = (int(study.data.attrs.get(key, 0)) for key in ("cells", "failed"))
+    """How many cells there are, and how many of them failed or are doubtful."""
+    attributes = study.data.attrs
+    cells, failed = (int(attributes.get(key, 0)) for key in ("cells", "failed"))
     if study.table.get("threshold"):
         return f"{cells} cells, {failed} of {study.data.status.size} searches without a threshold."
     blank = study.table.get("refine") and (study.data.status.values == MISSING).any()
-    count = f"{cells} cell{'s' * (cells != 1)}{f', {failed} failed' if failed else ''}."
+    odd = {word: int(attributes.get(word, 0)) for word in ("failed", "doubtful")}
+    words = [f"{number} {word}" for word, number in odd.items() if number]
+    count = f"{', '.join([f'{cells} cell' + 's' * (cells != 1), *words])}."
     return f"{count} Blank: not needed." if blank else count
 
 

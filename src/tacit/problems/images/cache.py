@@ -21,7 +21,7 @@ from tacit.problems.images.catalogue import DIGITS, PARTS, Arrays, Bytes, ImageS
 from tacit.records import Record
 
 VARIABLE = "TACIT_CACHE"
-LARGEST = 2**30  # bytes of one array; the largest true one has 154 MB
+LARGEST = 2**30  # bytes of a file and of all its arrays; the largest true ones have 184 MB
 STALE = 86400.0  # seconds after which a draft or a download has been abandoned
 _DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError)
 
@@ -126,6 +126,8 @@ def _digits(who: str) -> Arrays:
 
 def _opened(file: Path) -> tuple[Arrays, str]:
     """The arrays of a file, and what is wrong with it."""
+    if (size := file.stat().st_size) > LARGEST:
+        return {}, f"it has {size} bytes, more than {LARGEST}"
     with open(file, "rb") as stream:
         if not zipfile.is_zipfile(stream):
             return {}, "it is cut short or no .npz file"
@@ -140,15 +142,16 @@ def _opened(file: Path) -> tuple[Arrays, str]:
 
 def _oversized(stream: Any) -> str:
     """What an .npz file declares beyond any image set; empty if nothing."""
+    declared = 0
     with zipfile.ZipFile(stream) as archive:
-        for member in archive.infolist():
-            with archive.open(member) as part:
+        for name in PARTS:
+            with archive.open(f"{name}.npy") as part:
                 version = np.lib.format.read_magic(part)
                 read = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
                 shape, _, dtype = (read or np.lib.format.read_array_header_2_0)(part)
-            declared = math.prod(shape) * dtype.itemsize
+            declared += math.prod(shape) * dtype.itemsize
             if declared > LARGEST:
-                return f"{member.filename} declares {declared} bytes, more than {LARGEST}"
+                return f"with {name} it declares {declared} bytes, more than {LARGEST}"
     stream.seek(0)
     return ""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
 import os
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 from tacit.limits import Turns
 from tacit.problems.images import cache
@@ -19,6 +20,7 @@ from tacit.problems.images.formats import Layout
 from tacit.store import first_line
 
 LARGEST = 2**26  # bytes; the largest true file has 47 MB, so more is a trap or a mistake
+TOTAL = 2**29  # bytes of all that an archive holds; the largest true one has 139 MB
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 _AR = b"!<arch>\n"
 
@@ -55,6 +57,8 @@ def _selected(entries: Iterable[tuple[str, IO[bytes]]], wanted: set[str]) -> dic
             plain = name.removesuffix(".gz")
             if plain in wanted - contents.keys():
                 contents[plain] = _content(name, stream)
+            if sum(map(len, contents.values())) > TOTAL:
+                raise Unreadable(f"holds more than {TOTAL} bytes, which cannot be right")
             if len(contents) == len(wanted):
                 break
     except _BROKEN as reason:
@@ -88,17 +92,57 @@ def _members(file: Path) -> Iterator[tuple[str, IO[bytes]]]:
         inner = _deb_data(raw) if start == _AR else raw
         if start != _AR and not _is_tar(raw):
             raise Unreadable("is neither a folder nor a .tgz nor a .deb, or it is cut short")
-        with tarfile.open(fileobj=inner, mode="r:*") as archive:
+        with tarfile.open(fileobj=_unpacked(inner), mode="r:") as archive:
             for member in archive:
                 stream = archive.extractfile(member) if member.isreg() else None
                 if stream is not None:
                     yield member.name, stream
 
 
+class Bounded:
+    """An unpacked stream of which no more than TOTAL bytes are read or skipped.
+
+    A few megabytes can unpack to many gigabytes, and a header of tar can ask for all of them.
+    """
+
+    def __init__(self, stream: IO[bytes]):
+        self.stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        self._refuse(self.stream.tell() + max(size, 0))
+        return self.stream.read(size if size >= 0 else TOTAL)
+
+    def seek(self, place: int) -> int:
+        self._refuse(place)
+        return self.stream.seek(place)
+
+    def tell(self) -> int:
+        return self.stream.tell()
+
+    def _refuse(self, place: int) -> None:
+        if place > TOTAL:
+            raise Unreadable(f"unpacks to more than {TOTAL} bytes, which cannot be right")
+
+
+def _unpacked(raw: IO[bytes]) -> IO[bytes]:
+    """The tar archive in a stream, unpacked by what its first bytes say."""
+    start = raw.read(6)
+    raw.seek(0)
+    opener = next((open_ for magic, open_ in _PACKED.items() if start.startswith(magic)), None)
+    return cast(IO[bytes], Bounded(opener(raw) if opener else raw))
+
+
+_PACKED: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"BZh": bz2.BZ2File,
+}
+
+
 def _is_tar(raw: IO[bytes]) -> bool:
     try:
-        tarfile.open(fileobj=raw, mode="r:*").close()
-    except _BROKEN:
+        tarfile.open(fileobj=_unpacked(raw), mode="r:").close()
+    except (*_BROKEN, OSError):
         return False
     finally:
         raw.seek(0)
@@ -115,6 +159,8 @@ def _deb_data(raw: IO[bytes]) -> IO[bytes]:
         if len(header) < 60 or header[58:] != b"`\n" or not size.isdigit():
             break
         if name.startswith("data.tar"):
+            if int(size) > TOTAL:
+                raise Unreadable(f"holds {name} with {int(size)} bytes, which cannot be right")
             return _checked(name.rstrip("/"), raw.read(int(size)), int(size))
         raw.seek(int(size) + int(size) % 2, os.SEEK_CUR)  # members begin at even places
     raise Unreadable("is a .deb that is cut short or holds no data")

@@ -32,9 +32,9 @@ from tacit.arguments import one_of, positive, real
 from tacit.limits import Turns
 from tacit.records import Kind
 from tacit.studies.cells import Cell, cell_name, spec_at
-from tacit.studies.compute import OK, Result
+from tacit.studies.compute import OK, USABLE, Result
 from tacit.studies.engines.complete import Rounds
-from tacit.studies.gather import label, provenance
+from tacit.studies.gather import counts, label, provenance
 
 if TYPE_CHECKING:
     import xarray
@@ -161,7 +161,7 @@ class Line:
         self.measured.append(measured)
         if math.isnan(measured) and self.failure is None:
             reason = result.sentence if result.status not in OK else "the measure is NaN"
-            status = result.status if result.status not in OK else Kind.STALLED.value
+            status = Kind.STALLED.value if result.status in USABLE else result.status
             self.failure = Result(status, f"at {self.rule.axis} = {value:g}: {reason}", {}, 0.0)
 
     @property
@@ -229,8 +229,6 @@ def bisected(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
             line.add(value, measured, result)
         seen += [result for _, result in answers]
     found = {line.index: line.result() for line in lines}
-    failed = sum(result.status not in OK for result in found.values())
-    counts = {"cells": sum(len(line.tried) for line in lines), "failed": failed}
-    dataset = label(study, found)
+    dataset = label(study, found).assign_attrs(cells=sum(len(line.tried) for line in lines))
     origin = provenance(study, rounds.cache.code.version, command, seen)
-    return dataset.assign_attrs(counts).assign_attrs(origin)
+    return dataset.assign_attrs(counts(found.values())).assign_attrs(origin)

@@ -1,89 +1,130 @@
-"""The files that cells read: seen while they are opened, kept with the cells, compared later.
+"""Data files of a study: those that it names, and those that its cells open without that.
 
-A file that a cell reads through Python (`open`, numpy, pandas) is noticed; one that a library opens
-by itself (HDF5) is not. Files of Python, of installed packages and of the system do not count.
+The content of the files that a study names (`inputs=`) is part of the key of its cells. A file that
+a cell opens through Python (`open`, pathlib, np.load, pandas) and that the study does not name is
+reported, so that it can be named; nothing else depends on that. A file that a library opens in its
+own way (HDF5, np.loadtxt, np.fromfile) or that was read before the study was made is not seen, nor
+is a look at whether a file exists.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
-import hashlib
+import io
 import os
-import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacit.studies.code.definitions import library_folders
+from tacit.studies.code.disk import content, digest_of, is_installed_file
+from tacit.threads import Shared
 
+ABSENT = "absent"
 SYSTEM = tuple(map(Path, ("/proc", "/sys", "/dev", "/etc", "/run", "/usr", "/lib")))
 CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".dll")
-_opened: set[str] = set()  # by cells of this process so far: a loader may keep what it read
-_depth = 0
+MOST = 5  # files that one cell reports
+
+
+def digests(names: Iterable[str]) -> dict[str, str]:
+    """Absolute path -> digest of the content of every named file; a folder is all that is in it."""
+    return {os.path.abspath(name): _digest(Path(name)) for name in names}
+
+
+def _digest(path: Path) -> str:
+    if not path.exists():
+        return ABSENT
+    if not path.is_dir():
+        return content(str(path)) or "not a plain file"
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    lines = "\n".join(f"{file.relative_to(path)} {content(str(file))}" for file in files)
+    return digest_of(lines.encode())
+
+
+_listeners: list[set[str]] = []
+_written: set[str] = set()  # by this process: a cell that reads its own file has no input
+_at_import: dict[str, set[str]] = {}  # module -> files that were opened while it was imported
+
+
+def _replace_open() -> Callable[[], None]:
+    """Let `open` tell the listeners; no audit hook, which nobody could remove."""
+    plain = builtins.open, io.open
+
+    @functools.wraps(plain[0])
+    def telling(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        _tell(file, mode)
+        return plain[0](file, mode, *args, **kwargs)
+
+    def undo() -> None:
+        builtins.open, io.open = plain
+
+    builtins.open = io.open = telling
+    return undo
+
+
+OPEN = Shared(_replace_open)
+
+
+def _tell(file: Any, mode: Any) -> None:
+    if not isinstance(file, str | bytes | os.PathLike):
+        return
+    name = os.path.abspath(os.fsdecode(file))
+    if set(str(mode)) & set("wax+"):
+        _written.add(name)
+    else:
+        for listener in _listeners:
+            listener.add(name)
 
 
 @contextmanager
-def noticed() -> Iterator[None]:
-    """A context in which files that are opened for reading are noticed."""
-    global _depth
-    _listen()
-    _depth += 1
+def opened_files() -> Iterator[set[str]]:
+    """A context in which files that are opened for reading are entered into the set."""
+    seen: set[str] = set()
+    _listeners.append(seen)
     try:
-        yield
+        with OPEN.hold():
+            yield seen
     finally:
-        _depth -= 1
+        _listeners[:] = [listener for listener in _listeners if listener is not seen]
 
 
-@functools.cache
-def _listen() -> None:
-    # it cannot be removed, so it is added once and does nothing outside
-    sys.addaudithook(_note_open)
+@contextmanager
+def importing(module: str) -> Iterator[None]:
+    """The same while a module is imported, whose cells then have these files as inputs."""
+    with opened_files() as seen:
+        yield
+    _at_import.setdefault(module, set()).update(seen)
 
 
-def _note_open(event: str, arguments: tuple[Any, ...]) -> None:
-    if _depth and event == "open":
-        file, mode, flags = arguments
-        reads = mode is None or not set(str(mode)) & set("wax+")
-        writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)
-        if reads and not writes and isinstance(file, str | bytes | os.PathLike):
-            _opened.add(os.path.abspath(os.fsdecode(file)))
+def unnamed(opened: set[str], function: str, named: Mapping[str, str]) -> list[str]:
+    """The files that a cell and its module opened, and that the study does not name."""
+    every = opened | _at_import.get(function.partition(":")[0], set())
+    files = (file for file in sorted(every) if file not in _written and _counts(file))
+    return [file for file in files if not any(_within(file, name) for name in named)][:MOST]
 
 
-def inputs() -> dict[str, str]:
-    """File -> digest of its content, of every file that cells of this process have read."""
-    found = {file: content(file) for file in sorted(_opened) if _counts(file)}
-    return {file: digest for file, digest in found.items() if digest}
-
-
-def changed(digests: Mapping[str, str]) -> str | None:
-    """The first file whose content has changed; a file that is gone does not count."""
-    for file, digest in digests.items():
-        now = content(file)
-        if now and now != digest:
-            return file
-    return None
+def _within(file: str, name: str) -> bool:
+    return Path(file).is_relative_to(name)
 
 
 @functools.cache
 def _counts(name: str) -> bool:
-    folders, file = (*library_folders(), *SYSTEM, Path(__file__).parents[1]), Path(name)
-    return file.suffix not in CODE and not any(file.is_relative_to(folder) for folder in folders)
+    """False for code, for devices, and for files of Python, tacit, the system and of caches."""
+    from tacit.problems.images import cache
+
+    file, caches = Path(name), [cache.folder(), cache.folder().parent, *_compiled()]
+    python = map(Path, sys.path)  # an archive of modules may be among them
+    places = (*SYSTEM, Path(__file__).parents[2], *caches)
+    if file.suffix in CODE or is_installed_file(file) or file in python:
+        return False
+    special = file.exists() and not file.is_file()
+    return not special and not any(file.is_relative_to(folder) for folder in places)
 
 
-def content(file: str) -> str:
-    """The digest of a regular file; empty for anything else."""
-    try:
-        seen = os.stat(file)
-        if not stat.S_ISREG(seen.st_mode):
-            return ""
-        return _content(file, seen.st_size, seen.st_mtime_ns)
-    except OSError:
-        return ""
-
-
-@functools.lru_cache(maxsize=4096)
-def _content(file: str, size: int, when: int) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
+def _compiled() -> list[Path]:
+    """The folder in which JAX keeps compiled programs, if it has one."""
+    jax = sys.modules.get("jax")
+    folder = jax and jax.config.jax_compilation_cache_dir
+    return [Path(folder)] if folder else []

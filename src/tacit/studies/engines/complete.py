@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 from tacit.arguments import one_of
 from tacit.studies.cells import Cell
-from tacit.studies.compute import OK, Result
+from tacit.studies.compute import EMPTY, USABLE, Result
 from tacit.studies.engines.named import Engine
 from tacit.studies.parts import DescriptionError
 from tacit.studies.storage.files import read_named
 from tacit.studies.storage.folder import CellCache, Done, listed, survey
 
+SHOWN = 5  # files that the study does not name
 ROUNDS = 3  # another run of the same study may set a file aside while we look at it
 
 
@@ -31,6 +33,10 @@ class Progress:
     def aside(self, sentence: str) -> None:
         """A file among the cells was set aside."""
 
+    def warn(self, sentence: str) -> None:
+        """The result may depend on something that the study does not name."""
+        warnings.warn(sentence, stacklevel=2)
+
 
 def complete(
     cache: CellCache, cells: Sequence[Cell], engine: Engine, progress: Progress
@@ -38,6 +44,7 @@ def complete(
     """The cells that ended without a file; all others are on disk when this returns."""
     wanted = {cell.name: cell for cell in cells}
     lost: dict[str, Done] = {}
+    opened: set[str] = set()
     missing = _found(cache, wanted, progress)
     for _ in range(ROUNDS):
         if not missing:
@@ -46,8 +53,14 @@ def complete(
             for ended in ends:
                 progress.done(ended)
                 lost |= {done.name: done for done in ended if not done.stored}
+                opened |= {file for done in ended for file in done.opened}
         there = listed(cache.folder)
         missing = [cell for cell in missing if cell.name not in there and cell.name not in lost]
+    for file in sorted(opened)[:SHOWN]:
+        progress.warn(
+            f"study: cells opened {file}, which the study does not name; add it to inputs=, or "
+            "they are not computed again when it changes"
+        )
     return lost
 
 
@@ -89,7 +102,7 @@ class Rounds:
 
 
 def _measure(name: str, result: Result) -> tuple[float, Result]:
-    if result.status not in OK:
+    if result.status == EMPTY or result.status not in USABLE:
         return math.nan, result
     if name not in result.values:
         try:

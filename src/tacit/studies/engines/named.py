@@ -8,12 +8,14 @@ from functools import partial
 
 from tacit.arguments import integer, one_of
 from tacit.studies.cells import Cell
+from tacit.studies.code.version import refuse_changed_inputs
 from tacit.studies.storage.folder import CellCache, Ends
 from tacit.threads import one_thread
 
 
 def run_here(cache: CellCache, cells: Sequence[Cell]) -> Ends:
     """The end of every cell, as soon as it is known."""
+    refuse_changed_inputs(cache.code)
     with one_thread(xla=True):
         for cell in cells:
             yield [cache.finish(cell)]

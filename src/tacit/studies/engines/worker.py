@@ -1,5 +1,8 @@
 """A worker process: cells come in as lines of JSON, their ends go out the same way.
 
+They travel over descriptors of their own, which a child of a cell does not get: what a cell reads
+from its standard input is empty, and what it prints goes to the standard error.
+
 Lines instead of pickles, and a fresh interpreter instead of a fork: JAX may hang in a forked
 process, and a spawned one would run the caller's script again.
 """
@@ -16,7 +19,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import Any
+from typing import Any, BinaryIO, TextIO
 
 from tacit.studies.cells import Cell
 from tacit.studies.code.version import Code
@@ -108,17 +111,16 @@ def end_with_parent() -> None:
 def main() -> None:
     """Compute the requested cells until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no draft is left behind
+    signal.signal(signal.SIGTERM, _interrupt)
     end_with_parent()
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
-    os.dup2(2, 1)  # what a cell prints must not mix with the answers
+    commands, answers = _own_descriptors()
 
     def send(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")
 
     with suppress(BrokenPipeError, KeyboardInterrupt):  # one thread: the environment says so
         try:
-            _serve(send)
+            _serve(commands, send)
         except (CannotWrite, DescriptionError) as reason:
             sentence = reason.strerror if isinstance(reason, CannotWrite) else str(reason)
             send({"stop": [type(reason).__name__, sentence]})
@@ -126,8 +128,27 @@ def main() -> None:
         answers.close()
 
 
-def _serve(send: Send) -> None:
-    lines = iter(sys.stdin.buffer.readline, b"")
+def _interrupt(*_: Any) -> None:
+    """Unwind, so that no draft is left behind; to a cell, SystemExit would be its own."""
+    raise KeyboardInterrupt
+
+
+def _own_descriptors() -> tuple[BinaryIO, TextIO]:
+    """The pipes that the parent gave as standard input and output, moved to other descriptors."""
+    commands = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    if hasattr(os, "register_at_fork"):  # or a forked child keeps the pipes of a dead worker open
+        numbers = commands.fileno(), answers.fileno()
+        os.register_at_fork(after_in_child=lambda: tuple(map(os.close, numbers)))
+    return commands, answers
+
+
+def _serve(commands: BinaryIO, send: Send) -> None:
+    lines = iter(commands.readline, b"")
     cache = cache_from_setup(json.loads(next(lines)))
     send({"ready": True})
     for line in lines:

@@ -1,9 +1,9 @@
 """Cell files: complete or absent, checked when read, and set aside when they are not valid.
 
 A cell file has two lines of text: `tacit-cell 2 <checksum>`, and one JSON object with `name`,
-`code`, `cell` (the full description), `status`, `sentence`, `seconds`, `made_with` (versions),
-`inputs` (files that were read, each with a digest) and `values`. A value is a number, a text, or an
-array as {dims, dtype, shape, data}, its bytes in base64.
+`code`, `cell` (the full description), `status`, `sentence`, `seconds`, `made_with` (versions) and
+`values`. A value is a number, a text, or an array as {dims, dtype, shape, data}, its bytes in
+base64.
 
 Cells are not synced to the disk one by one (4 ms each): a power cut may leave a file short, and a
 short file is detected by its checksum, set aside and computed again.
@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from tacit.studies.cells import Cell
-from tacit.studies.code.inputs import changed
 from tacit.studies.compute import Result, Value
 
 MARK = "tacit-cell"
@@ -70,7 +69,6 @@ def write_cell(folder: Path, cell: Cell, code: str, result: Result) -> None:
             "sentence": result.sentence,
             "seconds": result.seconds,
             "made_with": dict(result.made_with),
-            "inputs": dict(result.inputs),
             "values": {key: _encoded(value) for key, value in result.values.items()},
         }
     ).encode()
@@ -157,7 +155,6 @@ def read_cell(file: str) -> tuple[str, str, Result]:
             values,
             float(parsed["seconds"]),
             made_with=_texts(parsed["made_with"]),
-            inputs=_texts(parsed["inputs"]),
         )
         return str(parsed["name"]), str(parsed["code"]), result
     except WRONG as reason:
@@ -176,9 +173,6 @@ def read_named(folder: Path, name: str, code: str) -> Result | None:
         raise NotACell("belongs to another cell")
     if version != code:
         raise OtherCode(f"belongs to another version of the code, {version}")
-    stale = changed(result.inputs)
-    if stale:
-        raise NotACell(f"was computed before {stale} changed")
     return result
 
 

@@ -6,13 +6,13 @@ import dataclasses
 import itertools
 import os
 import time
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from tacit.studies.cells import Cell
-from tacit.studies.code.inputs import inputs, noticed
+from tacit.studies.code.inputs import opened_files, unnamed
 from tacit.studies.code.version import Code
 from tacit.studies.compute import Result, compute
 from tacit.studies.storage.files import (
@@ -31,17 +31,18 @@ ABANDONED = 3600.0  # seconds after which the draft of a killed writer is remove
 
 
 class Done(NamedTuple):
-    """How one cell ended; its values are on disk."""
+    """How one cell ended; its values are on disk. `opened` are files that it does not name."""
 
     name: str
     status: str
     sentence: str
     seconds: float
     stored: bool
+    opened: Sequence[str] = ()
 
     @classmethod
-    def of(cls, name: str, result: Result) -> Done:
-        return cls(name, result.status, result.sentence, result.seconds, result.stored)
+    def of(cls, name: str, result: Result, opened: Sequence[str] = ()) -> Done:
+        return cls(name, result.status, result.sentence, result.seconds, result.stored, opened)
 
     def without_file(self) -> Result:
         """The result of a cell that is not on disk."""
@@ -146,9 +147,11 @@ class CellCache:
         """The end of a cell; a finished one is not computed again."""
         result = self.read(cell)
         if result is None:
-            with noticed():
+            with opened_files() as opened:
                 result = compute(cell.spec)
             if result.stored:
-                made = dataclasses.replace(result, made_with=versions(), inputs=inputs())
+                made = dataclasses.replace(result, made_with=versions())
                 write_cell(self.folder, cell, self.code.version, made)
+            function = str(cell.spec.get("function", ""))
+            return Done.of(cell.name, result, unnamed(opened, function, self.code.inputs))
         return Done.of(cell.name, result)

@@ -32,8 +32,13 @@ STAGE = 1 - math.sqrt(0.5)  # of ROS2 (Verwer et al. 1999), of order 2 with any 
 MOST = 10_000  # the most steps of the integration
 HOPELESS = 4.0  # times the size of steps at which predictions fail
 LARGEST, LEAST = 1e50, -600.0  # of the data, and of log w+ w-
-# the interval: standard deviations over seeds, and errors of the integration and the next order
-DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.02, 1 / 16
+# The interval of a coordinate: 1.645 standard deviations, those over seeds and those of the errors
+# of the integration and of the next order, as shares of the fall. The three are independent, so
+# that squares add. The shares are fitted on 480 coordinates (8 samples of 20 features; batches of
+# 1, 2 and 4, decay, label noise; 0.3 and 0.9 of the largest rate; 14 seeds each). On others (6 and
+# 12 samples; up to 0.97 of that rate) they hold 95% of the scales, and less than half of the runs
+# for 1 coordinate of 200, next to the largest rate.
+DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.01, 0.05
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -249,8 +254,8 @@ def _start(model: DiagonalNet, dimension: int) -> tuple[Array, Array]:
 def _predicted(
     state: State, seen: Seen, worst: Worst, fallen: Array, steps: int, rate: float
 ) -> PredictedRun:
-    inexact = INTEGRATION + NEXT_ORDER * worst.share**2
-    doubt = (DEVIATIONS * np.sqrt(state.variance) + inexact * np.abs(fallen)) / 2
+    inexact = (INTEGRATION + NEXT_ORDER * worst.share**2) * fallen
+    doubt = DEVIATIONS * np.sqrt(state.variance + inexact**2) / 2
     logs = (state.c / 2 + shift for shift in (-doubt, 0.0, doubt))
     low, scale, high = (np.exp(np.clip(log, -700, 700)) for log in logs)
     words = [math.exp(float(np.log(values).mean())) for values in (scale, low, high)]

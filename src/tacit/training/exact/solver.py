@@ -48,6 +48,7 @@ def step(solver: Any) -> None:
 
 
 def state_at(solver: Any, t: float) -> Array:
+    """The state at a time in the last step; a solver that has not stepped knows only its own."""
     return np.array(solver.y if t == solver.t else solver.dense_output()(t))
 
 

@@ -11,6 +11,7 @@ from tacit.measures.kernels.blocks import grouped_kernels, output_kernels
 from tacit.measures.kernels.inputs import digest
 from tacit.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
 from tacit.measures.kernels.tangent import MEMORY
+from tacit.measures.torch.directional import Directional
 from tacit.measures.torch.gradients import TorchGradients, as_numbers
 from tacit.measures.torch.module import TorchFunction, as_array, count_outputs, torch_inputs
 from tacit.measures.torch.quiet import quiet
@@ -36,7 +37,7 @@ class TorchBackend:
         self.function = TorchFunction(WHO, module, output=output)
         self.names = self.function.names
         self.x = torch_inputs(self.function, "probe_inputs", x)
-        self.forward, self.digest = True, digest(x)
+        self.digest = digest(x)
         self.count = count_outputs(self.function, "probe_inputs", self.x, how.selected)
         if how.warm_batch is not None:
             self._warm(how.warm_batch)
@@ -49,6 +50,7 @@ class TorchBackend:
         if self.projected:
             output.projection = Projection(output.shape, count, self._signs)
         self.gradients = TorchGradients(self.function, self.x, count, how.index)
+        self.along = Directional(self.function, self.x, count)
         if self.projected:
             some = output_kernels(WHO, self.gradients, self.x[:SAMPLES], MEMORY)
             self.notes += (projection_note(output.shape, count, projection_error(some)),)
@@ -110,26 +112,8 @@ class TorchBackend:
     def linearized(self, params: Any = None) -> Array:
         now = self.function.parameters()
         change = {name: now[name] - value for name, value in self.start.items()}
-        with self.function.quiet():
-            f0, slope = self._slope(change)
+        f0, slope = self.along(self.start, change)
         return as_array(f0).reshape(len(self.x), -1) + as_array(slope).reshape(len(self.x), -1)
-
-    def _slope(self, change: dict[str, Any]) -> tuple[Any, Any]:
-        """f and its derivative along `change`, at the start."""
-        func: Any = torch.func
-
-        def run(params: dict[str, Any]) -> Any:
-            return self.function(params, self.x)
-
-        if self.forward:
-            try:
-                return func.jvp(run, (self.start,), (change,))
-            except (RuntimeError, NotImplementedError):
-                self.forward = False  # an operation without a forward derivative
-        # J v is the derivative of u -> J^T u along v
-        f0, pull = func.vjp(run, self.start)
-        _, push = func.vjp(lambda u: pull(u)[0], torch.zeros_like(f0))
-        return f0, push(change)[0]
 
     def _run(self, params: dict[str, Any]) -> Array:
         return as_array(self.function(params, self.x)).reshape(len(self.x), -1)
@@ -147,6 +131,7 @@ class TorchBackend:
     def _warm(self, batch: Any) -> None:
         """Replace running averages among the constants by those of `batch`."""
         function = TorchFunction(WHO, self.function.module)
+        function.changing = self.function.changing
         x = torch_inputs(function, "warm_batch", batch)
         held = {n: v for n, v in function.constants.items() if v.is_floating_point()}
         module, params = function.module, function.parameters()

@@ -69,7 +69,7 @@ def study_of(
         },
         draw={"x": "depth", "colour": colour, "log": True},
         tiny={"arguments": {"points": 25}},
-        full={"arguments": {"log10_margins": [low, high + 1], "points": finer, "rtol": 1e-10}},
+        printed={"arguments": {"log10_margins": [low, high + 1], "points": finer, "rtol": 1e-10}},
     )
 
 

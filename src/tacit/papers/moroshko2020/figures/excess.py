@@ -24,7 +24,7 @@ from tacit.solvers.margins.path import max_margin_path
 from tacit.studies.sizes import Sizes
 
 PAIR = ("excess", "excess_l2")
-SEEDS = {"uniform": 8, "spiked": 0}  # of the points in ten dimensions
+TEN = {"uniform": uniform_points, "spiked": spiked_points}  # points in ten dimensions
 
 
 def norm(beta: Array, p: float) -> Array:
@@ -50,27 +50,27 @@ def relative_excess(beta: Array, margin: Array, p: float, least: float) -> Array
 
 
 @functools.lru_cache(maxsize=8)
-def points_named(name: str) -> Classification:
+def points_named(name: str, seed: int) -> Classification:
     """Three points of a panel, or points in ten dimensions with entries "uniform" or "spiked"."""
-    if name not in SEEDS:
-        return three_points(name)
-    return {"uniform": uniform_points, "spiked": spiked_points}[name](seed=SEEDS[name])
+    return TEN[name](seed=seed) if name in TEN else three_points(name)
 
 
 @functools.lru_cache(maxsize=8)
-def least_norms(name: str, orders: tuple[float, ...]) -> tuple[float, ...]:
+def least_norms(name: str, seed: int, orders: tuple[float, ...]) -> tuple[float, ...]:
     """The least norms of these orders at margin 1; those below 1 take longer than a run."""
-    return tuple(least_norm(points_named(name), p) for p in orders)
+    return tuple(least_norm(points_named(name, seed), p) for p in orders)
 
 
-def excesses(name: str, beta: Array, orders: Sequence[float], margin: Array | None = None) -> Array:
+def excesses(
+    name: str, seed: int, beta: Array, orders: Sequence[float], margin: Array | None = None
+) -> Array:
     """The relative excess of predictors in every norm, along a new last axis.
 
     A path holds its margins to more digits than its predictors give.
     """
     if margin is None:
-        margin = (beta @ points_named(name).signed_rows.T).min(axis=-1)
-    least = least_norms(name, tuple(orders))
+        margin = (beta @ points_named(name, seed).signed_rows.T).min(axis=-1)
+    least = least_norms(name, seed, tuple(orders))
     pairs = zip(orders, least, strict=True)
     return np.stack([relative_excess(beta, margin, p, value) for p, value in pairs], axis=-1)
 
@@ -85,29 +85,37 @@ def cell(
     least_end: float,
     rtol: float,
     orders: list[float],
+    seed: int,
 ) -> dict[str, Any]:
     """One trajectory as pairs of excess norms; `excess` and `excess_l2` are those of its end."""
     margins = rising_margins(depth, alpha, points=points, end=end, least_end=least_end)
-    path = follow(points_named(curve_set), depth, alpha, margins, rtol)
-    first, second = excesses(curve_set, path.predictor.values, orders, path.margin.values).T
+    path = follow(points_named(curve_set, seed), depth, alpha, margins, rtol)
+    beta, margin = path.predictor.values, path.margin.values
+    first, second = excesses(curve_set, seed, beta, orders, margin).T
     return {
         "trajectory_smoothed_margin": margins,
         "trajectory_excess": first,
         "trajectory_excess_l2": second,
         "excess": float(first[-1]),
         "excess_l2": float(second[-1]),
-        "predictor": path.predictor.values[-1] / path.margin.values[-1],
+        "predictor": beta[-1] / margin[-1],
     }
 
 
 def landmarks(
-    curve_set: str, *, depth: int, log10_mus: list[float], q_points: int, orders: list[float]
+    curve_set: str,
+    *,
+    depth: int,
+    log10_mus: list[float],
+    q_points: int,
+    orders: list[float],
+    seed: int,
 ) -> dict[str, Any]:
     """The excess norms of the Q path, the start, the max margins and the stationary points.
 
     `minimum` holds the stationary points themselves and `l1_point` the middle of the l1 set.
     """
-    problem, (high, low) = points_named(curve_set), log10_mus
+    problem, (high, low) = points_named(curve_set, seed), log10_mus
     mus = np.logspace(high, low, q_points)
     spread, minima = np.linspace(*l1_ends(problem.signed_rows), 9), stationary(problem, depth)
     places = {
@@ -117,8 +125,8 @@ def landmarks(
         "l1": spread,
         "stationary": minima,
     }
-    found = {name: excesses(curve_set, beta, orders) for name, beta in places.items()}
-    least = least_norms(curve_set, tuple(orders))
+    found = {name: excesses(curve_set, seed, beta, orders) for name, beta in places.items()}
+    least = least_norms(curve_set, seed, tuple(orders))
     return {**found, "least": least, "minimum": minima, "l1_point": spread[4]}
 
 
@@ -153,7 +161,7 @@ def studies(*given: Any, orders: Sequence[float], depth: int, **words: Any) -> t
         "trajectory_excess": excess,
         "trajectory_excess_l2": excess_l2,
     }
-    shared = {"depth": depth, "orders": list(orders)}
+    shared = {"depth": depth, "orders": list(orders), "seed": 0}
     return trajectories.studies(
         *given,
         shared=shared,

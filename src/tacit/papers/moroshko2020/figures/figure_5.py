@@ -50,8 +50,7 @@ study = sized(
         "needed": "smoothed margin beyond which the excess l1 norm stays below 5 %",
     },
     draw={"x": "start", "colour": "needed", "log": True},
-    standard={"grid": {"start": {"logspace": [-2.0, 3.0, 11]}}},
-    full={
+    printed={
         "arguments": {"rtol": 1e-10},
         "grid": {"start": {"logspace": [-2.0, 3.0, 31]}},
     },
@@ -62,8 +61,7 @@ tiny_starts = sized(
     function=cell,
     arguments={"level": LEVEL, "rtol": 1e-6},
     grid={"depth": [2, 3, 10], "start": [1e-14, 1e-10, 1e-6]},
-    standard={"grid": {"start": {"logspace": [-14.0, -3.0, 12]}}},
-    full={
+    printed={
         "arguments": {"rtol": 1e-10},
         "grid": {"start": {"logspace": [-14.0, -3.0, 23]}},
     },

@@ -226,7 +226,7 @@ def studies(
         grid={"curve_set": list(sets), "alpha": list(alphas)},
         dims=flow[1],
         tiny={"arguments": {"points": 40}, "grid": {"alpha": list(tiny)}},
-        full={"arguments": {"points": 400, **longer, "rtol": 1e-10}},
+        printed={"arguments": {"points": 400, **longer, "rtol": 1e-10}},
         **{**look, **words},
     )
     marked = sized(
@@ -236,6 +236,6 @@ def studies(
         grid={"curve_set": list(sets)},
         dims=landmark[1],
         tiny={"arguments": {"log10_mus": [2.0, -7.0], "q_points": 25}},
-        full={"arguments": {"log10_mus": [6.0, -10.0], "q_points": 321}},
+        printed={"arguments": {"log10_mus": [6.0, -10.0], "q_points": 321}},
     )
     return flows, marked

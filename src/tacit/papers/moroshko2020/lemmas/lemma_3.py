@@ -39,7 +39,7 @@ def log_excess(run: Run, factor: float, gamma: float) -> Array:
     return np.asarray(np.logaddexp(0.0, log_clock(run, factor, gamma)) - run.smoothed_margin)
 
 
-def run_of(run: str) -> Run:
+def run_of(run: str, seed: int) -> Run:
     kind, _, number = run.rpartition(" ")
     if kind == "one point":
         return run_in_time(single(int(number), 100.0))
@@ -47,12 +47,12 @@ def run_of(run: str) -> Run:
         return run_far(single(int(number), 0.3))
     if kind == "panel":
         return run_in_time(Case("panel 3b", three_points("3b"), int(number), 100.0))
-    return run_named(run, {"near": 3, "far": 4}, {"near": DEPTHS, "far": DEPTHS})
+    return run_named(run, seed, {"near": DEPTHS, "far": DEPTHS})
 
 
-def cell(run: str, *, factor: float) -> dict[str, Any]:
+def cell(run: str, *, factor: float, seed: int) -> dict[str, Any]:
     """How far the bound with this factor is above the loss at every record of one run."""
-    found = run_of(run)
+    found = run_of(run, seed)
     gamma = found.case.gamma_2
     excess = log_excess(found, factor, gamma)
     with np.errstate(over="ignore"):  # to losses that no exponential reaches
@@ -73,7 +73,7 @@ SPECIAL = [*(f"one point {depth}" for depth in DEPTHS), "panel 2", "one point fa
 study = sized(
     "M-L3",
     function=cell,
-    arguments={"factor": 2.0},
+    arguments={"factor": 2.0, "seed": 3},
     **trials(SPECIAL),
     dims={"margin": ["record"], "excess": ["record"]},
 )

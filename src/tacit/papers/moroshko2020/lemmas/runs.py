@@ -66,17 +66,20 @@ def single(depth: int, alpha: float) -> Case:
     return Case("one point", Classification(POINT, np.ones(1)), depth, alpha)
 
 
-def cases(seed: int, depths: tuple[int, ...] = (2,)) -> Iterator[Case]:
-    """Random sets with labels of both signs and panels of M; alpha^D between 0.1 and 100."""
-    rng = np.random.default_rng(seed)
+def cases(seed: int, kind: int = 0, depths: tuple[int, ...] = (2,)) -> Iterator[Case]:
+    """Random sets with labels of both signs and panels of M; alpha^D between 0.1 and 100.
+
+    Each `kind` of run draws its own sets.
+    """
+    rng = np.random.default_rng((seed, kind))
     for k in count():
         depth = depths[k % len(depths)]
         alpha = float(10 ** (rng.uniform(-1, 2) / depth))
         samples, dimension = (int(size) for size in rng.integers((2, 3), (7, 8)))
-        draw = separable_points(samples, dimension, margin=0.3, seed=1000 * seed + k)
+        draw = separable_points(samples, dimension, margin=0.3, seed=int(rng.integers(2**32)))
         name = PANELS[int(rng.integers(len(PANELS)))] if k % 3 == 2 else ""
         data = three_points(name) if name else draw
-        yield Case(f"panel {name}" if name else f"seed {1000 * seed + k}", data, depth, alpha)
+        yield Case(f"panel {name}" if name else f"random set {k}", data, depth, alpha)
 
 
 def nth(found: Iterator[Case], number: int) -> Case:
@@ -197,10 +200,10 @@ def run_far(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> Run:
     return Run(case, *(np.asarray(data[name].values) for name in names))
 
 
-def run_named(run: str, seeds: Mapping[str, int], depths: Mapping[str, tuple[int, ...]]) -> Run:
+def run_named(run: str, seed: int, depths: Mapping[str, tuple[int, ...]]) -> Run:
     """The run "near 3" in time, or "far 3" to loss e^-1000000; the kinds draw their own cases."""
     kind, number = run.split()
-    case = nth(cases(seeds[kind], depths[kind]), int(number))
+    case = nth(cases(seed, ("near", "far").index(kind), depths[kind]), int(number))
     return run_in_time(case) if kind == "near" else run_far(case)
 
 
@@ -208,7 +211,7 @@ def trials(special: Iterable[str]) -> dict[str, Any]:
     """The part of a study that says which runs there are at each size."""
     grids = {
         size: {"run": [*numbered("near", near), *numbered("far", far), *special]}
-        for size, near, far in (("quick", 3, 3), ("standard", 9, 4), ("full", 60, 24))
+        for size, near, far in (("quick", 3, 3), ("printed", 60, 24))
     }
     return {"grid": grids.pop("quick"), **{size: {"grid": grid} for size, grid in grids.items()}}
 

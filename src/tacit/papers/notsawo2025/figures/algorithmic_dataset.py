@@ -18,7 +18,6 @@ from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import listed, slope
 from tacit.papers.notsawo2025.figures.runs import (
-    LEVEL,
     NAMES,
     arguments,
     delayed,
@@ -35,21 +34,21 @@ from tacit.plotting.plots import MARKERS
 from tacit.plotting.style import BLACK, CYCLE, caption_of, log_axes, sheet
 from tacit.plotting.typeset import typeset
 
-MOST = 0.9  # validation accuracy at t2 of a delay: chance decides when the last pairs are learned
+OFF = 0.2  # tolerance of the growth of the delay; c ~ beta^0.3 would change it by 0.3
+MOST = 0.9  # validation accuracy at t2: chance decides when the last pairs are learned
 Law = Callable[[float, float], Array | float]  # (delay, larger beta / smaller beta) -> delay
 Betas = Mapping[str, Mapping[float, Sequence[float]]]  # by penalty and step, falling
-# c of `adam_delay` from which the lengths of the runs are computed
-ROOM = {"l1": 2.2e-3, "l2^2": 1.4e-3, "nuclear": 8e-3}
 
 
 def runs(
     betas: Betas,
-    room: Mapping[str, float] = ROOM,
+    room: Mapping[str, float],
     seeds: int = 1,
     decoupled: Sequence[tuple[float, float]] = (),
 ) -> list[dict[str, Any]]:
     """Runs a tenth longer than the expected delay, and a run without a penalty, as long as any.
 
+    `room` is the c of `adam_delay` from which the lengths are computed, above all measured ones;
     `decoupled` are pairs of step and beta of AdamW.
     """
 
@@ -77,34 +76,23 @@ def runs(
     ]
 
 
-SMALL = {"modulus": 31, "fraction": 0.6, "width": 32}
-WEAK = (1e-5, 1e-6, 1e-7)
+SMALL = {"modulus": 31, "fraction": 0.7, "width": 32, "per_decade": 100}
+PRINTED = {"modulus": 97, "fraction": 0.4, "width": 64, "per_decade": 150}
+# the source's step with three strengths, and a larger step with the two weaker ones
+WEAK = {1e-3: (1e-5, 1e-6, 1e-7), 3e-3: (1e-6, 1e-7)}
+STRONGER = {1e-3: (1e-4, 1e-5, 1e-6), 3e-3: (1e-5, 1e-6)}
 study = token_study(
     "N-F-alg",
     "With Adam, generalization is delayed by log(1/(step β)), not by 1/(step β)",
-    quick=arguments(runs({"l1": {1e-2: (3e-5, 1e-5, 3e-6), 5e-3: (3e-5,)}}), **SMALL),
-    standard=arguments(
+    quick=arguments(runs({"l1": {1e-2: (1.5e-5, 1.5e-6), 2e-2: (1.5e-5,)}}, {"l1": 5e-3}), **SMALL),
+    printed=arguments(
         runs(
-            {
-                "l1": {1e-2: (3e-5, 1e-6)},
-                "l2^2": {1e-2: (1e-5, 1e-7), 3e-3: (1e-5,)},
-                "nuclear": {1e-2: (1e-4, 1e-5)},
-            }
-        ),
-        **SMALL,
-    ),
-    full=arguments(
-        runs(
-            {
-                "l1": {1e-2: (3e-5, 3e-6, 3e-7), 3e-3: (3e-5, 3e-6, 3e-7)},
-                "l2^2": {1e-2: WEAK, 3e-3: WEAK, 1e-3: WEAK},
-                "nuclear": {1e-2: (1e-4, 1e-5, 1e-6), 3e-3: (1e-4, 1e-5)},
-            },
-            {"l1": 6e-2, "l2^2": 5e-3, "nuclear": 6e-2},
+            {"l1": WEAK, "l2^2": WEAK, "nuclear": STRONGER},
+            {"l1": 5e-3, "l2^2": 2e-3, "nuclear": 2e-2},
             seeds=2,
-            decoupled=[(1e-2, 0.1), (1e-2, 0.03), (3e-3, 0.1)],
+            decoupled=[(1e-3, 1.0), (1e-3, 0.3)],
         ),
-        **SMALL,
+        **PRINTED,
     ),
 )
 
@@ -129,22 +117,22 @@ class Row:
     @property
     def delays(self) -> Array:
         """t2 - t1, t2 at MOST of the validation pairs."""
-        return np.array([generalized(run, MOST) - memorized(run) for run in self.runs.values()])
+        return np.array([learned(run) - memorized(run) for run in self.runs.values()])
 
     @property
     def c(self) -> Array:
         """c of `adam_delay` for every run."""
         return self.step_betas * adam_clock(self.delays)
 
-    def errors(self, law: Law) -> Array:
-        """The relative errors of a law that predicts the delays from that of the largest beta.
+    def error(self, law: Law) -> float:
+        """The relative error of a law for the growth of the delay between the outermost betas.
 
-        They are NaN if a run does not reach t2.
+        The whole delay would hide a wrong law: most of it is the first delay, which is given. NaN
+        if a run does not reach t2.
         """
-        first, weaker = float(self.delays[0]), self.step_betas[0] / self.step_betas[1:]
-        predicted = np.array([law(first, float(times)) for times in weaker], dtype=float)
-        known = np.isfinite(self.delays).all()
-        return np.abs(predicted / self.delays[1:] - 1) if known else np.full(len(weaker), np.nan)
+        first, last = self.delays[[0, -1]]
+        grown = float(law(float(first), float(self.step_betas[0] / self.step_betas[-1]))) - first
+        return abs(float(grown / (last - first) - 1))
 
 
 def log_law(delay: float, weaker: float, memory: float = MEMORY) -> Array:
@@ -175,7 +163,12 @@ def parts(dataset: Dataset) -> tuple[list[Row], Any, list[Any]]:
     return list(found.values()), none, beside
 
 
-def ordered(found: Sequence[Row], time: Callable[[Any], float] = generalized) -> Array:
+def learned(run: Dataset) -> float:
+    """t2, at MOST of the validation pairs."""
+    return generalized(run, MOST)
+
+
+def ordered(found: Sequence[Row], time: Callable[[Any], float] = learned) -> Array:
     """t2 (or another time) over that with the next larger beta, or with a larger step."""
     ratios = list(delayed([list(row.runs.values()) for row in found], time))
     for one, other in itertools.permutations(found, 2):
@@ -187,38 +180,39 @@ def ordered(found: Sequence[Row], time: Callable[[Any], float] = generalized) ->
 
 
 def check(dataset: Dataset) -> Evidence:
-    """Which runs grok, the order of t2, and delays predicted from the run with the largest beta."""
+    """Which runs grok, the order of t2, and the growth of the delay as beta falls."""
     found, none, beside = parts(dataset)
     runs = [run for row in found for run in row.runs.values()]
     wide = [row for row in found if len(row.runs) > 1]
-    groks = at_most(without_grok(runs))
+    groks = at_most(without_grok(runs, MOST))
     order = at_least(ordered(found).min(), 1.1)
-    law = within(max(float(row.errors(log_law).max()) for row in wide), tolerance=0.15)
-    shortest = min(float(row.delays.min()) for row in found)
+    law = within(max(row.error(log_law) for row in wide), tolerance=OFF)
+    shortest = min(float(row.delays.min()) for row in wide)
     spans = [row.step_betas[0] / row.step_betas[-1] for row in wide]
     return Evidence(
         ran=f"{task(none)}, {len({row.seed for row in found})} seed(s), Adam, full batches,"
         f" {len(runs)} runs with the penalties "
         + ", ".join(dict.fromkeys(NAMES[row.penalty] for row in found))
         + f", beta over a factor of {min(spans):.0f} to {max(spans):.0f}; t1 at a training"
-        f" accuracy of 1, t2 at a validation accuracy of {LEVEL:g}, in delays at {MOST:g}",
+        f" accuracy of 1, t2 at a validation accuracy of {MOST:g}",
         premises={
             "every run reaches t2": (
-                all(math.isfinite(generalized(run)) for run in runs),
+                all(math.isfinite(learned(run)) for run in runs),
                 len(runs),
             ),
-            "every delay is longer than T": (shortest > MEMORY, shortest),
+            "every delay that the law predicts is longer than T": (shortest > MEMORY, shortest),
         },
         checks={
             "runs that tacit.grokking does not classify as a grok": groks,
             "least ratio of t2 to that of the next larger beta or step": order,
-            "largest relative error of t2 - t1, predicted from the run with the largest beta": law,
+            "largest relative error of the growth of t2 - t1 from the largest to the least beta,"
+            " predicted from the run with the largest": law,
         },
         controls={
-            "no penalty": groks.control(without_grok([none])),
+            "no penalty": groks.control(without_grok([none], MOST)),
             "memorization is delayed as well": order.control(ordered(found, memorized).min()),
             **{
-                name: law.control(min(float(row.errors(rival).max()) for row in wide))
+                name: law.control(min(row.error(rival) for row in wide))
                 for name, rival in RIVALS.items()
             },
         },
@@ -229,7 +223,7 @@ def check(dataset: Dataset) -> Evidence:
 def findings(found: Sequence[Row], none: Dataset, beside: Sequence[Any]) -> list[str]:
     """The rows, the reason for the law, and the delays of AdamW."""
     ((most, _),) = Counter(row.penalty for row in found).most_common(1)  # has several steps
-    shared = [row for row in found if (row.penalty, row.seed) == (most, 0)]
+    shared = [row for row in found if (row.penalty, row.seed) == (most, found[0].seed)]
     lines = [
         *(described(row) for row in found if len(row.runs) > 1),
         "a smaller step is not the same as a smaller beta: c is "
@@ -243,7 +237,7 @@ def findings(found: Sequence[Row], none: Dataset, beside: Sequence[Any]) -> list
     ]
     if beside:
         step_betas = np.array([float(run.learning_rate * run.beta) for run in beside])
-        delays = np.array([generalized(run) - memorized(run) for run in beside])
+        delays = np.array([learned(run) - memorized(run) for run in beside])
         lines.append(
             "with decoupled decay, as in AdamW, the delay of squared l2 has the exponent"
             f" {slope(step_betas, delays):.2f} in step beta: {delays_at(step_betas, delays)}"
@@ -271,7 +265,8 @@ def described(row: Row) -> str:
 
 def draw(dataset: Dataset) -> Figure:
     """The delays and the laws through the largest beta, in steps and in Adam's time."""
-    rows = [row for row in parts(dataset)[0] if row.seed == 0]
+    rows = parts(dataset)[0]
+    rows = [row for row in rows if row.seed == rows[0].seed]
     picture, (times, clock) = sheet(dataset.title, caption_of(dataset.attrs), (6.4, 5.2), 5.2)
     for k, row in enumerate(rows):
         _row(times, clock, row, CYCLE[k % len(CYCLE)], MARKERS[k % len(MARKERS)])
@@ -311,16 +306,20 @@ def _row(times: Axes, clock: Axes, row: Row, colour: str, marker: str) -> None:
 
 experiment = Experiment(
     "N-F-alg",
-    statement="On modular addition with an l1, squared l2 or nuclear penalty in the gradient of"
-    " Adam, a smaller step or beta delays generalization; at a fixed step, and for"
-    " every beta so small that the delay is longer than T = 2/log(1/0.999) = 1999"
-    " steps, the delay is not c/(step beta) as in gradient descent but T log(1 + c/(T"
-    " step beta)) with one c (the law is ours: N only names its figures).",
+    statement="On modular addition with a penalty (at the printed size l1, squared l2 and nuclear"
+    " norm) in the gradient of Adam, a smaller step or beta delays generalization; at a fixed step,"
+    " and for every beta so small that the delay is longer than T = 2/log(1/0.999) = 1999 steps,"
+    " the delay is not c/(step beta) as in gradient descent but T log(1 + c/(T step beta)) with one"
+    " c (the law is ours: N only names its figures).",
     place="Algorithmic Dataset",
     study=study,
     check=check,
     draw=draw,
-    ours="the law, strengths and steps, the start, full batches, p, training share and sizes of"
-    " the net",
+    ours="the law, strengths and steps within the ranges of the authors' program, the start and"
+    " full batches",
+    scope={
+        "quick": "p = 31 in place of 97, 70% of the pairs in place of 40%, sizes 32 in place of 64,"
+        " steps of 0.01 and 0.02, and only the l1 penalty",
+    },
     seconds=6,
 )

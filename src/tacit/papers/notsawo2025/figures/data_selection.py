@@ -115,8 +115,7 @@ study = sized(
     seeds=5,
     labels=LABELS,
     draw={"x": "samples", "y": "share", "colour": "error", "log": False},
-    standard={"grid": {"samples": [50, 60, 70, 80]}},
-    full={
+    printed={
         "arguments": FINE,
         "grid": {
             "samples": [30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100],
@@ -133,7 +132,7 @@ controls = sized(
     grid={"way": list(WAYS[1:]), "samples": [60, 70]},
     seeds=5,
     labels=LABELS,
-    full={"arguments": FINE, "seeds": 20},
+    printed={"arguments": FINE, "seeds": 20},
 )
 runs = sized(
     "N-F-data-runs",
@@ -146,8 +145,7 @@ runs = sized(
     dims=dims_of(CURVES),
     labels=LABELS,
     draw={"x": "share", "colour": "t2"},
-    standard={"arguments": {"beta": 1e-3, "steps": 40_000}},
-    full={"arguments": FINE | {"beta": 1e-5, "steps": 4_000_000, "points_per_decade": 60}},
+    printed={"arguments": FINE | {"beta": 1e-5, "steps": 4_000_000, "points_per_decade": 60}},
 )
 
 

@@ -121,7 +121,7 @@ PROBLEM = {"kind": "sparse", "dimension": 100, "few": 5}
 RUN = PROBLEM | {"points_per_decade": 25, "most": BUDGET, "signed": True}
 DEPTHS = [1, 2, 3, 4]
 MANY: dict[str, Any] = {"function": cell, "labels": LABELS, "seeds": 3, "tiny": {"seeds": 1}}
-MANY |= {"standard": {"seeds": 5}, "full": {"seeds": 25}}
+MANY |= {"printed": {"seeds": 25}}
 RUNS: dict[str, Any] = {
     "function": run_cell,
     "labels": LABELS,
@@ -150,8 +150,7 @@ runs = sized(
     arguments=RUN,
     grid={"samples": [SHOWN], "depth": DEPTHS},
     draw={"x": "depth", "colour": "t1", "log": True},
-    standard={"grid": {"samples": [20, 30, 50]}},
-    full={"arguments": {"points_per_decade": 50}, "grid": more, "seeds": 4},
+    printed={"arguments": {"points_per_decade": 50}, "grid": more, "seeds": 4},
     **RUNS,
 )
 unsigned = sized(
@@ -159,8 +158,7 @@ unsigned = sized(
     title="A single copy w^L of the layers, which cannot change its sign",
     arguments=RUN | {"samples": SHOWN, "signed": False, "most": 100_000},
     grid={"depth": [2, 3]},
-    standard={"arguments": {"most": BUDGET}},
-    full={"arguments": {"most": BUDGET}},
+    printed={"arguments": {"most": BUDGET}},
     **RUNS,
 )
 

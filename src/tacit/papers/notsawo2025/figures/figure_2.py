@@ -181,8 +181,7 @@ study = sized(
     draw={"x": "run", "colour": "least_norm"},
     **arguments(nets(2, 1), **NET),
     tiny=arguments(nets(1, 1), **NET),
-    standard=arguments(nets(3, 1), **NET),
-    full=arguments(nets(10, 10, [{"samples": 400}, {"noise": 0.3}]), **NET),
+    printed=arguments(nets(10, 10, [{"samples": 400}, {"noise": 0.3}]), **NET),
 )
 HELD: dict[str, Any] = {
     "function": sparse_cell,
@@ -196,9 +195,8 @@ sparse = sized(
     arguments={**SPARSE, "more": 1},
     grid={"norm": ["l2", "l1"]},
     draw={"x": "norm", "colour": "floor"},
-    standard={"seeds": [0, 4]},
     # seeds 7 and 8 need ten times the steps to converge
-    full={"arguments": {"more": 10}, "seeds": 10},
+    printed={"arguments": {"more": 10}, "seeds": 10},
     **HELD,
 )
 dense = sized(
@@ -206,7 +204,7 @@ dense = sized(
     title="A truth with 25 of 100 entries is not recovered at its ℓ₁ norm",
     arguments={**SPARSE, "few": 25, "more": 1},
     grid={"norm": ["l1"]},
-    full={"arguments": {"more": 10}},
+    printed={"arguments": {"more": 10}},
     **HELD,
 )
 path = sized(
@@ -219,8 +217,7 @@ path = sized(
     dims=dims_of(("step", "share", "error")),
     labels=LABELS,
     draw={"x": "beta", "colour": "ridge_share"},
-    standard={"seeds": [0, 4]},
-    full={"grid": {"beta": [1e-4]}, "seeds": 10},  # the error is of the order of beta^2
+    printed={"grid": {"beta": [1e-4]}, "seeds": 10},  # the error is of the order of beta^2
 )
 
 

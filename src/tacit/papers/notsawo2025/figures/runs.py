@@ -22,8 +22,11 @@ Runs = Sequence[Mapping[str, Any]]
 
 
 def arguments(runs: Runs, **given: Any) -> dict[str, Any]:
-    """The arguments and the grid of a study whose cells are these runs; `given` holds for all."""
-    table = {"given": given, "runs": list(runs)}
+    """The arguments and the grid of a study whose cells are these runs; `given` holds for all.
+
+    A run without a seed of its own has the seed 0, which a shift moves like the others.
+    """
+    table = {"given": {"seed": 0, **given}, "runs": list(runs)}
     return {"arguments": table, "grid": {"run": list(range(len(runs)))}}
 
 
@@ -84,7 +87,7 @@ LABELS = {
     f"{TRAJECTORY}novel_accuracy": "validation accuracy without mirrored pairs",
 }
 # the defaults of a run; `scale` multiplies the embeddings of the start
-USUAL: dict[str, Any] = {"seed": 0, "penalty": "l2^2", "variant": "source", "scale": 1.0}
+USUAL: dict[str, Any] = {"penalty": "l2^2", "variant": "source", "scale": 1.0}
 USUAL |= {"per_decade": 60, "decoupled": False}
 
 
@@ -115,7 +118,7 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**one, "split": seed, "twins": twins, **curves_of(path.dataset, CURVES, first=1)}
 
 
-def token_study(name: str, title: str, quick: Any, standard: Any, full: Any) -> Sizes:
+def token_study(name: str, title: str, quick: Any, printed: Any) -> Sizes:
     """The study of such runs; each size is what `arguments` returns."""
     return sized(
         name,
@@ -125,8 +128,7 @@ def token_study(name: str, title: str, quick: Any, standard: Any, full: Any) -> 
         labels=LABELS,
         draw={"x": "run", "colour": "beta"},
         **quick,
-        standard=standard,
-        full=full,
+        printed=printed,
     )
 
 
@@ -164,10 +166,10 @@ def delayed(rows: Iterable[Sequence[Any]], time: Callable[[Any], float] = genera
     return np.array([later(run, before, time) for before, run in pairs])
 
 
-def without_grok(runs: Iterable[Dataset]) -> int:
+def without_grok(runs: Iterable[Dataset], level: float = LEVEL) -> int:
     """The number of runs that `tacit.grokking` does not classify as a grok."""
     return sum(
-        grokking(run.step.values, run.train_accuracy.values, run.test_accuracy.values, LEVEL).kind
+        grokking(run.step.values, run.train_accuracy.values, run.test_accuracy.values, level).kind
         != "grok"
         for run in runs
     )

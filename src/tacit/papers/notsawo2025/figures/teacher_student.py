@@ -185,8 +185,7 @@ study = sized(
     draw={"x": "run", "colour": "t2", "log": True},
     **FORM,
     **arguments(penalized_runs([0]), **GIVEN | QUICK),
-    standard=arguments(penalized_runs([0]), **GIVEN),
-    full=arguments(penalized_runs(range(5)), **GIVEN),
+    printed=arguments(penalized_runs(range(5)), **GIVEN),
 )
 controls = sized(
     "N-F-ts-controls",
@@ -194,8 +193,7 @@ controls = sized(
     draw={"x": "run", "colour": "final_error"},
     **FORM,
     **arguments(control_runs([0]), **GIVEN | QUICK),
-    standard=arguments([*control_runs([0]), SLOWER], **GIVEN),
-    full=arguments([*control_runs(range(5)), *MORE], **GIVEN),
+    printed=arguments([*control_runs(range(5)), *MORE], **GIVEN),
 )
 # t2 of the first seed is about 0.3/(step beta), the latest of the first five 0.9/(step beta)
 descent = sized(
@@ -204,8 +202,7 @@ descent = sized(
     draw={"x": "run", "colour": "t2", "log": True},
     **FORM,
     **arguments(descent_runs([0], 0.4, (PAIRS[0], *PAIRS[2:])), **DESCENT),
-    standard=arguments(descent_runs([0], 0.6), **DESCENT),
-    full=arguments(descent_runs(range(5), 1.2), **DESCENT),
+    printed=arguments(descent_runs(range(5), 1.2), **DESCENT),
 )
 
 

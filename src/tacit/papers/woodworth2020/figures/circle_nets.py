@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.evidence.chance import DRAWS, drawn
 from tacit.models.function import FunctionModel
 from tacit.models.relu_net import ReluFunction, relu_net
 from tacit.models.tangent import gradient_distance
@@ -21,6 +22,7 @@ from tacit.training.stop import Loss
 from tacit.training.train import train
 
 WIDTH = 30
+DEPTHS = (2, 3, 5)
 RTOL, LOSS = 1e-2, 1e-9
 STEP = 0.01  # the step of W's descent
 
@@ -66,6 +68,13 @@ def floor(depth: int, seed: int) -> float:
     return float(np.sum((beyond.T @ data(seed).training.y) ** 2))
 
 
+@functools.lru_cache(maxsize=256)
+def fitting(seed: int) -> tuple[int, int]:
+    """The number of a draw whose labels every depth can fit in the kernel regime, and the tries."""
+    fits = lambda number: all(floor(depth, number) <= LOSS for depth in DEPTHS)  # noqa: E731
+    return drawn(int, fits, DRAWS * seed)
+
+
 def critical(depth: int, seed: int) -> float:
     """alpha^D above which descent with W's step is unstable at the start.
 
@@ -77,13 +86,13 @@ def critical(depth: int, seed: int) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def kernel_outputs(
-    depth: int, scale: float, seed: int, unbiased: bool = True, drawn: int | None = None
+    depth: int, scale: float, seed: int, unbiased: bool = True, other: int | None = None
 ) -> Array:
     """The outputs on the test grid of the kernel interpolant at the start.
 
-    `drawn` is the seed of the start, that of the data by default.
+    `other` is the seed of the start, that of the data by default.
     """
-    problem, model = data(seed), start(depth, scale, seed if drawn is None else drawn, unbiased)
+    problem, model = data(seed), start(depth, scale, seed if other is None else other, unbiased)
     begin, (X, y) = model.start(2), (problem.training.X, problem.training.y)
     misfit = y - model.function(begin, X)
     move = np.linalg.lstsq(gradients(model, begin, X), misfit, rcond=None)[0]
@@ -103,10 +112,10 @@ def ended(
     """The flow of one start to a sum of squares `loss`; raises an error if it does not get there.
 
     A long step may jump over a kink along which the flow would slide, and stop where the flow would
-    not: then the run is repeated with a tolerance ten times smaller.
+    not: then the run is repeated with tolerances ten and a hundred times smaller.
     """
     model = start(depth, scale, seed, unbiased)
-    for tolerance in (rtol, rtol / 10):
+    for tolerance in (rtol, rtol / 10, rtol / 100):
         flow = TangentFlow(rtol=tolerance)
         path = train(model, task, flow, stop=Loss(loss), record=At(times=[]))
         if path.outcome.ok:

@@ -1,32 +1,105 @@
-"""Matrix completion by factors from Gaussian starts: runs, where they turn, and their picture."""
+"""Matrix completion by factors from Gaussian starts: matrices, runs, and where they turn."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.lazy import Axes, Dataset, Figure
+from tacit.evidence.chance import DRAWS, drawn
+from tacit.lazy import Dataset
 from tacit.measures.curves import crossing
 from tacit.models.factorization import Factorization
-from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet_of
 from tacit.problems.matrices import low_rank_completion
+from tacit.problems.matrix_problem import Completion
 from tacit.records import NumericalError
 from tacit.regularizers.spectral import Nuclear
 from tacit.solvers.interpolate import interpolate
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.exact.matrices.flow import MatrixFlow
-from tacit.training.exact.matrices.greedy_rank import greedy_rank
 from tacit.training.path import Path
 from tacit.training.record import LogSpaced
-from tacit.training.stop import Interpolated
+from tacit.training.stop import Interpolated, Steps
 from tacit.training.train import train
 
-SCALES = {  # what the colours of each measure mean
-    "excess": r"0: as $Y^*$, 1: seen entries, zeros elsewhere",
-    "move": "RMS change / RMS of the hidden truth",
-}
-MEASURES = tuple(SCALES)
+MEASURES = ("excess", "move")
+ROOM = 0.25  # by which the seen entries alone must exceed the nuclear norm of the truth
+NEAR = 0.01  # a relative distance below which two matrices count as the same
+MOST = 2000.0  # the time after which descent gives up
+
+
+@functools.lru_cache(maxsize=256)
+def matrix(
+    seed: int, dimension: int, rank: int, samples: int, elsewhere: bool = False
+) -> tuple[Completion, int]:
+    """A matrix that its seen entries determine, and how many were drawn to find it.
+
+    `elsewhere` demands that its least nuclear norm does not.
+    """
+
+    def make(number: int) -> Completion:
+        return low_rank_completion(samples=samples, dimension=dimension, rank=rank, seed=number)
+
+    def fits(problem: Completion) -> bool:
+        if not determined(problem):
+            return False
+        return not elsewhere or _apart(least_nuclear(problem), truth_of(problem)) > NEAR
+
+    return drawn(make, fits, DRAWS * seed)  # a thousand draws to every seed
+
+
+def determined(problem: Completion) -> bool:
+    """Whether no other matrix of rank one has the seen entries, and there is an excess to follow.
+
+    Rank one is determined where the seen entries, as a graph of rows and columns, are connected.
+    Their nuclear norm, with zeros elsewhere, has to exceed that of the truth by a part ROOM of it.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    rows, columns = problem.shape
+    i, j = problem.entries.T
+    graph = coo_array((np.ones(len(i)), (i, rows + j)), shape=(rows + columns,) * 2)
+    return connected_components(graph, directed=False)[0] == 1 and excess_of_seen(problem) > (
+        ROOM * np.linalg.norm(truth_of(problem), "nuc")
+    )
+
+
+def excess_of_seen(problem: Completion) -> float:
+    """The nuclear norm of the seen entries alone, zero elsewhere, above that of the truth."""
+    truth = truth_of(problem)
+    seen = np.where(problem.observed, truth, 0.0)
+    return float(np.linalg.norm(seen, "nuc") - np.linalg.norm(truth, "nuc"))
+
+
+def truth_of(problem: Completion) -> Array:
+    assert problem.truth is not None
+    return problem.truth
+
+
+def least_nuclear(problem: Completion) -> Array:
+    """The interpolating matrix of least nuclear norm."""
+    return interpolate(problem, Nuclear()).matrix
+
+
+def gaussian(k: int, alpha: float, dimension: int, seed: int) -> Factorization:
+    """U and V with N(0, alpha^2) entries, drawn apart from the matrix.
+
+    Beyond 2d columns a rotation of the columns leaves 2d; gradient flow and descent of U V^T are
+    those of the wide factors.
+    """
+    W = alpha * np.random.default_rng((seed, k)).standard_normal((2 * dimension, k))
+    if k > 2 * dimension:
+        W = np.linalg.qr(W.T, mode="r").T
+    return Factorization(factors=(W[:dimension], W[dimension:]))
+
+
+def infinite(alpha: float, dimension: int) -> Factorization:
+    """The start with lifted matrix alpha^2 I: that of wide Gaussian ones with k a^2 = alpha^2."""
+    side, zero = alpha * np.eye(dimension), np.zeros((dimension, dimension))
+    return Factorization(factors=(np.hstack([side, zero]), np.hstack([zero, side])))
 
 
 def cell(
@@ -43,33 +116,47 @@ def cell(
     """Excess nuclear norm and RMS move of hidden entries at the end of training; scale alpha^2 k.
 
     The first is in units of its value for the seen entries alone, zero elsewhere; the second in
-    units of the RMS of the hidden entries of the truth. An infinite width (None) is the start
-    with lifted matrix alpha^2 I, towards which wide Gaussian starts of k a^2 = alpha^2 tend.
+    units of the RMS of the hidden entries of the truth. Without a width (None) it is infinite.
     """
-    problem = low_rank_completion(samples=samples, dimension=dimension, rank=rank, seed=seed)
-    if k is None:
-        side, zero = alpha * np.eye(dimension), np.zeros((dimension, dimension))
-        model = Factorization(factors=(np.hstack([side, zero]), np.hstack([zero, side])))
-    else:
-        model = Factorization(k, alpha=alpha, seed=seed)
-    path = flow(problem, model, rtol, loss)
-    assert problem.truth is not None
-    truth, hidden = problem.truth, problem.hidden
-    least = np.linalg.norm(truth, "nuc")
-    kernel = np.linalg.norm(np.where(problem.observed, truth, 0.0), "nuc") - least
-    if kernel <= 0:
-        raise ValueError(
-            f"Figure 5: at seed {seed} the seen entries alone have a smaller nuclear norm than the "
-            "truth, so there is no excess to follow; take more samples"
-        )
-    excess = (np.linalg.norm(path.predictor, "nuc") - least) / kernel
-    moved = path.predictor - model.matrix(model.start(problem.dimension))
+    problem, tries = matrix(seed, dimension, rank, samples)
+    model = infinite(alpha, dimension) if k is None else gaussian(k, alpha, dimension, seed)
+    found = measures(problem, model, flow(problem, model, rtol, loss).predictor)
+    return {**found, "scale": alpha**2 * (k or 1), "tries": tries}
+
+
+def measures(problem: Completion, model: Factorization, end: Array) -> dict[str, float]:
+    """Excess and move of one end of training."""
+    truth, hidden = truth_of(problem), problem.hidden
+    excess = (np.linalg.norm(end, "nuc") - np.linalg.norm(truth, "nuc")) / excess_of_seen(problem)
+    moved = end - model.matrix(model.start(problem.dimension))
     move = np.sqrt(np.mean(moved[hidden] ** 2) / np.mean(truth[hidden] ** 2))
-    return {"excess": float(excess), "move": float(move), "scale": alpha**2 * (k or 1)}
+    return {"excess": float(excess), "move": float(move)}
+
+
+def stepped(
+    alpha: float,
+    k: int,
+    seed: int,
+    *,
+    dimension: int,
+    rank: int,
+    samples: int,
+    rtol: float,
+    loss: float,
+    step: float,
+) -> dict[str, float]:
+    """The same by gradient descent, and how far the flow from the same start ends from it."""
+    problem = matrix(seed, dimension, rank, samples)[0]
+    model = gaussian(k, alpha, dimension, seed)
+    ends = descent(problem, model, step, loss), flow(problem, model, rtol, loss)
+    found, other = (measures(problem, model, end.predictor) for end in ends)
+    apart = {f"{name}_apart": abs(found[name] - other[name]) for name in MEASURES}
+    return {**found, **apart, "steps": float(ends[0].dataset.step[-1])}
 
 
 def rich(
     seed: int,
+    elsewhere: bool,
     *,
     alpha: float,
     k: int,
@@ -81,22 +168,17 @@ def rich(
 ) -> dict[str, Any]:
     """Where a small start ends: distances, relative to it, of what may be the rich limit.
 
-    The nuclear norms are relative to that of the truth.
+    `below` is by how much of its nuclear norm the truth exceeds the least.
     """
-    problem = low_rank_completion(samples=samples, dimension=dimension, rank=rank, seed=seed)
-    assert problem.truth is not None
-    end = flow(problem, Factorization(k, alpha=alpha, seed=seed), rtol, loss).predictor
-    least = interpolate(problem, Nuclear()).matrix
-    low = greedy_rank(problem)
-    seen = np.where(problem.observed, problem.truth, 0.0)
-    targets = {"truth": problem.truth, "greedy": low.end, "nuclear": least, "frobenius": seen}
-    found = {f"to_{name}": _apart(target, end) for name, target in targets.items()}
-    norms = [float(np.linalg.norm(matrix, "nuc")) for matrix in (end, least, problem.truth)]
+    problem, tries = matrix(seed, dimension, rank, samples, elsewhere)
+    end = flow(problem, gaussian(k, alpha, dimension, seed), rtol, loss).predictor
+    least, truth = least_nuclear(problem), truth_of(problem)
+    seen = np.where(problem.observed, truth, 0.0)
+    targets = {"truth": truth, "nuclear": least, "frobenius": seen}
     return {
-        **found,
-        "stages": int(low.ranks[-1]),
-        "norm": norms[0] / norms[2],
-        "least": norms[1] / norms[2],
+        **{f"to_{name}": _apart(target, end) for name, target in targets.items()},
+        "below": float(1 - np.linalg.norm(least, "nuc") / np.linalg.norm(truth, "nuc")),
+        "tries": tries,
     }
 
 
@@ -109,12 +191,21 @@ def flow(problem: Any, model: Any, rtol: float, loss: float) -> Path:
     return path
 
 
+def descent(problem: Any, model: Any, step: float, loss: float) -> Path:
+    """The path of gradient descent to zero loss."""
+    stop = [Interpolated(loss), Steps(int(MOST / step))]
+    path = train(model, problem, GradientDescent(step), stop=stop, record=LogSpaced(1))
+    if not path.outcome.ok:
+        raise NumericalError("Figure 5", path.outcome)
+    return path
+
+
 def _apart(one: Array, other: Array) -> float:
     return float(np.linalg.norm(one - other) / np.linalg.norm(other))
 
 
 def turn(alphas: Array, row: Array, measure: str) -> tuple[float, float, float, float]:
-    """(alpha at 10 %, halfway, decades of alpha from 10 % to 90 %, lowest value) of one row.
+    """(log10 alpha at 10 %, halfway, decades of alpha from 10 % to 90 %, lowest value) of one row.
 
     The excess goes from 0 to 1. The move falls from 1 to its least value at this width, and grows
     again with alpha^2, as the start itself does; the fall is what is measured.
@@ -122,144 +213,42 @@ def turn(alphas: Array, row: Array, measure: str) -> tuple[float, float, float, 
     floor = float(row.min())
     rising = row if measure == "excess" else (1 - row) / (1 - floor)
     low, half, high = (crossing(np.log10(alphas), rising, level) for level in (0.1, 0.5, 0.9))
-    return 10**low, 10**half, high - low, floor
+    return low, half, high - low, floor
 
 
-def turns(dataset: Dataset, limit: Dataset) -> Dataset:
-    """Medians over the seeds, and where every row of them turns; `limit_` is infinite width."""
+def turns(dataset: Dataset) -> Dataset:
+    """Where every row turns, matrix by matrix: a row is one width, or the infinite one.
+
+    `steepest` is the largest fall of the move per decade of alpha.
+    """
     import xarray
 
-    medians = dataset[list(MEASURES)].median("seed").transpose("k", "alpha")
-    rows = limit[list(MEASURES)].median("seed").rename(alpha="limit_alpha")
-    found = np.array(
-        [[turn(dataset.alpha.values, row, m) for row in medians[m].values] for m in MEASURES]
+    def measured(name: str) -> Dataset:
+        parts = xarray.apply_ufunc(
+            lambda row: np.array(turn(dataset.alpha.values, row, name)),
+            dataset[name],
+            input_core_dims=[["alpha"]],
+            output_core_dims=[["part"]],
+            vectorize=True,
+        )
+        names = ("departure", "half", "width", "floor")
+        return xarray.Dataset({n: parts.isel(part=place) for place, n in enumerate(names)})
+
+    found = xarray.concat([measured(name) for name in MEASURES], "measure")
+    falls = (
+        -dataset.move.diff("alpha").transpose("alpha", ...)
+        / np.diff(np.log10(dataset.alpha))[(slice(None), *(None,) * (dataset.move.ndim - 1))]
     )
-    ends = np.array([turn(limit.alpha.values, rows[m].values, m) for m in MEASURES])
-    line = ("measure", "k")
-    return medians.assign(
-        departure=(line, found[..., 0]),
-        transition=(line, found[..., 1]),
-        width=(line, found[..., 2]),
-        scale=(line, found[..., 1] ** 2 * dataset.k.values),
-        floor=("k", found[1, :, 3]),
-        limit_excess=rows.excess,
-        limit_move=rows.move,
-        limit_scale=("measure", ends[:, 1] ** 2),
-        limit_width=("measure", ends[:, 2]),
-    ).assign_coords(measure=xarray.DataArray(list(MEASURES), dims="measure"))
+    return found.assign(steepest=falls.max("alpha")).assign_coords(measure=list(MEASURES))
 
 
-def gaps(found: Dataset) -> Array:
-    """The largest distance, where alpha^2 k <= 1, to the excess at infinite width, by k."""
-    places, far = np.log(found.limit_alpha.values), []
-    for k in found.k.values:
-        row = found.excess.sel(k=k)
-        scale = found.alpha.values * np.sqrt(k)
-        inside = (scale <= 1) & (scale >= found.limit_alpha.values[0])
-        limit = np.interp(np.log(scale[inside]), places, found.limit_excess.values)
-        far.append(np.abs(row.values[inside] - limit).max())
+def gaps(dataset: Dataset, limit: Dataset) -> Array:
+    """The largest distance, where alpha^2 k <= 1, of the mean excess to that at infinite width."""
+    places, far = np.log(limit.alpha.values), []
+    rows, ends = dataset.excess.mean("seed"), limit.excess.mean("seed").values
+    for k in dataset.k.values:
+        scale = dataset.alpha.values * np.sqrt(k)
+        inside = (scale <= 1) & (scale >= limit.alpha.values[0])
+        end = np.interp(np.log(scale[inside]), places, ends)
+        far.append(np.abs(rows.sel(k=k).values[inside] - end).max())
     return np.array(far)
-
-
-def draw(dataset: Dataset, limit: Dataset, small: Dataset) -> Figure:
-    """Both maps, the profile of every width over alpha^2 k, and the ends of small starts."""
-    found = turns(dataset, limit)
-    picture, (a, b, c, d) = sheet_of(dataset, widths=(5.2, 5.2, 4.4, 4.0), height=5.0)
-    _map(picture, a, found, "excess", "(a) excess nuclear norm: zero at small scale")
-    _map(picture, b, found, "move", "(b) unseen entries stay fixed only at large width")
-    b.text(
-        0.95,
-        0.5,
-        r"large starts change all, $\propto \alpha^2$",
-        transform=b.transAxes,
-        color="white",
-        rotation=90,
-        ha="center",
-        va="center",
-    )
-    _profiles(c, found)
-    _ends(d, small)
-    return picture
-
-
-def _profiles(axes: Axes, found: Dataset) -> None:
-    """The excess over alpha^2 k, one curve per width."""
-    from matplotlib import colormaps
-
-    shades = colormaps["viridis"](np.linspace(0.0, 0.85, found.sizes["k"]))
-    for shade, k in zip(shades, found.k.values, strict=True):
-        axes.plot(found.alpha**2 * k, found.excess.sel(k=k), color=shade, label=f"$k$ = {k}")
-    axes.plot(found.limit_alpha**2, found.limit_excess, "--", color=BLACK, label=r"$k = \infty$")
-    axes.set(
-        xscale="log",
-        xlim=(1e-4, 1e2),
-        ylim=(-0.03, 1.5),
-        xlabel=r"$\alpha^2 k$",
-        ylabel="excess nuclear norm (units of (a))",
-        title="(c) one profile for wide factors,\nnot sharper than that of narrow ones",
-    )
-    axes.legend(loc="upper left")
-
-
-def _ends(axes: Axes, small: Dataset) -> None:
-    """How far the ends of small starts are from what may be the rich limit."""
-    styles = (
-        ("to_nuclear", "least nuclear norm", RED, "s"),
-        ("to_greedy", "greedy low rank", GREEN, "^"),
-        ("to_truth", "truth", BLUE, "o"),
-    )
-    for name, label, colour, marker in styles:
-        axes.plot(small.seed, small[name], marker, color=colour, markersize=6, label=label)
-    axes.set(
-        yscale="log",
-        ylim=(3e-7, 30),
-        xlabel="seed of the matrix",
-        ylabel="relative distance of the end",
-        title="(d) small starts end at the least rank,\nnot always at the least nuclear norm",
-    )
-    axes.legend(loc="upper left", ncols=2, handlelength=1.0, columnspacing=1.0)
-
-
-def _edges(middles: Array) -> Array:
-    """The edges of cells on a logarithmic axis."""
-    logs = np.log(middles)
-    inner = (logs[1:] + logs[:-1]) / 2
-    return np.exp([2 * logs[0] - inner[0], *inner, 2 * logs[-1] - inner[-1]])
-
-
-def _map(picture: Figure, axes: Axes, dataset: Dataset, measure: str, title: str) -> None:
-    """One map; colours run from the rich regime (dark) to the kernel regime (light)."""
-    values, k = dataset[measure].values, dataset.k.values
-    colours = "viridis" if measure == "excess" else "viridis_r"
-    mesh = axes.pcolormesh(
-        _edges(dataset.alpha.values),
-        _edges(k),
-        np.clip(values, 0, 1),
-        cmap=colours,
-        vmin=0,
-        vmax=1,
-        rasterized=True,
-    )
-    picture.colorbar(mesh, ax=axes, extend="max", pad=0.01, label=SCALES[measure])
-    axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$", ylabel=r"width $k$")
-    edges = axes.get_xlim(), axes.get_ylim()
-    axes.plot(k**-0.5, k, color="white", linewidth=5)
-    axes.plot(k**-0.5, k, color=BLACK, linewidth=2, label=r"$\alpha^2 k = 1$")
-    row = dataset.sel(measure=measure)
-    axes.plot(
-        row.transition,
-        k,
-        "o",
-        color=RED,
-        markeredgecolor="white",
-        markersize=8,
-        label="measured: halfway",
-    )
-    limit = np.sqrt(float(row.limit_scale) / k)
-    axes.plot(limit, k, "--", color="white", linewidth=2, label=r"halfway at $k=\infty$")
-    axes.set(xlim=edges[0], ylim=edges[1])
-    axes.grid(visible=False)
-    axes.legend(loc="lower left", frameon=True, facecolor=PALE, framealpha=0.95)
-    first, last = float(row.width[0]), float(row.width[-1])
-    reach = rf"{first:.2f} decades of $\alpha$ at $k$ = {k[0]}, {last:.2f} at {k[-1]}"
-    axes.set_title(f"{title}\n10 % to 90 %: {reach}")

@@ -50,7 +50,7 @@ LABELS = {
     "trajectory_error": "share of the test images misclassified",
 }
 DIMS = {name: ["time"] for name in LABELS if name.startswith("trajectory_")}
-# arguments of a cell: small digits; a part of CIFAR-10, digits where it is absent; and as printed
+# arguments of a cell: small digits; a part of CIFAR-10, digits where it is absent
 DIGITS = {
     "images": "digits",
     "otherwise": "",
@@ -69,16 +69,6 @@ PART = {
     "test": 1500,
     "slimmer": 8,
     "batch": 45,
-}
-WHOLE = {
-    "images": "cifar10",
-    "train": 0,
-    "test": 0,
-    "slimmer": 1,
-    "batch": 128,
-    "even": False,
-    "whole": True,
-    "epochs": 2000,
 }
 
 

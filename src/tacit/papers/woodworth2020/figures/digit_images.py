@@ -16,11 +16,6 @@ from tacit.problems.images.load import Images, load_images
 WHO = "digits"
 LEAST = 10  # images on either side of a split
 MOST = 1000  # how many of the 1797 digits to train on in place of a larger set
-# What Figures 6 (c) and (d) call the kernel regime: W shows the grad distance, 1 - cosine between
-# the tangent features at the start and at the end, and names no border. Kernel machines lie well
-# below the one taken here and every net as printed above.
-INSIDE = 0.01  # at most 8 degrees: the tangent features have not turned
-OUTSIDE = 0.1  # at least 26 degrees: they have
 
 
 def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:

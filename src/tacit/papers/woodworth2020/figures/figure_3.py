@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.evidence.chance import margin_of_mean
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import Axes, DataArray, Dataset, Figure
 from tacit.papers.experiment import Experiment
@@ -49,7 +50,6 @@ def curves(
 
 
 PLANTED = {"dimension": 300, "sparsity": 5, "noise": 0.1}
-SIZES = [20, 30, 34, 38, 44, 54, 70, 100, 140]
 shapes = sized(
     "W-F3ab",
     title="Deeper networks have a regularizer that becomes linear sooner",
@@ -58,47 +58,49 @@ shapes = sized(
     grid={"depth": DEPTHS},
     dims={"z": ["near"], "q": ["near"], "alpha": ["scale"], "transition": ["scale"]},
     tiny={"arguments": {"points": 33, "dimension": 100}},
-    full={"arguments": {"points": 401}},
+    printed={"arguments": {"points": 401}},
 )
 scales = recovery.scale_study(
     "W-F3",
     "Depth brings the rich limit closer: for D > 2 a moderate scale suffices",
-    arguments={"drawn": 140, **PLANTED, "log10_mu_range": [1.0, -30.0], "per_decade": 3},
-    grid={"depth": DEPTHS, "sample_size": [20, 38, 44, 54, 100]},
-    seeds=3,
-    tiny={
-        "arguments": {"drawn": 45, "dimension": 80, "sparsity": 2},
-        "grid": {"depth": [2, 3, 10], "sample_size": [10, 16, 18, 20, 30, 45]},
-        "seeds": 5,
-    },
-    standard={"grid": {"sample_size": SIZES}, "seeds": 9},
-    full={
+    arguments={"drawn": 100, **PLANTED, "log10_mu_range": [1.0, -30.0], "per_decade": 3},
+    grid={"depth": [2, 3, 10], "sample_size": [38, 44, 51, 60, 100]},
+    seeds=14,
+    tiny={"grid": {"depth": [2, 10], "sample_size": [44, 51, 60, 100]}},
+    printed={
         "arguments": {
             "drawn": 300,
             "dimension": 1000,
             "log10_mu_range": [1.0, -60.0],
             "per_decade": 4,
         },
-        "grid": {"sample_size": [30, 44, 48, 52, 56, 60, 70, 80, 100, 130, 170, 220, 300]},
-        "seeds": 9,
+        "grid": {
+            "depth": DEPTHS,
+            "sample_size": [30, 44, 48, 52, 56, 60, 70, 80, 100, 130, 170, 220, 300],
+        },
+        "seeds": 25,
     },
 )
-least = recovery.l1_study(
-    "W-F3-l1",
-    scales,
-    quick=[26, 30, 34, 38, 42, 46],
-    tiny=range(10, 40, 2),
-    standard=range(16, 60, 2),
-    full=range(30, 100, 2),
-)
-MODERATE = -6.0  # log10 of an alpha^D that we call a reasonable initialization
+least = recovery.l1_study("W-F3-l1", scales)
+MODERATE = -4.0  # log10 of an alpha^D that we call a reasonable initialization
 
 
-def fewest_samples(log10_mu: DataArray) -> Array:
-    """For every depth the fewest samples from which a moderate start recovers; NaN if none."""
-    enough = (log10_mu >= MODERATE).transpose("depth", "sample_size").values
-    sizes = log10_mu.sample_size.values.astype(float)
-    return np.array([sizes[row][0] if row.any() else np.nan for row in enough])
+def moderate(scales: Dataset, least: Dataset) -> DataArray:
+    """Of the sample sizes near what l1 needs, the share from which a moderate start recovers.
+
+    By depth and problem, among those from which l1 recovers it.
+    """
+    import xarray
+
+    near, _ = recovery.windows(least)
+    known = least.sel(sample_size=near)
+    rows = [
+        recovery.reached(
+            scales.log_mu.sel(depth=D, sample_size=near) >= MODERATE * np.log(10), known
+        )
+        for D in scales.depth.values
+    ]
+    return xarray.DataArray(rows, {"depth": scales.depth.values}, ("depth", "problem"))
 
 
 def check(shapes: Dataset, scales: Dataset, least: Dataset) -> Evidence:
@@ -110,9 +112,9 @@ def check(shapes: Dataset, scales: Dataset, least: Dataset) -> Evidence:
     alphas = shapes.alpha.isel(depth=0, scale=window.values).values
     rates = {D: slope(alphas, gap.sel(depth=D).values) for D in (2, 3, 4)}
     log10_mu = (recovery.medians(scales) / np.log(10)).sortby("sample_size")
-    gains = log10_mu.diff("depth")
+    gains, near = log10_mu.diff("depth"), moderate(scales, least)
+    shallow, deep = (near.isel(depth=place).values for place in (0, -1))
     first = int(np.argmax(log10_mu.notnull().all("depth").values))
-    fewest, l1_needs = fewest_samples(log10_mu), recovery.needed(least.l1_error)
     sooner = at_most((at_10[1:] / at_10[:-1]).max(), 1.0)
     kernel = within(np.abs(shapes.transition.isel(scale=0) - 1).max(), tolerance=1e-3)
     rich = within(np.abs(to_l1[1:] - 1).max(), tolerance=0.01)
@@ -123,8 +125,7 @@ def check(shapes: Dataset, scales: Dataset, least: Dataset) -> Evidence:
         for D in (3, 4)
     }
     larger = at_least(gains.min(), 0.0)
-    striking = at_least(gains.isel(depth=0, sample_size=first), 3.0)
-    optimal = at_most(fewest[1:].max() / l1_needs, 1.2)
+    optimal = at_least(deep.mean() - margin_of_mean(deep), 0.3)
     first_power = next(iter(powers.values()))
     return Evidence(
         ran=f"q_D and the ratio of Q at depths {shapes.depth.values.tolist()}; the largest alpha^D"
@@ -136,10 +137,9 @@ def check(shapes: Dataset, scales: Dataset, least: Dataset) -> Evidence:
             "(b) D > 2: ratio at alpha = 1e-6 over 1/sqrt(d), deviation from 1": rich,
             **powers,
             "(c) smallest gain in log10 alpha^D from one depth to the next": larger,
-            "(c) decades of alpha^D that D = 3 gains over D = 2 at the"
-            " fewest samples for both": striking,
-            "(c) D > 2: fewest samples that recover from alpha^D = 1e-6, over"
-            " those that l1 needs": optimal,
+            f"(c) D = {int(scales.depth[-1])}: share of the sample sizes near what l1 needs from"
+            f" which alpha^D = {10**MODERATE:g} recovers where l1 does, mean (0.999 lower"
+            " limit)": optimal,
         },
         controls={
             "(b) D = 2 at the same alpha": rich.control(abs(to_l1[0] - 1)),
@@ -149,12 +149,8 @@ def check(shapes: Dataset, scales: Dataset, least: Dataset) -> Evidence:
             "(b) D = 2, where the approach takes exponentially small scales": first_power.control(
                 rates[2]
             ),
-            "(c) the next depth after D = 3, in place of the step from 2": striking.control(
-                gains.isel(depth=1, sample_size=first)
-            ),
-            "(c) the same at the largest N": striking.control(gains.isel(depth=0, sample_size=-1)),
-            "(c) D = 2 from the same scale": optimal.control(
-                np.nan_to_num(fewest[0], nan=np.inf) / l1_needs
+            "(c) D = 2 from the same scale (0.999 upper limit)": optimal.control(
+                shallow.mean() + margin_of_mean(shallow)
             ),
         },
         findings=[
@@ -219,7 +215,8 @@ experiment = Experiment(
     check=check,
     draw=draw,
     title="Depth brings the rich limit closer: for D > 2 a moderate scale suffices",
+    scope={"quick": "in (c) d = 300 in place of 1000", "tiny": "in (c) d = 300 in place of 1000"},
     ours="d, r*, D, the seeds (median in c) and all grids; (a) has curvature 1 at zero; the"
-    " exponent D - 2; 1e-6 for a reasonable scale",
-    seconds=4,
+    " exponent D - 2; 1e-4 for a reasonable scale",
+    seconds=8,
 )

@@ -36,13 +36,13 @@ def network() -> Network:
     return found
 
 
-def cell(draws: int) -> dict[str, Any]:
+def cell(draws: int, seed: int) -> dict[str, Any]:
     """The tables of the network; what it computes and what the model does, at d = k = 3.
 
     Random diagonal measurements and weights. `shared` is the network whose k hidden units are
     connected with every input, as in a fully connected layer.
     """
-    rng, drawn = np.random.default_rng(4), network()
+    rng, drawn = np.random.default_rng(seed), network()
     d, k = len(INPUTS), len(HIDDEN)
     found: dict[str, list[float]] = {"picture": [], "model": [], "shared": []}
     for _ in range(draws):
@@ -68,7 +68,7 @@ study = sized(
     "W-F4",
     title="For diagonal measurements, every input has its own k hidden units",
     function=cell,
-    arguments={"draws": 20},
+    arguments={"draws": 20, "seed": 4},
     dims={**DIMS, "picture": ["draw"], "model": ["draw"], "shared": ["draw"]},
     labels=LABELS,
 )

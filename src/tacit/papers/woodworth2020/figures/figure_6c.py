@@ -10,28 +10,26 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence, at_least, at_most, within
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
-from tacit.papers.woodworth2020.figures.wide_nets import EARLY, best, draw, net_study
+from tacit.papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
+from tacit.papers.woodworth2020.figures.wide_nets import EARLY, WHOLE, best, draw, net_study
 
 SMALL, LARGE, LARGER = 1.0, 50.0, 200.0  # alpha
 PRINTED = {"small": 0.014, "large": 0.024, "output": 0.027}  # W B.2
-CLEAR = 3.0  # standard errors from which on a difference of test errors counts
+CLEAR = 3.3  # standard errors beyond which a test error is not the printed one
+WORSE = 0.7  # a test error over a larger one, printed 0.58; 1.2 times that counts as as much
 
 PRINTED_CHECKS = {
     "worse": "test error of the small start over that of the large one, printed 0.58",
-    "proxy": "test error of the output layer alone minus that of the small start, in standard "
-    "errors of the difference",
     "level": "test error of the large start over that of the output layer alone, printed 0.89",
     "still": "largest grad distance of the large start: it stays in the kernel regime",
     "falls": f"exponent in alpha of its relative distance from the start after {EARLY} epochs; -2 "
     "in the kernel regime",
 }
 CORRECTED_CHECKS = {
-    **{name: PRINTED_CHECKS[name] for name in ("worse", "proxy")},
+    "worse": PRINTED_CHECKS["worse"],
     "rich": "least grad distance of the small start, which leaves the kernel regime",
     "machine": "largest grad distance of the kernel machine",
-    "less": "test error of the large start minus that of the kernel machine, in standard errors "
-    "of the difference",
+    "less": "test error of the kernel machine over that of the large start",
     "free": "exponent in alpha of the large start's relative distance from its start after "
     f"{EARLY} epochs",
     "law": "the same exponent for the kernel machine",
@@ -39,73 +37,62 @@ CORRECTED_CHECKS = {
 
 Runs = Mapping[str, Dataset]
 
-MANY = {"seeds": 12}  # where small differences of test errors count
-SOME = [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER]
-ALPHAS = [0.1, SMALL, 2.0, 5.0, 10.0, 20.0, LARGE, 100.0, LARGER]
-STEPS = [0.5, 0.1, 0.05, 0.01]
+STEPS = [0.5, 0.1]
 study = net_study(
     "W-F6c",
     "Large starts have a larger test error on digits, and as printed never enter the kernel regime",
     {"training": "printed"},
-    grid={"alpha": [SMALL, LARGE, LARGER], "step": STEPS[:2]},
+    grid={"alpha": [SMALL, 10.0, LARGE], "step": STEPS},
     draw={"x": "alpha", "colour": "error"},
-    tiny={"grid": {"alpha": [SMALL, LARGE, LARGER], "step": [0.1]}},
-    standard={"grid": {"alpha": SOME, "step": STEPS[:3]}, "seeds": 5},
-    full={"grid": {"alpha": ALPHAS, "step": STEPS}},
+    tiny={"grid": {"alpha": [SMALL, LARGE], "step": STEPS[:1]}},
+    printed={"grid": {"alpha": [SMALL, LARGE], "step": STEPS[:1]}},
 )
-small = net_study(
-    "W-F6c-small",
-    "The start of α = 1 with the largest step, for many seeds",
-    {"training": "printed", "alpha": SMALL, "step": 0.5},
-    **MANY,
-    standard={"seeds": 36},
+first = net_study(
+    "W-F6c-first",
+    "The first epochs of two large starts, and of their kernel machines",
+    {"step": STEPS[0]},
+    grid={"training": ["printed", "kernel"], "alpha": [LARGE, LARGER]},
+    few=EARLY,
 )
 kernel = net_study(
     "W-F6c-kernel",
     "With the outputs of the start subtracted, large starts keep their tangent features",
-    {"training": "kernel", "step": 0.5},
-    grid={"alpha": [SMALL, LARGE, LARGER]},
+    {"training": "kernel", "step": STEPS[0]},
+    grid={"alpha": [SMALL, LARGE]},
     draw={"x": "alpha", "colour": "turned", "log": True},
-    tiny={"grid": {"alpha": [LARGE, LARGER]}},
-    standard={"grid": {"alpha": SOME}, "seeds": 5},
-    full={"grid": {"alpha": ALPHAS}},
+    tiny={"grid": {"alpha": [LARGE]}},
+    printed={"grid": {"alpha": [LARGE]}},
 )
 output = net_study(
     "W-F6c-output",
     "A wide ReLU net with only the output layer trained, W's proxy for the kernel",
-    {"training": "output", "alpha": SMALL, "step": 0.5},
-    **MANY,
-    standard={"arguments": {"epochs": 300}, "seeds": 36},
-    full={"arguments": {"step": 0.1}},
-)
-steps = net_study(
-    "W-F6c-unbiased",
-    "Large starts with their outputs subtracted, and the steps of the printed run",
-    {"training": "unbiased", "alpha": LARGE},
-    grid={"step": STEPS[:2]},
-    tiny={"grid": {"step": [0.1]}},
-    standard={"grid": {"step": STEPS[:3]}, "seeds": 5},
-    full={"grid": {"step": STEPS}},
+    {"training": "output", "alpha": SMALL, "step": STEPS[0]},
+    printed={"arguments": {"step": 0.1}},
 )
 
 
-def named(
-    printed: Dataset, small: Dataset, kernel: Dataset, output: Dataset, unbiased: Dataset
-) -> tuple[float, Runs]:
-    """The best step of the large start, and the runs of every name over their seeds."""
-    large = printed.sel(alpha=LARGE)
-    step = best(large)
-    if np.isnan(step):  # the premise fails then
-        step = float(large.step[large.error.mean("seed").values.argmin()])
-    return step, {
-        "small": small,
-        "large": large.sel(step=step),
+def named(printed: Dataset, first: Dataset, kernel: Dataset, output: Dataset) -> Runs:
+    """The runs of every name over their seeds, as printed with the best step of each alpha."""
+    names = {"large": "printed", "kernel": "kernel"}
+    return {
+        "small": at_best_step(printed.sel(alpha=SMALL)),
+        "large": at_best_step(printed.sel(alpha=LARGE)),
         "kernel": kernel.sel(alpha=LARGE),
         "output": output,
-        "larger": printed.sel(alpha=LARGER, step=step),
-        "larger kernel": kernel.sel(alpha=LARGER),
-        "steps": unbiased.sel(step=step),
+        **{
+            f"first {name} {alpha:g}": first.sel(training=training, alpha=alpha)
+            for name, training in names.items()
+            for alpha in (LARGE, LARGER)
+        },
     }
+
+
+def at_best_step(rows: Dataset) -> Dataset:
+    """The runs with the best step; the premise fails where none fits all training images."""
+    step = best(rows)
+    if np.isnan(step):
+        step = float(rows.step[rows.error.mean("seed").values.argmin()])
+    return rows.sel(step=step)
 
 
 def error(runs: Runs, name: str) -> float:
@@ -125,35 +112,41 @@ def spread(runs: Runs, *names: str) -> float:
     return float(sum(e[0] * (1 - e[0]) / images for e in errors) ** 0.5)
 
 
-def lead(runs: Runs, name: str, other: str) -> float:
-    """How much less `name` errs than `other`, in standard errors; NaN where they have none."""
-    ours, theirs = (runs[one].error.values for one in (name, other))
-    paired, unit = min(len(ours), len(theirs)), spread(runs, name, other)
-    gap = float(theirs[:paired].mean() - ours[:paired].mean())
-    return gap / unit if unit else float("nan")
-
-
-def exponent(runs: Runs, name: str, larger: str) -> float:
+def exponent(runs: Runs, name: str) -> float:
     """Of the relative move of the weights in alpha, after the first epochs."""
-    ratio = runs[larger].early.mean() / runs[name].early.mean()
-    return float(np.log(ratio) / np.log(LARGER / LARGE))
+    moves = [runs[f"first {name} {alpha:g}"].early.mean() for alpha in (LARGE, LARGER)]
+    return float(np.log(moves[1] / moves[0]) / np.log(LARGER / LARGE))
+
+
+def levels(runs: Runs) -> dict[str, Check]:
+    """The printed test errors, up to what is chance in as many test images."""
+    return {
+        f"test error, {name}, on the images and with the units of the source": within(
+            error(runs, name), level, CLEAR * (level / int(runs[name].tested[0])) ** 0.5
+        )
+        for name, level in PRINTED.items()
+    }
 
 
 def check(*datasets: Dataset) -> Evidence:
     """The statement as printed, and corrected: large starts are no kernel machines."""
-    step, runs = named(*datasets)
+    runs = named(*datasets)
     found = checks(runs)
     given = json.loads(datasets[0].attrs["description"])["arguments"]
+    whole = given["images"] == WHOLE["images"] and given["width"] == WHOLE["width"]
     count = f"{given['train']} images" if given["train"] else "all images"
     return Evidence(
         ran=f"{given['width']} units on {count} of {given['images']}, tested on "
-        f"{int(runs['small'].tested[0])}; seeds: {runs['large'].sizes['seed']}, for the "
-        f"small start and the output layer {runs['small'].sizes['seed']}; batch "
+        f"{int(runs['small'].tested[0])}; seeds: {runs['large'].sizes['seed']}; batch "
         f"{given['batch']}, trained until all training images are classified correctly; "
-        f"steps 0.5 at alpha = {SMALL:g} and {step:g} (the best of those tried) at "
-        f"{LARGE:g}; kernel machine: alpha = {LARGE:g}, outputs of the start subtracted, "
-        "step 0.5/alpha^2. " + str(datasets[0].instead.values.flat[0]),
-        checks={text: found[name] for name, text in PRINTED_CHECKS.items()},
+        f"steps {float(runs['small'].step):g} at alpha = {SMALL:g} and "
+        f"{float(runs['large'].step):g} at {LARGE:g}, the best of "
+        f"{datasets[0].sizes['step']}; kernel machine: alpha = {LARGE:g}, outputs of the start "
+        f"subtracted, step {STEPS[0]:g}/alpha^2. " + str(datasets[0].instead.values.flat[0]),
+        checks={
+            **{text: found[name] for name, text in PRINTED_CHECKS.items()},
+            **(levels(runs) if whole else {}),
+        },
         corrected={text: found[name] for name, text in CORRECTED_CHECKS.items()},
         correction="large starts do have a larger test error, but as printed they are not in the "
         "kernel regime: under cross-entropy a net that starts with outputs of size "
@@ -173,18 +166,17 @@ def check(*datasets: Dataset) -> Evidence:
 
 def checks(runs: Runs) -> dict[str, Check]:
     """Every check, of the printed statement and of the corrected one."""
-    moves = exponent(runs, "large", "larger")
+    moves = exponent(runs, "large")
     return {
-        "worse": at_most(error(runs, "small") / error(runs, "large"), 0.8),
-        "proxy": at_least(lead(runs, "small", "output"), CLEAR),
+        "worse": at_most(error(runs, "small") / error(runs, "large"), WORSE),
         "level": at_least(error(runs, "large") / error(runs, "output"), 0.8),
         "still": within(runs["large"].turned.values.max(), tolerance=INSIDE),
         "falls": at_most(moves, -1.0),
         "rich": at_least(runs["small"].turned.values.min(), OUTSIDE),
         "machine": within(runs["kernel"].turned.values.max(), tolerance=INSIDE),
-        "less": at_least(lead(runs, "kernel", "large"), CLEAR),
+        "less": at_most(error(runs, "kernel") / error(runs, "large"), 0.8),
         "free": within(moves, 0.0, tolerance=0.1),
-        "law": within(exponent(runs, "kernel", "larger kernel"), -2.0, tolerance=0.1),
+        "law": within(exponent(runs, "kernel"), -2.0, tolerance=0.1),
     }
 
 
@@ -193,9 +185,6 @@ def controls(runs: Runs, found: Mapping[str, Check]) -> dict[str, Check]:
     return {
         "the kernel regime explains the larger test error": found["worse"].control(
             error(runs, "small") / error(runs, "kernel")
-        ),
-        "random features do as well as the kernel machine": found["proxy"].control(
-            lead(runs, "output", "kernel")
         ),
         "the small start in place of the kernel machine": found["machine"].control(
             runs["small"].turned.values.min()
@@ -220,8 +209,8 @@ def premises(runs: Runs) -> dict[str, tuple[bool, float]]:
             as_printed == 1,
             as_printed,
         ),
-        "the kernel machine reaches at least 99.9% training accuracy": (
-            least["kernel"] >= 0.999,
+        "the kernel machine reaches at least 99% training accuracy": (
+            least["kernel"] >= 0.99,
             least["kernel"],
         ),
     }
@@ -250,8 +239,7 @@ def findings(runs: Runs) -> list[str]:
         f"{float(runs[name].turned.mean()):.2g} ({name})" for name in ("small", "large", "kernel")
     )
     cuts = {
-        "the outputs of the start": ("large", "steps"),
-        "steps not divided by alpha^2, a perceptron's": ("steps", "kernel"),
+        "the outputs of the start and its long steps": ("large", "kernel"),
         "the kernel regime itself": ("kernel", "small"),
     }
     parts = ", ".join(
@@ -270,18 +258,23 @@ def findings(runs: Runs) -> list[str]:
 
 experiment = Experiment(
     "W-F6c",
-    statement="A depth-2 ReLU net of 5000 units on MNIST, trained by SGD to 100% training "
-    "accuracy, has a test error of 1.4% for alpha <= 2 and of 2.4% for alpha >= 50, "
-    "where it is in the kernel regime and no better than a linear model on random "
-    "features (2.7%).",
+    statement="A wide depth-2 ReLU net on images of digits, trained by SGD to 100% training "
+    "accuracy, has a smaller test error from a start of alpha = 1 than from one of alpha = 50 (at "
+    "the printed size 1.4% and 2.4%), which is in the kernel regime and no better than a linear "
+    "model on random features (2.7%).",
     place="appendix B.2, Figure 6 (c)",
-    study=(study, small, kernel, output, steps),
+    study=(study, first, kernel, output),
     check=check,
     draw=draw,
     title="Large starts have a larger test error and, as printed, never enter the kernel regime",
-    ours="the alphas and learning rates; below the full size fewer units and images, at the quick"
-    " size 512 of the small digits of scikit-learn; the net with the outputs of its start"
-    " subtracted and its step divided by alpha^2, which is not in the source; means over the seeds"
-    " in a band from the least to the largest",
+    ours="the alphas and learning rates; the net with the outputs of its start subtracted and its"
+    " step divided by alpha^2, which is not in the source; means over the seeds in a band from the"
+    " least to the largest",
+    scope={
+        "tiny": "512 of the small digits of scikit-learn in place of MNIST, 300 units for 5000",
+        "quick": "512 of the small digits of scikit-learn in place of MNIST, 300 units for 5000",
+        "printed": "alpha = 1 and 50 alone, one learning rate in place of a search, one seed, the"
+        " kernel machine and the output layer for at most 60 epochs",
+    },
     seconds=10,
 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.evidence.chance import share_at_least, upper_share
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import Dataset
 from tacit.papers.experiment import Experiment
@@ -21,6 +22,7 @@ LARGE = (100.0, 400.0)  # alphas towards the kernel limit
 MOST = 0.6
 ADDED = 0.05  # width alpha^2 on the plateau: of this order is what the start adds to the norm
 TIGHT = 0.01  # a distance below this is invisible: the data span 1.3
+BESIDE = 0.1  # one beyond this is seen at once
 
 
 GIVEN = {"problem": "zigzag", "width": 150, "rtol": 0.1}
@@ -51,8 +53,7 @@ study = sized(
     dims=DIMS,
     labels=LABELS,
     draw={"x": "alpha", "colour": "to_linear", "log": True},
-    standard={"arguments": {"width": 1000}, "grid": {"alpha": [0.03, 0.1, 0.3, 1.0, 30.0]}},
-    full={"arguments": WIDE, "grid": {"alpha": [0.01, 0.03, 0.1, 0.3, 1.0, 30.0]}},
+    printed={"arguments": WIDE, "grid": {"alpha": [0.01, 0.03, 0.1, 0.3, 1.0, 30.0]}},
 )
 flat = sized(
     "W-F7d",
@@ -64,8 +65,7 @@ flat = sized(
     dims=DIMS,
     labels=LABELS,
     draw={"x": "layers", "colour": "to_linear", "log": False},
-    standard={"arguments": {"width": 1000, "alpha": (ADDED / 1000) ** 0.5}},
-    full={"arguments": {**WIDE, "alpha": (ADDED / 10_000) ** 0.5}},
+    printed={"arguments": {**WIDE, "alpha": (ADDED / 10_000) ** 0.5}},
 )
 BY_LAYERS = ("to_own", "kink_distance", "rescaled", "mean_to_linear", "mean_to_cubic", "c_wide")
 kernel = sized(
@@ -80,17 +80,16 @@ kernel = sized(
         "between": ["layers", "other"],
         **{name: ["layers"] for name in BY_LAYERS},
     },
-    standard={"arguments": {"width": 500}},
-    full={"arguments": WIDE},
+    printed={"arguments": WIDE},
 )
 random = sized(
     "W-F7-random",
     title="How often small starts learn the linear spline of random points",
     function=spline_survey.cell,
-    arguments={"counts": {"peak": 60, "one way": 30}},
+    arguments={"counts": {"peak": 100, "one way": 40}, "seed": 0},
     grid={"kind": [*spline_survey.KINDS, "steep"]},
     dims={name: ["draw"] for name in spline_survey.MEASURES},
-    full={"arguments": {"counts": {"peak": 300, "one way": 150}}},
+    printed={"arguments": {"counts": {"peak": 300, "one way": 150}}},
 )
 
 
@@ -105,8 +104,9 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
     powers = np.array([slope(np.array(LARGE), row) for row in large.to_own.values.T])
     ratios = (last.to_own / last.kink_distance).values
     pairs = list(itertools.permutations(range(len(SHARES)), 2))
-    steep = {name: random[name].sel(kind="steep").values for name in ("distance", "norm")}
-    beside = float(steep["distance"][len(spline_survey.ON_THE_WAY) - 1])
+    steep = random.sel(kind="steep")
+    far = spline_survey.steep_rows(steep, "distance")[-1]
+    beside, there = int((far > BESIDE).sum()), int((far < TIGHT).sum())
     spline, least = float(level.spline_norm[0]), float(level.least_norm[0])
     limits = spline_survey.shares(random)
     zig = within(rich.max(), tolerance=TIGHT)
@@ -114,7 +114,7 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
     power = within(powers[np.abs(powers + 1).argmax()], -1.0, tolerance=0.1)
     differ = at_least(min(float(last.between.values[pair]) for pair in pairs), 0.02)
     most = at_least(limits["mostly"], MOST)
-    alone = "points (-1, 0), (0.7, 1), (1, 0), one bend: distance to the linear spline"
+    alone = "points (-1, 0), (0.7, 1), (1, 0), one bend: share of starts that end"
     both = {
         f"alpha = {small}, three scalings: largest distance to the linear spline": zig,
         f"alpha = {big} to {small}: least factor by which it falls": at_least(
@@ -125,7 +125,8 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
         "exponent in alpha of that distance, furthest from -1": power,
         "that distance over the one predicted from the kinks at finite width, furthest"
         " from 1": within(ratios[np.abs(ratios - 1).argmax()], 1.0, tolerance=0.05),
-        "least distance (RMS) between the kernel interpolants of two scalings": differ,
+        "least distance (RMS) between the kernel interpolants of two scalings, averaged over"
+        " starts": differ,
     }
     steep_norms = [float(random[n].sel(kind="steep")) for n in ("least_norm", "spline_norm")]
     zig_norms = [float(runs[n].values.flat[0]) for n in ("least_norm", "spline_norm")]
@@ -139,7 +140,9 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
             **both,
             "four points on a plateau, three scalings: largest distance to the linear"
             " spline": within(level.to_linear.values.max(), tolerance=TIGHT),
-            alone: within(beside, tolerance=TIGHT),
+            f"{alone} at the linear spline (0.999 upper limit)": at_least(
+                upper_share(there, len(far)), 0.5
+            ),
         },
         corrected={
             **both,
@@ -149,7 +152,9 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
             " limit)": most,
             "four random points that bend one way: share that ends at the linear spline"
             " (0.999 upper limit)": at_most(limits["rarely"], MOST),
-            alone: at_least(beside, 0.2),
+            f"{alone} {BESIDE:g} or more away from it (0.999 lower limit)": share_at_least(
+                beside, len(far), 0.5
+            ),
         },
         correction="small starts learn the linear spline of the five points of a zigzag, and "
         "that of three random points with a peak in most draws but not in all, and "
@@ -157,9 +162,11 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
         "the least norm decides: training ends when the loss is zero, and the kink of "
         "a unit may then still be on its way to a data point",
         counterexample={
-            alone: beside,
-            "its norm, and that of the linear spline, the least": [
-                float(steep["norm"][len(spline_survey.ON_THE_WAY) - 1]),
+            "points (-1, 0), (0.7, 1), (1, 0): median distance to the linear spline": float(
+                np.median(far)
+            ),
+            "median norm of the nets, and that of the linear spline, the least": [
+                float(np.median(spline_survey.steep_rows(steep, "norm")[-1])),
                 steep_norms[1],
             ],
             "points (-1, 0), (-0.4, 1), (0.4, 1), (1, 0): distance to the linear spline": (
@@ -260,5 +267,10 @@ experiment = Experiment(
     "in (d)",
     ours="data points, values of alpha and c; panel (d), whose points bend the same way twice;"
     " random points; gradient flow to zero loss",
-    seconds=9,
+    scope={
+        "tiny": "width 150 in place of 10000",
+        "quick": "width 150 in place of 10000",
+        "printed": "random points are learned with 50 units",
+    },
+    seconds=11,
 )

@@ -16,7 +16,6 @@ from tacit.papers.woodworth2020.figures.conv_nets import (
     DEPTH,
     DIGITS,
     PART,
-    WHOLE,
     in_words,
     net_study,
 )
@@ -25,23 +24,29 @@ from tacit.plotting.style import BLACK, GREY, sheet_of
 SMALL, FAST, DEAD = (0.5, 0.7), 1.0, 2.0  # alpha
 TINY = (0.2, 0.3)  # outputs below 1e-4: errors stay those of a blind guess for an epoch
 STEP = 0.05  # one for all alphas, as W has it
-SLOWER = 1.2  # one start counts as slower than another with a fifth more epochs
-BLIND = 0.2  # the most that a net without learning has: 0.1, as classes differ in size
+SLOWER = 1.5  # one start counts as slower than another with half as many epochs again
 LEFT = 2.0  # training loss below which a net has left the plateau at log 10 = 2.30
+SMALLER = (
+    "100 of the small digits of scikit-learn in place of CIFAR-10, a sixteenth of the channels,"
+    " steps of 0.05 for 1e-4"
+)
 GIVEN = {**DIGITS, "even": False, "tangents": False}
-CIFAR = {**PART, "classes": [], "train": 1000, "test": 500, "batch": 50, "step": 0.03}
+CIFAR = {
+    **PART,
+    "otherwise": "",
+    "classes": [],
+    "train": 1000,
+    "test": 500,
+    "batch": 50,
+    "step": 0.03,
+}
 study = net_study(
     "W-F8",
-    "With one learning rate for all, smaller starts learn later, and too large a start never "
-    "learns",
+    "With one learning rate for all, smaller starts learn later",
     {**GIVEN, "training": "all", "step": STEP, "epochs": 200},
     grid={"alpha": [*SMALL, FAST]},
     draw={"x": "alpha", "colour": "train_accuracy"},
-    standard={"arguments": {**CIFAR, "epochs": 300}},
-    full={
-        "arguments": {**WHOLE, "step": 1e-4},
-        "grid": {"alpha": [*SMALL, 0.85, FAST, 1.2, 1.4]},
-    },
+    printed={"arguments": CIFAR, "grid": {"alpha": [*SMALL, 0.85, FAST, 1.2]}},
 )
 first = net_study(
     "W-F8-first",
@@ -49,15 +54,13 @@ first = net_study(
     {**GIVEN, "training": "all", "step": STEP, "epochs": 10},
     grid={"alpha": [*TINY, DEAD]},
     draw={"x": "alpha", "colour": "first"},
-    standard={"arguments": CIFAR},
-    full={"arguments": {**WHOLE, "step": 1e-4, "epochs": 10}},
+    printed={"arguments": CIFAR},
 )
 output = net_study(
     "W-F8-output",
     "A VGG11-like net with only the output layer trained",
-    {**GIVEN, "training": "output", "alpha": FAST, "step": 0.3, "epochs": 100},
-    standard={"arguments": {**CIFAR, "epochs": 300, "step": 0.03}},
-    full={"arguments": {**WHOLE, "step": 1e-3}},
+    {**GIVEN, "training": "output", "alpha": FAST, "step": 0.3, "epochs": 200},
+    printed={"arguments": {**CIFAR, "step": 0.3, "epochs": 200}},
 )
 
 
@@ -80,19 +83,18 @@ def exponent(dataset: Dataset, alphas: tuple[float, ...]) -> float:
 
 
 def check(dataset: Dataset, first: Dataset, output: Dataset) -> Evidence:
-    """The order of the starts, the law of their first epoch, and the starts that never learn."""
+    """The order of the starts, the law of their first epoch, and the output layer alone."""
     rows = dataset.sel(alpha=[*SMALL, FAST])
-    epochs, power = memorized(rows), DEPTH - 2
+    epochs, left, power = memorized(rows), rests(rows), DEPTH - 2
     accuracy = {
         "nets": float(rows.train_accuracy.min()),
         "fast": float(rows.train_accuracy.sel(alpha=FAST).min()),
         "dead": float(first.train_accuracy.sel(alpha=DEAD).min()),
         "output": float(output.train_accuracy.min()),
     }
-    slower = at_least(float((epochs[:-1] / epochs[1:]).min()), SLOWER)
+    slower = at_least(float((left[:-1] / left[1:]).min()), SLOWER)
     law = within(exponent(first, TINY), float(power), tolerance=0.05 * power)
     every = at_least(accuracy["nets"], 1.0)
-    lost = at_most(accuracy["dead"], BLIND)
     alone = at_most(accuracy["output"], 0.99)
     spent = float(output.trajectory_t.max())
     given = json.loads(dataset.attrs["description"])["arguments"]
@@ -112,22 +114,17 @@ def check(dataset: Dataset, first: Dataset, output: Dataset) -> Evidence:
             ),
         },
         checks={
-            "least ratio of the epochs to 100% of one start to those of the next larger": slower,
+            f"least ratio of the epochs to a training loss of {LEFT:g} of one start to those of the"
+            " next larger": slower,
             "exponent in alpha of the relative change of the weights in the first epoch, smallest"
             " starts": law,
             f"least training accuracy of a start between alpha = {SMALL[0]:g} and {FAST:g}": every,
-            f"training accuracy from alpha = {DEAD:g}, for which the step is too large": lost,
             "training accuracy of the output layer alone, after more epochs": alone,
         },
         controls={
-            "the scale of the start does not change the training time": slower.control(1.0),
             f"exponent {DEPTH - 1}, that of the gradient": law.control(predicted=DEPTH - 1.0),
             "all starts change equally": law.control(predicted=0.0),
-            f"every start learns with this step, alpha = {DEAD:g} too": every.control(
-                accuracy["dead"]
-            ),
             "random features are enough": every.control(accuracy["output"]),
-            f"alpha = {DEAD:g} learns as alpha = {FAST:g} does": lost.control(accuracy["fast"]),
             "all layers in place of the output layer": alone.control(accuracy["fast"]),
         },
         findings=findings(rows, first, accuracy),
@@ -154,11 +151,11 @@ def findings(dataset: Dataset, first: Dataset, accuracy: dict[str, float]) -> li
         f"{exponent(first, TINY):.2f} at the smallest starts, {exponent(small, SMALL):.2f} at "
         "these, whose outputs already change. For these starts the time on the plateau scales "
         f"as alpha^{slope(np.array(SMALL), left):.1f}, where the rate alone gives {2 - DEPTH}",
-        f"few scales can be trained with one step at depth {DEPTH}: from alpha = {DEAD:g} the "
-        f"first steps are {DEAD ** (DEPTH - 2):g} times longer in units of the weights than from "
-        f"alpha = 1, and the net ends at a training accuracy of {accuracy['dead']:.1%} and a "
-        f"loss of {ends[np.isfinite(ends)][-1]:.3f} (log 10 = {np.log(10):.3f}: all units are "
-        "inactive)",
+        f"few scales can be trained with one step as large at depth {DEPTH} (W's is 1e-4, and all "
+        f"of its starts learned): from alpha = {DEAD:g} the first steps are "
+        f"{DEAD ** (DEPTH - 2):g} times longer in units of the weights than from alpha = 1, and "
+        f"the net ends at a training accuracy of {accuracy['dead']:.1%} and a loss of "
+        f"{ends[np.isfinite(ends)][-1]:.3f} (log 10 = {np.log(10):.3f}: all units are inactive)",
         f"output layer alone: a training accuracy of {accuracy['output']:.1%} (W:"
         " 50.38%, with 50000 images and 512 features)",
     ]
@@ -224,17 +221,19 @@ def _blind(axes: Axes, classes: int) -> None:
 experiment = Experiment(
     "W-F8",
     statement="With one learning rate for all starts, a VGG11-like net reaches 100% training "
-    "accuracy from alpha between 0.5 and 1, later for smaller starts; its output layer "
-    "alone does not reach it, nor does a start that is too large for the step, here "
-    "alpha = 2 (W's runs, with a step of 1e-4 for 2000 epochs, all reached 100%).",
+    "accuracy from alpha between 0.5 and 1, and learns later from smaller starts; its output layer "
+    "alone does not reach it.",
     place="appendix B.2, Figure 8",
     study=(study, first, output),
     check=check,
     draw=draw,
-    title="With one learning rate for all, smaller starts learn later, and too large a start "
-    "never learns",
-    ours="the alphas; below the full size also fewer channels, classes and images, larger steps,"
-    " and an end at 100% training accuracy; at the quick size the images are the small digits of"
-    " scikit-learn",
-    seconds=10,
+    title="With one learning rate for all, smaller starts learn later",
+    ours="the alphas, and an end at 100% training accuracy",
+    scope={
+        "tiny": SMALLER,
+        "quick": SMALLER,
+        "printed": "1000 images of CIFAR-10, an eighth of the channels, steps of 0.03 for 1e-4 and"
+        " at most 200 epochs for 2000",
+    },
+    seconds=12,
 )

@@ -57,14 +57,15 @@ def values(network: str, one: Array, other: Array) -> dict[str, float]:
     return found
 
 
-def cell(network: str, draws: int) -> dict[str, Any]:
+def cell(network: str, draws: int, seed: int) -> dict[str, Any]:
     """The tables of a network; what it computes and what the model does, at d = 3.
 
     Random weights and inputs. `other` is the same network without the minus, or with one weight
     for both layers.
     """
     one_of("figure 9", "network", network, NETWORKS)
-    rng, drawn = np.random.default_rng(9), standard() if network == "standard" else unbiased()
+    rng = np.random.default_rng(seed)
+    drawn = standard() if network == "standard" else unbiased()
     found: dict[str, list[float]] = {"picture": [], "model": [], "other": []}
     for _ in range(draws):
         x, one, two = rng.uniform(0.5, 2.0, size=(3, len(SHOWN)))
@@ -88,7 +89,7 @@ study = sized(
     "W-F9",
     title="With twice the units the network can start at zero and reach both signs",
     function=cell,
-    arguments={"draws": 20},
+    arguments={"draws": 20, "seed": 9},
     grid={"network": list(NETWORKS)},
     dims={**DIMS, "picture": ["draw"], "model": ["draw"], "other": ["draw"]},
     labels=LABELS,

@@ -136,20 +136,21 @@ def scale_study(name: str, title: str, **given: Any) -> Sizes:
     return sized(name, title=title, function=largest_scale, labels=LABELS, draw=look, **given)
 
 
-def l1_study(name: str, scales: Sizes, **sample_sizes: Sequence[int]) -> Sizes:
-    """A study of the predictors of least l1 and l2 norm for the draws of a study of scales.
+def l1_study(name: str, scales: Sizes) -> Sizes:
+    """A study of the predictors of least l1 and l2 norm for the draws of a study of scales."""
 
-    `sample_sizes` are the numbers of samples at each size of it.
-    """
-
-    def words(given: Mapping[str, Any], size: str) -> dict[str, Any]:
+    def words(given: Mapping[str, Any]) -> dict[str, Any]:
         drawn = {k: v for k, v in given.get("arguments", {}).items() if k in DRAWN}
-        grid = {"sample_size": list(sample_sizes[size])}
-        return {"arguments": drawn, "grid": grid, "seeds": given["seeds"]}
+        grid = {"sample_size": given["grid"]["sample_size"]}
+        return {
+            "arguments": drawn,
+            "grid": grid,
+            "seeds": given.get("seeds", scales.quick["seeds"]),
+        }
 
     title = "How many samples the predictor of least ℓ₁ norm needs"
     look = {"x": "sample_size", "colour": "l1_error"}
-    quick, others = words(scales.quick, "quick"), {s: words(o, s) for s, o in scales.others.items()}
+    quick, others = words(scales.quick), {s: words(o) for s, o in scales.others.items()}
     return sized(
         name, title=title, function=least_norms, labels=LABELS, draw=look, **quick, **others
     )
@@ -166,6 +167,22 @@ def needed(errors: DataArray, level: float = LEVEL) -> float:
     """The fewest samples with which half of the seeds have an error of at most the level."""
     passed = np.flatnonzero(errors.median("seed").values <= level)
     return float(errors.sample_size.values[passed[0]]) if len(passed) else np.nan
+
+
+def reached(recovered: DataArray, least: Dataset) -> Array:
+    """Of the sample sizes from which l1 recovers a problem, the share from which others do too.
+
+    One number per problem; problems that l1 never recovers have none.
+    """
+    known = least.l1_error <= LEVEL
+    shares = (recovered & known).sum("sample_size") / known.sum("sample_size")
+    return np.asarray(shares.values[np.isfinite(shares.values)])
+
+
+def windows(least: Dataset) -> tuple[Array, Array]:
+    """Sample sizes from what l1 needs to a third more, and from three quarters more on."""
+    sizes, need = least.sample_size.values, needed(least.l1_error)
+    return sizes[(sizes >= need) & (sizes < 4 / 3 * need)], sizes[sizes >= 1.75 * need]
 
 
 def threshold_line(axes: Axes, samples: float) -> None:

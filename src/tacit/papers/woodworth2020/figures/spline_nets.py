@@ -232,10 +232,10 @@ def trained(
 def kernel_cell(alpha: float, seed: int, *, width: int, rtol: float, wide: int) -> dict[str, Any]:
     """Nets of all three scalings from one large start, and the interpolants of their kernels.
 
-    `crossed[i, j]` is the distance (RMS) of net i to interpolant j, `between[i, j]` that of two
-    interpolants, `rescaled[i]` that of interpolant i to the one from a start four times smaller.
-    `mean_to_` are the largest distances of the interpolant with the kernel of the width `wide`
-    averaged over starts.
+    `crossed[i, j]` is the distance (RMS) of net i to interpolant j, `rescaled[i]` that of
+    interpolant i to the one from a start four times smaller. Interpolants with the kernel of the
+    width `wide` averaged over starts: `mean_to_` are their largest distances, `between[i, j]` is
+    the distance (RMS) of two of them.
     """
     data = zigzag()
     runs = [trained(data, width, alpha, layers, seed, rtol) for layers in SHARES]
@@ -246,7 +246,9 @@ def kernel_cell(alpha: float, seed: int, *, width: int, rtol: float, wide: int) 
         "to_own": [run.to_kernel for run in runs],
         "kink_distance": [run.kink_distance for run in runs],
         "crossed": [[run.from_interpolant(other) for other in runs] for run in runs],
-        "between": [[run.between_interpolants(other) for other in runs] for run in runs],
+        "between": [
+            [float(np.sqrt(np.mean((mean - other) ** 2))) for other in means] for mean in means
+        ],
         "rescaled": [r.between_interpolants(s) for r, s in zip(runs, smaller, strict=True)],
         "mean_to_linear": [np.abs(mean - linear_spline(data)(points)).max() for mean in means],
         "mean_to_cubic": [np.abs(mean - cubic_spline(data)(points)).max() for mean in means],

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array, one_of
+from tacit.evidence.chance import DRAWS
 from tacit.lazy import Dataset
 from tacit.limits import Turns
 from tacit.measures.curves import upper_limit
@@ -33,6 +34,7 @@ STEP = 0.4  # over the trace of the tangent kernel, which bounds its largest eig
 LOSS = 1e-8
 STEPS = 40_000
 ON_THE_WAY = (0.1, 0.01, LOSS)  # losses at which the three points are examined
+STARTS = 12  # from which the three points are learned
 MEASURES = ("fitted", "linear", "cubic", "least", "distance", "norm", "short")
 NEAR = 0.03  # a net nearer than this to a function has learned it; targets are at most 1
 
@@ -131,31 +133,39 @@ KINDS = {"peak": (3, peak), "one way": (4, one_way)}
 
 
 def survey(
-    data: Array, alpha: float = ALPHA, width: int = WIDTH, step: float = STEP, loss: float = LOSS
+    data: Array,
+    alpha: float = ALPHA,
+    width: int = WIDTH,
+    step: float = STEP,
+    loss: float = LOSS,
+    seed: int = 0,
 ) -> Survey:
-    """The nets of W appendix B.1 on every data set, by descent from one small start to `loss`."""
-    model = univariate_relu(width, alpha=alpha)
-    starts = np.tile(np.asarray(model.start(1)), (len(data), 1))
+    """The nets of W appendix B.1 on every data set, by descent from a small start to `loss`.
+
+    Every data set has a start of its own, drawn by the seeds from `seed` on.
+    """
+    models = [univariate_relu(width, alpha=alpha, seed=seed + k) for k in range(len(data))]
+    starts = np.array([model.start(1) for model in models])
     with double_precision():
         parameters, losses = _descent()(starts, data[:, 0], data[:, 1], step, loss)
     problems = [Regression(x[:, None], y) for x, y in data]
     return Survey(problems, [layers(w) for w in np.asarray(parameters)], np.asarray(losses))
 
 
-def cell(kind: str, *, counts: Mapping[str, int]) -> dict[str, Any]:
-    """Narrow nets from one small start on random data of a kind: what they learn, 1 or 0 each.
+def cell(kind: str, seed: int, *, counts: Mapping[str, int]) -> dict[str, Any]:
+    """Narrow nets from small starts on random data of a kind: what they learn, 1 or 0 each.
 
     A "peak" are three points whose slopes change sign, "one way" four points that bend one way;
-    "steep" are three points alone, at several losses.
+    "steep" are three points alone, from several starts and at several losses.
     """
     one_of("Figure 7", "kind", kind, (*KINDS, "steep"))
     if kind == "steep":
-        data = np.array([[steep_end().X[:, 0], steep_end().y]])
-        found = [survey(data, loss=loss) for loss in ON_THE_WAY]
+        data = np.array([[steep_end().X[:, 0], steep_end().y]] * STARTS)
+        found = [survey(data, loss=loss, seed=DRAWS * seed) for loss in ON_THE_WAY]
         own = norms(steep_end())
     else:
         points, rule = KINDS[kind]
-        found = [survey(draw(points, rule, counts[kind], seed=0))]
+        found = [survey(draw(points, rule, counts[kind], seed), seed=DRAWS * seed)]
         own = dict.fromkeys(("least_norm", "spline_norm"), np.nan)
 
     measured = [
@@ -192,13 +202,19 @@ def shares(random: Dataset) -> dict[str, float]:
     }
 
 
+def steep_rows(steep: Dataset, name: str) -> Array:
+    """A measure of the three points: a row for every loss, a column for every start."""
+    values = np.ravel(steep[name].values)
+    return values[: len(ON_THE_WAY) * STARTS].reshape(len(ON_THE_WAY), STARTS)
+
+
 def findings(random: Dataset) -> list[str]:
     """How often the linear spline and the least norm are reached, and what stops the others."""
     peaks, ways, steep = (random.sel(kind=kind) for kind in (*KINDS, "steep"))
     there = np.isfinite(peaks.distance.values)
     away = there & (peaks.fitted.values > 0.5) & (peaks.linear.values < 0.5)
     short, losses = peaks.short.values, ", ".join(f"{v:g}" for v in ON_THE_WAY[:-1])
-    gaps = ", ".join(f"{v:.2f}" for v in steep.short.values[: len(ON_THE_WAY)])
+    gaps = ", ".join(f"{v:.2f}" for v in np.median(steep_rows(steep, "short"), axis=1))
     return [
         f"random data: the net learns the linear spline on {float(peaks.linear.sum()):.0f} of "
         f"{there.sum()} sets of three points with a peak, though only "
@@ -210,8 +226,9 @@ def findings(random: Dataset) -> list[str]:
         f"{(short[away] > 0).sum()} of {away.sum()} sets, by {np.median(short[away]):.2g} at the "
         "median",
         f"on the points (-1, 0), (0.7, 1), (1, 0) these kinks move from 0 and are {gaps} before "
-        f"0.7 at losses {losses} and {ON_THE_WAY[-1]:g}: the loss vanishes before they arrive. "
-        "We found no rule in the data that decides which of the two comes first",
+        f"0.7 (medians over the starts) at losses {losses} and {ON_THE_WAY[-1]:g}: the loss"
+        " vanishes before they arrive. We found no rule in the data that decides which of the two"
+        " comes first",
     ]
 
 

@@ -23,7 +23,7 @@ from tacit.training.stop import Epochs
 from tacit.training.train import train
 
 EARLY = 2  # epochs after which runs that may differ in their end are compared
-TRAININGS = ("printed", "unbiased", "kernel", "output")
+TRAININGS = ("printed", "kernel", "output")
 INPUTS = 500  # training images whose tangent features are followed
 LABELS = {
     "alpha": "initial scale alpha, as a factor on the He initialization",
@@ -46,8 +46,7 @@ DIGITS = {
     "batch": 64,
     "epochs": 300,
 }
-PART = {"images": "mnist", "otherwise": "digits", "train": 2048, "epochs": 100}
-WHOLE = {"images": "mnist", "train": 0, "width": 5000, "batch": 256, "epochs": 150}
+WHOLE = {"images": "mnist", "train": 0, "width": 5000, "batch": 256, "epochs": 60}
 
 
 @functools.lru_cache(maxsize=4)
@@ -113,9 +112,9 @@ def cell(
 ) -> dict[str, Any]:
     """One run; `taken` are the epochs that it took, at most `epochs`.
 
-    The net is trained as "printed"; "unbiased", with the outputs of its start subtracted; as its
-    "kernel" machine, unbiased with steps that hardly move the start; or its "output" layer
-    alone. The seed draws the split or the subset of the images, the start and the batches.
+    The net is trained as "printed"; as its "kernel" machine, with the outputs of its start
+    subtracted and steps that hardly move it; or its "output" layer alone. The seed draws the split
+    or the subset of the images, the start and the batches.
 
     f = alpha^2 g(w / alpha), so the tangent kernel grows as alpha^2, and a step over alpha^2 moves
     the outputs as `step` does at alpha = 1; the weights move by 1/alpha^2 of themselves. Below
@@ -132,19 +131,21 @@ def cell(
         seed=seed,
         batch=batch,
         epochs=epochs,
-        unbiased=training in ("unbiased", "kernel"),
+        unbiased=training == "kernel",
         output=training == "output",
     )
     return {**run, "tested": len(found.test_labels), "instead": instead}
 
 
-def net_study(name: str, title: str, given: Mapping[str, Any], **words: Any) -> Sizes:
-    """A study of these cells; sizes name only what differs from DIGITS, PART and WHOLE."""
-    sizes = {"standard": (PART, {}), "full": (WHOLE, {"seeds": 1})}
-    for size, (images, more) in sizes.items():
-        own = words.get(size, {})
-        words[size] = {**more, **own, "arguments": {**images, **own.get("arguments", {})}}
-    words = {"seeds": 3, "labels": LABELS, "arguments": {**DIGITS, **given}, **words}
+def net_study(name: str, title: str, given: Mapping[str, Any], few: int = 0, **words: Any) -> Sizes:
+    """A study of these cells; sizes name only what differs from DIGITS and WHOLE.
+
+    `few` are the epochs at every size.
+    """
+    own, last = words.get("printed", {}), {"epochs": few} if few else {}
+    printed = {**WHOLE, **last, **own.get("arguments", {})}
+    words["printed"] = {"seeds": 1, **own, "arguments": printed}
+    words = {"seeds": 4, "labels": LABELS, "arguments": {**DIGITS, **last, **given}, **words}
     return sized(name, title=title, function=cell, **words)
 
 
@@ -195,7 +196,7 @@ def at_best(printed: Dataset, name: str) -> Array:
 
 def draw(*datasets: Dataset) -> Figure:
     """Test error and grad distance over alpha: as printed, and without the start's outputs."""
-    printed, _, kernel, output, _ = datasets
+    printed, _, kernel, output = datasets
     picture, (a, b) = sheet_of(printed, (6.0, 6.0), 4.9, before=printed.instead.values.flat[0])
     label = r"outputs of the start subtracted, step$/\alpha^2$"
     for axes, name, factor in ((a, "error", 100), (b, "turned", 1)):

@@ -21,9 +21,9 @@ from tacit.papers.woodworth2020.lifted import (
 )
 
 
-def cell(instance: int) -> dict[str, Any]:
+def cell(instance: int, seed: int) -> dict[str, Any]:
     """How much of the bound, of wrong ones and of two lines of (80) one trained problem uses."""
-    case = random_case(instance, 12, (1.0, 0.5, 0.01))
+    case = random_case(instance, seed, (1.0, 0.5, 0.01))
     run = followed(case)
     # |W'| = 4 |sum r_n X_n W|, so a quarter of the length of the path is what (80) integrates
     around = np.sqrt(case.mu + case.gamma) + run.farthest
@@ -39,11 +39,15 @@ def cell(instance: int) -> dict[str, Any]:
 
 
 study = by_instance(
-    "W-L12", cell, 16, tiny=8, standard=60, full=600, dims={"share_wrong": ["bound"]}
+    "W-L12",
+    cell,
+    16,
+    tiny=8,
+    printed=600,
+    arguments={"seed": 12},
+    dims={"share_wrong": ["bound"]},
 )
-large_gamma = by_instance(
-    "W-L12-gamma", beyond_gamma, 24, standard=60, full=60, arguments={"seed": 120}
-)
+large_gamma = by_instance("W-L12-gamma", beyond_gamma, 8, printed=60, arguments={"seed": 120})
 
 
 def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
@@ -85,7 +89,7 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
                     WRONG_BOUNDS, dataset.share_wrong.max("instance").values, strict=True
                 )
             },
-            "gamma = 0.99 mu": bound.control(large_gamma.share.max()),
+            "gamma = 0.99 mu": bound.control(large_gamma.share.min()),
         },
         findings=[
             f"slack: training uses {share.max():.3f} of the bound at worst and "

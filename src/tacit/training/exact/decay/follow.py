@@ -20,7 +20,7 @@ from tacit.training.exact.decay.dual import (
 )
 from tacit.training.exact.flow import Flow, Times
 from tacit.training.exact.follow import Integrator, Plan, go_on
-from tacit.training.exact.solver import GaveUp, try_step
+from tacit.training.exact.solver import GaveUp, state_at, try_step
 from tacit.training.exact.task import Moment
 from tacit.training.task import Progress
 
@@ -91,7 +91,7 @@ class DecaySteps(Integrator):
         if self.solver is None:
             assert isinstance(self.dual, SquareDecay)
             return Moment(t, self.dual.lazy(t), log_t=log_t)
-        return Moment(t, self.solver.dense_output()(t), log_t=log_t)
+        return Moment(t, state_at(self.solver, t), log_t=log_t)
 
     def time_text(self, t: float) -> str:
         return f"t={self.dual.time(t):.6g}"

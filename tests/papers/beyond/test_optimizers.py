@@ -1,0 +1,59 @@
+"""Margins of optimizers: learning rates are said, medians are judged, and wrong norms fail."""
+
+import numpy as np
+import pytest
+
+from tacit.papers.beyond import adam_batch, margins
+from tacit.papers.registry import library
+
+
+def evidence_of(id, data):
+    return library()[id].evidence(data)
+
+
+@pytest.mark.parametrize("id", ["beyond-margins", "beyond-muon", "beyond-adam-batch"])
+def test_the_verdict_says_the_chosen_learning_rates(id, data_of):
+    evidence = evidence_of(id, data_of(id))
+    told = " ".join([evidence.ran, *evidence.findings])
+    kinds = adam_batch.RATES if id == "beyond-adam-batch" else {}
+    assert "learning rates" in told
+    for name, rate in kinds.items():
+        assert f"{name} {rate:g}" in told
+
+
+@pytest.mark.parametrize("id", ["beyond-margins", "beyond-muon", "beyond-adam-batch"])
+def test_the_result_at_other_rates_is_told_and_does_not_decide(id, data_of):
+    data = data_of(id)
+    other = data[0].assign_coords(factor=[0.3])
+    names = ("l2", "l_inf", "fitted") if id == "beyond-adam-batch" else ("share",)
+    other = other.assign({name: 0.5 * other[name] for name in names})
+    both = margins_of_both(data[0], other)
+    evidence = evidence_of(id, (both, *data[1:]))
+    assert any("at 0.3 times these rates the shares are" in line for line in evidence.findings)
+    plain = evidence_of(id, data)
+    assert [c.measured for c in evidence.checks.values()] == pytest.approx(
+        [c.measured for c in plain.checks.values()]
+    )
+
+
+def margins_of_both(first, second):
+    import xarray
+
+    return xarray.concat([second, first], "factor", data_vars="minimal", join="outer")
+
+
+def test_a_method_in_a_wrong_norm_fails(data_of):
+    data, ways = data_of("beyond-margins")
+    turned = data.share.isel(norm=[1, 2, 0])
+    wrong = data.assign(share=data.share.copy(data=turned.values))
+    experiment = library()["beyond-margins"]
+    verdict = experiment.verdict(experiment.evidence((wrong, ways)), "tiny")
+    assert verdict.status != "holds"
+    assert verdict.evidence.checks[next(iter(verdict.evidence.checks))].misses
+
+
+def test_the_median_over_problems_is_judged(data_of):
+    data, _ = data_of("beyond-margins")
+    shares = margins.shares(data, margins.HEADING, margins.NORMS, "own")[:, -1]
+    medians = margins.ends(data, margins.HEADING, margins.NORMS, "own")
+    np.testing.assert_allclose(medians, np.sort(shares, axis=1)[:, 1:3].mean(axis=1))

@@ -1,0 +1,188 @@
+"""Everyday circumstances that are not those of the developer's machine, one test each.
+
+Python 3.14 and a real Windows are not among them: CI has neither. What Windows forbids in names is
+checked on the names alone.
+"""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tacit
+from tacit.papers.registry import library
+from tacit.report.section import simple
+
+SOURCE = str(Path(tacit.__file__).parents[1])
+CELLS = """
+import tacit
+
+def cell(alpha):
+    problem = tacit.sparse_regression(5, 8, sparsity=1)
+    solution = tacit.interpolate(problem, tacit.Q(alpha=alpha))
+    return {"error": problem.population_error(solution.beta)}
+"""
+STUDY = 'function = "own_cells:cell"\n[grid]\nalpha = [0.1, 1.0]\n'
+# as root, permissions would not count
+PLAIN_USER = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
+
+
+def python(*words, folder, command=(), executable=sys.executable, **environment):
+    """(exit code, everything printed) of a Python process with a bare environment."""
+    plain = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "OMP_NUM_THREADS": "1"}
+    words = [*command, executable, "-W", "error", *map(str, words)]
+    environment = {name: str(value) for name, value in (plain | environment).items()}
+    ran = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True,
+                         timeout=120)  # fmt: skip
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def as_plain_user():
+    """The words before a command that make permissions count."""
+    if os.geteuid():
+        return []
+    if not shutil.which("setpriv"):
+        pytest.skip("root may write everywhere, and setpriv is not there to change that")
+    return PLAIN_USER
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A folder with a study that runs."""
+    (tmp_path / "own_cells.py").write_text(CELLS)
+    (tmp_path / "own.toml").write_text(STUDY)
+    return tmp_path
+
+
+RUN = ("-m", "tacit", "run", "own.toml", "--trust", "--jobs", "1")
+
+
+def assert_ran(code, text, folder):
+    assert code == 0, text
+    assert "2 cells, 2 computed now, 0 failed" in text
+    assert "Traceback" not in text
+    assert tacit.load(folder / "tacit-studies" / "own.nc").error.shape == (2,)
+
+
+def test_python_m(study):
+    code, text = python("-m", "tacit", "--version", folder=study)
+    assert (code, text) == (0, f"tacit {tacit.__version__}\n")
+    code, text = python("-m", "tacit", "--help", folder=study)
+    assert "Usage: tacit" in text or "Usage: python -m tacit" in text
+    assert_ran(*python(*RUN, folder=study), study)
+
+
+def test_a_home_that_cannot_be_written(study, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o555)
+    found = python(*RUN, folder=study, command=as_plain_user(), HOME=home)
+    assert_ran(*found, study)
+    assert list(home.iterdir()) == []
+    code, text = python("-m", "tacit", "data", "mnist", "--from", study, folder=study,
+                        command=as_plain_user(), HOME=home)  # fmt: skip
+    assert code == 2
+    assert "Traceback" not in text
+
+
+def test_no_home_at_all(study):
+    assert_ran(*python(*RUN, folder=study, HOME="/nonexistent/home"), study)
+
+
+NO_NETWORK = """
+import socket
+def refuse(*words, **more):
+    raise OSError(101, "Network is unreachable")
+socket.socket.connect = socket.socket.connect_ex = socket.create_connection = refuse
+socket.getaddrinfo = refuse
+"""
+
+
+def test_no_network(study, tmp_path):
+    shut = tmp_path / "shut"
+    shut.mkdir()
+    (shut / "sitecustomize.py").write_text(NO_NETWORK)
+    path = os.pathsep.join([str(shut), SOURCE])
+    probe = "import socket; socket.create_connection(('127.0.0.1', 1))"
+    assert "Network is unreachable" in python("-c", probe, folder=study, PYTHONPATH=path)[1]
+    assert_ran(*python(*RUN, folder=study, PYTHONPATH=path), study)
+    words = ("-m", "tacit", "data", "mnist")
+    code, text = python(*words, folder=study, PYTHONPATH=path, TACIT_CACHE=tmp_path / "none")
+    assert code == 1  # it is absent, and the way to get it is shown
+    assert "tacit data mnist --fetch" in text
+
+
+def test_another_user(study, tmp_path):
+    """Folders and files that belong to somebody else: one sentence each, nothing half-written."""
+    theirs, secret = tmp_path / "theirs", tmp_path / "secret.nc"
+    theirs.mkdir()
+    secret.write_bytes(b"theirs")
+    if not os.geteuid():
+        os.chown(theirs, 65534, 65534)
+        os.chown(secret, 65534, 65534)
+    theirs.chmod(0o555)
+    secret.chmod(0)
+    code, text = python(*RUN, "--out", theirs / "out", folder=study, command=as_plain_user())
+    assert code == 2
+    assert "no permission to write into" in text
+    code, text = python("-m", "tacit", "show", secret, folder=study, command=as_plain_user())
+    assert code == 2
+    assert "secret.nc" in text
+    assert "Traceback" not in text
+    load = f"import tacit\ntry: tacit.load({str(secret)!r})\nexcept OSError as no: print(no)"
+    code, text = python("-c", load, folder=study, command=as_plain_user())
+    assert (code, text) == (0, f"load: no permission to read {secret}\n")
+    assert list(theirs.iterdir()) == []
+    assert stat.S_IMODE(theirs.stat().st_mode) == 0o555
+
+
+def test_a_shared_site_packages_on_the_path(study):
+    """An interpreter without packages that finds all of them, and tacit, by PYTHONPATH."""
+    base = sys._base_executable
+    site_packages = Path(pytest.__file__).parents[1]
+    if not base or Path(base).resolve() == Path(sys.executable):
+        pytest.skip("there is no other interpreter")
+    path = os.pathsep.join([SOURCE, str(site_packages)])
+    probe = "import tacit, numpy; print(numpy.__file__)"
+    code, text = python("-S", "-c", probe, folder=study, executable=base, PYTHONPATH=path)
+    assert (code, str(site_packages) in text) == (0, True), text
+    assert_ran(*python("-S", *RUN, folder=study, executable=base, PYTHONPATH=path), study)
+
+
+def test_a_path_with_spaces_and_other_letters(tmp_path):
+    folder = tmp_path / "my studies (new) é 好 'quoted'"
+    folder.mkdir()
+    (folder / "own_cells.py").write_text(CELLS)
+    (folder / "own.toml").write_text(STUDY)
+    assert_ran(*python(*RUN, folder=folder, PYTHONUTF8=1), folder)
+    code, text = python("-m", "tacit", "show", "tacit-studies/own.nc", folder=folder, PYTHONUTF8=1)
+    assert (code, "own.nc: alpha 2" in text) == (0, True), text
+
+
+FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]|[. ]$')
+DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+
+
+def allowed_by_windows(name):
+    return not FORBIDDEN.search(name) and not DEVICES.fullmatch(name)
+
+
+def test_names_of_files_are_allowed_by_windows():
+    claims = library().select()
+    written = [f"{simple(claim.id)}.quick.json" for claim in claims]
+    each = (sizes for claim in claims for sizes in claim.studies)
+    studies = [sizes.at(size).name for sizes in each for size in sizes.sizes]
+    for name in (*written, *(f"{study}.nc" for study in studies), *studies):
+        assert allowed_by_windows(name), name
+    assert len({name.lower() for name in written}) == len(written) > 100
+    assert not allowed_by_windows("aux.nc")  # the control
+
+
+@pytest.mark.parametrize("name", ["con", "AUX", "nul.x", "Com1", "lpt9", "study."])
+def test_a_study_that_windows_could_not_store_is_refused_everywhere(name):
+    with pytest.raises(ValueError, match=r"Study: name must .* because it names files"):
+        tacit.Study(name=name, function="study_cells:plain", grid={"a": [1.0]})
