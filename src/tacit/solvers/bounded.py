@@ -46,8 +46,10 @@ class Bounded(NamedTuple):
 def least(problem: Quadratic, z: Array, free: Mask, low: Any, high: Any) -> Bounded:
     """The least point between `low` and `high`, from `z` with its `free` numbers."""
     tried = np.zeros(len(z), dtype=bool)  # freed at this z and held again at once, by rounding
-    z, free = _settled(problem, z, free, low, high)
     slope, noise = problem.slope(z)
+    if (np.abs(slope[free]) > noise[free]).any():  # a walk begins where the last piece ended
+        z, free = _settled(problem, z, free, low, high)
+        slope, noise = problem.slope(z)
     for _ in range(ROUNDS * len(z) + ROUNDS):
         inward = np.where(z == low, slope, -slope)
         inward[free] = 0

@@ -31,7 +31,7 @@ from tacit.solvers.exact import independent_rows, integers
 JUMPS = 50  # per coordinate, far more than were ever needed
 EPS = float(np.finfo(float).eps)
 UNIT = 8 * EPS  # of the size of the terms of a sum, as a root of squares: its rounding error
-CLEAR = 1e-12  # a doubt of s below this needs no closer look
+CLEAR = 1e-11  # a doubt below this needs no closer look
 TINY = float(np.finfo(float).tiny)
 TIE = Fraction(1, 2**700)  # relative difference of two waits that rounding to 1500 bits leaves
 
@@ -73,24 +73,24 @@ def walk(data: Columns, limit: TimeLimit) -> Walk:
     legs = [(tau, beta, s)]
     data.look(beta)
     for _ in range(JUMPS * len(s) + 1):
-        pull, noise = data.pull(), data.noise()
-        away = (np.abs(s) == 1) & (s * pull > 0)  # least squares says no, so this is rounding
-        sure &= not bool((away & (np.abs(pull) > noise)).any())
-        moving = (np.abs(pull) > noise) & ~away
-        if not moving.any():
+        pull = data.pull()
+        pulled = np.abs(pull) > data.noise()
+        away = pulled & (s * pull > 0) & (np.abs(s) == 1)  # least squares says no: rounding
+        sure &= not away.any()
+        moving = np.flatnonzero(pulled & ~away)
+        if not len(moving):
             break
-        speed = data.rate * pull
-        waits = (np.sign(speed[moving]) - s[moving]) / speed[moving]
-        wait = waits.min()
+        speed, signs = (data.rate * pull)[moving], np.sign(pull[moving])
+        waits = (signs - s[moving]) / speed
+        first = int(waits.argmin())
+        wait = waits[first]
         # at a bound s stays where it is, whatever its pull
         doubt = doubt + np.where(np.abs(s) < 1, data.rate * wait * data.noise(wait), 0)
-        unsure = doubt[moving] / np.abs(speed[moving])
-        first = int(waits.argmin())
+        unsure = doubt[moving] / np.abs(speed)
         arrived = waits - wait <= wait * data.tie + unsure + unsure[first]
-        s = s.copy()
-        s[moving] = np.clip(s[moving] + wait * speed[moving], -1, 1)
-        places = np.flatnonzero(moving)[arrived]
-        s[places] = np.sign(pull[places])
+        places, s = moving[arrived], s.copy()
+        s[moving] = np.minimum(np.maximum(s[moving] + wait * speed, -1), 1)
+        s[places] = signs[arrived]
         s, tau = data.rounded(s), tau + wait
         late = max(late, float(unsure[arrived].max() / tau))
         doubt[places] = 0  # they are at their bound, whenever they came
@@ -102,7 +102,7 @@ def walk(data: Columns, limit: TimeLimit) -> Walk:
         legs.append((tau, beta, s))
         if limit.spent:
             break
-    ended = not moving.any()
+    ended = not len(moving)
     total = max(float(doubt.max(initial=0.0)), late, data.doubt) if sure else math.inf
     return data.walk(legs, doubt=total, ended=ended, choice=choice)
 
@@ -130,7 +130,7 @@ class FloatColumns:
         self.columns = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]
         self.labels = int(np.frexp(np.abs(y).max(initial=0.0))[1])
         self.X, self.y = np.ldexp(X, -self.columns), np.ldexp(y, -self.labels)
-        self.shape, self.factor = X.shape, factor
+        self.shape, self.factor, self.squares = X.shape, factor, self.X**2
         self.most = int(self.columns.max(initial=0))
         self.rate = np.ldexp(1.0, self.columns - self.most)
 
@@ -154,14 +154,17 @@ class FloatColumns:
 
     def noise(self, wait: Any = None) -> Array:
         """How far rounding may have moved each pull; closer where it decides."""
-        rough = float(np.linalg.norm(self.terms))  # entries of X are at most 1
+        rough = math.sqrt(self.terms @ self.terms)  # entries of X are at most 1
         if wait is None:
             near = np.abs(self.seen) <= 10 * rough
+        elif wait * rough <= CLEAR:  # rates are at most 1
+            return np.asarray(rough)
         else:
             near = self.rate * wait * rough > CLEAR
         noise = np.full(len(self.seen), rough)
         if near.any():
-            noise[near] = np.sqrt((self.X[:, near] ** 2).T @ self.terms**2)
+            squares = self.squares if near.all() else self.squares[:, near]
+            noise[near] = np.sqrt(self.terms**2 @ squares)
         return noise
 
     def depends(self, places: Array) -> bool:
@@ -206,10 +209,10 @@ class _Signed:
             else:
                 move = dpotrs(factor, A.T @ left, lower=True)[0]
             goal = goal + move
-            error = float(np.abs(move).max()) / (float(np.abs(goal).max()) or 1.0)
-            if error <= 4 * EPS:
+            error = abs(move).max() / (abs(goal).max() or 1.0)
+            if error <= CLEAR:
                 break
-        self.data.doubt = max(self.data.doubt, math.inf if failed else error)
+        self.data.doubt = max(self.data.doubt, math.inf if failed else float(error))
         return goal
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import torch
+from tacit.limits import Turns
 from tacit.measures.kernels.blocks import LARGEST, Gradients
 from tacit.measures.kernels.factors import Factors
 from tacit.measures.torch.agreement import Agreement
@@ -126,7 +127,9 @@ class TorchGradients(Gradients):
         autograd computes all of them sample by sample.
         """
         agreement = Agreement(self, x)
+        turns = Turns(len(self.plan.served) + 2, "the comparison of gradients")
         while wrong := agreement.wrong(factors):
+            turns.take()
             self.last = None
             if self.together and wrong.intersection(self.rest):
                 self.together = False

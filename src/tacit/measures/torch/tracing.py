@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from tacit.limits import Turns
 from tacit.measures.torch.module import TorchFunction
 from tacit.measures.torch.plans import Pass, Plan, dense, derivatives
 from tacit.measures.torch.tape import Call, Step, Trace, Unlike, output_name
@@ -66,7 +67,9 @@ class Trial:
         followed.
         """
         params, one, two = self.params, *self._calls(self.params)
+        turns = Turns(len(params) + 1, "the trace of a module")
         while differing := params.keys() & dict(_counts(one) ^ _counts(two)):
+            turns.take()
             params = {name: value for name, value in params.items() if name not in differing}
             one, two = self._calls(params)
         steps = Steps(params)
