@@ -185,6 +185,27 @@ def test_any_failure_of_a_planned_pass_leads_to_the_plain_one(monkeypatch):
     require_alike(tacit.tangent_kernel(module, x, outputs="mean"), expected, 1e-6)
 
 
+def test_later_blocks_may_need_another_way():
+    """The same function by other operations, from a sample of the third block on."""
+
+    def run(m, x):
+        h = torch.tanh(m.a(x))
+        return h @ m.b.weight.T if bool((x > 50).any()) else m.b(h)
+
+    module = net(run, a=make(nn.Linear, 3, 20), b=make(nn.Linear, 20, 2, bias=False))()
+    x = torch.randn(300, 3)
+    x[280] = 60.0
+    J = jacobian(module, x)
+    for rows in (x, x.flip(0)):
+        spoil_memory()
+        kernel = tacit.tangent_kernel(module, rows, x, outputs="mean")
+        own = J if rows is x else J[::-1]
+        require_alike(kernel, np.einsum("ncp,mcp->nm", own, J) / 2)
+    require_alike(
+        tacit.tangent_kernel(module, x, outputs="mean"), np.einsum("ncp,mcp->nm", J, J) / 2
+    )
+
+
 def test_a_wrong_plan_is_noticed(monkeypatch):
     module, x = nn.Linear(4, 2), torch.randn(6, 4)
     expected = tacit.tangent_kernel(module, x, outputs="mean")

@@ -420,3 +420,12 @@ def test_a_small_transformer_of_any_shape(samples, times, width, rows, seed):
     for name, J in jacobians(module, x).items():
         expected = np.einsum("ncp,mdp->ncmd", J, J)
         np.testing.assert_allclose(found[name], expected, rtol=1e-7, atol=1e-9, err_msg=name)
+
+
+def test_positions_of_an_embedding_stay_factors():
+    """Whole gradients in a long table would be mostly zeros, and take its size for every sample."""
+    module = Net(positions, table=nn.Embedding(9, 4), position=nn.Embedding(500, 4))
+    gradients, x = gradients_of(module, torch.randint(9, (6, 5)))
+    block = gradients.block(x, len(x))
+    assert set(block.layers) == {"table.weight", "position.weight"}
+    assert sum(part.nbytes for pair in block.layers.values() for part in pair) < 500 * 4 * 4

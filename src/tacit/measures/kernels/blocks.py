@@ -28,8 +28,14 @@ LARGE = 0.25  # share of the memory above which gradients are computed output by
 ROOM = 0.85  # the planned share of the memory; Python and JAX need the rest
 
 
+class Reformed(Exception):
+    """The gradients have another form from now on, so that those held before do not fit."""
+
+
 class Gradients(abc.ABC):
     """Gradients of blocks of samples, and the bytes that they need."""
+
+    form = 0  # grows when the gradients are computed in another way, as factors or whole
 
     outputs: int  # outputs per sample
     held: int  # bytes of the gradients of one sample
@@ -52,6 +58,10 @@ class Gradients(abc.ABC):
     @abc.abstractmethod
     def move(self, params: Any) -> None:
         """Sets the parameters at which gradients are computed from now on; same structure."""
+
+    def measure(self) -> None:
+        """Set the numbers of bytes again, after a change of the form."""
+        raise NotImplementedError  # of those that never change it
 
     def singles(self) -> Iterator[Gradients]:
         """Gradients of one output after the other; empty if that would need more time."""
@@ -117,11 +127,15 @@ def grouped_kernels(
     kept, count = outputs if full else 1, max(groups.values()) + 1
     blocks = plan(who, gradients, len(x), len(columns), kept, memory, count)
     found = np.zeros((count, len(x), kept, len(columns), kept))
-    for rows, others, part in _parts(gradients, x, x2, blocks, full, groups):
-        _require_finite(who, part, rows, others)
-        found[:, rows, :, others] = part
-        if x2 is None:
-            found[:, others, :, rows] = part.transpose(0, 3, 4, 1, 2)
+    try:
+        for rows, others, part in _parts(gradients, x, x2, blocks, full, groups):
+            _require_finite(who, part, rows, others)
+            found[:, rows, :, others] = part
+            if x2 is None:
+                found[:, others, :, rows] = part.transpose(0, 3, 4, 1, 2)
+    except Reformed:  # each time fewer parameters have factors, so that this ends
+        gradients.measure()
+        return grouped_kernels(who, gradients, x, x2, full, memory, groups)
     if not full:
         found /= outputs
     return found if full else found[:, :, 0, :, 0]
@@ -195,10 +209,10 @@ def _parts(
     groups: Mapping[Any, int],
 ) -> Iterator[tuple[slice, slice, Array]]:
     """Every part of the kernel with its place; of a symmetric kernel only the upper parts."""
-    columns = x if x2 is None else x2
+    columns, form = x if x2 is None else x2, gradients.form
     for first in range(0, len(x), blocks.held):
         group = slice(first, min(first + blocks.held, len(x)))
-        left = _joined(gradients, x[group], blocks.size)
+        left = _joined(gradients, x[group], blocks.size, form)
         for at in range(0 if x2 is not None else first, len(columns), blocks.size):
             other = slice(at, min(at + blocks.size, len(columns)))
             if x2 is None and other.stop <= group.stop:  # among those held
@@ -209,17 +223,25 @@ def _parts(
                 part[:, far] = (square + square.transpose(0, 3, 4, 1, 2)) / 2  # to the last bit
                 yield slice(first, other.stop), other, part
             else:
-                right = gradients.block(columns[other], blocks.size)
+                right = _block(gradients, columns[other], blocks.size, form)
                 yield group, other, product(left, right, full, groups)
                 del right
         del left
 
 
-def _joined(gradients: Gradients, x: Any, size: int) -> Factors:
+def _block(gradients: Gradients, x: Any, size: int, form: int) -> Factors:
+    """The gradients of the samples `x` in this form."""
+    block = gradients.block(x, size)
+    if gradients.form != form:
+        raise Reformed
+    return block
+
+
+def _joined(gradients: Gradients, x: Any, size: int, form: int) -> Factors:
     """The gradients of all samples `x`, computed in blocks and written into one set of arrays."""
     whole = None
     for at in range(0, len(x), size):
-        part = gradients.block(x[at : at + size], size)
+        part = _block(gradients, x[at : at + size], size, form)
         if len(x) <= size:
             return part
         whole = whole or _changed(part, lambda a: np.empty((len(x), *a.shape[1:]), a.dtype))

@@ -17,7 +17,7 @@ from tacit.measures.torch.agreement import Agreement
 from tacit.measures.torch.module import TorchFunction, as_array
 
 if TYPE_CHECKING:
-    from tacit.measures.torch.plans import Pass, Uses
+    from tacit.measures.torch.plans import Pass, Plan, Uses
 
 
 class Costs(NamedTuple):
@@ -117,8 +117,15 @@ class TorchGradients(Gradients):
         except Exception:
             if not self.plan.served:
                 raise
-            self.plan, self.last = Plan(), None
+            self._replan(Plan())
             return self._factors(x)
+
+    def _replan(self, plan: Plan) -> None:
+        self.plan, self.last, self.form = plan, None, self.form + 1
+
+    def measure(self) -> None:
+        self.costs.clear()
+        self._select(self.selected)
 
     def _compared(self, x: Any, factors: Factors) -> Factors:
         """The gradients, after those of one sample were compared with autograd.
@@ -130,11 +137,10 @@ class TorchGradients(Gradients):
         turns = Turns(len(self.plan.served) + 2, "the comparison of gradients")
         while wrong := agreement.wrong(factors):
             turns.take()
-            self.last = None
             if self.together and wrong.intersection(self.rest):
                 self.together = False
             elif served := wrong.intersection(self.plan.served):
-                self.plan = self.plan.without(served)
+                self._replan(self.plan.without(served))
             else:
                 raise ValueError(
                     f"{self.function.who}: autograd gives two different gradients of one sample "

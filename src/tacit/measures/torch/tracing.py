@@ -27,9 +27,8 @@ MOVED = 0.02  # relative change of the parameters before the test, as zeros hide
 
 def traced(function: TorchFunction, x: Any) -> Plan:
     """The plan for as many parameters of the module as possible, tested on the inputs `x`."""
-    trial = Trial(function, x)
     try:
-        return trial.plan()
+        return Trial(function, x).plan()
     except Exception:  # an unusual module: torch.func computes everything
         return Plan()
 
