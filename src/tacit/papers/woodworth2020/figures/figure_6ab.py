@@ -224,7 +224,7 @@ def findings(runs: Dataset, kernel: Dataset) -> list[str]:
         np.exp(crossing(np.log(runs.scale), np.log(curve), np.log(0.1)))
         for curve in runs.grad_distance.median("seed").transpose("depth", "scale").values
     ]
-    ratios = np.exp(gains(runs))
+    logs = gains(runs)
 
     def row(values: Any, form: str) -> str:
         return listed(runs, values, form)
@@ -236,8 +236,8 @@ def findings(runs: Dataset, kernel: Dataset) -> list[str]:
         f"exponent is -2 in alpha^D at every depth: {row(exponents(runs), '.3f')}; in alpha it "
         "is -2 D",
         "test error at the small start over the large one, median: "
-        f"{row(ratios.median('seed').values, '.2g')}; it is smaller in"
-        f" {row((ratios < 1).sum('seed').values, '.0f')} of {runs.sizes['seed']} draws",
+        f"{row(np.exp(logs.median('seed').values), '.2g')}; it is smaller in"
+        f" {row((logs < 0).sum('seed').values, '.0f')} of {runs.sizes['seed']} draws",
         f"W's step {nets.STEP:g} approximates the flow only for small starts: on the sum of "
         f"squares descent is unstable at the start above alpha^D = {row(limits, '.2g')}, and on "
         f"their mean above {row(limits * 10 ** (depths / (2 * depths - 2)), '.2g')}",
