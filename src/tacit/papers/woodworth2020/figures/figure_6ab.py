@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.chance import share_at_least, upper_share
+from tacit.evidence.chance import share_at_least
 from tacit.evidence.evidence import Evidence, within
 from tacit.lazy import Axes, DataArray, Dataset, Figure
 from tacit.measures.curves import crossing
@@ -137,12 +137,9 @@ def check(dataset: Dataset, kernel: Dataset) -> Evidence:
     powers, turned = exponents(runs), runs.grad_distance.sel(scale=RICH, method="nearest")
     law = within(powers[np.abs(powers + 2).argmax()], -2.0, tolerance=0.1)
     left = share_at_least(int((turned > OUTSIDE).sum("seed").min()), n, 0.5)
-    gain, same = (
-        int((gains(runs, scale).mean("depth") < np.log(BETTER)).sum()) for scale in (RICH, LARGE[0])
-    )
+    gain = int((gains(runs).mean("depth") < np.log(BETTER)).sum())
     better = share_at_least(gain, n, 0.4)
     limit = within(kernel.converged.median("seed").max(), tolerance=1e-4)
-    large = runs.grad_distance.sel(scale=LARGE[0], method="nearest")
     both = {
         f"alpha^D = {RICH:g}: share of draws outside of the kernel regime, the least over the"
         " depths (0.999 lower limit)": left,
@@ -190,12 +187,6 @@ def check(dataset: Dataset, kernel: Dataset) -> Evidence:
             "the small start stays in the kernel regime": still.control(turned.min()),
             "exponent -1, as if units crossed their kinks one after another": law.control(
                 predicted=-1.0
-            ),
-            "the large start leaves the kernel regime (0.999 upper limit)": left.control(
-                upper_share(int((large > OUTSIDE).sum("seed").max()), n)
-            ),
-            f"alpha^D = {LARGE[0]:g} in place of the small start (0.999 upper limit)": (
-                better.control(upper_share(same, n))
             ),
             "the net from the small start equals the kernel predictor": limit.control(
                 medians(runs, "apart", RICH).min()
