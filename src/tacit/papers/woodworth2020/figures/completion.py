@@ -62,9 +62,9 @@ def determined(problem: Completion) -> bool:
     rows, columns = problem.shape
     i, j = problem.entries.T
     graph = coo_array((np.ones(len(i)), (i, rows + j)), shape=(rows + columns,) * 2)
-    return connected_components(graph, directed=False)[0] == 1 and excess_of_seen(problem) > (
-        ROOM * np.linalg.norm(truth_of(problem), "nuc")
-    )
+    whole = connected_components(graph, directed=False)[0] == 1
+    room = ROOM * float(np.linalg.norm(truth_of(problem), "nuc"))
+    return bool(whole) and excess_of_seen(problem) > room
 
 
 def excess_of_seen(problem: Completion) -> float:
@@ -92,7 +92,7 @@ def gaussian(k: int, alpha: float, dimension: int, seed: int) -> Factorization:
     """
     W = alpha * np.random.default_rng((seed, k)).standard_normal((2 * dimension, k))
     if k > 2 * dimension:
-        W = np.linalg.qr(W.T, mode="r").T
+        W = np.asarray(np.linalg.qr(W.T, mode="r")).T
     return Factorization(factors=(W[:dimension], W[dimension:]))
 
 
