@@ -98,6 +98,7 @@ def check(dataset: Dataset, landmarks: Dataset, random: Dataset, sparse: Dataset
     )
     count = random.sizes["seed"]
     large = random.sel(start=LARGE)
+    worst = int(large.to_path.values.argmax())
     close = share_at_least(int((large.to_path < 0.1 * random.arc).sum()), count, 0.5)
     stay = at_most(np.quantile(random.defect, 0.6), 1e-3)
     chosen = at_least(random.apart.median(), 1.0)
@@ -138,9 +139,9 @@ def check(dataset: Dataset, landmarks: Dataset, random: Dataset, sparse: Dataset
         " Q_mu path than that from a small start, but seldom near them: half of the sets end"
         f" {float(large.to_path.median()):.0f} degrees or more from the path",
         counterexample={
-            "data": f"10 points U(0, 1), seed {int(random.seed[int(large.to_path.argmax())])}",
+            "data": f"10 points U(0, 1), seed {int(random.seed[worst])}",
             "degrees from the end of alpha = 10 to the Q_mu path": float(large.to_path.max()),
-            "degrees from l2 to l1": float(random.arc[int(large.to_path.argmax())]),
+            "degrees from l2 to l1": float(random.arc[worst]),
         },
         premises={"there are many local minima": (min(counts) > 5, " and ".join(map(str, counts)))},
         controls={
