@@ -178,8 +178,8 @@ def check_matrices(
         f" 24 numbers with beta {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g} and"
         f" {printed.tau.size} 10 x 10 of rank 2 from 70 with beta = {float(printed.beta[0]):g},"
         f" steps of 3/4 of the largest; {noise.sizes['seed']} completions with noise over signal"
-        f" {listed(noise.noise)} (powers), and {steps.sizes['seed']} at beta = {arguments_of(steps)['beta']:g} with"
-        " smaller steps; t2 at a relative error of 0.1",
+        f" {listed(noise.noise)} (powers), and {steps.sizes['seed']} at beta ="
+        f" {arguments_of(steps)['beta']:g} with smaller steps; t2 at a relative error of 0.1",
         premises=suitable(dataset, printed, steps),
         counterexample={
             "no constant": "[[a, 1], [1, x]] with x unknown, a = 1.001, A* of rank 1 and least"
