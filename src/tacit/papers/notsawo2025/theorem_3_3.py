@@ -107,6 +107,7 @@ of_vectors = Experiment(
     title="The slow phase predicts when a sparse vector is recovered; the remaining error is of"
     " order β",
     ours="the seeds, the strengths, and the noise levels other than the source's",
+    scope={"quick": "beta of 3e-4 to 3e-5 in place of 1e-5"},
     seconds=4,
 )
 
@@ -199,6 +200,11 @@ of_matrices = Experiment(
     check=check_matrices,
     title="The slow phase predicts when a matrix is recovered; the remaining error is of order β",
     ours="the small matrices, the seeds, the strengths and the noise",
+    scope={
+        "quick": "6 x 6 matrices of rank 1 with beta of 1e-3 and 3e-4, and one of 10 x 10 with beta"
+        " 1e-3 in place of 1e-4; steps in units of the largest",
+        "printed": "the exponents by 6 x 6 matrices of rank 1; steps in units of the largest",
+    },
     seconds=8,
 )
 
@@ -294,5 +300,10 @@ of_norms = Experiment(
     title="The norm ends below that of the truth by an amount of order β, however small the step"
     " is",
     ours="the problems, the strengths and the steps",
+    scope={
+        "quick": "beta of 3e-4 to 3e-5 in place of 1e-5; 6 x 6 matrices of rank 1 in place of 10 x"
+        " 10 of rank 2",
+        "printed": "6 x 6 matrices of rank 1 in place of 10 x 10 of rank 2",
+    },
     seconds=0.5,
 )

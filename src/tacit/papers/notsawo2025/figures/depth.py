@@ -339,5 +339,6 @@ experiment = Experiment(
     draw=draw,
     title="Depth in place of a penalty: more layers need fewer samples and more steps",
     ours="the seeds, the signed pair w+^L - w-^L, the levels and which runs are shown",
+    scope={"quick": "descent at N = 30 only"},
     seconds=5,
 )
