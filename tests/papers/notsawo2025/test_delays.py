@@ -10,9 +10,11 @@ from scipy.optimize import minimize
 from recoveries_by_hand import descend, judged
 from tacit.papers.notsawo2025 import delays, theorem_3_3
 from tacit.papers.notsawo2025.recoveries import (
+    SPARSE,
     LowRankRecovery,
     log_steps,
     reached,
+    recoverable,
     recovery,
 )
 from tacit.problems.matrix_problem import Completion
@@ -52,10 +54,24 @@ def test_iterates_that_converge_to_the_truth_are_caught(data_of):
     assert judged("N-norm", data) == "fails"
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_exponent_of_the_shrinkage_needs_a_truth_of_least_norm(seed):
+    """A truth with another interpolator of less norm is off by far; drawn ones are exact."""
+
+    def power(case):
+        norm = case.norms(case.truth[None])[0]
+        left = [norm - case.norms(case.penalized(beta)[None])[0] for beta in (1e-3, 1e-4)]
+        return math.log10(abs(left[0] / left[1]))
+
+    few = {"samples": 30, "dimension": 100, "few": 15}
+    assert abs(power(recovery("sparse", seed=seed, **few)) - 1) > 0.3
+    assert power(recoverable(seed=seed, **SPARSE)[0]) == pytest.approx(1, abs=0.05)
+
+
 def test_a_cell_against_a_loop_by_hand():
     given = {"level": 0.01, "relative": False}
     found = delays.cell(1e-3, 0.1, kind="sparse", noise=1e-8, **TINY, **given)
-    case = recovery("sparse", noise=1e-8, **TINY)
+    case, _ = recoverable("sparse", noise=1e-8, **TINY)
     last = math.ceil(1.5 * case.path.time / 1e-4 + 3000)
     points = descend(case, 0.1, 1e-3, 1e-6, last, "l1")
     left, norms = np.abs(points - case.truth).sum(axis=1), np.abs(points).sum(axis=1)
@@ -66,7 +82,7 @@ def test_a_cell_against_a_loop_by_hand():
     assert found["above_truth"] == pytest.approx(above, rel=1e-6)
     hat = np.linalg.lstsq(case.X, case.y, rcond=None)[0]
     assert found["gap"] == pytest.approx(np.abs(hat - case.truth).max(), rel=1e-9)
-    assert np.mean(left[-50:]) < 0.1 * left[len(left) // 10]  # the control: not converged before
+    assert np.mean(left[-50:]) < 0.5 * left[t2 // 2]  # the control: not converged before
 
 
 def test_noise_leaves_the_error_of_the_interpolator_of_least_l1_norm(data_of):
@@ -74,10 +90,10 @@ def test_noise_leaves_the_error_of_the_interpolator_of_least_l1_norm(data_of):
     _, noise, _ = data_of("N-T33")
     weakest = noise.isel(beta=-1, seed=0, noise=slice(1, None))
     assert weakest.to_truth.values == pytest.approx(weakest.noise_error.values, rel=0.05)
-    assert float(weakest.noise_error[2] / weakest.noise_error[0]) == pytest.approx(10, rel=1e-3)
-    assert np.isnan(weakest.t2[2])
-    assert float(weakest.last_error[2]) > 0.01
-    case = recovery("sparse", seed=1, noise=1e-4)
+    ratio = float(weakest.noise_error[1] / weakest.noise_error[0])
+    assert ratio == pytest.approx(math.sqrt(10), rel=1e-2)
+    assert (np.isnan(weakest.t2) == (weakest.last_error > 0.01)).all()
+    case, _ = recoverable(seed=int(weakest.seed), noise=1e-4, **SPARSE)
     np.testing.assert_allclose(case.path.end, case.least, atol=1e-9)
 
 

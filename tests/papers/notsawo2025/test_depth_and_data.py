@@ -49,11 +49,13 @@ def test_recovery_by_coherence_is_certified_by_a_dual():
 
 
 def test_a_run_of_data_selection_against_a_loop_by_hand():
-    given = {"step": 1.0, "beta": 1e-3, "steps": 4000, "points_per_decade": 20}
-    for tau in (0.0, 1.0):
+    given = {"step": 1.0, "beta": 1e-3, "steps": 8000, "points_per_decade": 20}
+    place = data_selection.timed_seed(0, samples=16, dimension=6, rank=1, euler=5e-3)
+    for tau in (0.0, 0.75):
         found = data_selection.run_cell(share=tau, seed=0, samples=16, **ENTRIES, **given)
-        case = chosen(0, 16, tau)
-        gaps = descend(case, 1.0, 1e-3, 1e-6, 4000, "nuclear") - case.truth
+        case = chosen(place, 16, tau)
+        assert found["draws"] == place + 1
+        gaps = descend(case, 1.0, 1e-3, 1e-6, 8000, "nuclear") - case.truth
         errors = np.linalg.norm(gaps, axis=1) / np.linalg.norm(case.truth)
         picks = found["trajectory_step"].astype(int)
         early = picks < 700  # later a singular value oscillates around zero, up to rounding

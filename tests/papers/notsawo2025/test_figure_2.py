@@ -120,8 +120,8 @@ def test_below_the_norm_of_least_squares_the_error_contains_the_undetermined_par
 
 
 def test_the_symmetric_start_computes_zero():
-    x, model = np.random.default_rng(0).normal(size=(5, 10)), module.student(40)
-    assert np.abs(model.predict(module.symmetric(40, 10), x)).max() < 1e-12
+    x, model = np.random.default_rng(0).normal(size=(5, 10)), module.student(40, 0)
+    assert np.abs(model.predict(module.symmetric(40, 10, 0), x)).max() < 1e-12
     assert np.abs(model.predict(model.start(10), x)).max() > 0.01
 
 

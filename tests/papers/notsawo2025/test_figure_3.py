@@ -15,7 +15,7 @@ T1 = 60.0
 AFTER = {1e-3: 400.0, 3e-4: 900.0, 0.0: math.inf}  # t2 - t1 by beta
 
 
-def curves(penalty, beta, rise=0.2, delays=AFTER, solves=True):
+def curves(penalty, beta, rise=0.2, delays=AFTER, solves=True, modulus=31):
     """An invented run of 6000 steps, whose l2 norm under l1 rises after t2."""
     steps = np.unique(np.geomspace(1, 6000, 400).astype(int))
     t2 = T1 + delays[beta]
@@ -32,6 +32,7 @@ def curves(penalty, beta, rise=0.2, delays=AFTER, solves=True):
         "norm_nuclear": 50 * fall,
         "penalty": penalty,
         "beta": beta,
+        "modulus": modulus,
     }
 
 
@@ -47,8 +48,9 @@ def test_runs_as_claimed_pass():
 
 def test_an_l2_norm_that_does_not_rise_under_l1_is_refuted():
     assert judge(figure_3.check(invented(rise=-0.2)))[0] != "holds"
-    # 12% above its least value, and 1% above that at t2
-    status, reason = judge(figure_3.check(invented(rise=0.01)))
+    # 12% above its least value, and 1% above that at t2, which must be less at the printed size
+    assert judge(figure_3.check(invented(rise=0.01)))[0] == "holds"
+    status, reason = judge(figure_3.check(invented(rise=0.01, modulus=97)))
     assert (status, "l2 norm at the end to that at t2 under l1" in reason) == ("fails", True)
 
 
@@ -69,19 +71,19 @@ def test_the_measures_of_a_norm_after_t2():
     }
     run, never = runs_of(
         token_dataset(
-            [{**values, "beta": 1.0, "test_accuracy": [0, 0.5, last, last]} for last in (1, 0.9)]
+            [{**values, "beta": 1.0, "test_accuracy": [0, 0.5, last, last]} for last in (1, 0.8)]
         )
     )
     assert (memorized(run), generalized(run)) == (10, 100)
     assert (change(run, "l2"), change(run, "l1")) == (2.0, 0.5)
-    assert (figure_3.dip(run), figure_3.soon(run)) == (1.0, 2.0)
+    assert (figure_3.dip(run), figure_3.rise(run)) == (1.0, 2.0)
     assert (figure_3.spread(run, 0), figure_3.spread(run, -1)) == (16.0, 1.0)
     assert math.isnan(generalized(never))
     assert math.isnan(figure_3.dip(never))
     assert math.isnan(change(never, "l2"))
 
 
-@pytest.mark.parametrize(("rise", "word"), [(0.2, "norm rises"), (-0.1, "does not rise")])
+@pytest.mark.parametrize(("rise", "word"), [(0.2, "norm rises"), (-0.2, "does not rise")])
 def test_the_words_of_the_panels_follow_the_numbers(rise, word):
     picture = figure_3.experiment.picture([invented(rise=rise)])
     assert_can_be_read(picture)

@@ -4,15 +4,49 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
+from expected_statuses import EXPECTED
 from recoveries_by_hand import descend, judged, losses
 from tacit.measures.grokking import grokking
+from tacit.papers.experiment import Setting
 from tacit.papers.notsawo2025 import theorem_3_6
 from tacit.papers.notsawo2025.figures import figure_4, figure_5, figure_6
-from tacit.papers.notsawo2025.recoveries import recovery
+from tacit.papers.notsawo2025.recoveries import FAR, FOUND, SPARSE, recoverable, recovery
 from tacit.papers.registry import library
 from tacit.solvers.least_squares import ridge_limit
 
 TINY = {"samples": 6, "dimension": 9, "few": 1, "noise": 1e-8}
+
+
+# ---- problems that meet the premises ----
+
+
+@pytest.mark.parametrize("seed", [0, 1000, 2000])
+def test_a_recoverable_matrix_is_the_first_that_meets_the_premises(seed):
+    """With the seed itself most of these have another matrix of less nuclear norm."""
+    sizes = {"samples": 24, "dimension": 6, "few": 1}
+    case, draws = recoverable("completion", seed=seed, **sizes)
+    assert case.off(case.least) < FOUND
+    assert case.off(case.memorized()) > FAR
+    for place in range(draws - 1):
+        before = recovery("completion", seed=1000 * seed + place, **sizes)
+        assert before.off(before.least) >= FOUND or before.off(before.memorized()) <= FAR
+    loud, again = recoverable("completion", seed=seed, noise=1e-2, **sizes)
+    assert again == draws
+    np.testing.assert_array_equal(loud.truth, case.truth)
+
+
+SHIFTED = [
+    "N-F-dominance-nuclear",
+    pytest.param("N-F-mirage", marks=pytest.mark.slow),
+    pytest.param("N-F-scaling-nuclear", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("id", SHIFTED)
+def test_other_seeds_give_the_same_status(id):
+    """A seed that happened to fit made these crash on others."""
+    verdict = library()[id].run(Setting("tiny", shift=1000))
+    assert verdict.status == EXPECTED[id], verdict.reason
 
 
 # ---- figure 4: the mirage ----
@@ -20,11 +54,11 @@ TINY = {"samples": 6, "dimension": 9, "few": 1, "noise": 1e-8}
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_a_run_of_figure_4_against_a_loop_by_hand(penalty):
-    given = {"step": 0.1, "beta": 1e-2, "start": 1.0, "steps": 1500, "level": 1e-4}
+    given = {"step": 0.1, "beta": 1e-2, "start": 3.0, "level": 1e-3}
     records = {"points_per_decade": 20, "linear_points": 20}
     found = figure_4.cell(penalty, kind="sparse", seed=1, **TINY, **given, **records)
-    case = recovery("sparse", seed=1, **TINY)
-    points = descend(case, 0.1, 1e-2, 1.0, 1500, penalty)[found["trajectory_step"].astype(int)]
+    case, taken = recoverable("sparse", seed=1, **TINY)[0], found["trajectory_step"].astype(int)
+    points = descend(case, 0.1, 1e-2, 1.0, taken[-1], penalty)[taken]  # nine entries, norm 3
     errors = np.sum((points - case.truth) ** 2, axis=1)
     assert found["trajectory_loss"] == pytest.approx(losses(case, points), rel=1e-6)
     assert found["trajectory_test_error"] == pytest.approx(errors, rel=1e-6)
@@ -33,7 +67,7 @@ def test_a_run_of_figure_4_against_a_loop_by_hand(penalty):
 
 def test_the_ends_of_both_falls_are_predicted(data_of):
     l2, l1 = (data_of("N-F-mirage")[0].isel(seed=0, penalty=place) for place in (0, 1))
-    case = recovery("sparse", seed=0, noise=1e-8)
+    case, _ = recoverable(seed=int(l2.seed), noise=1e-8, **SPARSE)
     kernel = null_space(case.X)
     unseen = kernel.T @ case.truth
     assert float(l2.floor) == pytest.approx(unseen @ unseen, rel=1e-9)
@@ -97,11 +131,11 @@ def test_an_error_below_the_floor_is_caught(data_of):
 )
 def test_a_run_of_figure_5_against_a_loop_by_hand(kind, sizes, step, beta, level):
     seed = 1 if kind == "sparse" else 3
-    given = {"step": step, "steps": 3000, "level": level, "points_per_decade": 30}
+    given = {"step": step, "level": level, "points_per_decade": 30}
     found = figure_5.cell(beta, kind=kind, seed=seed, **sizes, **given)
-    case = recovery(kind, seed=seed, **sizes)
+    case, _ = recoverable(kind, seed=seed, **sizes)
     norm = "l1" if kind == "sparse" else "nuclear"
-    points = descend(case, step, beta, 1e-6, 3000, norm)
+    points = descend(case, step, beta, 1e-6, int(found["trajectory_step"][-1]), norm)
     residuals = points @ case.X.T - case.y
     loss, errors = losses(case, points), np.sum((points - case.truth) ** 2, axis=1)
     picks = found["trajectory_step"].astype(int)
@@ -117,7 +151,8 @@ def test_a_run_of_figure_5_against_a_loop_by_hand(kind, sizes, step, beta, level
         assert seen == pytest.approx(values[picks], rel=1e-5, abs=1e-9), name
     assert found["t1"] == pytest.approx(np.argmax(loss <= level), abs=1)
     assert found["t2"] == pytest.approx(np.argmax(errors <= level), rel=0.02)
-    assert found["t2_exact"] == pytest.approx(found["t2"], rel=0.03)
+    # the slow phase begins during memorization
+    assert found["t2_exact"] == pytest.approx(found["t2"], abs=found["t1"] + 0.03 * found["t2"])
     hat = np.linalg.lstsq(case.X, case.y, rcond=None)[0]
     by_hand = found["t1_predicted"] + case.dual_norm(hat - case.truth) / (step * beta)
     assert found["t2_source"] == pytest.approx(by_hand, rel=1e-6)
@@ -151,7 +186,7 @@ def test_the_picture_of_figure_5_marks_the_times(data_of):
     names = ("t1", "t1_predicted", "t2", "t2_exact", "t2_source")
     for axes in library()["N-F-dominance"].picture([dataset]).axes:
         places = {float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 2}
-        assert places >= {float(dataset[name].item()) for name in names}
+        assert places >= {float(dataset[name].isel(seed=0).item()) for name in names}
 
 
 # ---- figure 6: scaling ----
@@ -181,8 +216,8 @@ def test_the_final_error_scales_with_beta_and_hardly_with_the_step(data_of):
 def test_the_exponents_are_those_of_known_laws(data_of):
     run = data_of("N-F-scaling")[0].isel(seed=0)
     made = run.assign(
-        t1=run.t1 * 0,
-        t2=3 / run.step_beta,
+        t1=run.t1 * 0 + 1,
+        t2=1 + 3 / run.step_beta,
         to_truth=run.step_beta**0.5,
         to_point=run.step_beta**0.25,
         noise_error=run.noise_error * 0,

@@ -18,7 +18,7 @@ def test_a_wrong_number_is_caught(data_of, wrong):
 def test_a_net_that_is_not_homogeneous_is_caught(data_of, monkeypatch):
     (dataset,) = data_of("N-LU")
     monkeypatch.setitem(rescaling.ACTIVATIONS, "relu", (1.0, np.tanh))
-    cell = rescaling.cell("relu", 0, inputs=4, hidden=7, outputs=3)
+    cell = rescaling.cell("relu", 0, seed=0, inputs=4, hidden=7, outputs=3)
     dataset = dataset.copy(deep=True)
     dataset.change.loc[{"activation": "relu", "net": 0}] = cell["change"]
     assert judge(rescaling.check(dataset))[0] == "fails"

@@ -47,7 +47,7 @@ def test_a_transition_at_another_time_is_refuted(shift, data_of):
 
 def test_theta_against_training_in_the_parameters():
     """Second route at a moderate start: no closed form, no conserved product."""
-    problem, _ = decayed_nets.problem_of("classification", 0, 4, 8)
+    problem, *_ = decayed_nets.problem_of("classification", 0, 4, 8, 0)
     log_alpha, rate, z = 3.0, math.exp(-3.0), 4.0
     flow = ParameterFlow(rtol=1e-9, weight_decay=rate)
     path = train(DiagonalNet(2, log_alpha=log_alpha), problem, flow, stop=Time(z / rate))
@@ -60,7 +60,7 @@ def test_theta_against_training_in_the_parameters():
 
 def test_the_kernel_solution_is_orthogonal_to_the_start_at_every_depth():
     """Euler: <grad f, theta> = L f, here by the model's own pullback; f = 0 at the start."""
-    problem, _ = decayed_nets.problem_of("regression", 0, 4, 8)
+    problem, *_ = decayed_nets.problem_of("regression", 0, 4, 8, 0)
     for depth in (2, 3):
         net = DiagonalNet(depth, alpha=2.0)
         start = net.start(8)

@@ -85,8 +85,8 @@ def test_runs_as_claimed_pass():
     ("name", "value"),
     [
         *((case, not found) for case, found in RIGHT.items() if isinstance(case, tuple)),
-        ("descent", -1.2),
-        ("descent", -0.85),
+        ("descent", -1.25),
+        ("descent", -0.75),
         ("Adam", 0.2),
         ("Adam", -1.0),
     ],

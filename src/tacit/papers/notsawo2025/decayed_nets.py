@@ -6,7 +6,6 @@ They start at u = v = alpha, where they compute zero and |theta(0)| = alpha sqrt
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.evidence.chance import drawn
 from tacit.measures.directions import angle
 
 SHARES = np.linspace(0.25, 1.75, 61)  # of log|theta(0)| / beta, the source's t2
@@ -39,8 +39,10 @@ RESIDUALS = {
 
 
 @functools.lru_cache(maxsize=32)  # runs from several starts share their problem
-def problem_of(task: str, number: int, samples: int, features: int) -> tuple[Any, Any]:
-    """The `number`-th problem whose two limits are APART, and its solver for a given norm."""
+def problem_of(
+    task: str, number: int, samples: int, features: int, seed: int
+) -> tuple[Any, Any, int]:
+    """The `number`-th problem from `seed` on whose two limits are APART, its solver, the draws."""
     from tacit.problems.classification import separable_points
     from tacit.problems.regression import sparse_regression
     from tacit.regularizers.norms import L1, L2
@@ -49,7 +51,7 @@ def problem_of(task: str, number: int, samples: int, features: int) -> tuple[Any
 
     solve: Any = max_margin if task == "classification" else interpolate
 
-    def drawn(seed: int) -> Any:
+    def make(seed: int) -> Any:
         if task == "classification":
             return separable_points(samples, features, margin=0.3, seed=seed)
         return sparse_regression(samples, features, sparsity=2, noise=0.0, seed=seed)
@@ -58,8 +60,8 @@ def problem_of(task: str, number: int, samples: int, features: int) -> tuple[Any
         kernel, rich = (solve(problem.X, problem.y, norm).beta for norm in (L2(), L1()))
         return float(angle(kernel, rich)) >= APART
 
-    problems = filter(wide, map(drawn, itertools.count()))
-    return next(itertools.islice(problems, number, None)), solve
+    problem, draws = drawn(make, wide, seed, number)
+    return problem, solve, draws
 
 
 def parameters(predictor: Array, log_product: float) -> Array:
@@ -107,6 +109,7 @@ def cell(
     instance: int,
     task: str,
     *,
+    seed: int,
     samples: int,
     features: int,
     powers: Mapping[str, float],
@@ -120,7 +123,7 @@ def cell(
     from tacit.training.record import At
     from tacit.training.train import train
 
-    problem, solve = problem_of(task, instance, samples, features)
+    problem, solve, draws = problem_of(task, instance, samples, features, seed)
     X, y, equality = problem.X, problem.y, task == "regression"
     log_alpha, rate = log_gamma - math.log(2 * features) / 2, math.exp(-powers[task] * log_gamma)
     z = SHARES * log_gamma
@@ -130,7 +133,7 @@ def cell(
         raise NumericalError("tangent kernel", path.outcome)
     run = path.dataset
     places = [int(np.argmin(np.abs(run.t.values - t))) for t in z / rate]
-    weights = np.exp(np.random.default_rng(instance).normal(0, 1, features))
+    weights = np.exp(np.random.default_rng((seed, instance)).normal(0, 1, features))
     kernel, rich, random = (solve(X, y, norm).beta for norm in (L2(), L1(), L2(weights=weights)))
     start, tangent = np.ones(2 * features), np.hstack([X, -X])  # both over alpha
     both = {
@@ -155,6 +158,7 @@ def cell(
     return {
         **found,
         "share": SHARES,
+        "draws": draws,
         "kkt_of_kernel": kkt_residual(*tangents(balanced, X), y, balanced, equality),
         "euler": np.abs(tangent @ start).max() / np.linalg.norm(tangent),
     }

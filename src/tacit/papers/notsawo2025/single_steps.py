@@ -77,7 +77,7 @@ class Trials:
         return Trials(self.loss, self.x[kept], self.H[kept], self.step[kept], self.beta[kept])
 
 
-def trials(loss: Loss, count: int, seed: int = 0) -> Trials:
+def trials(loss: Loss, count: int, seed: int | tuple[int, ...] = 0) -> Trials:
     """Random points, steps in (0, 2/L), beta in (0, 1); H is -G, +G or random, |H| <= |G|."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(count, loss.dimension)) * np.exp(rng.normal(0, 1, (count, 1)))
@@ -152,9 +152,9 @@ def last_bracket(one: Trials, sign: float) -> float:
     return float((np.abs(bracket - before) / a).max())
 
 
-def smooth_bound(loss: Loss, count: int, at_end: bool, share: float = 1.0) -> float:
+def smooth_bound(loss: Loss, count: int, at_end: bool, share: float = 1.0, seed: int = 0) -> float:
     """The largest relative violation of lemma 1's first point, with the gradient at y or at x."""
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng((seed, 5))
     x, y = 3 * rng.normal(size=(2, count, loss.dimension))
     slope = loss.slope(y if at_end else x)
     gap = dot(y - x, y - x)
@@ -162,9 +162,9 @@ def smooth_bound(loss: Loss, count: int, at_end: bool, share: float = 1.0) -> fl
     return float(((end - begin - dot(y - x, slope) - curved) / (begin + end + curved)).max())
 
 
-def slope_bound(loss: Loss, count: int, curvature: float | None = None) -> float:
+def slope_bound(loss: Loss, count: int, curvature: float | None = None, seed: int = 0) -> float:
     """The largest |grad g|^2 / (2 L g) of lemma 1's second point, or with `curvature` for L."""
-    x = 3 * np.random.default_rng(6).normal(size=(count, loss.dimension))
+    x = 3 * np.random.default_rng((seed, 6)).normal(size=(count, loss.dimension))
     slopes = loss.slope(x)
     most = loss.L if curvature is None else curvature
     return float((dot(slopes, slopes) / (2 * most * loss.value(x))).max())

@@ -107,6 +107,7 @@ of_vectors = Experiment(
     title="The slow phase predicts when a sparse vector is recovered; the remaining error is of"
     " order β",
     ours="the seeds, the strengths, and the noise levels other than the source's",
+    scope={"quick": "beta of 3e-4 to 3e-5 in place of 1e-5"},
     seconds=4,
 )
 
@@ -178,8 +179,8 @@ def check_matrices(
         f" 24 numbers with beta {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g} and"
         f" {printed.tau.size} 10 x 10 of rank 2 from 70 with beta = {float(printed.beta[0]):g},"
         f" steps of 3/4 of the largest; {noise.sizes['seed']} completions with noise over signal"
-        f" {listed(noise.noise)} (powers), and {steps.sizes['seed']} at beta = {arguments_of(steps)['beta']:g} with"
-        " smaller steps; t2 at a relative error of 0.1",
+        f" {listed(noise.noise)} (powers), and {steps.sizes['seed']} at beta ="
+        f" {arguments_of(steps)['beta']:g} with smaller steps; t2 at a relative error of 0.1",
         premises=suitable(dataset, printed, steps),
         counterexample={
             "no constant": "[[a, 1], [1, x]] with x unknown, a = 1.001, A* of rank 1 and least"
@@ -199,6 +200,11 @@ of_matrices = Experiment(
     check=check_matrices,
     title="The slow phase predicts when a matrix is recovered; the remaining error is of order β",
     ours="the small matrices, the seeds, the strengths and the noise",
+    scope={
+        "quick": "6 x 6 matrices of rank 1 with beta of 1e-3 and 3e-4, and one of 10 x 10 with beta"
+        " 1e-3 in place of 1e-4; steps in units of the largest",
+        "printed": "the exponents by 6 x 6 matrices of rank 1; steps in units of the largest",
+    },
     seconds=8,
 )
 
@@ -294,5 +300,10 @@ of_norms = Experiment(
     title="The norm ends below that of the truth by an amount of order β, however small the step"
     " is",
     ours="the problems, the strengths and the steps",
+    scope={
+        "quick": "beta of 3e-4 to 3e-5 in place of 1e-5; 6 x 6 matrices of rank 1 in place of 10 x"
+        " 10 of rank 2",
+        "printed": "6 x 6 matrices of rank 1 in place of 10 x 10 of rank 2",
+    },
     seconds=0.5,
 )

@@ -18,6 +18,7 @@ from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import listed, slope
 from tacit.papers.notsawo2025.figures.runs import (
+    MOST,
     NAMES,
     arguments,
     delayed,
@@ -35,7 +36,6 @@ from tacit.plotting.style import BLACK, CYCLE, caption_of, log_axes, sheet
 from tacit.plotting.typeset import typeset
 
 OFF = 0.2  # tolerance of the growth of the delay; c ~ beta^0.3 would change it by 0.3
-MOST = 0.9  # validation accuracy at t2: chance decides when the last pairs are learned
 Law = Callable[[float, float], Array | float]  # (delay, larger beta / smaller beta) -> delay
 Betas = Mapping[str, Mapping[float, Sequence[float]]]  # by penalty and step, falling
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import one_of
+from tacit.evidence.chance import DRAWS, drawn
 from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.figures.runs import curves_of, dims_of, plain
 from tacit.papers.notsawo2025.recoveries import (
+    FOUND,
     SOLVED,
     LowRankRecovery,
     arguments_of,
@@ -24,7 +27,6 @@ from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, log_
 from tacit.problems.matrices import coherent_completion
 from tacit.studies.sizes import sized
 
-FOUND = 1e-6  # an interpolator with a smaller relative error is the truth
 TIMED = 70  # samples at which the delay is computed
 CURVES = ("step", "loss", "relative_error")
 WAYS = ("largest coherence first", "least coherence first", "other random entries")
@@ -53,10 +55,24 @@ def chosen(
     return LowRankRecovery(problem, euler)
 
 
+@functools.lru_cache(maxsize=8)  # the runs of a seed share their matrix
+def timed_seed(seed: int, samples: int, dimension: int, rank: int, euler: float) -> int:
+    """The first seed from 1000 `seed` on whose matrix is recovered with shares of 0.5 and 0.75.
+
+    Only then are there times of descent to compare.
+    """
+
+    def suits(place: int) -> bool:
+        cases = [chosen(place, samples, share, dimension, rank, euler) for share in (0.5, 0.75)]
+        return all(case.off(case.least) < FOUND for case in cases)
+
+    return drawn(lambda place: place, suits, DRAWS * seed)[0]
+
+
 def cell(level: float, **problem: Any) -> dict[str, float]:
     """The error of the least nuclear norm and, for TIMED samples, the delay of the slow phase."""
     case = chosen(**problem)
-    error = np.linalg.norm(case.least - case.truth) / np.linalg.norm(case.truth)
+    error = case.off(case.least)
     wanted = problem["samples"] == TIMED
     return {
         "error": float(error),
@@ -78,12 +94,21 @@ def duration(case: LowRankRecovery, level: float) -> float:
 
 
 def run_cell(
-    level: float, step: float, beta: float, steps: int, points_per_decade: int, **problem: Any
+    seed: int,
+    share: float,
+    level: float,
+    step: float,
+    beta: float,
+    steps: int,
+    points_per_decade: int,
+    **problem: Any,
 ) -> dict[str, Any]:
     """One run of descent, with measured and predicted times."""
-    case = chosen(**problem)
+    place = timed_seed(seed, **problem)
+    case = chosen(place, share=share, **problem)
     run = case.run(step, beta, log_steps(steps, points_per_decade))
     return {
+        "draws": place - DRAWS * seed + 1,
         "fewest": scarcest(case),
         "t1": math.ceil(reached(run.step, run.loss, SOLVED)),
         "t2": reached(run.step, run.relative_error, level),
@@ -96,6 +121,7 @@ LABELS = {
     "samples": "number N of observed entries",
     "share": "tau, the share of them chosen by coherence; the others are random",
     "error": "relative error of the interpolator of least nuclear norm",
+    "draws": "how many matrices were drawn until one was recovered with two shares",
     "fewest": "number of observed entries in the row or column with the fewest",
     "delay": "(t2 - t1) step beta by the slow phase, with 70 entries; inf: never",
     "t1": "first step at which the training loss is at most 1e-4",
@@ -141,7 +167,7 @@ runs = sized(
     arguments=PROBLEM
     | {"samples": 60, "step": 1.0, "beta": 4e-3, "steps": 10_000, "points_per_decade": 30},
     grid={"share": [0.0, 0.5, 0.75, 1.0]},
-    seeds=[6],
+    seeds=1,
     dims=dims_of(CURVES),
     labels=LABELS,
     draw={"x": "share", "colour": "t2"},
@@ -174,7 +200,8 @@ def check(dataset: Dataset, controls: Dataset, runs: Dataset) -> Evidence:
         ran=f"{dataset.sizes['seed']} matrices 10 x 10 of rank 2 (100 entries, N's n = 100), tau ="
         " 0 to 1, by the exact interpolator of least nuclear norm; the delay by its slow phase to a"
         f" relative error of {arguments_of(dataset)['level']:g} with N = {TIMED}, and for one"
-        f" matrix by descent with beta {arguments_of(runs)['beta']:g}",
+        f" matrix by descent with beta {arguments_of(runs)['beta']:g} (the first of"
+        f" {int(runs.draws.max())} draws that is recovered with tau = 0.5 and 0.75)",
         premises={"descent recovers the matrix for two shares": (len(found.share) >= 2, "")},
         checks={
             "share recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70": gain,
@@ -318,7 +345,7 @@ experiment = Experiment(
     study=(study, controls, runs),
     check=check,
     draw=draw,
-    ours="the matrices and seeds, the grid, the levels of t1 and t2, and which runs are shown; at"
-    " size quick also beta",
+    ours="the matrices and seeds, the grid, the levels of t1 and t2, and which runs are shown",
+    scope={"quick": "beta 4e-3 in place of 1e-5; N = 60 and 70 and five values of tau"},
     seconds=5,
 )

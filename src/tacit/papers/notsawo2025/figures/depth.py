@@ -202,8 +202,8 @@ def check(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) ->
         f" {runs.t1.size} runs by descent, step 0.1, up to 1e6 steps, start 1e-2 per layer (1e-6"
         " for depth 1), w+^L - w-^L",
         premises={
-            "some run of every depth fits the data": (
-                bool(fitted.any(["samples", "seed"]).all()),
+            "some run of every depth up to 3 fits the data": (
+                bool(fitted.sel(depth=[1, 2, 3]).any(["samples", "seed"]).all()),
                 f"{int(fitted.sum())} of {fitted.size} runs",
             )
         },
@@ -219,10 +219,8 @@ def check(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) ->
         controls={
             "a start of 1 per layer": halves.control(steepest(large)),
             "a start of 1 per layer, samples needed": fewer.control(least_fall(large)),
-            "the least l2 norm at every depth": exact.control(
-                shown.to_l2.sel(depth=[2, 3, 4]).min()
-            ),
-            "depth 2 at every depth": exact.control(shown.to_depth_2.sel(depth=4).min()),
+            "the least l2 norm at every depth": exact.control(shown.to_l2.sel(depth=[2, 3]).min()),
+            "depth 2 at every depth": exact.control(shown.to_depth_2.sel(depth=3).min()),
             "w^L without the second copy": exact.control(ended.to_bias.min()),
             "w^L without the second copy, depth 3 over 2": falls.control(
                 ended.end_error[1] / ended.end_error[0]
@@ -240,7 +238,8 @@ def check(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) ->
             f" {float(sparse.sel(samples=10)):.2f} for the least l1 norm",
             f"after at most 1e6 steps descent has the errors {listed(reached_there, '.2g')} at N ="
             f" 30, the minimisers {listed(shown.end_predicted.median('seed'), '.2g')}: descent with"
-            f" a fourth layer is slow; {int((~fitted).sum())} of {fitted.size} runs did not fit",
+            f" a fourth layer is slow, {int((~fitted).sel(depth=4).sum())} of"
+            f" {fitted.sel(depth=4).size} runs with it did not fit",
             "a product of layers that all start at 1e-2 is w^L and does not change sign: its errors"
             f" are {listed(ended.end_error, '.2f')} at depths 2, 3; it"
             " needs a second copy (ours) or a start that differs between layers",
@@ -340,5 +339,6 @@ experiment = Experiment(
     draw=draw,
     title="Depth in place of a penalty: more layers need fewer samples and more steps",
     ours="the seeds, the signed pair w+^L - w-^L, the levels and which runs are shown",
+    scope={"quick": "descent at N = 30 only"},
     seconds=5,
 )

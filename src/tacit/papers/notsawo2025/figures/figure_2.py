@@ -31,16 +31,16 @@ NET: dict[str, Any] = {"inputs": 10, "width": 40, "samples": 80, "steps": 3000}
 
 
 @functools.lru_cache(maxsize=4)
-def student(width: int) -> FunctionModel:
-    """The student net; all its runs share one object, so that its steps are compiled once."""
+def student(width: int, seed: int) -> FunctionModel:
+    """The student net; the runs of a seed share one object, so that its steps are compiled once."""
     from tacit.models.two_layer import two_layer
 
-    return two_layer(width, alpha=1.0)
+    return two_layer(width, alpha=1.0, seed=seed)
 
 
-def symmetric(width: int, inputs: int) -> Array:
+def symmetric(width: int, inputs: int, seed: int) -> Array:
     """A symmetric version of the student's start, which computes zero."""
-    theta = student(width).start(inputs).copy()
+    theta = student(width, seed).start(inputs).copy()
     inner, outer = theta[: width * inputs].reshape(width, inputs), theta[width * inputs :]
     half = width // 2
     inner[half:], outer[half:] = inner[:half], -outer[:half]
@@ -61,9 +61,9 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     one: dict[str, Any] = {**usual, **given, **runs[run]}
     width, inputs = one["width"], one["inputs"]
     case = opposed_units(one["samples"], inputs, seed=one["seed"], noise=one["noise"])
-    model, training = student(width), case.training
+    model, training = student(width, given["seed"]), case.training
     if one["labels"] == "shuffled":  # there is nothing to learn
-        y = np.random.default_rng(0).permutation(training.y)
+        y = np.random.default_rng((one["seed"], 0)).permutation(training.y)
         training = Regression(training.X, y, loss="half squares")
     sizes = case.least_norm() * SHARES
 
@@ -75,7 +75,9 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
         errors = [np.sum((model.predict(theta, X) - y) ** 2) for theta in sweep.parameters]
         return sweep.loss, np.array(errors) / float(np.sum(y**2)), sweep.parameters
 
-    train, test, ends = trained(symmetric(width, inputs) if one["start"] == "symmetric" else None)
+    train, test, ends = trained(
+        symmetric(width, inputs, given["seed"]) if one["start"] == "symmetric" else None
+    )
     rescaled, low = np.full(len(sizes), np.nan), int(np.argmin(test))
     if one["rescale"]:
         starts = [rescale_layers(ends[low], width * inputs, max(w, sizes[low])) for w in sizes]
@@ -105,7 +107,7 @@ def sparse_cell(norm: str, more: int, **problem: Any) -> dict[str, Any]:
     case = recovery(**problem)
     length = float(np.linalg.norm(case.truth))
     own = length if norm == "l2" else float(np.abs(case.truth).sum())
-    start = np.random.default_rng(7).standard_normal(len(case.truth))
+    start = np.random.default_rng((problem["seed"], 7)).standard_normal(len(case.truth))
     steps = more * SPARSE_STEPS[norm]
     sweep = held_sweep(case.model(0.0), case.problem, own * SHARES, norm, STEP, steps, start)
     found = {

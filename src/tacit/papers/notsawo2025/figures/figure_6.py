@@ -67,8 +67,8 @@ def exponents(run: Dataset) -> dict[str, float]:
     """Fitted exponents: of t2 - t1 in step beta, of the errors in beta and in the step alone.
 
     Only errors between three times that of noise and a tenth of the truth's norm count: noise
-    bounds them from below, the truth from above. The exponents in the step use steps up to half of the largest
-    stable one: beyond it the iterates oscillate more, like step/(bound - step).
+    bounds them from below, the truth from above. The exponents in the step use steps up to half of
+    the largest stable one: beyond it the iterates oscillate more, like step/(bound - step).
     """
     kept = (run.to_truth >= 3 * run.noise_error) & (run.to_truth <= run.of_truth / 10)
     errors, rest = (np.log(run[n].where(kept).values) for n in ("to_truth", "to_point"))

@@ -56,6 +56,7 @@ def runs_of(dataset: Dataset, after: float = -1.0) -> list[Dataset]:
 
 
 LEVEL = 0.99  # the validation accuracy that counts as t2
+MOST = 0.9  # the same where chance would decide when the last pairs are learned
 NAMES = {"l1": "l1", "l2^2": "squared l2", "l2": "l2", "nuclear": "nuclear norm"}
 PENALTIES = {
     "l1": L1(),
@@ -183,12 +184,12 @@ def without_penalty(run: Dataset) -> str:
     )
 
 
-def since(run: Dataset, name: str) -> Array:
+def since(run: Dataset, name: str, level: float = LEVEL) -> Array:
     """The norm `name` from t2 on; empty if t2 is not reached."""
-    return np.asarray(run[f"norm_{name}"].values[run.step.values >= generalized(run)])
+    return np.asarray(run[f"norm_{name}"].values[run.step.values >= generalized(run, level)])
 
 
-def change(run: Dataset, name: str) -> float:
+def change(run: Dataset, name: str, level: float = LEVEL) -> float:
     """The last value of the norm over that at t2."""
-    norm = since(run, name)
+    norm = since(run, name, level)
     return float(norm[-1] / norm[0]) if len(norm) else math.nan
