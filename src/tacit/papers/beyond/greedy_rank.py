@@ -37,7 +37,7 @@ TARGETS = {
     "to_nuclear": "least nuclear norm",
     "to_frobenius": "least Frobenius norm",
 }
-APART = 2.0  # the second rank is learned so many times as late as the first
+APART = 2.5  # the second rank is learned so many times as late as the first
 FAST = 0.15  # the rate of growth at the first point, over that at zero: the jump itself takes time
 DIFFERENT = 0.05  # relative distance of ends that two theories predict
 LOG_ALPHA = -60.0  # of nets with commuting measurements
@@ -161,10 +161,9 @@ study = sized(
     function=cell,
     arguments={"kind": "sensing"},
     grid={"alpha": [1e-8, 1e-16]},
-    seeds=4,
+    seeds=7,
     dims=DIMS,
     labels=LABELS,
-    tiny={"seeds": 3},
     printed={"seeds": 40, "grid": {"alpha": [1e-4, 1e-8, 1e-12, 1e-16]}},
 )
 completion = sized(
