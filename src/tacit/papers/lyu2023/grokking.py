@@ -54,6 +54,8 @@ LABELS = {f"{TRAJECTORY}{name}": text for name, text in CURVES.items()} | {
     "accuracy_l2": "test accuracy of the l2 max margin classifier",
 }
 
+Moment = Callable[[Dataset, str], float]  # a curve of a run at some time
+
 
 def cell(
     norm: float,
@@ -165,6 +167,26 @@ def mean(runs: Sequence[Dataset], value: Callable[[Dataset], Any]) -> float:
     return float(np.mean([float(value(run)) for run in runs]))
 
 
+def half(run: Dataset, name: str) -> float:
+    """A curve at half of the forecast."""
+    return at(run, name, float(run.forecast) / 2)
+
+
+def last(run: Dataset, name: str) -> float:
+    """A curve at the end."""
+    return at(run, name, float(run.t[-1]))
+
+
+def _mean_lead(runs: Sequence[Dataset], when: Moment, key: str) -> float:
+    """How much more accurate training is at a moment than a classifier, over the runs."""
+    return mean(runs, lambda run: when(run, "test_accuracy") - run[key])
+
+
+def _mean_shrinkage(runs: Sequence[Dataset], when: Moment) -> float:
+    """The norm at a moment over that of the decayed start."""
+    return mean(runs, lambda run: when(run, "parameter_norm") / when(run, "decayed_norm"))
+
+
 def at(run: Dataset, name: str, t: float) -> float:
     """A curve at time t, linear in log t between records."""
     return float(np.interp(np.log(t), np.log(run.t.values), run[name].values))
@@ -178,24 +200,13 @@ def two_biases(
     All numbers are means over the runs. The controls exchange the two classifiers, or take log
     alpha with alpha the size of one parameter.
     """
-    half = lambda run, name: at(run, name, float(run.forecast) / 2)  # noqa: E731
-    last = lambda run, name: at(run, name, float(run.t[-1]))  # noqa: E731
-    early, early_l1 = (
-        mean(runs, lambda run, key=key: half(run, "test_accuracy") - run[key])
-        for key in ("accuracy_l2", "accuracy_l1")
-    )
-    late, late_l2 = (
-        mean(runs, lambda run, key=key: last(run, "test_accuracy") - run[key])
-        for key in ("accuracy_l1", "accuracy_l2")
-    )
+    early, early_l1 = (_mean_lead(runs, half, key) for key in ("accuracy_l2", "accuracy_l1"))
+    late, late_l2 = (_mean_lead(runs, last, key) for key in ("accuracy_l1", "accuracy_l2"))
     first = within(early, tolerance=0.02)
     end = within(late, tolerance=0.05)  # a decay that does not vanish keeps some distance
     kernel = at_least(mean(runs, lambda run: half(run, "share_l2")), 0.9)
     rich = at_least(mean(runs, lambda run: last(run, "share_l1")), 0.85)
-    shrinks, shrinks_last = (
-        mean(runs, lambda run, when=when: when(run, "parameter_norm") / when(run, "decayed_norm"))
-        for when in (half, last)
-    )
+    shrinks, shrinks_last = (_mean_shrinkage(runs, when) for when in (half, last))
     decays = within(shrinks, 1.0, 0.02)
     time = within(mean(runs, lambda run: run.forecast / run.jump), 1.0, 0.5)
     naive = mean(
@@ -258,10 +269,8 @@ def check_misgrok(dataset: Dataset) -> Evidence:
     """Accurate in the kernel phase and much less so at the end; training samples stay right."""
     runs = runs_of(dataset)
     run = runs[0]
-    before, there = (
-        mean(runs, lambda run, share=share: at(run, "test_accuracy", share * float(run.forecast)))
-        for share in (0.5, 1.0)
-    )
+    before = mean(runs, lambda run: half(run, "test_accuracy"))
+    there = mean(runs, lambda run: at(run, "test_accuracy", float(run.forecast)))
     end = mean(runs, lambda run: run.test_accuracy[-1])
     checks, controls, premises = two_biases(runs)
     falls = at_least(before - end, 0.15)

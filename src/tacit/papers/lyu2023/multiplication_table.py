@@ -154,7 +154,7 @@ def cell(
         "early_kkt": conditions(problem, followed(problem, alpha, rate, EARLY)[0], rate)[0],
         "second": second,
         "certificate": limits.certificate,
-        "off_truth": distance(limits.nuclear, problem.truth),
+        "off_truth": distance(limits.nuclear, np.asarray(problem.truth)),
         "off_frobenius": distance(kernel, limits.kernel),
     }
 

@@ -116,7 +116,7 @@ def digits(inputs: str, seed: int, samples: int, probes: int) -> Data:
     if inputs == "pixels + 1":
         x = x + 1
     y = np.eye(10, dtype=np.float32)[images.train_labels[order]]
-    return Data(x[:samples], y[:samples], x[samples:], y[samples:])
+    return Data(x[:samples], y[:samples], x[samples:], y[samples:], seed)
 
 
 def addition(seed: int, probes: int, modulus: int = MODULUS, share: float = SHARE) -> Data:
@@ -127,4 +127,4 @@ def addition(seed: int, probes: int, modulus: int = MODULUS, share: float = SHAR
     x, y = np.hstack([one[a], one[b]])[order], one[(a + b) % modulus][order]
     count = round(share * len(a))
     last = count + probes
-    return Data(x[:count], y[:count], x[count:last], y[count:last])
+    return Data(x[:count], y[:count], x[count:last], y[count:last], seed)

@@ -26,12 +26,16 @@ LONGER = 3  # times the steps of the net that the twin may take to its loss
 
 
 class Data(NamedTuple):
-    """Training samples with one-hot labels, and the probe inputs, which are not among them."""
+    """Training samples with one-hot labels, and the probe inputs, which are not among them.
+
+    Batches are drawn by the seed.
+    """
 
     x: Reals
     y: Reals
     probe: Reals
     probe_y: Reals
+    seed: int
 
 
 def train(
@@ -68,7 +72,9 @@ def _descend(net: Net, linear: bool, records: int, first: Any, data: Any, how: A
         return -(weights * (data.y * logs).sum(1)).sum() / weights.sum()
 
     def step(k: Any, state: Any) -> Any:
-        drawn = jax.random.uniform(jax.random.fold_in(jax.random.PRNGKey(0), k), (len(data.x),))
+        drawn = jax.random.uniform(
+            jax.random.fold_in(jax.random.PRNGKey(data.seed), k), (len(data.x),)
+        )
         slope = jax.grad(loss)(state[0], (drawn < how.batch) * 1.0, k)
         slope = tree(lambda g: at.loss * g, slope)
         return stepped(how, at.learning_rate, at.weight_decay, k, state, slope)

@@ -99,12 +99,12 @@ class Case:
         return printed, float(norm * (-2 * self.log_small + np.log(norm / self.d) - 1) / value)
 
 
-def random_case(number: int) -> Case:
+def random_case(seed: int) -> Case:
     """A Gaussian problem, or a near tie (one row, columns almost equal), where l1 is hardest."""
-    rng = np.random.default_rng(number)
+    rng = np.random.default_rng(seed)
     d, size = int(rng.integers(3, 30)), 10 ** rng.uniform(-1, 2)
     eps = min(10 ** rng.uniform(-1.5, 1), 0.9 * d)
-    if number % 3 == 0:
+    if seed % 3 == 0:
         return near_tie(d, 10 ** rng.uniform(-3, -0.3), size, eps)
     X = rng.normal(size=(int(rng.integers(1, min(d, 8))), d))
     y = size * rng.normal(size=len(X))
