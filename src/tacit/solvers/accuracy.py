@@ -48,10 +48,21 @@ class Given:
 
     def __init__(self, X: Array, y: Array) -> None:
         self.X, self.y = X, y
-        self.sizes = np.abs(X)
+
+    @functools.cached_property
+    def sizes(self) -> Array:
+        return np.abs(self.X)
+
+    @functools.cached_property
+    def units(self) -> Array:
+        """The largest entry of each row."""
         rows = self.sizes.max(axis=1)
-        self.units = np.where(rows > 0, rows, 1.0)
-        self.largest = float(np.max(np.abs(y) / self.units, initial=0.0)) or 1.0
+        return np.where(rows > 0, rows, 1.0)
+
+    @functools.cached_property
+    def largest(self) -> float:
+        """The largest target, in units of the rows."""
+        return float(np.max(np.abs(self.y) / self.units, initial=0.0)) or 1.0
 
     def missing(self, beta: Array, ill: bool) -> Array:
         """y - X beta, without rounding where that would show; for ill rows it would."""
@@ -65,6 +76,8 @@ class Given:
 
         It is relative to the largest target, in the same units.
         """
+        if float(np.max(np.abs(missing) / self.units, initial=0.0)) <= ROUNDING * self.largest:
+            return 0.0
         left = np.abs(missing) - ROUNDING * (self.sizes @ np.abs(beta))
         return float(np.max(left / self.units, initial=0.0)) / self.largest
 
@@ -99,9 +112,12 @@ class Equations:
             return change
         if self.meets(change := answer.step[0], right):
             return change
-        chosen = heaviest_columns(self.reduced.X, answer.log_softness)
         change = np.zeros_like(answer.beta)
-        if len(chosen) < len(right):
+        for logs in (answer.log_softness, np.zeros_like(change)):
+            chosen = heaviest_columns(self.reduced.X, logs)
+            if len(chosen) == len(right):
+                break
+        else:
             return np.full_like(change, np.nan)
         change[chosen] = np.linalg.solve(self.reduced.X[:, chosen], right)
         return change
@@ -291,6 +307,7 @@ def of_smooth(answer: Answer, change: Array, spare: float = 0.0) -> Certificate:
         softest = float(np.exp(answer.log_softness.max()))
         gap = answer.graph.gap() + spare
         error = float((np.sqrt(2 * softest * gap) + np.abs(change).max()) / size)
+        error = max(error, answer.graph.distance())  # also where the gap underflows
         near = beta + change
         product = float(near @ s)
         moved = float(np.abs(change).max() / size)

@@ -211,7 +211,7 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
             found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED)
         except Failed as reason:
             found = failed(Z, f"no solution at {q}: {reason}")
-        solutions[where] = certified(Z, q, found, quick=True)
+        solutions[where] = certified(Z, q, found)
         support[where, walk.active] = True
         if walk.exchange is None:  # from here on every change of the active set is tracked down
             walk.exchange, walk.longest, walk.stride = tracker, LONGEST, LONGEST

@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
@@ -29,6 +30,7 @@ from tacit.solvers.solution import (
 )
 
 ROUNDING = 4e-15  # of the size of the terms of a margin
+PLAIN = 1e-3  # distance of a unit row from the span of others beyond which nothing is magnified
 ACTIVE = 1e-12  # a margin this close to its target counts as met
 
 
@@ -87,13 +89,8 @@ def margins_of(Z: Array, beta: Array) -> Array:
     return 1 - exact.missing(Z, beta, np.ones(len(Z)))
 
 
-def certified(
-    Z: Array, regularizer: Regularizer, found: Found, moved: bool = True, quick: bool = False
-) -> Solution:
-    """The solution with its certificate, computed from what is returned and the original data.
-
-    A quick certificate is good enough for the many points of a path, and up to 1e-8 too large.
-    """
+def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = True) -> Solution:
+    """The solution with its certificate, computed from what is returned and the original data."""
     beta, dual = found.beta, found.dual
     if not np.isfinite(beta).all():
         nothing = np.nan, np.nan, np.nan
@@ -110,7 +107,7 @@ def certified(
     graph = judged.answer.graph if judged.smooth else None
     kkt = kkt_residual(inner, judged.answer.scaled, judged.answer.slopes, graph)
     kkt = max(kkt, dual_misfit(dual, margins))
-    certificate = judged.certificate(kkt, quick)
+    certificate = judged.certificate(kkt)
     return Solution(*concluded(regularizer, found, beta, (residual, kkt), certificate))
 
 
@@ -135,14 +132,15 @@ class Margins:
     def concave(self) -> bool:
         return isinstance(self.regularizer, Lp) and self.regularizer.p < 1
 
-    def certificate(self, kkt: float, quick: bool = False) -> Certificate:
+    def certificate(self, kkt: float) -> Certificate:
         """The certificate, for which none of the numbers is trusted."""
-        if quick and self.smooth and (known := self.lifted()).ok and not (self.weights < 0).any():
-            return known
         active = self.weights > 0
         # no other margin may be short, and no weight negative
-        rounding = ROUNDING * (np.abs(self.Z) @ np.abs(self.answer.beta))
-        short = float(np.max(1 - self.margins - rounding, initial=0.0, where=~active))
+        lacking = np.where(active, 0.0, 1 - self.margins)
+        short = 0.0
+        if lacking.max() > 0:
+            rounding = ROUNDING * (np.abs(self.Z) @ np.abs(self.answer.beta))
+            short = max(0.0, float((lacking - rounding).max()))
         largest = max(float(np.abs(self.weights).max()), 1e-300)
         wrong = short + max(0.0, -float(self.weights.min())) / largest
         if self.concave:
@@ -181,6 +179,8 @@ class Margins:
         """The certificate of the problem with the active rows as equations."""
         if not active.any():
             return of_smooth(self.answer, np.zeros_like(self.answer.beta))
+        if (change := self.plain_change(active)) is not None:
+            return of_smooth(self.answer, self.factor * change)
         equations = self.equations(self.regularizer, active)
         if equations is None:
             return Certificate(np.inf, "estimate")
@@ -192,6 +192,21 @@ class Margins:
                 log_softness=self.answer.log_softness,
             )
         return equations.certificate(answer)
+
+    def plain_change(self, active: NDArray[np.bool_]) -> Array | None:
+        """The least change that meets the active rows; None unless they are plainly independent."""
+        logs = self.answer.log_softness
+        root = np.exp((logs - logs.max()) / 2)
+        rows = self.Z[active] * root
+        lengths = np.sqrt(np.einsum("ni,ni->n", rows, rows))
+        if not (np.isfinite(lengths) & (lengths > 0)).all():
+            return None
+        rows /= lengths[:, None]
+        factor, failed = scipy.linalg.lapack.dpotrf(rows @ rows.T, lower=1)
+        if failed or factor.diagonal().min() < PLAIN:
+            return None
+        missing = (1 - self.margins[active]) / lengths
+        return root * (scipy.linalg.lapack.dpotrs(factor, missing, lower=1)[0] @ rows)
 
     def lifted(self) -> Certificate:
         """The certificate of beta lifted to margins of at least one: no row must be met exactly."""
