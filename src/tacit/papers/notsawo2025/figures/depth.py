@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.evidence.chance import drawn
 from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.lazy import Axes, Dataset, Figure
 from tacit.models.diagonal import DiagonalNet
@@ -64,9 +65,10 @@ def run_cell(
     """A run without a penalty until it fits or has taken `most` steps, with its times.
 
     `to_bias`, `to_l2` and `to_depth_2` are distances of its end to minimisers, over |a*|. Without
-    `signed` the predictor is one copy w^L, which cannot change its sign.
+    `signed` the predictor is one copy w^L, which cannot change its sign; it is tried on a truth
+    with entries of both signs.
     """
-    case = recovery(**problem)
+    case = recovery(**problem) if signed else of_both_signs(**problem)
     net: Model = case.model(FLAT_START)
     if depth > 1:
         net = DiagonalNet(depth, alpha=START, signed=signed)
@@ -85,6 +87,15 @@ def run_cell(
         "misfit": float(np.linalg.norm(case.X @ end - case.y) / np.linalg.norm(case.y)),
         **curves_of(run, CURVES),
     }
+
+
+def of_both_signs(*, seed: int, **given: Any) -> Recovery:
+    """The first recovery from this seed on whose truth has entries of both signs."""
+
+    def mixed(case: Recovery) -> bool:
+        return float(case.truth.min()) < 0 < float(case.truth.max())
+
+    return drawn(lambda place: recovery(seed=place, **given), mixed, seed)[0]
 
 
 def escape(case: Recovery | Regression, depth: int, start: float) -> float:
