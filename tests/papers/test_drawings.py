@@ -2,7 +2,7 @@
 
 import pytest
 
-from expected_statuses import SLOW
+from slow_experiments import SLOW
 from figure_checks import flat
 from tacit.papers.lyu2023 import STATEMENTS as L
 from tacit.papers.moroshko2020 import STATEMENTS as M
