@@ -2,8 +2,8 @@
 
 import pytest
 
-from slow_experiments import SLOW
 from figure_checks import flat
+from slow_experiments import SLOW
 from tacit.papers.lyu2023 import STATEMENTS as L
 from tacit.papers.moroshko2020 import STATEMENTS as M
 from tacit.papers.registry import library
