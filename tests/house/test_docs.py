@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.papers.moroshko2020.open_question import CLOSE, MUS, Case, study
+from tacit.papers.moroshko2020.open_question import CLOSE
+from tacit.papers.moroshko2020.ratchets import Case, random_set
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANGES = (ROOT / "CHANGELOG.md").read_text()
@@ -41,15 +42,13 @@ def test_the_story_of_three_points():
 def test_the_counts_of_the_random_data_sets():
     """By the ratchet leaving the Q path; that the flow goes with it is M-open's own check."""
     sets, changing, followed, left, steady, lost = numbers_in(
-        r"takes (\d+) random data sets: (\d+) have changing support vectors, and the flow follows"
+        r"took (\d+) random data sets: (\d+) have changing support vectors, and the flow follows"
         r" the Q_mu path to the end in (\d+) of them and leaves it in (\d+); of the (\d+) whose"
         r" support vectors stay the same it still leaves (\d+)\."
     )
-    (axis,) = study.at("printed").axes
-    cases = [Case(points) for points in axis.values if points.startswith("seed")]
-    assert len(cases) == sets
+    cases = [Case(*random_set(k)) for k in range(int(sets))]
     gaps = [tacit.angle(case.ratchet(case.depth).beta, case.q.beta).max() for case in cases]
-    changes = [any(MUS[-1] < c.mu < MUS[0] for c in case.q.changes) for case in cases]
+    changes = [case.changes for case in cases]
     for count, gone, side in ((changing, left, True), (steady, lost, False)):
         group = [gap for gap, changed in zip(gaps, changes, strict=True) if changed == side]
         assert len(group) == count

@@ -267,7 +267,11 @@ class Graph:
     @classmethod
     def of(cls, regularizer: Regularizer, beta: Array, s: Array) -> Graph:
         with np.errstate(all="ignore"):
-            return cls(beta, s, regularizer.primal_of(s), regularizer.dual_of(beta))
+            try:
+                gradient = regularizer.dual_of(beta)
+            except ValueError:  # no training with a derived regularizer reaches this predictor
+                gradient = np.full_like(beta, np.nan)
+            return cls(beta, s, regularizer.primal_of(s), gradient)
 
     def distance(self) -> float:
         """The worst coordinate, along the nearer axis, each axis in units of its largest entry."""

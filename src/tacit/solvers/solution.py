@@ -65,13 +65,13 @@ class Solution(Record):
         The natural logarithm of `value`, also where that overflows.
     log_dual_unit
         If float64 cannot represent the dual, the dual is `dual` times e^log_dual_unit.
+    certificate
+        The relative error that is certified, with its kind (a bound or an estimate) and whether it
+        is that of the predictor or of the value; `error` is its number.
     dual_rest
         Where columns spread over so many decades that rounding the dual to float64 would spoil
         X^T dual, the dual is the exact sum of `dual` and these vectors (times that unit), and
         `kkt` is that of the sum.
-    certificate
-        The relative error that is certified, with its kind (a bound or an estimate) and whether it
-        is that of the predictor or of the value; `error` is its number.
 
     Examples
     --------

@@ -119,7 +119,8 @@ def run_study(
     >>> import tempfile
     >>> function = "tacit.papers.woodworth2020.lemmas.lemma_13:cell"
     >>> grid = {"rows": [2, 3], "ratio": [1, 4]}
-    >>> study = tacit.Study(name="q", function=function, arguments={"draws": 9}, grid=grid)
+    >>> given = {"function": function, "arguments": {"draws": 9, "seed": 0}}
+    >>> study = tacit.Study(name="q", grid=grid, **given)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     dataset = tacit.run_study(study, folder)
     >>> dataset.largest.dims, dataset.largest.shape

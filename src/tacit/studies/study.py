@@ -93,7 +93,8 @@ class Study(Record):
     >>> import tacit
     >>> function = "tacit.papers.woodworth2020.lemmas.lemma_13:cell"
     >>> grid = {"rows": [2, 3], "ratio": [1, 4]}
-    >>> study = tacit.Study(name="q", function=function, arguments={"draws": 9}, grid=grid)
+    >>> given = {"function": function, "arguments": {"draws": 9, "seed": 0}}
+    >>> study = tacit.Study(name="q", grid=grid, **given)
     >>> study.dimensions, study.shape
     (('rows', 'ratio'), (2, 2))
     """
