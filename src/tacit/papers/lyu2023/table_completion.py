@@ -206,7 +206,10 @@ def runs_of(dataset: Dataset, number: int = 0) -> list[Dataset]:
 def exponent(table: list[Dataset]) -> float:
     """The exponent in the decay of the final test error of one table."""
     ends = [run.isel(time=-1) for run in (table[0], table[-1])]
-    return slope([float(end.decay) for end in ends], [float(end.test_error) for end in ends])
+    decays, errors = (
+        np.array([float(end[name]) for end in ends]) for name in ("decay", "test_error")
+    )
+    return slope(decays, errors)
 
 
 def check(dataset: Dataset) -> Evidence:

@@ -30,7 +30,7 @@ def cell(width: int, seed: int, *, starts: int) -> dict[str, float]:
     All parameters are standard Gaussian, the scale of the tangent kernel's limit. `relative` is
     f over |grad f| |theta|, `by_gradient` f over |grad f|.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng((seed, 1))  # not that of the points
     X = points(seed)[0].X
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     found = []
