@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from general_solvers import least_l1
 from tacit.limits import TimeLimit
 from tacit.records import Kind
 from tacit.solvers.pieces import FloatKernel, walk
@@ -186,6 +187,42 @@ def test_a_poisoned_path_is_caught(name, size):
     numbers = getattr(path, name).copy()
     numbers[(-1, numbers[-1].argmax()) if numbers.ndim == 2 else -1] += size
     assert not certify(X, path._replace(**{name: numbers})).ok
+
+
+def sparse_start(seed):
+    """30 rows, 100 columns, and the least squares point of a truth with 5 entries."""
+    rng = np.random.default_rng(seed)
+    X, truth = rng.standard_normal((30, 100)), np.zeros(100)
+    truth[:5] = rng.standard_normal(5)
+    return X, np.linalg.pinv(X) @ (X @ truth)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_entries_that_vanish_at_one_time_leave_the_path_certified(seed):
+    """The end has 5 entries where rows allow 30: the last 25 vanish within rounding."""
+    X, start = sparse_start(seed)
+    flow = tacit.slow_flow(X, start)
+    assert flow.error <= 1e-7
+    best = least_l1(X, X @ start)
+    np.testing.assert_allclose(flow.end, best, atol=1e-7 * np.abs(best).max())
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-5])
+@pytest.mark.parametrize("seed", [1, 2, 9])
+def test_short_pieces_hide_no_error(seed, size):
+    """A corner in the middle, a time, or the end along the kernel of X is off."""
+    X, start = sparse_start(seed)
+    path = walk(FloatKernel(X, start), TimeLimit("test", None))
+    assert (np.diff(path.tau) < 1e-11 * path.tau[-1]).any()
+    assert certify(X, path).ok
+    astray = np.linalg.svd(X)[2][-1] * size
+    middle = len(path.tau) // 2
+    for corner in (middle, len(path.tau) - 1):
+        points, tau = path.points.copy(), path.tau.copy()
+        points[corner] += astray
+        tau[corner:] *= 1 + size
+        assert not certify(X, path._replace(points=points)).ok
+        assert not certify(X, path._replace(tau=tau)).ok
 
 
 def test_a_path_along_a_lost_row_is_caught():

@@ -18,10 +18,8 @@ from scipy.linalg import lstsq
 from tacit.arguments import Array, entries, finite_array, integer, positive
 from tacit.limits import TimeLimit
 from tacit.records import Kind, NumericalError, Outcome, Record
-from tacit.regularizers.norms import L1
 from tacit.solvers.certificate import Certificate, judge
 from tacit.solvers.constraints import unit
-from tacit.solvers.interpolate import interpolate
 from tacit.solvers.jumps import EPS
 from tacit.solvers.pieces import FloatKernel, Pieces, WholeKernel, walk
 from tacit.solvers.rational import affordable
@@ -29,7 +27,6 @@ from tacit.threads import one_blas_thread
 
 WHO = "slow_flow"
 CLEAR = 1e-6  # of 1: slack of a subgradient, or independence of columns, that rounding leaves alone
-BRIEF = 1e-10  # of the whole time: a piece that the tolerance 1e-7 does not resolve
 QUIET, LEVEL = 1000, 1e-7  # it is over when so many steps lower the norm by no more than this part
 
 
@@ -170,54 +167,46 @@ def certify(X: Array, path: Pieces) -> Certificate:
     """An estimate of the relative error of a path, from the data and the path alone.
 
     It is the worst of: what rounding did on the way, the distance of every corner from the points
-    with X a = X start, the part of every subgradient that neither the rows of X nor the velocity
-    explain, and signs that contradict the points. Where many entries vanish at nearly one time,
-    pieces as short as rounding say nothing about the path; then the long ones are judged, and the
-    end by its norm.
+    with X a = X start, signs that contradict the points, and the part of the subgradients that
+    neither the rows of X nor the moves explain.
     """
-    whole = Certificate(max(path.doubt, violation(X, path)), "estimate")
-    if whole.ok or not path.ended:
-        return whole
-    least = interpolate(X, X @ path.points[0], L1(), throw=False)
-    if not least.outcome.ok:
-        return whole
-    excess = float(np.abs(path.points[-1]).sum()) / (least.value or 1.0) - 1
-    errors = (BRIEF, violation(X, long_pieces(path), to_end=False), excess, least.error)
-    return min(whole, Certificate(max(errors), "estimate"), key=lambda known: known.error)
+    return Certificate(max(path.doubt, violation(X, path)), "estimate")
 
 
-def long_pieces(path: Pieces) -> Pieces:
-    """The path without the pieces that take less than BRIEF of its time."""
-    long = np.append(np.diff(path.tau) > BRIEF * path.tau[-1], True)
-    kept = {name: getattr(path, name)[long] for name in ("tau", "points", "dual")}
-    return path._replace(**kept)
-
-
-def violation(X: Array, path: Pieces, to_end: bool = True) -> float:
+def violation(X: Array, path: Pieces) -> float:
     """By how much the corners miss the equations of the flow; infinite if that is not a number.
 
-    Without `to_end` the subgradient at the last corner is not judged.
+    A piece counts by how far it leads astray, and by the time that the flow takes for this way. The
+    flow of a convex function never moves two points apart, so the error of the points is at most
+    the sum. Differences of velocities would not do: where many entries vanish at nearly one time,
+    pieces are as short as rounding.
     """
     rows = X * unit(np.abs(X).max(axis=1))[:, None]
     power = int(np.frexp(np.abs(path.points[0]).max())[1])
     with np.errstate(all="ignore"):
         points, stays = np.ldexp(path.points, -power), np.ldexp(np.diff(path.tau), -power)
-        velocity = np.zeros_like(points)
-        velocity[:-1] = np.diff(points, axis=0) / stays[:, None]
-        signs = np.where(points != 0, np.sign(points), np.sign(velocity))
+        moves = np.diff(points, axis=0, append=points[-1:])
+        signs = np.where(points != 0, np.sign(points), np.sign(moves))
         wrong = np.where(signs != 0, signs - path.dual, np.maximum(np.abs(path.dual) - 1, 0))
         missed = rows @ (points - points[0]).T
-    numbers = (missed, velocity, path.dual)
-    if not all(np.isfinite(part).all() for part in numbers):
+        pulls = np.append(stays, 1.0)[:, None] * path.dual + moves
+    numbers = (missed, pulls, path.dual)
+    if not all(np.isfinite(part).all() for part in numbers) or (stays < 0).any():
         return math.inf
     away = lstsq(rows, missed, lapack_driver="gelsy")[0]
-    span = (path.dual + velocity).T
-    left = span - rows.T @ lstsq(rows.T, span, lapack_driver="gelsy")[0]
-    sizes = np.abs(points).max() or 1.0
-    judged = slice(None) if to_end else slice(-1)
-    errors = [np.abs(away).max() / sizes]
-    errors += [np.abs(part[judged]).max(initial=0.0) for part in (left.T, wrong)]
+    off, speeds = (_beyond(rows, part) for part in (pulls, path.dual))
+    size = float(np.abs(points).max()) or 1.0
+    astray = off[:-1].sum() / size
+    with np.errstate(all="ignore"):
+        late = (off[:-1] / speeds[:-1]).sum() / stays.sum() if len(stays) else 0.0
+    errors = (np.abs(away).max() / size, np.abs(wrong).max(), off[-1], astray, late)
     return float(np.max(errors))
+
+
+def _beyond(rows: Array, vectors: Array) -> Array:
+    """The length of the part of each vector that no combination of rows explains."""
+    part = vectors.T - rows.T @ lstsq(rows.T, vectors.T, lapack_driver="gelsy")[0]
+    return np.asarray(np.linalg.norm(part, axis=0))
 
 
 def isolated(X: Array, path: Pieces) -> bool:

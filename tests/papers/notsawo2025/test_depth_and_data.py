@@ -80,14 +80,20 @@ def test_errors_that_do_not_depend_on_the_share_are_caught(data_of):
 
 
 def test_the_picture_of_data_selection_has_counts_and_marks_never(data_of):
-    data = data_of("N-F-data")
-    axes = library()["N-F-data"].picture(data).axes
+    errors, controls, runs = data_of("N-F-data")
+    scarce = runs.assign(fewest=runs.fewest.where(runs.share > 0, 1))
+    pictures = [library()["N-F-data"].picture([errors, controls, x]) for x in (runs, scarce)]
+    axes = pictures[0].axes
     counts = [int(text.get_text()) for text in axes[0].texts]
-    found = (data[0].error.values < 1e-6).sum(axis=2)
+    found = (errors.error.values < 1e-6).sum(axis=2)
     assert counts == [found[place] for place in np.ndindex(found.shape)]
-    labels = [line.get_label() for panel in axes for line in panel.lines]
-    assert r"$\tau$ = 0: never" in labels
-    assert any("as a row or column has 1 of 2 entries needed" in label for label in labels)
+    assert (runs.fewest >= 2).all()  # so the first picture names no scarce row
+    whys = ["", ", as a row or column has 1 of 2 entries needed"]
+    for picture, why in zip(pictures, whys, strict=True):
+        labels = [line.get_label() for panel in picture.axes for line in panel.lines]
+        assert [x for x in labels if x.startswith(r"$\tau$") and "never" in x] == [
+            rf"$\tau$ = 0: never{why}"
+        ]
 
 
 # ---- depth ----
