@@ -15,7 +15,7 @@ from tacit.measures.forecast import forecast, forecast_run
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.lyu2023 import runs
 from tacit.problems.classification import Classification
-from tacit.problems.regression import Regression
+from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import NumericalError
 from tacit.regularizers.q import Q
 from tacit.training.exact.dual.flow import DualFlow
@@ -185,3 +185,11 @@ def test_the_forecast_of_one_sample_is_a_formula(x, y, log_alpha):
 def test_wrong_input_speaks(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make(problem_of("logistic"), DiagonalNet(2, alpha=3.0))
+
+
+def test_a_flow_that_gives_up_in_its_last_solver_says_so():
+    """At this accuracy both solvers fail at one time, the second before its first step."""
+    problem = sparse_regression(4, 8, sparsity=2, noise=0.0, seed=1006)
+    with pytest.raises(NumericalError, match="raise rtol"):
+        runs.exact(problem, 16.0, runs.joint_rate(16.0), np.array([14.0]), rtol=1e-8)
+    assert runs.exact(problem, 16.0, runs.joint_rate(16.0), np.array([14.0]), rtol=1e-7).sizes

@@ -130,6 +130,11 @@ def conditions(problem: Completion, path: Path, rate: float) -> tuple[float, flo
     return left, float(np.linalg.svd(nu + nu.T, compute_uv=False)[1])
 
 
+def apart(matrix: Array, other: Array) -> float:
+    """The distance of two matrices in the Frobenius norm, relative to the second."""
+    return float(np.linalg.norm(matrix - other) / np.linalg.norm(other))
+
+
 def cell(
     alpha: float, seed: int, *, dimension: int, fraction: float, rate: float, determined: bool
 ) -> dict[str, float]:
@@ -142,8 +147,8 @@ def cell(
     kkt, second = conditions(problem, path, rate)
     assert problem.truth is not None
     return {
-        "from_kernel": distance(early, kernel),
-        "from_nuclear": distance(early, limits.nuclear),
+        "from_kernel": apart(early, kernel),
+        "from_nuclear": apart(early, limits.nuclear),
         "late_error": problem.test_error(late),
         "last_error": problem.test_error(path.predictor),
         "kernel_error": problem.test_error(kernel),

@@ -104,7 +104,7 @@ study = sized(
     function=cell,
     arguments={**DATA, "log10_log10_t": 4.0, "points": 40, "rtol": 1e-6},
     grid={"alpha": [0.6, 2.0, 6.0]},
-    seeds=[0],
+    seeds=1,
     dims={
         f"trajectory_{name}": ["time"]
         for name in (*CURVES, "share_l1", "share_l2", "kernel_distance")
@@ -127,7 +127,7 @@ limit = sized(
     title="The test accuracy of the limit of large starts",
     function=limit_cell,
     arguments={**DATA, "log10_mus": [1.0, -6.0], "mu_points": 43},
-    seeds=[0],
+    seeds=1,
     dims={name: ["place"] for name in ("mu", "limit_accuracy", "q_accuracy")},
     labels={"mu": "mu = alpha^2 / smoothed margin"},
     printed={"arguments": {"samples": 100, "dimension": 2000, "mu_points": 141}},

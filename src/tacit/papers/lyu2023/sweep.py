@@ -242,7 +242,7 @@ def _draw_law(axes: Axes, dataset: Dataset) -> None:
             markersize=6,
             label=rf"$\lambda$ = {_power(rate)}",
         )
-    line = norms[norms >= 1]
+    line = np.geomspace(1, max(1.0, norms.max()), 30)
     axes.plot(line, np.log(line), "--", color=GREY, linewidth=1.4, label=r"$\log\|\theta(0)\|$")
     axes.set(
         xscale="log",
