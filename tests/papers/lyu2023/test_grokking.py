@@ -23,8 +23,8 @@ def test_the_detector_agrees(data_of, id, kind):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda d: {"accuracy_l2": d.accuracy_l1}, "against that of the l2 max margin"),
-        (lambda d: {"accuracy_l1": d.accuracy_l2}, "against that of the l1 max margin"),
+        (lambda d: {"accuracy_l2": d.accuracy_l1}, "minus that of the l2 max margin"),
+        (lambda d: {"accuracy_l1": d.accuracy_l2}, "minus that of the l1 max margin"),
         (lambda d: {"trajectory_share_l2": d.trajectory_share_l1}, "l2 margin at half"),
         (lambda d: {"trajectory_share_l1": d.trajectory_share_l2}, "l1 margin at the end"),
         (lambda d: {"forecast": d.forecast * 3}, "time predicted"),
@@ -37,7 +37,7 @@ def test_a_wrong_theory_is_refuted(data_of, refuted, id, wrong, words):
 
 
 @pytest.mark.parametrize(
-    ("id", "words"), [("L-F1", "twice the forecast"), ("L-F2", "fall of the test")]
+    ("id", "words"), [("L-F1", "test accuracy at the end"), ("L-F2", "fall of the test")]
 )
 def test_a_test_curve_that_stays_is_refuted(data_of, refuted, id, words):
     dataset = data_of(id)[0]

@@ -71,10 +71,10 @@ def test_generalization_waits_for_the_logarithm_of_the_start_over_the_decay(run)
 
 
 def test_a_cell_against_a_general_integrator(run):
-    problem, cell = majority(50, 150), run.sel(rate=1e-2, norm=8.0)
+    problem, cell = majority(80, 150), run.sel(rate=1e-2, norm=64.0)
     t1, t2 = float(cell.t1), float(cell.t2)
     times = np.array([0.9 * t1, 1.1 * t1, 0.95 * t2, 1.05 * t2])
-    thetas = descend(problem.signed_rows, 8.0, 1e-2, times)
+    thetas = descend(problem.signed_rows, 64.0, 1e-2, times)
     betas = thetas[:, :150] ** 2 - thetas[:, 150:] ** 2
     trust = np.mean(1 / (1 + np.exp(-betas @ problem.signed_rows.T)), axis=1)
     assert trust[0] < 0.95 < trust[1]

@@ -54,8 +54,6 @@ LABELS = {f"{TRAJECTORY}{name}": text for name, text in CURVES.items()} | {
     "accuracy_l2": "test accuracy of the l2 max margin classifier",
 }
 
-Moment = Callable[[Dataset, str], float]  # a curve of a run at some time
-
 
 def cell(
     norm: float,
@@ -167,29 +165,19 @@ def mean(runs: Sequence[Dataset], value: Callable[[Dataset], Any]) -> float:
     return float(np.mean([float(value(run)) for run in runs]))
 
 
-def half(run: Dataset, name: str) -> float:
-    """A curve at half of the forecast."""
-    return at(run, name, float(run.forecast) / 2)
-
-
-def last(run: Dataset, name: str) -> float:
-    """A curve at the end."""
-    return at(run, name, float(run.t[-1]))
-
-
-def _mean_lead(runs: Sequence[Dataset], when: Moment, key: str) -> float:
-    """How much more accurate training is at a moment than a classifier, over the runs."""
-    return mean(runs, lambda run: when(run, "test_accuracy") - run[key])
-
-
-def _mean_shrinkage(runs: Sequence[Dataset], when: Moment) -> float:
-    """The norm at a moment over that of the decayed start."""
-    return mean(runs, lambda run: when(run, "parameter_norm") / when(run, "decayed_norm"))
-
-
 def at(run: Dataset, name: str, t: float) -> float:
     """A curve at time t, linear in log t between records."""
     return float(np.interp(np.log(t), np.log(run.t.values), run[name].values))
+
+
+def at_half(name: str) -> Callable[[Dataset], float]:
+    """The value of a curve at half of the forecast."""
+    return lambda run: at(run, name, float(run.forecast) / 2)
+
+
+def at_end(name: str) -> Callable[[Dataset], float]:
+    """The last value of a curve."""
+    return lambda run: float(run[name][-1])
 
 
 def two_biases(
@@ -200,14 +188,14 @@ def two_biases(
     All numbers are means over the runs. The controls exchange the two classifiers, or take log
     alpha with alpha the size of one parameter.
     """
-    early, early_l1 = (_mean_lead(runs, half, key) for key in ("accuracy_l2", "accuracy_l1"))
-    late, late_l2 = (_mean_lead(runs, last, key) for key in ("accuracy_l1", "accuracy_l2"))
-    first = within(early, tolerance=0.02)
-    end = within(late, tolerance=0.05)  # a decay that does not vanish keeps some distance
-    kernel = at_least(mean(runs, lambda run: half(run, "share_l2")), 0.9)
-    rich = at_least(mean(runs, lambda run: last(run, "share_l1")), 0.85)
-    shrinks, shrinks_last = (_mean_shrinkage(runs, when) for when in (half, last))
-    decays = within(shrinks, 1.0, 0.02)
+    l1, l2 = mean(runs, lambda run: run.accuracy_l1), mean(runs, lambda run: run.accuracy_l2)
+    half, last = (mean(runs, when("test_accuracy")) for when in (at_half, at_end))
+    first = within(half - l2, tolerance=0.02)
+    end = within(last - l1, tolerance=0.05)  # a decay that does not vanish keeps some distance
+    kernel = at_least(mean(runs, at_half("share_l2")), 0.9)
+    rich = at_least(mean(runs, at_end("share_l1")), 0.85)
+    shrinks = lambda when: mean(runs, when("parameter_norm")) / mean(runs, when("decayed_norm"))  # noqa: E731
+    decays = within(shrinks(at_half), 1.0, 0.02)
     time = within(mean(runs, lambda run: run.forecast / run.jump), 1.0, 0.5)
     naive = mean(
         runs, lambda run: max(math.log(float(run.entry)), 0.0) / float(run.decay) / run.jump
@@ -223,13 +211,13 @@ def two_biases(
             "time predicted before training over the measured one": time,
         },
         {
-            "the accuracy of the l1 max margin in the kernel phase": first.control(early_l1),
-            "the accuracy of the l2 max margin at the end": end.control(late_l2),
+            "the accuracy of the l1 max margin in the kernel phase": first.control(half - l1),
+            "the accuracy of the l2 max margin at the end": end.control(last - l2),
             "the l1 margin at half of the forecast": kernel.control(
-                mean(runs, lambda run: half(run, "share_l1"))
+                mean(runs, at_half("share_l1"))
             ),
-            "the l2 margin at the end": rich.control(mean(runs, lambda run: last(run, "share_l2"))),
-            "pure decay of the norm up to the end": decays.control(shrinks_last),
+            "the l2 margin at the end": rich.control(mean(runs, at_end("share_l2"))),
+            "pure decay of the norm up to the end": decays.control(shrinks(at_end)),
             "(1/lambda) log alpha with alpha the size of one parameter": time.control(naive),
         },
         {
@@ -245,7 +233,7 @@ def check_grok(dataset: Dataset) -> Evidence:
     """Near chance in the kernel phase and right at the end; it changes when predicted."""
     runs = runs_of(dataset)
     run = runs[0]
-    half = mean(runs, lambda run: at(run, "test_accuracy", float(run.forecast) / 2))
+    half = mean(runs, at_half("test_accuracy"))
     checks, controls, premises = two_biases(runs)
     solved = at_least(mean(runs, lambda run: run.test_accuracy[-1]), 0.99)
     return Evidence(
@@ -269,7 +257,7 @@ def check_misgrok(dataset: Dataset) -> Evidence:
     """Accurate in the kernel phase and much less so at the end; training samples stay right."""
     runs = runs_of(dataset)
     run = runs[0]
-    before = mean(runs, lambda run: half(run, "test_accuracy"))
+    before = mean(runs, at_half("test_accuracy"))
     there = mean(runs, lambda run: at(run, "test_accuracy", float(run.forecast)))
     end = mean(runs, lambda run: run.test_accuracy[-1])
     checks, controls, premises = two_biases(runs)

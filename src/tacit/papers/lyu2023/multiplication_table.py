@@ -140,6 +140,7 @@ def cell(
     places = [int(np.argmin(abs(path.dataset.t.values - share * unit))) for share in (EARLY, LATE)]
     early, late = path.dataset.predictor.values[places]
     kkt, second = conditions(problem, path, rate)
+    assert problem.truth is not None
     return {
         "from_kernel": distance(early, kernel),
         "from_nuclear": distance(early, limits.nuclear),

@@ -129,10 +129,16 @@ def powers(dataset: Dataset, values: Any) -> Array:
     return np.array([slope(dataset.log_alpha.values, row) for row in rows(dataset, values)])
 
 
+def reached(dataset: Dataset) -> Array:
+    """Whether the largest start of each data set ends at the rich limit; near ties take longer."""
+    near = dataset.left.isel(log_alpha=-1) < NEAR
+    return np.asarray(near & dataset.ends.notnull().all("log_alpha"))
+
+
 def settled(dataset: Dataset) -> Dataset:
-    """The data sets whose largest start ends at the rich limit; near ties take longer."""
-    reached = (dataset.left.isel(log_alpha=-1) < NEAR) & dataset.ends.notnull().all("log_alpha")
-    return dataset.isel(seed=np.flatnonzero(reached))
+    """The data sets whose largest start ends at the rich limit, or all if none does."""
+    places = np.flatnonzero(reached(dataset))
+    return dataset.isel(seed=places) if len(places) else dataset
 
 
 def shares(dataset: Dataset, place: str, change: float) -> Array:
@@ -164,7 +170,7 @@ def check(dataset: Dataset, deeper: Dataset, apart: Dataset) -> Evidence:
     gap = at_most(drift, 0.5)
     norm = within(furthest(list(norms.values())), tolerance=0.1)
     shown = dataset.isel(seed=0)
-    counts = [d.sizes["seed"] for d in both.values()]
+    counts = [int(reached(d).sum()) for d in both.values()]
     return Evidence(
         ran=f"{dataset.sizes['seed']} data sets of 4 points in R^8 without near ties, logistic"
         f" loss, rate = 1/alpha, exact flow; log alpha {first:g} to {last:g} at depth 2,"

@@ -30,7 +30,7 @@ def cell(width: int, seed: int, *, starts: int) -> dict[str, float]:
     All parameters are standard Gaussian, the scale of the tangent kernel's limit. `relative` is
     f over |grad f| |theta|, `by_gradient` f over |grad f|.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng((seed, 1))  # not that of the points
     X = points(seed)[0].X
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     found = []
@@ -69,7 +69,7 @@ study = sized(
     title="The output of Gaussian starts against the width",
     function=cell,
     arguments={"starts": 100},
-    grid={"width": [16, 64, 256, 1024, 4096]},
+    grid={"width": [64, 256, 1024, 4096]},
     seeds=1,
     labels={name: f"root mean square of {what} at the start" for name, what in SIZES.items()},
     draw={"x": "width", "colour": "output", "log": True},
@@ -81,7 +81,7 @@ after = sized(
     function=trained_cell,
     arguments={"c": 0.5},
     grid={"start": ["wide", "difference"], "width": [64], "log_alpha": [4.0]},
-    seeds=1,
+    seeds=3,
     labels={"off": "angle to the kernel SVM (degrees)"},
     printed={"grid": {"width": [16, 64, 256], "log_alpha": [2.0, 4.0, 6.0]}, "seeds": 3},
 )
@@ -95,15 +95,18 @@ def check(dataset: Dataset, after: Dataset) -> Evidence:
     wide, zero = (end.sel(start=name) for name in ("wide", "difference"))
     relative = within(falls["relative"], -0.5, 0.05)
     svm = at_most(zero.off.max(), 15.0)
-    stays = within((wide["size"] / wide.decayed).mean(), 1.0, 0.25)
+    # of the order of the decayed start, where the kernel SVM is some fifty times smaller
+    stays = within(np.log(wide["size"] / wide.decayed).mean(), tolerance=math.log(2))
     return Evidence(
         ran=f"Gaussian starts of two layers of quadratic units (L = 3), widths {widths[0]} to"
-        f" {widths[-1]}; two nets of width {int(end.width)} trained to half of (1/rate) log alpha",
+        f" {widths[-1]}; {end.off.size} nets of width {int(end.width)} trained to half of (1/rate)"
+        " log alpha",
         checks={"exponent of the start's output in the width": at_most(falls["output"], -0.5, 0.1)},
         corrected={
             "exponent of f / (|grad f| |theta|) in the width": relative,
             "angle to the kernel SVM before the jump with the difference trick, degrees": svm,
-            "outputs of the wide net on new points over those of its start, decayed": stays,
+            "outputs of the wide net on new points over those of its start, decayed: mean of the"
+            " logarithm": stays,
         },
         correction="At the scale of the tangent kernel f(theta0) tends to a Gaussian process of"
         " order one, not to 0; only f / (|grad f| |theta|) falls like width^(-1/2)."
@@ -119,7 +122,7 @@ def check(dataset: Dataset, after: Dataset) -> Evidence:
             "f over |grad f| alone": relative.control(falls["by_gradient"]),
             "a wide start without the difference trick": svm.control(wide.off.min()),
             "outputs of the kernel SVM's size, as with the difference trick": stays.control(
-                (zero["size"] / wide.decayed).mean()
+                np.log(zero["size"] / wide.decayed).mean()
             ),
         },
         findings=[

@@ -14,10 +14,11 @@ from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.excess import PAIR, TEN, draw_excess, points_named, studies
 from tacit.papers.moroshko2020.figures.trajectories import lines_on
-from tacit.papers.moroshko2020.stopping import follow, max_margin_of, stationarity
+from tacit.papers.moroshko2020.stopping import follow, max_margin_of
 from tacit.plotting import plane
 from tacit.plotting.style import sheet_of
 from tacit.plotting.transition import LEGEND
+from tacit.problems.classification import Classification
 from tacit.solvers.margins.path import max_margin_path
 from tacit.studies.sizes import sized
 
@@ -40,11 +41,30 @@ MARKS = [1.0, 0.1, 0.01, 1e-3, 1e-4]  # mu at which a run is compared with the Q
 END = 1e10  # of the smoothed margin over alpha^3; later the flow is too stiff for float64
 
 
+def local_minimum(problem: Classification, beta: Array, quasi: int) -> Array:
+    """The local minimum of the l_{2/quasi} margin that reweighted l1 reaches from beta.
+
+    The slopes of the quasi-norm at the last point are the costs of a linear program, until its
+    solution stays.
+    """
+    from scipy.optimize import linprog
+
+    Z = problem.signed_rows
+    for _ in range(50):
+        size = np.abs(beta) / np.abs(beta).max()
+        costs = np.maximum(size, 1e-6) ** (2 / quasi - 1)
+        found = linprog(np.tile(costs, 2), A_ub=-np.hstack([Z, -Z]), b_ub=-np.ones(len(Z))).x
+        before, beta = beta, found[: Z.shape[1]] - found[Z.shape[1] :]
+        if float(angle(before, beta)) < 1e-6:
+            break
+    return beta
+
+
 def set_cell(points: str, seed: int, *, depth: int, quasi: int) -> dict[str, Any]:
     """The ends from a small and a large start on one random set, in degrees from other points.
 
-    `defect` is how far they are from stationary for l_{2/quasi}, `off_path` the largest angle to
-    argmin Q_mu at equal mu; `l1_defect` and `l2_to_l1` are those of the max margins.
+    `away` is the angle to a local minimum of the l_{2/quasi} margin, `off_path` the largest one to
+    argmin Q_mu at equal mu; `l1_away` and `arc` are those of the l1 max margin, the latter to l2.
     """
     problem = points_named(points, seed)
     l1, l2 = (max_margin_of(problem, name) for name in ("l1", "l2"))
@@ -57,18 +77,18 @@ def set_cell(points: str, seed: int, *, depth: int, quasi: int) -> dict[str, Any
         runs.append(follow(problem, depth, alpha, margins, 1e-5).predictor.values)
     ends = np.array([run[-1] for run in runs])
     return {
-        "defect": [stationarity(problem, quasi, end) for end in ends],
+        "away": [float(angle(end, local_minimum(problem, end, quasi))) for end in ends],
         "to_l1": angle(ends, l1),
         "to_path": [angle(end, path).min() for end in ends],
         "off_path": [angle(run[:-1], marked).max() for run in runs],
         "apart": float(angle(*ends)),
-        "l1_defect": stationarity(problem, quasi, l1),
+        "l1_away": float(angle(l1, local_minimum(problem, l1, quasi))),
         "arc": float(angle(l1, l2)),
     }
 
 
 GIVEN = {"depth": 3, "quasi": 3}
-DIMS = {name: ["start"] for name in ("defect", "to_l1", "to_path", "off_path")}
+DIMS = {name: ["start"] for name in ("away", "to_l1", "to_path", "off_path")}
 random = sized(
     "M-F8-random",
     function=set_cell,
@@ -76,7 +96,7 @@ random = sized(
     grid={"points": ["uniform"]},
     seeds=20,
     dims=DIMS,
-    tiny={"seeds": 10},
+    tiny={"seeds": 12},
     printed={"seeds": 100},
 )
 sparse = sized(
@@ -100,7 +120,7 @@ def check(dataset: Dataset, landmarks: Dataset, random: Dataset, sparse: Dataset
     large = random.sel(start=LARGE)
     worst = int(large.to_path.values.argmax())
     close = share_at_least(int((large.to_path < 0.1 * random.arc).sum()), count, 0.5)
-    stay = at_most(np.quantile(random.defect, 0.6), 1e-3)
+    stay = at_most(np.quantile(random.away, 2 / 3), 1.0)
     chosen = at_least(random.apart.median(), 1.0)
     ratios = {
         name: random[key].sel(start=LARGE) / random[key].sel(start=SMALL)
@@ -112,8 +132,8 @@ def check(dataset: Dataset, landmarks: Dataset, random: Dataset, sparse: Dataset
     minima = {name: landmarks.minimum.sel(curve_set=name).dropna("place") for name in TEN}
     counts = [places.sizes["place"] for places in minima.values()]
     deciding = {
-        "(a) random data: deviation of the ends from stationarity for l_{2/3} that six of ten do"
-        " not exceed": stay,
+        "(a) random data: degrees from an end to a local minimum of the l_{2/3} margin that two"
+        " of three do not exceed": stay,
         "(a) random data: degrees between the ends of the two starts (median)": chosen,
         **{
             f"(a) random data: angle of the end to {name}, large start over small (median)": (
@@ -146,7 +166,7 @@ def check(dataset: Dataset, landmarks: Dataset, random: Dataset, sparse: Dataset
         premises={"there are many local minima": (min(counts) > 5, " and ".join(map(str, counts)))},
         controls={
             "the l1 max margin of the random data as an end": stay.control(
-                np.quantile(random.l1_defect, 0.6)
+                np.quantile(random.l1_away, 2 / 3)
             ),
             "sparse data: degrees between the ends of the two starts": chosen.control(
                 sparse.apart.median()
