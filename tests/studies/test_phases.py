@@ -53,8 +53,10 @@ def test_the_paper_form_is_finer_and_draws_the_same(name):
 
 def test_a_cell_of_scale_and_width_against_the_flow_in_parameters():
     given = {"dimension": 4, "rank": 1, "samples": 11, "rtol": 1e-8, "loss": 1e-12}
-    problem = tacit.low_rank_completion(samples=11, dimension=4, rank=1, seed=2)
-    model = tacit.Factorization(12, alpha=0.4, seed=2)
+    problem, tries = completion.matrix(2, 4, 1, 11)
+    # the wide factors, which the cell replaces by eight columns
+    W = 0.4 * np.random.default_rng((2, 12)).standard_normal((8, 12))
+    model = tacit.Factorization(factors=(W[:4], W[4:]))
     found = tacit.train(
         model, problem, tacit.ParameterFlow(rtol=1e-9), stop=tacit.Interpolated(1e-12)
     ).predictor
@@ -67,6 +69,7 @@ def test_a_cell_of_scale_and_width_against_the_flow_in_parameters():
     one = completion.cell(0.4, 12, 2, **given)
     assert one["excess"] == pytest.approx(excess, rel=1e-4)
     assert one["scale"] == pytest.approx(0.4**2 * 12)
+    assert one["tries"] == tries
     assert abs(completion.cell(0.4, 13, 2, **given)["excess"] - excess) > 1e-2  # another width
 
 

@@ -27,9 +27,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.regularizer import Regularizer
-from tacit.solvers import exact
+from tacit.solvers import constraints, exact
 from tacit.solvers.certificate import SMALL, UNKNOWN, Certificate
-from tacit.solvers.constraints import refitted
 from tacit.solvers.homotopy import Graded
 from tacit.solvers.pivots import heaviest_columns
 
@@ -154,6 +153,7 @@ class Equations:
     def improved(self, answer: Answer) -> tuple[Answer, Certificate]:
         """The answer after as many steps of Newton's method as lower its certified error."""
         best = self.certificate(answer)
+        answer, best = self.reseated(answer, best)
         for _ in range(STEPS):
             if best.error <= GOOD:
                 break
@@ -170,14 +170,43 @@ class Equations:
             if not certificate.error < 0.5 * best.error:
                 break
             best, answer = certificate, trial
-        return self.fitted(answer, best)
+        return self.fitted(*self.reseated(answer, best))
+
+    def reseated(self, answer: Answer, best: Certificate) -> tuple[Answer, Certificate]:
+        """The answer with the dual of `seated` where only that one certifies it."""
+        if best.ok:
+            return answer, best
+        trial = self.seated(answer)
+        certificate = self.certificate(trial)
+        return (trial, certificate) if certificate.ok else (answer, best)
+
+    def seated(self, answer: Answer) -> Answer:
+        """The answer with a dual whose slopes are the gradient at the softest coordinates.
+
+        One float64 dual is right to a part of its largest slope. Where slopes span decades that
+        leaves the domain of a small one, so this dual is a sum.
+        """
+        if isinstance(self.regularizer, L1):
+            return answer
+        chosen = heaviest_columns(self.reduced.X, answer.log_softness)
+        gradient = answer.graph.gradient[chosen]
+        if len(chosen) < len(self.reduced.X) or not np.isfinite(gradient).all():
+            return answer
+        parts, columns = answer.parts, self.given.X[:, chosen]
+        for _ in range(min(STEPS, constraints.PARTS - len(parts))):
+            lacking = exact.rest(gradient, parts, columns)
+            if (np.abs(lacking) <= EPS * np.abs(gradient)).all():
+                break
+            nu = np.linalg.solve(self.reduced.X[:, chosen].T, lacking)
+            parts = np.vstack([parts, self.reduced.original_dual(nu)])
+        return self.answer(answer.beta, parts)
 
     def fitted(self, answer: Answer, best: Certificate) -> tuple[Answer, Certificate]:
         """The answer with the rows met to their last digit, unless that spoils its error."""
         given = self.given
         if not np.abs(answer.missing).max() > SMALL * float(np.abs(given.y).max()):
             return answer, best
-        trial = self.answer(refitted(given.X, given.y, answer.beta), answer.parts)
+        trial = self.answer(constraints.refitted(given.X, given.y, answer.beta), answer.parts)
         choices = [self.certificate(trial), moved(best, answer, trial)]
         certificate = min(choices, key=lambda choice: choice.error)
         if certificate.error <= max(best.error, GOOD):

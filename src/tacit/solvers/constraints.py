@@ -69,7 +69,7 @@ class Constraints:
         enough, last = VISIBLE * float(np.abs(dual).max()), np.inf
         if np.finfo(float).eps * (np.abs(parts[0]) @ np.abs(self.leading)).max() <= enough:
             return parts
-        for _ in range(PARTS):
+        for _ in range(PARTS - 1):
             missing = exact.rest(dual, parts, self.leading)
             size = float(np.abs(self.units * missing).max())
             if np.abs(missing).max() <= enough or not size < 0.5 * last:

@@ -22,7 +22,7 @@ LABELS = {
     "log_t": "natural logarithm of the training time",
     "step": "number of descent steps taken",
     "integrator_steps": "number of steps that the integrator of a flow has taken",
-    "loss": "training loss; NaN where float64 cannot hold it, see log_loss",
+    "loss": "training loss; 0 where float64 cannot hold it, see log_loss",
     "log_loss": "natural logarithm of the training loss",
     "predictor": "linear predictor beta, f(x) = <beta, x>",
     "norm_l1": "l1 norm of the predictor",

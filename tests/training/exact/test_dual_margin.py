@@ -237,7 +237,8 @@ def test_only_the_margins_named_are_recorded():
         for record in (both[1], both)
     )
     np.testing.assert_allclose(named.smoothed_margin[1:], [7.0, 123.4, 1e4], rtol=1e-12)
-    assert np.isnan(named.loss.values[-1])  # only its logarithm exists
+    assert named.loss.values[-1] == 0.0  # float64 holds only its logarithm
+    assert named.log_loss.values[-1] == pytest.approx(-1e4, rel=1e-12)
     for row, g in ((1, 7.0), (2, 123.4)):
         alone = run(three_points("3b"), 2, tacit.LogLoss(-g), alpha=3.0).predictor
         assert named.predictor.values[row] == pytest.approx(alone, rel=1e-7)
