@@ -209,7 +209,7 @@ def certified(
     given: Given, regularizer: Regularizer, found: Found, at: Constraints, valued: bool = True
 ) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
-    if not np.isfinite(found.beta).all():
+    if not np.isfinite(found.beta).all() or found.outcome.kind is Kind.INFEASIBLE:
         nothing = math.nan, math.nan, math.nan
         return Solution(found.beta, found.dual, *nothing, found.iterations, found.outcome)
     inner, factor = normalized(regularizer, np.ones(1), found.log_unit)
