@@ -24,6 +24,7 @@ import tacit
 from child_processes import FOLDERS, HEED_CTRL_C
 from commands import tacit_command
 from tacit.papers import record
+from tacit.papers.experiment import Experiment
 from tacit.papers.reading import presets
 from tacit.papers.registry import Registry
 
@@ -127,6 +128,21 @@ def test_shifted_seeds_are_counted_against_the_record(tmp_path, monkeypatch):
     assert "tacit-report/verdicts/A-SUM.quick.shift-1000.json" in files()
     code, printed = tacit_command("list", "A-SUM")
     assert "holds, quick: as printed, 1 of 1 other seeds" in " ".join(printed.split())
+
+
+@pytest.mark.parametrize("options", [[], ["--no-report"]])
+def test_a_verdict_is_on_record_before_the_next_claim_is_judged(tmp_path, monkeypatch, options):
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "record")
+    judged = Experiment.run
+
+    def interrupted(self, *given):
+        if (tmp_path / "record").exists():
+            raise KeyboardInterrupt
+        return judged(self, *given)
+
+    monkeypatch.setattr(Experiment, "run", interrupted)
+    assert tacit_command("verify", "A", "--record", "--jobs", 1, *options)[0] == 130
+    assert len(list((tmp_path / "record").iterdir())) == 1
 
 
 @pytest.mark.parametrize("words", [["verify", "--jobs", "0"], ["verify", "--fast"], ["vrify"]])

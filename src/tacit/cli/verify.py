@@ -96,12 +96,10 @@ def verify(
     setting = Setting(cast(Size, size), cells, engine, jobs, pictures=report, shift=shift)
     if report:
         refuse_unwritable("verify", out)
-        verdicts = _continued(claims, setting, jobs, out / FINISHED, fresh)
+        verdicts = _continued(claims, setting, jobs, out / FINISHED, fresh, record)
     else:
         with meter(claims, messages()) as progress:
-            verdicts = gather(claims, setting, jobs, progress)
-    for verdict in verdicts if record else ():
-        write_record(verdict)
+            verdicts = gather(claims, setting, jobs, _recording(progress) if record else progress)
     records = recorded(verdict.id for verdict in verdicts)
     print_verdicts(output(), verdicts, records)
     if shift:
@@ -118,6 +116,7 @@ def _continued(
     jobs: int | None,
     folder: Path,
     fresh: bool,
+    record: bool,
 ) -> Verdicts:
     """The verdicts of `claims`, each written when it is known; finished ones are not repeated."""
     from tacit.report.finished import Finished
@@ -131,6 +130,8 @@ def _continued(
             f"{count} of {len(claims)} verdicts come from an earlier run of the same code; "
             "--fresh checks these claims again"
         )
+    for verdict in known.values() if record else ():
+        write_record(verdict)
     try:
         with meter(claims, console, known) as progress:
 
@@ -140,11 +141,22 @@ def _continued(
                 count += 1
                 progress(verdict)
 
-            return gather(claims, setting, jobs, keep, known)
+            keep_all = _recording(keep) if record else keep
+            return gather(claims, setting, jobs, keep_all, known)
     except KeyboardInterrupt:
         message = f"interrupted with {count} of {len(claims)} verdicts finished"
         console.print(f"{message}; they are kept; run the same command to continue")
         raise typer.Exit(130) from None
+
+
+def _recording(progress: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
+    """The callback, which also puts each verdict on record as soon as it is known."""
+
+    def keep(verdict: Verdict) -> None:
+        write_record(verdict)
+        progress(verdict)
+
+    return keep
 
 
 @contextmanager

@@ -128,8 +128,18 @@ def _told(verdict: Verdict) -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """The commit of the code, marked where files differ from it; empty outside a checkout."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    """The commit of the code, marked where other files than the record differ from it.
+
+    It is empty outside a checkout.
+    """
+    commit = _git("rev-parse", "--short=10", "HEAD")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", f":!{FOLDER}")
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(*words: str) -> str:
+    """What git answers about the checkout of this file, nothing if there is none."""
+    command = ["git", *words]
     try:
         answer = subprocess.run(
             command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10
