@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Evidence, at_least, below
 from tacit.lazy import DataArray, Dataset, Figure
-from tacit.measures.margins import margin_shares
 from tacit.models.linear import LinearPredictor
 from tacit.papers.beyond import OWN_RUNS
+from tacit.papers.beyond.margins import end_shares
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import CYCLE, GREY, sheet_of
 from tacit.plotting.typeset import typeset
@@ -34,9 +35,11 @@ RATES = {ALL: 0.45, ONE: 1.0, SIGNUM: 0.6, SHORT: 0.6}
 OWN = 1.0  # of these rates
 NEARLY = 0.98  # of the best margin: the missing share falls like 1/sqrt(steps)
 SIGNS, NORMAL = "signs", "normal"
+EUCLIDEAN, LARGEST = L2(), Linf()
 NORMS = {"l2": "in l2", "l_inf": "in l_inf", "fitted": "in the weighted l2 norm"}
 
 
+@functools.lru_cache(maxsize=64)
 def data(kind: str, seed: int, samples: int, dimension: int) -> Classification:
     """Random labels of signs times a size for every sample, or of normal features of many sizes.
 
@@ -50,6 +53,13 @@ def data(kind: str, seed: int, samples: int, dimension: int) -> Classification:
         X = X * np.exp(0.7 * rng.standard_normal(dimension))
     y = np.where(rng.random(samples) < 0.5, 1.0, -1.0)
     return Classification(X * max_margin(X, y, Linf()).value, y)
+
+
+@functools.lru_cache(maxsize=64)
+def own_norm(of: Classification) -> tuple[L2, float]:
+    """The norm that belongs to one-sample Adam, and how far its weights are from a fixed point."""
+    weights, apart = own_weights(of)
+    return L2(weights), apart
 
 
 def own_weights(of: Classification, rounds: int = 300) -> tuple[Array, float]:
@@ -91,8 +101,8 @@ def cell(
     )
     batch, stop, record = None if optimizer == ALL else 1, Steps(steps), At(steps=[steps])
     path = train(LinearPredictor(), of, method, stop=stop, record=record, batch=batch, seed=seed)
-    weights, apart = own_weights(of)
-    shares = margin_shares(path, of, [L2(), Linf(), L2(weights)]).values[-1]
+    weighted, apart = own_norm(of)
+    shares = end_shares(of, path.predictor, [EUCLIDEAN, LARGEST, weighted])
     return {**dict(zip(NORMS, shares, strict=True)), "apart": apart, "log_loss": path.log_loss}
 
 

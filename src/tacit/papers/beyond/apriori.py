@@ -18,6 +18,7 @@ from tacit.studies.sizes import sized
 from tacit.training.descent.effective_scale import EffectiveScale, effective_regularizer
 from tacit.training.descent.methods import SGD
 from tacit.training.descent.predict_run import predict_run
+from tacit.training.record import At
 from tacit.training.stop import Time
 from tacit.training.train import train
 
@@ -55,7 +56,8 @@ def cell(
     predicted = predict_run(model, of, method(rate), batch=batch, stop=stop)
     flow = predict_run(model, of, SGD(1e-3 * rate, weight_decay=decay), stop=stop)
     calm = predict_run(model, of, SGD(rate, weight_decay=decay), stop=stop)
-    path = train(model, of, EffectiveScale(method(rate)), batch=batch, seed=seed, stop=stop)
+    own, last = EffectiveScale(method(rate)), At(steps=[round(time / rate)])
+    path = train(model, of, own, batch=batch, seed=seed, stop=stop, record=last)
     q, end = effective_regularizer(path), path.predictor
 
     def log_scale(regularizer: Any) -> Array:

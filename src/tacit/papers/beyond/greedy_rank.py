@@ -22,10 +22,11 @@ from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from tacit.problems.regression import Regression
 from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.solvers.interpolate import interpolate
+from tacit.solvers.saddles import saddles
 from tacit.studies.sizes import sized
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
-from tacit.training.exact.matrices.greedy_rank import empty, greedy_rank, visited
+from tacit.training.exact.matrices.greedy_rank import GreedyRank, empty, greedy_rank, visited
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Interpolated
 from tacit.training.train import train
@@ -43,6 +44,12 @@ DIFFERENT = 0.05  # relative distance of ends that two theories predict
 LOG_ALPHA = -60.0  # of nets with commuting measurements
 
 
+@functools.lru_cache(maxsize=16)
+def predicted(of: MatrixProblem) -> GreedyRank:
+    """Greedy rank, computed once for all starts."""
+    return greedy_rank(of)
+
+
 @functools.lru_cache(maxsize=8)
 def sensing(seed: int) -> tuple[Sensing, int]:
     """22 measurements of a 6 x 6 matrix of rank 2 with two ranks learned well apart; the draws.
@@ -51,7 +58,7 @@ def sensing(seed: int) -> tuple[Sensing, int]:
     """
 
     def apart(of: Sensing) -> bool:
-        ranks = greedy_rank(of)
+        ranks = predicted(of)
         two = len(ranks.tau) == 3
         return (
             two and ranks.tau[2] >= APART * ranks.tau[1] and ranks.rates[1] > FAST * ranks.rates[0]
@@ -65,7 +72,7 @@ def completing(seed: int) -> tuple[Completion, int]:
     """A completion as in W's Figure 5 (d = 10, rank 1, 60 entries) where two ends differ."""
 
     def differ(of: Completion) -> bool:
-        return far(interpolate(of, Nuclear()).matrix, greedy_rank(of).end) > DIFFERENT
+        return far(interpolate(of, Nuclear()).matrix, predicted(of).end) > DIFFERENT
 
     return drawn(lambda k: low_rank_completion(60, 10, rank=1, seed=DRAWS * seed + k), differ, 0)
 
@@ -80,7 +87,7 @@ def far(matrix: Array, other: Array) -> float:
 def cell(kind: str, alpha: float, seed: int) -> dict[str, Any]:
     """Jumps and end of one run, and the predictions of greedy rank and two norms."""
     of, draws = KINDS[kind](seed)
-    found = greedy_rank(of)
+    found = predicted(of)
     model = Factorization(sum(of.shape), alpha=alpha, seed=seed)
     times = np.geomspace(found.tau[1] / 2, 3 * found.tau[-1], RECORDS) * math.log(1 / alpha)
     stop, record = Interpolated(1e-10), At(times=list(times))
@@ -111,22 +118,22 @@ def norm_distances(of: MatrixProblem, end: Array) -> dict[str, float]:
 
 
 class Commuting(NamedTuple):
-    """Diagonal measurements, where greedy rank ends, and where its printed form does.
+    """Diagonal measurements, where each entry on its own would end, and where printed greedy rank.
 
     The printed form takes the fastest direction at every point, whatever grew before.
     """
 
     of: Sensing
-    end: Array
+    alone: Array
     printed: Array
 
 
 def commuting_problem(seed: int) -> Commuting:
     rng = np.random.default_rng(seed)
-    measurements = np.array([np.diag(row) for row in rng.standard_normal((3, 5)) / math.sqrt(3)])
-    of = Sensing(measurements, rng.standard_normal(3))
+    rows, y = rng.standard_normal((3, 5)) / math.sqrt(3), rng.standard_normal(3)
+    of = Sensing(np.array([np.diag(row) for row in rows]), y)
     printed = visited(of, empty(of, symmetric=False), [np.eye(10)])[0][-1][1]
-    return Commuting(of, np.diag(greedy_rank(of).end), np.diag(printed))
+    return Commuting(of, saddles(Regression(rows, y)).end, np.diag(printed))
 
 
 def commuting(seed: int) -> dict[str, float]:
@@ -135,14 +142,15 @@ def commuting(seed: int) -> dict[str, float]:
     The factors are diagonal from the start, since rounding would mix directions that have shrunk
     below 1e-16: this is the net w+^2 - w-^2.
     """
-    (of, end, printed), draws = drawn(
+    (of, _, printed), draws = drawn(
         lambda k: commuting_problem(DRAWS * seed + k),
-        lambda problem: far(problem.printed, problem.end) > DIFFERENT,
+        lambda problem: far(problem.printed, problem.alone) > DIFFERENT,
         0,
     )
+    end = np.diag(greedy_rank(of).end)
     rows = np.diagonal(of.measurements, axis1=1, axis2=2)
     net, stop = DiagonalNet(2, log_alpha=LOG_ALPHA), Interpolated(1e-10)
-    path = train(net, Regression(rows, of.y), DualFlow(), stop=stop, record=LogSpaced(1))
+    path = train(net, Regression(rows, of.y), DualFlow(rtol=1e-6), stop=stop, record=LogSpaced(1))
     beta = path.predictor
     return {"to_greedy": far(beta, end), "to_printed": far(beta, printed), "draws": float(draws)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -22,6 +23,7 @@ from tacit.problems.matrix_problem import Sensing
 from tacit.problems.regression import Regression
 from tacit.regularizers.derive import derive
 from tacit.regularizers.q import Q
+from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
 from tacit.training.exact.matrices.flow import MatrixFlow
@@ -118,15 +120,22 @@ def diagonal(imbalance: float, seed: int, *, samples: int, dimension: int) -> di
     plus, minus = (u + v) / 2, abs(u - v) / 2
     alpha = math.sqrt(plus * minus)
     tilted = Q(2, alpha=alpha, tilt=math.log(plus / minus) * ones)
-    even = derive(product, start=(math.sqrt(u * v),) * 2)
     return {
         "lost": float(np.abs(first**2 - second**2 - imbalance).max() / (first**2).max()),
-        "to_derived": far(interpolate(X, y, derive(product, start=(u, v))).beta, path.predictor),
+        "to_derived": far(interpolate(X, y, derived(u, v)).beta, path.predictor),
         "to_q": far(interpolate(X, y, tilted).beta, path.predictor),
         "to_upright": far(interpolate(X, y, Q(2, alpha=alpha)).beta, path.predictor),
-        "to_balanced": far(interpolate(X, y, even).beta, path.predictor),
+        "to_balanced": far(
+            interpolate(X, y, derived(*[math.sqrt(u * v)] * 2)).beta, path.predictor
+        ),
         "distance": kernel_distance(*(X * (first**2 + second**2)[k] @ X.T for k in (0, -1))),
     }
+
+
+@functools.lru_cache(maxsize=16)
+def derived(u: float, v: float) -> Regularizer:
+    """The regularizer of u v from this start; its lines are followed once for all problems."""
+    return derive(product, start=(u, v))
 
 
 def product(u: Any, v: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ STEEPEST = {
 KINDS = {"Muon": Kind(lambda rate: Muon(rate, SPECTRAL), "spectral", "nuclear", 2.0)} | STEEPEST
 
 
+@functools.lru_cache(maxsize=32)
 def data(seed: int, samples: int) -> Classification:
     """Samples x of random classes c, as the matrices (e_c - e_k) x^T for all other classes k.
 

@@ -29,6 +29,7 @@ JUMPS = 16  # room for the jumps of one problem
 NEAR = np.logspace(-5, -0.05, 40)  # distances from a predicted jump, as shares of its time
 LONGER = 4.0  # times the last jump, the length of a run
 MOST = 0.9  # of the jumps
+RTOL = 1e-6  # of a step of the flow: times are judged to a few percent
 FLAT = 1e-6  # relative to the labels: a loss below it counts as zero
 
 
@@ -86,7 +87,9 @@ def cell(
     found = saddles(of, depth=depth)
     unit, wanted = math.exp(found.log_unit(log_alpha=log_alpha)), moments(found)
     net, stop = DiagonalNet(depth, log_alpha=log_alpha), Time(wanted[-1] * unit)
-    path = train(net, of, DualFlow(), stop=stop, record=At(times=list(wanted * unit))).dataset
+    path = train(
+        net, of, DualFlow(rtol=RTOL), stop=stop, record=At(times=list(wanted * unit))
+    ).dataset
     tau, trained = path.t.values / unit, path.predictor.values
     count = len(found.tau) - 1
     steps = np.diff(tau)[:, None] * (trained[1:] + trained[:-1]) / 2

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GOAL = 1.2  # times the memorization, when the forecast is asked
-FACTOR, SHARE = 2.0, 0.5  # so many of the jumps come within this factor of what was said
-LEAST = 3  # runs that grok later than that
+# So many of the jumps come within this factor of what was said. Of ten runs, a rule that is right
+# in nine of ten misses this share once in 600 draws, and one that is right in a fifth (norm
+# separation) reaches it once in 160.
+FACTOR, SHARE = 2.0, 0.6
+LEAST = 6  # runs that grok later than that
 
 
 def cell(seed: int, *, steps: int, quadratic: bool) -> dict[str, Any]:
@@ -57,11 +60,11 @@ study = sized(
     function=cell,
     arguments={"steps": 3000, "quadratic": False},
     dims={name: ["record"] for name in CURVES},
-    grid={"seed": list(range(8))},
+    grid={"seed": list(range(10))},
     labels={"turn": "angle from the start in degrees", "norm": "norm of the parameters"},
     draw={"x": "seed", "colour": "norm"},
     tiny={
-        "grid": {"seed": list(range(4))},
+        "grid": {"seed": list(range(8))},
         "arguments": {"steps": 1500, "quadratic": True},
     },
     printed={"grid": {"seed": list(range(100))}},
@@ -121,16 +124,18 @@ def check(dataset: xarray.Dataset) -> Evidence:
     near = at_least(ours.near(FACTOR), SHARE)
     return Evidence(
         ran=f"{len(runs)} runs with settings drawn at random"
-        f" ({' and '.join(sorted({run.run.net for run in runs}))} nets, addition modulo 17 to 27,"
-        f" AdamW), {ours.asked} of which grok later than {GOAL:g} times their memorization and"
-        f" {ours.quiet} not within {runs[0].run.steps} steps",
+        f" ({' and '.join(sorted({run.run.net for run in runs}))} nets, addition modulo 17 to 31,"
+        f" AdamW, from two recipes in turn), {ours.asked} of which grok later than {GOAL:g} times"
+        f" their memorization and {ours.quiet} not within {runs[0].run.steps} steps",
         premises={f"{LEAST} runs or more grok": (ours.asked >= LEAST, ours.asked)},
         checks={
             f"share of the jumps within a factor of {FACTOR:g} of the forecast, asked at {GOAL:g}"
             " times the memorization": near,
         },
-        # the norm rule is told in the findings: of four quadratic nets it can be right on two
-        controls={"norm separation": near.control(at["norm separation"].near(FACTOR))},
+        # the clock is no control: it is right in three of four runs, and told in the findings
+        controls={
+            name: near.control(at[name].near(FACTOR)) for name in ("norm separation", "norm rule")
+        },
         findings=[
             *_findings(by),
             f"a clock, {CLOCK:g} times the memorization, is right to that factor in"
@@ -204,9 +209,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
 experiment = Experiment(
     "watch-forecast",
     statement="At 1.2 times the memorization tacit.watch says within a factor of two, in at least"
-    " half of the runs that grok later, when the test accuracy will have risen half way: for"
+    " 60% of the runs that grok later, when the test accuracy will have risen half way: for"
     " quadratic and ReLU nets of two layers on modular addition by AdamW, with widths, moduli,"
-    " scales, learning rates and decays drawn at random.",
+    " scales, learning rates and decays drawn at random by two recipes.",
     place="ours",
     study=study,
     check=check,

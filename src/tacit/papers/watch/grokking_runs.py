@@ -8,6 +8,7 @@ docs/theory.md; a dozen of its settings are not in DEVELOPMENT, the other 28 are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -88,20 +89,57 @@ LEAGUE = [*BOTH, *NEW]
 RUNS = {run.name: run for run in LEAGUE}
 
 
-def random_run(seed: int, steps: int, nets: Sequence[str] = (QUADRATIC, MLP)) -> Run:
-    """A net of two layers on modular addition by AdamW, all numbers drawn at random.
+class Recipe(NamedTuple):
+    """The ranges that settings are drawn from, evenly or evenly in the logarithm.
 
-    Widths, moduli and shares as far as two cores train them in seconds; learning rates and decays
-    over a factor of four and five.
+    `scales` are by net; `optimizers` are equally likely, and so are the widths of `hidden`.
     """
+
+    moduli: tuple[int, int]
+    shares: tuple[float, float]
+    rates: tuple[float, float]
+    decays: tuple[float, float]
+    scales: dict[str, tuple[float, float]]
+    hidden: tuple[int, ...]
+    optimizers: tuple[str, ...]
+
+
+# NARROW is one of two recipes that were tried when the sentence was written: it is the one on which
+# the watch did better, a choice that favours it. WIDE was written after that, before any of its
+# runs, with every range at least as wide as that of NARROW; settings come from both in turn.
+NARROW = Recipe(
+    (17, 27),
+    (0.6, 0.8),
+    (0.002, 0.008),
+    (0.3, 1.5),
+    {QUADRATIC: (0.7, 1.5), MLP: (1.0, 2.5)},
+    (64, 96, 128),
+    ("AdamW",),
+)
+WIDE = Recipe(
+    (17, 31),
+    (0.5, 0.85),
+    (0.001, 0.01),
+    (0.2, 3.0),
+    {QUADRATIC: (0.5, 2.0), MLP: (0.5, 3.0)},
+    (64, 96, 128),
+    ("AdamW", "AdamW 0.999"),
+)
+
+
+def random_run(
+    seed: int, steps: int, nets: Sequence[str] = (QUADRATIC, MLP), recipe: Recipe | None = None
+) -> Run:
+    """A net of two layers on modular addition by AdamW; even seeds draw NARROW, odd ones WIDE."""
     rng = np.random.default_rng([seed, 23])
+    of = recipe or (NARROW, WIDE)[seed % 2]
 
     def between(low: float, high: float) -> float:
         return float(f"{low * (high / low) ** rng.random():.2g}")
 
     net = nets[int(rng.integers(len(nets)))]
-    p, share = int(rng.integers(17, 28)), round(float(rng.uniform(0.6, 0.8)), 2)
-    rate, decay = between(0.002, 0.008), between(0.3, 1.5)
-    scale = between(0.7, 1.5) if net == QUADRATIC else between(1.0, 2.5)
-    hidden = int(rng.choice([64, 96, 128]))
-    return Run(net, p, share, "AdamW", rate, decay, steps, scale=scale, hidden=hidden)
+    p = int(rng.integers(of.moduli[0], of.moduli[1] + 1))
+    share = round(float(rng.uniform(*of.shares)), 2)
+    rate, decay, scale = between(*of.rates), between(*of.decays), between(*of.scales[net])
+    hidden, optimizer = int(rng.choice(of.hidden)), str(rng.choice(of.optimizers))
+    return Run(net, p, share, optimizer, rate, decay, steps, scale=scale, hidden=hidden)

@@ -76,10 +76,10 @@ class Called:
         """The smallest."""
         return min(self._twins(kind), default=math.nan)
 
-    def share(self, kind: str, low: float, high: float) -> float:
-        """How many of the runs with a twin between the two distances are called `kind`."""
-        found = [k for k, twin in zip(self.kinds, self.twins, strict=True) if low <= twin < high]
-        return found.count(kind) / len(found) if found else math.nan
+    def count(self, kind: str, low: float, high: float) -> tuple[int, int]:
+        """(runs called `kind`, all runs) among those with a twin between the two distances."""
+        kinds = [k for k, twin in zip(self.kinds, self.twins, strict=True) if low <= twin < high]
+        return kinds.count(kind), len(kinds)
 
     def table(self) -> list[list[int]]:
         """The number of runs, a row for every band of distances and a column for every kind."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from tacit.models.tangent import kernel_distance
 from tacit.papers.watch.nets import NETS, start
 from tacit.papers.watch.optimizers import OPTIMIZERS, Rates
 from tacit.papers.watch.twins import Data, Reals, kernel_of, seen, train, twin
-from tacit.problems.images.load import load_images
+from tacit.problems.images.load import Images, load_images
 
 
 class Setting(NamedTuple):
@@ -99,15 +100,22 @@ def rates(of: Setting, first: Any, data: Data, steps: int) -> Rates:
         return Rates(0.01, 1.0)
     rate = 0.005
     if not OPTIMIZERS[of.optimizer].adaptive:
-        kernel = kernel_of(NETS[of.net], first, data.x[:100], data.x)
+        some = data.x[: len(data.probe)]  # as many as in other kernels: one program for all
+        kernel = kernel_of(NETS[of.net], first, some, data.x)
         rate = len(kernel) / float(np.linalg.eigvalsh(kernel)[-1])
     decay = -math.expm1(-math.log(2) / steps) / rate if of.decay else 0.0
     return Rates(rate, decay, float(of.learns))
 
 
+@functools.cache
+def _digits() -> Images:
+    """Read once in a process, since reading takes as long as a run."""
+    return load_images("digits", flat=True)
+
+
 def digits(inputs: str, seed: int, samples: int, probes: int) -> Data:
     """Handwritten digits from 0 to 1 a pixel, as they are, without their mean, or plus 1."""
-    images = load_images("digits", flat=True)
+    images = _digits()
     order = np.random.default_rng([seed, 7]).permutation(len(images.train_labels))
     order = order[: samples + probes]
     x = images.train_images[order].astype(np.float32)

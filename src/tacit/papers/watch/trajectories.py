@@ -119,7 +119,7 @@ def record_steps(total: int) -> Array:
 
 
 def record(run: Run, seed: int) -> dict[str, Array]:
-    """CURVES at the steps of `record_steps`, the displacement and the norm of every tensor."""
+    """CURVES at the steps of `record_steps`."""
     data = run.data(seed)
     first, at = run.start(data, seed), record_steps(run.steps)
     kinds = NETS[run.net], run.loss, run.schedule
@@ -153,18 +153,29 @@ def _curves(
     total: Any,
     at: Any,
 ) -> Any:
+    """The program of `record`.
+
+    Compiling it takes longer than running it, so that it has few pieces: the parameters are one
+    vector, and a record evaluates the net once, on the training and the test inputs together.
+    """
     import jax
     import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
 
-    tree = jax.tree.map
+    flat, tree_of = ravel_pytree(first)
+    inputs = jnp.concatenate([data.x, data.probe])
+    labels = jnp.concatenate([data.y, data.probe_y])
 
     def errors(outputs: Any, y: Any) -> Any:
         if kind == "mse":
-            return 0.5 * ((outputs - y) ** 2).sum(1).mean()
-        return -(y * jax.nn.log_softmax(outputs)).sum(1).mean()
+            return 0.5 * ((outputs - y) ** 2).sum(1)
+        return -(y * jax.nn.log_softmax(outputs)).sum(1)
+
+    def loss(p: Any) -> Any:
+        return errors(net(tree_of(p), data.x, data.x), data.y).mean()
 
     def step(k: Any, state: Any) -> Any:
-        slope = jax.grad(lambda p: errors(net(p, data.x, data.x), data.y))(state[0])
+        slope = jax.grad(loss)(state[0])
         return stepped(how, rate * factor(schedule, k, total), decay, k, state, slope)
 
     def record(state: Any, ends: Any) -> Any:
@@ -173,29 +184,24 @@ def _curves(
         return state, curves(state[0])
 
     def curves(p: Any) -> dict[str, Any]:
-        found = geometry(p)
-        for side, x, y in (("train", data.x, data.y), ("test", data.probe, data.probe_y)):
-            outputs = net(p, x, data.x)
-            found[f"{side}_loss"] = errors(outputs, y)
-            found[f"{side}_accuracy"] = (outputs.argmax(1) == y.argmax(1)).mean()
-        return found
-
-    def geometry(p: Any) -> dict[str, Any]:
-        layers = jnp.stack([jnp.linalg.norm(leaf) for leaf in jax.tree.leaves(p)])
-        norm = jnp.linalg.norm(layers)
-        here, there = tree(lambda w: w / norm, p), tree(lambda w: w / size, first)
-        apart, both = (length(tree(f, here, there)) for f in (jnp.subtract, jnp.add))
-        return {
-            "norm": norm,
-            "layer_norm": layers,
-            "turn": jnp.degrees(2 * jnp.arctan2(apart, both)),
-            "displacement": length(tree(jnp.subtract, p, first)),
+        outputs = net(tree_of(p), inputs, data.x)
+        right = outputs.argmax(1) == labels.argmax(1)
+        means = {"loss": errors(outputs, labels), "accuracy": right * 1.0}
+        count = len(data.x)
+        sides = {"train": slice(count), "test": slice(count, None)}
+        return geometry(p) | {
+            f"{side}_{name}": values[rows].mean()
+            for side, rows in sides.items()
+            for name, values in means.items()
         }
 
-    def length(p: Any) -> Any:
-        return jnp.linalg.norm(jnp.stack([jnp.linalg.norm(leaf) for leaf in jax.tree.leaves(p)]))
+    def geometry(p: Any) -> dict[str, Any]:
+        norm = jnp.linalg.norm(p)
+        here, there = p / norm, flat / size
+        apart, both = jnp.linalg.norm(here - there), jnp.linalg.norm(here + there)
+        return {"norm": norm, "turn": jnp.degrees(2 * jnp.arctan2(apart, both))}
 
-    size = length(first)
-    zeros = tree(jnp.zeros_like, first)
+    size = jnp.linalg.norm(flat)
+    zeros = jnp.zeros_like(flat)
     pairs = (jnp.concatenate([at[:1], at[:-1]]), at)
-    return jax.lax.scan(record, (first, zeros, zeros), pairs)[1]
+    return jax.lax.scan(record, (flat, zeros, zeros), pairs)[1]

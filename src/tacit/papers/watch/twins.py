@@ -42,7 +42,9 @@ def train(
     net: Net, linear: bool, steps: int, first: Parameters, data: Data, how: Optimizer, at: Rates
 ) -> tuple[Parameters, Array, Array]:
     """The last parameters; the training loss and the outputs on the probe at every EVERY steps."""
-    last, losses, outputs = _compiled()(net, linear, steps // EVERY, first, data, how, at)
+    size = steps // EVERY * EVERY, len(data.x)
+    draws = np.random.default_rng([data.seed, 29]).random(size, np.float32)
+    last, losses, outputs = _compiled()(net, linear, steps // EVERY, first, data, draws, how, at)
     return last, np.asarray(losses, dtype=np.float64), np.asarray(outputs, dtype=np.float64)
 
 
@@ -53,71 +55,83 @@ def _compiled() -> Any:
     return jax.jit(_descend, static_argnums=(0, 1, 2))
 
 
-def _descend(net: Net, linear: bool, records: int, first: Any, data: Any, how: Any, at: Any) -> Any:
+def _descend(
+    net: Net, linear: bool, records: int, first: Any, data: Any, draws: Any, how: Any, at: Any
+) -> Any:
+    """The program of `train`; a sample whose draw is below the share of a batch is in it.
+
+    Compiling it takes longer than running it, so that it has few pieces: the parameters are one
+    vector, and a record evaluates the net once, on the training inputs and the probe together.
+    """
     import jax
     import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
 
-    tree = jax.tree.map
+    flat, tree_of = ravel_pytree(first)
+    both = jnp.concatenate([data.x, data.probe])
 
     def outputs(p: Any, x: Any, k: Any) -> Any:
+        def run(q: Any) -> Any:
+            return net(tree_of(q), x, data.x)
+
         if not linear:
-            return net(p, x, data.x)
-        left = (1 - at.learning_rate * at.weight_decay) ** k  # what decay leaves of the start
-        origin = tree(lambda w: left * w, first)
-        change = tree(jnp.subtract, p, origin)
-        return sum(jax.jvp(lambda q: net(q, x, data.x), (origin,), (change,)))
+            return run(p)
+        origin = (1 - at.learning_rate * at.weight_decay) ** k * flat  # what decay leaves of it
+        return sum(jax.jvp(run, (origin,), (p - origin,)))
+
+    def errors(seen: Any) -> Any:
+        return -(data.y * jax.nn.log_softmax(seen)).sum(1)
 
     def loss(p: Any, weights: Any, k: Any) -> Any:
-        logs = jax.nn.log_softmax(outputs(p, data.x, k))
-        return -(weights * (data.y * logs).sum(1)).sum() / weights.sum()
+        return (weights * errors(outputs(p, data.x, k))).sum() / weights.sum()
 
     def step(k: Any, state: Any) -> Any:
-        drawn = jax.random.uniform(
-            jax.random.fold_in(jax.random.PRNGKey(data.seed), k), (len(data.x),)
-        )
-        slope = jax.grad(loss)(state[0], (drawn < how.batch) * 1.0, k)
-        slope = tree(lambda g: at.loss * g, slope)
+        weights = (draws[k] < how.batch) * 1.0
+        slope = at.loss * jax.grad(loss)(state[0], weights, k)
         return stepped(how, at.learning_rate, at.weight_decay, k, state, slope)
 
     def record(state: Any, number: Any) -> Any:
         last = (number + 1) * EVERY
         state = jax.lax.fori_loop(number * EVERY, last, step, state)
-        every = jnp.ones(len(data.x))
-        return state, (loss(state[0], every, last), outputs(state[0], data.probe, last))
+        seen = outputs(state[0], both, last)
+        return state, (errors(seen[: len(data.x)]).mean(), seen[len(data.x) :])
 
-    zeros = tree(jnp.zeros_like, first)
-    (last, *_), (losses, seen) = jax.lax.scan(record, (first, zeros, zeros), jnp.arange(records))
-    return last, losses, seen
+    zeros = jnp.zeros_like(flat)
+    (last, *_), (losses, seen) = jax.lax.scan(record, (flat, zeros, zeros), jnp.arange(records))
+    return tree_of(last), losses, seen
 
 
 @functools.cache
-def _looks(net: Net) -> tuple[Any, Any, Any]:
-    """Outputs, their derivative along a change, and the tangent kernel as the mean over outputs."""
+def _looks(net: Net) -> tuple[Any, Any]:
+    """Outputs with their derivative along a change, and the tangent kernel, mean over outputs."""
     import jax
 
     def kernel(p: Any, x: Any, base: Any) -> Any:
-        rows = jax.tree.leaves(jax.jacrev(lambda q: net(q, x, base))(p))
-        flat = [row.reshape(*row.shape[:2], -1).swapaxes(0, 1) for row in rows]
-        return sum((row @ row.swapaxes(1, 2)).mean(0) for row in flat)
+        def rows(sample: Any) -> Any:  # sample by sample: a Jacobian of all would be of all by all
+            return jax.jacrev(lambda q: net(q, sample[None], base)[0])(p)
 
-    def slope(p: Any, change: Any, x: Any, base: Any) -> Any:
-        return jax.jvp(lambda q: net(q, x, base), (p,), (change,))[1]
+        flat = [row.reshape(*row.shape[:2], -1) for row in jax.tree.leaves(jax.vmap(rows)(x))]
+        return sum(jax.numpy.einsum("iop,jop->ij", row, row) / row.shape[1] for row in flat)
 
-    return jax.jit(net), jax.jit(slope), jax.jit(kernel)
+    def along(p: Any, change: Any, x: Any, base: Any) -> Any:
+        return jax.jvp(lambda q: net(q, x, base), (p,), (change,))
+
+    return jax.jit(along), jax.jit(kernel)
 
 
 def kernel_of(net: Net, p: Parameters, x: Reals, base: Reals) -> Array:
     """The tangent kernel on some inputs."""
-    return np.asarray(_looks(net)[2](p, x, base), dtype=np.float64)
+    return np.asarray(_looks(net)[1](p, x, base), dtype=np.float64)
 
 
 def seen(net: Net, first: Parameters, last: Parameters, data: Data) -> dict[str, Any]:
     """What a watch records of the two, by its own functions, with the kernels and outputs."""
-    run, slope, _ = _looks(net)
-    base = data.x
-    f0, f1 = (np.asarray(run(p, data.probe, base), dtype=np.float64) for p in (first, last))
+    base, run = data.x, _looks(net)[0]
     change = {key: last[key] - first[key] for key in first}
-    along = np.asarray(slope(first, change, data.probe, base), dtype=np.float64)
+    (f0, along), (f1, _) = (
+        [np.asarray(part, dtype=np.float64) for part in run(p, change, data.probe, base)]
+        for p in (first, last)
+    )
     kernels = [kernel_of(net, p, data.probe, base) for p in (first, last)]
     begun = Start(first, f0, kernels[0][None])
     row: dict[str, Any] = kernel_row(begun, kernels[1], None)
