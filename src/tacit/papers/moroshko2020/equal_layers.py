@@ -52,7 +52,7 @@ def cell(depth: int, seed: int, *, steps: int, unequal: float) -> dict[str, Any]
     rate gives a different run.
     """
     data = separable_points(5, 4, margin=0.3, seed=seed)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # not that of the data
     start = rng.uniform(0.5, 1.0, data.dimension)
     u = np.tile(np.concatenate([start, start]), (depth, 1))
     u[0] *= 1 + unequal

@@ -29,7 +29,7 @@ class QuadraticUnits(Model):
         return 3
 
     def start(self, dimension: int) -> Array:
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng([self.seed, 2])  # not that of data drawn by the same seed
         W = rng.normal(0, dimension**-0.5, self.width * dimension)
         v = rng.normal(0, self.width**-0.5, self.width)
         return np.asarray(self.alpha * np.concatenate([W, v]))
