@@ -149,7 +149,7 @@ def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> tupl
             problem,
             DiagonalNet(depth, alpha=alpha),
             [alpha**depth / mu for mu in mus],
-            DualFlow(),
+            DualFlow(rtol=1e-3 * NEAR),
             per_decade=10,
         ).dataset
         for alpha in alphas
