@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tacit
+
 from tacit.papers.beyond import adam_batch, margins
 from tacit.papers.registry import library
 
@@ -57,3 +59,13 @@ def test_the_median_over_problems_is_judged(data_of):
     shares = margins.shares(data, margins.HEADING, margins.NORMS, "own")[:, -1]
     medians = margins.ends(data, margins.HEADING, margins.NORMS, "own")
     np.testing.assert_allclose(medians, np.sort(shares, axis=1)[:, 1:3].mean(axis=1))
+
+
+@pytest.mark.parametrize("kind", [adam_batch.SIGNS, adam_batch.NORMAL])
+def test_shares_of_an_end_are_those_of_its_path(kind):
+    """Margins that all runs on a problem share are those that `margin_shares` computes alone."""
+    of = adam_batch.data(kind, 5, 8, 12)
+    path = tacit.train(tacit.LinearPredictor(), of, tacit.SignDescent(0.01), stop=tacit.Steps(300))
+    norms = [tacit.L1(), adam_batch.EUCLIDEAN, tacit.Linf(), adam_batch.own_norm(of)[0]]
+    alone = tacit.margin_shares(path, of, norms).values[-1]
+    np.testing.assert_allclose(margins.end_shares(of, path.predictor, norms), alone, rtol=1e-9)

@@ -81,3 +81,11 @@ def test_a_wrong_theory_of_ranks_fails(study, wrong, data_of):
     data = list(data_of("beyond-greedy-rank"))
     data[study] = data[study].assign({old: data[study][new] for old, new in wrong.items()})
     assert status_of("beyond-greedy-rank", data) == "fails"
+
+
+def test_entries_of_commuting_measurements_end_where_greedy_rank_does():
+    """Two routes: the saddles of a diagonal net, and greedy rank with its invariant subspaces."""
+    for seed in range(3):
+        problem = greedy_rank.commuting_problem(seed)
+        end = np.diag(greedy_rank.greedy_rank(problem.of).end)
+        np.testing.assert_allclose(problem.alone, end, atol=1e-6 * np.abs(end).max())

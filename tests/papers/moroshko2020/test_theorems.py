@@ -134,3 +134,11 @@ def test_the_stability_condition_is_judged_by_training_alone(monkeypatch):
         assert not hasattr(stopping, name)
     exponents, _ = stopping.stops(three_points("3d"), [1.0, 0.1, 0.01, 0.001])
     assert exponents == pytest.approx([0, 0, 2, 2], abs=0.05)
+
+
+def test_the_weights_of_quadratic_units_are_not_their_data():
+    """One seed draws both; no unit may be a multiple of a sample."""
+    X = nets.signs_of_products(4).X
+    W = nets.QuadraticUnits(1.0, 4).parts(nets.QuadraticUnits(1.0, 4).start(6))[0]
+    cosines = (X @ W.T) / np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(W, axis=1))
+    assert np.abs(cosines).max() < 0.98

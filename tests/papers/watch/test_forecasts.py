@@ -65,7 +65,7 @@ def test_momentum_by_hand():
     assert found["turn"][-1] == pytest.approx(np.degrees(np.arccos(cosine)), rel=1e-4)
     assert found["displacement"][-1] == pytest.approx(np.linalg.norm(end - begun), rel=1e-4)
     assert found["train_loss"][-1] == pytest.approx(loss, rel=1e-4)
-    assert found["turn"][0] == 0
+    assert found["turn"][0] < 1e-5  # degrees: the rounding of float32
     assert found["learning_rate"][-1] == pytest.approx(0.002, rel=1e-5)
 
 
@@ -88,8 +88,8 @@ def test_a_run_is_that_of_pytorch(optimizer):
     found = record(run, 1)
     assert found["train_loss"][-1] == pytest.approx(loss(data.x, data.y).item(), rel=1e-4)
     assert found["test_loss"][-1] == pytest.approx(loss(data.probe, data.probe_y).item(), rel=1e-4)
-    norms = [float(part.detach().norm()) for _, part in sorted(w.items())]
-    np.testing.assert_allclose(found["layer_norm"][-1], norms, rtol=1e-4)
+    norm = math.sqrt(sum(float(part.detach().norm()) ** 2 for part in w.values()))
+    assert found["norm"][-1] == pytest.approx(norm, rel=1e-4)
 
 
 @pytest.mark.parametrize("optimizer", TORCH)
@@ -300,7 +300,8 @@ def test_settings_are_drawn_at_random_and_were_not_used_in_development():
     runs = [random_run(seed, 3000) for seed in range(200)]
     assert len(set(runs)) == 200
     assert {run.net for run in runs} == {"quadratic", "dense, biased"}
-    assert {run.p for run in runs} == set(range(17, 28))
+    assert {run.p for run in runs[::2]} == set(range(17, 28))
+    assert {run.p for run in runs[1::2]} == set(range(17, 32))
     known = {run[:6] for run in DEVELOPMENT} | {tuple(run[:6]) for run in jump_points.MORE}
     assert not {run[:6] for run in runs} & known
     assert all(random_run(seed, 9, ("quadratic",)).net == "quadratic" for seed in range(20))

@@ -119,7 +119,7 @@ def record_steps(total: int) -> Array:
 
 
 def record(run: Run, seed: int) -> dict[str, Array]:
-    """CURVES at the steps of `record_steps`."""
+    """CURVES and the displacement at the steps of `record_steps`."""
     data = run.data(seed)
     first, at = run.start(data, seed), record_steps(run.steps)
     kinds = NETS[run.net], run.loss, run.schedule
@@ -199,7 +199,8 @@ def _curves(
         norm = jnp.linalg.norm(p)
         here, there = p / norm, flat / size
         apart, both = jnp.linalg.norm(here - there), jnp.linalg.norm(here + there)
-        return {"norm": norm, "turn": jnp.degrees(2 * jnp.arctan2(apart, both))}
+        turn = jnp.degrees(2 * jnp.arctan2(apart, both))
+        return {"norm": norm, "turn": turn, "displacement": jnp.linalg.norm(p - flat)}
 
     size = jnp.linalg.norm(flat)
     zeros = jnp.zeros_like(flat)
