@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tacit
-
 from tacit.papers.beyond import adam_batch, margins
 from tacit.papers.registry import library
 

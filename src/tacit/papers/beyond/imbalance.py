@@ -71,6 +71,8 @@ def neuron(imbalance: float, seed: int, *, samples: int, dimension: int) -> dict
     X, y = rng.standard_normal((samples, dimension)), rng.standard_normal(samples)
     direction = rng.standard_normal(dimension)
     X, direction = X / math.sqrt(dimension), direction / np.linalg.norm(direction)
+    if seed % 2:  # every other start points away from the data, so that a small a changes its sign
+        direction = -np.sign(direction @ X.T @ y) * direction
     a, size = sizes(imbalance)
     w = size * direction
     model, stop = Factorization(factors=([[a]], w[:, None])), Interpolated(1e-16)
