@@ -28,6 +28,7 @@ from tacit.problems.regression import Regression, steep_end
 from tacit.records import Record
 
 Mask = NDArray[np.bool_]
+Rows = NDArray[np.int_]
 
 WIDTH, ALPHA = 50, 0.002
 STEP = 0.4  # over the trace of the tangent kernel, which bounds its largest eigenvalue
@@ -158,7 +159,7 @@ def survey(
     return Survey(problems, [layers(w) for w in parameters], losses)
 
 
-def _groups(rows: Array) -> list[Array]:
+def _groups(rows: Rows) -> list[Rows]:
     """The rows in groups of equal size; the last one is filled by repeating its own."""
     return [np.resize(rows[k : k + GROUP], GROUP) for k in range(0, len(rows), GROUP)]
 
