@@ -81,6 +81,18 @@ def test_one_step_of_the_survey_is_one_of_descent():
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
 
 
+def test_stages_and_groups_change_nothing(monkeypatch):
+    """Every set ends where a single descent of it alone ends, also beyond one group."""
+    data = spline_survey.draw(3, spline_survey.peak, spline_survey.GROUP + 1, seed=5)
+    found = spline_survey.survey(data, loss=1e-3, seed=7)
+    monkeypatch.setattr(spline_survey, "STAGES", (sum(spline_survey.STAGES),))
+    for place in (0, 3, spline_survey.GROUP):
+        alone = spline_survey.survey(data[place : place + 1], loss=1e-3, seed=7 + place)
+        assert found.losses[place] == alone.losses[0] <= 1e-3
+        for part, other in zip(found.nets[place], alone.nets[0], strict=True):
+            np.testing.assert_array_equal(part, other)
+
+
 def test_kinks_are_still_on_their_way_when_the_loss_vanishes():
     gaps = [
         spline_survey.survey(places(steep_end()), loss=loss).short()[0]

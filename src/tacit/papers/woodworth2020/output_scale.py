@@ -64,17 +64,18 @@ def cell(name: str, alpha: float, seed: int) -> dict[str, Any]:
         other = trace(p.X, p.y, model, t_end=end, points=24)
         return np.array([model.predict(w, p.X) for w in other.parameters])
 
-    def off(factor: float, end: float) -> float:
-        return float(np.abs(outputs(factor, end) - along).max() / np.abs(p.y).max())
+    def off(other: Array) -> float:
+        return float(np.abs(other - along).max() / np.abs(p.y).max())
 
+    beside = outputs(alpha**D, t_end / alpha**2)
     return {
         "t": run.t,
         "along": along[:, 0],
-        "beside": outputs(alpha**D, t_end / alpha**2)[:, 0],
+        "beside": beside[:, 0],
         "left": np.abs(along[-1] - p.y).max() / np.abs(p.y).max(),
-        "off": off(alpha**D, t_end / alpha**2),
-        "off_same_time": off(alpha**D, t_end),
-        "off_first_power": off(alpha, t_end / alpha**2),
+        "off": off(beside),
+        "off_same_time": off(outputs(alpha**D, t_end)),
+        "off_first_power": off(outputs(alpha, t_end / alpha**2)),
     }
 
 

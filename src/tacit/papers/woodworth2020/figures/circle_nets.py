@@ -33,8 +33,17 @@ def data(seed: int) -> CircleTeacher:
 
 
 def start(depth: int, scale: float, seed: int, unbiased: bool = True) -> FunctionModel:
-    """The net of Figure 6 from alpha = scale^(1/depth): what its panels call alpha^D is `scale`."""
-    return relu_net(depth, WIDTH, alpha=scale ** (1 / depth), seed=seed, unbiased=unbiased)
+    """The net of Figure 6 from alpha = scale^(1/depth): what its panels call alpha^D is `scale`.
+
+    It is a difference of two nets with equal starts. With the output of its start, the second one
+    has weights zero: it has no gradient and stays zero, and what is compiled serves both.
+    """
+    net = relu_net(depth, WIDTH, alpha=scale ** (1 / depth), seed=seed, unbiased=True)
+    if unbiased:
+        return net
+    first, second = np.split(net.start(2), 2)
+    begin = np.concatenate([first, 0 * second])
+    return FunctionModel(net.function, begin, homogeneity=depth, name="relu_net")
 
 
 def gradients(model: FunctionModel, weights: Array, X: Array) -> Array:

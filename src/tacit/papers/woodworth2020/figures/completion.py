@@ -27,6 +27,7 @@ from tacit.training.train import train
 MEASURES = ("excess", "move")
 ROOM = 0.25  # by which the seen entries alone must exceed the nuclear norm of the truth
 NEAR = 0.01  # a relative distance below which two matrices count as the same
+LEAVES = 0.1  # the share of the excess, or of the fall, at which a start leaves the rich regime
 MOST = 2000.0  # the time after which descent gives up
 
 
@@ -212,7 +213,9 @@ def turn(alphas: Array, row: Array, measure: str) -> tuple[float, float, float, 
     """
     floor = float(row.min())
     rising = row if measure == "excess" else (1 - row) / (1 - floor)
-    low, half, high = (crossing(np.log10(alphas), rising, level) for level in (0.1, 0.5, 0.9))
+    low, half, high = (
+        crossing(np.log10(alphas), rising, level) for level in (LEAVES, 0.5, 1 - LEAVES)
+    )
     return low, half, high - low, floor
 
 

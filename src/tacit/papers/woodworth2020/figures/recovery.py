@@ -6,23 +6,22 @@ seed are nested: a smaller set is the beginning of the `drawn` ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import Axes, DataArray, Dataset
-from tacit.limits import Turns
 from tacit.plotting.style import BLUE
 from tacit.problems.regression import sparse_regression
 from tacit.regularizers.norms import L1, L2
-from tacit.solvers.interpolate import interpolate
-from tacit.solvers.interpolation_path import interpolate_path
-from tacit.solvers.solution import Solution
+from tacit.regularizers.q import Q
+from tacit.solvers import continuation
+from tacit.solvers.constraints import reduce
+from tacit.solvers.interpolate import arrived, interpolate
 from tacit.studies.sizes import Sizes, sized
 
-CHUNK = 10  # a path is followed this many grid points at a time, until the error is small
 DRAWN = ("drawn", "dimension", "sparsity", "noise")  # arguments that say what is drawn
 LEVEL = 0.025  # the population error that counts as recovery
 
@@ -43,6 +42,19 @@ def population_error(beta: Array, truth: Array) -> float:
     return float(np.sum((beta - truth) ** 2))
 
 
+def minimisers(X: Array, y: Array, depth: int, log_mus: Array) -> Iterator[Array]:
+    """The minimisers of Q^D at falling log alpha^D, one after the other, NaN where one failed.
+
+    None is computed before it is asked for, and none has a certificate: of a path some points are
+    needed, and two of them decide.
+    """
+    at = reduce("recovery", X, y)
+    first = Q(depth, log_alpha=float(log_mus[0]) / depth)
+    points = continuation.follow(first, at, log_mus - np.log(at.scale))
+    for log_mu, point in zip(log_mus, points, strict=True):
+        yield arrived(Q(depth, log_alpha=float(log_mu) / depth), at, point).beta
+
+
 def largest_log_mu(
     X: Array, y: Array, truth: Array, depth: int, log_mus: Array, level: float
 ) -> float:
@@ -51,23 +63,14 @@ def largest_log_mu(
     `log_mus` falls. Between the last failing and the first passing value the logarithm of the
     error is taken as linear in the logarithm of the scale.
     """
-
-    def log_error(solution: Solution) -> float:
-        return float(np.log(population_error(solution.beta, truth)))
-
-    log_errors: list[float] = []
-    turns = Turns(10_000, "the errors along mu")
-    while len(log_errors) < len(log_mus):
-        turns.take()
-        chunk = log_mus[len(log_errors) : len(log_errors) + CHUNK]
-        measured = interpolate_path(X, y, depth, log_alphas=chunk / depth, measure=log_error)
-        log_errors += cast(list[float], measured)
-        passed = np.flatnonzero(np.array(log_errors) <= np.log(level))
-        if len(passed) and passed[0] > 0:
-            pair = slice(passed[0] - 1, passed[0] + 1)
-            return float(np.interp(-np.log(level), -np.array(log_errors[pair]), log_mus[pair]))
-        if len(passed):
-            return float(log_mus[0])
+    above = np.nan  # the logarithm of the error at the scale before
+    for place, beta in enumerate(minimisers(X, y, depth, log_mus)):
+        log_error = float(np.log(population_error(beta, truth)))
+        if log_error <= np.log(level):
+            scales = log_mus[max(place - 1, 0) : place + 1]
+            errors = [above, log_error][-len(scales) :]
+            return float(np.interp(-np.log(level), -np.array(errors), scales))
+        above = log_error
     return -np.inf
 
 

@@ -28,11 +28,13 @@ from tacit.problems.regression import Regression, steep_end
 from tacit.records import Record
 
 Mask = NDArray[np.bool_]
+Rows = NDArray[np.int_]
 
 WIDTH, ALPHA = 50, 0.002
 STEP = 0.4  # over the trace of the tangent kernel, which bounds its largest eigenvalue
 LOSS = 1e-8
-STEPS = 40_000
+STAGES = (2_000, 8_000, 30_000)  # steps; after each the sets that are learned are left out
+GROUP = 12  # sets that are learned at once: one compiled descent serves any number of them
 ON_THE_WAY = (0.1, 0.01, LOSS)  # losses at which the three points are examined
 STARTS = 12  # from which the three points are learned
 MEASURES = ("fitted", "linear", "cubic", "least", "distance", "norm", "short")
@@ -145,11 +147,21 @@ def survey(
     Every data set has a start of its own, drawn by the seeds from `seed` on.
     """
     models = [univariate_relu(width, alpha=alpha, seed=seed + k) for k in range(len(data))]
-    starts = np.array([model.start(1) for model in models])
+    parameters = np.array([model.start(1) for model in models])
+    losses, left = np.full(len(data), np.inf), np.arange(len(data))
     with double_precision():
-        parameters, losses = _descent()(starts, data[:, 0], data[:, 1], step, loss)
+        for steps in STAGES:
+            for rows in _groups(left):
+                given = parameters[rows], data[rows, 0], data[rows, 1], step, loss, steps
+                parameters[rows], losses[rows] = _descent()(*given)
+            left = left[losses[left] > loss]
     problems = [Regression(x[:, None], y) for x, y in data]
-    return Survey(problems, [layers(w) for w in np.asarray(parameters)], np.asarray(losses))
+    return Survey(problems, [layers(w) for w in parameters], losses)
+
+
+def _groups(rows: Rows) -> list[Rows]:
+    """The rows in groups of equal size; the last one is filled by repeating its own."""
+    return [np.resize(rows[k : k + GROUP], GROUP) for k in range(0, len(rows), GROUP)]
 
 
 def cell(kind: str, seed: int, *, counts: Mapping[str, int]) -> dict[str, Any]:
@@ -234,7 +246,7 @@ def findings(random: Dataset) -> list[str]:
 
 @functools.cache
 def _descent() -> Callable[..., Any]:
-    """Compiled (starts, places, targets, step, loss) -> (parameters, losses), a row per data set.
+    """Compiled (starts, places, targets, step, loss, steps) -> (parameters, losses), row by row.
 
     The step follows the trace of each net's tangent kernel, so that descent stays near the flow;
     where a kink slides along a data point it passes to and fro over it, as the flow would.
@@ -262,13 +274,13 @@ def _descent() -> Callable[..., Any]:
 
     every = jax.vmap(one, (0, 0, 0, None, None))
 
-    def descend(starts: Any, x: Any, y: Any, step: float, goal: float) -> Any:
+    def descend(starts: Any, x: Any, y: Any, step: float, goal: float, most: int) -> Any:
         def go(state: Any) -> Any:
             parameters, _, taken = state
             return *every(parameters, x, y, step, goal), taken + 1
 
         def unfinished(state: Any) -> Any:
-            return (state[2] < STEPS) & (state[1].max() > goal)
+            return (state[2] < most) & (state[1].max() > goal)
 
         state = (starts, jnp.full(len(x), jnp.inf), 0)
         return jax.lax.while_loop(unfinished, go, state)[:2]
