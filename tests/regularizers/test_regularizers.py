@@ -130,3 +130,19 @@ def test_regularizers_print_what_they_are():
     assert str(Q(3, alpha=1.0)) == "Q(depth=3, log_alpha=0)"
     assert str(R(alpha=1.0)) == "R(log_alpha=0)"
     assert str(Lp(3)) == "Lp(3)"
+
+
+@pytest.mark.parametrize("depth", [2, 3, 10])
+def test_the_conjugate_is_that_of_the_value(depth):
+    q = Q(depth, alpha=0.7, shape=[0.5, 1.0, 2.0, 1.5], tilt=[0.1, 0.0, -0.02, 0.01])
+    s = np.array([-0.9, 1e-5, 0.3, 0.999]) / q.kappa - q.tilt
+    beta = q.primal_of(s)
+    apart = q.conjugate_of(s) - (s * beta - q.terms(beta))
+    assert (np.abs(apart) <= 1e-14 * np.abs(s * beta)).all()  # the difference cancels
+
+
+@pytest.mark.parametrize("depth", [2, 3, 10])
+def test_the_conjugate_near_zero_is_half_the_product(depth):
+    """Also where the square of s underflows: both are quadratic there."""
+    q, s = Q(depth, log_alpha=400.0 / depth), np.array([1e-170, -1e-200])
+    np.testing.assert_allclose(q.conjugate_of(s), s * q.primal_of(s) / 2, rtol=1e-12)

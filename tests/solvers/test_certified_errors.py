@@ -38,7 +38,7 @@ from tacit.solvers.accuracy import Equations, Given
 from tacit.solvers.certificate import TOLERANCE
 from tacit.solvers.certificate import judge as verdict
 from tacit.solvers.constraints import reduce
-from tacit.solvers.margins.rows import Margins, margins_of
+from tacit.solvers.margins.rows import Margins, given_rows
 from tacit.solvers.solution import SOLVED
 
 DIGITS = 120
@@ -216,8 +216,9 @@ def test_poisoned_margins_are_caught(seed, regularizer):
     unit = np.exp(right.log_dual_unit)
 
     def said(beta, dual):
-        margins = margins_of(Z, beta)
-        judged = Margins(regularizer, Z, margins, unit * dual[None], beta, 1.0)
+        given = given_rows(Z)
+        margins = 1 - given.missing(beta)
+        judged = Margins(regularizer, given, margins, unit * dual[None], beta, 1.0)
         return verdict(SOLVED, judged.certificate(0.0)).ok
 
     assert said(right.beta, right.dual)

@@ -38,15 +38,35 @@ def terms(beta: Array, log_mu: Scale, p: float) -> Array:
         s = abs(gradient(beta, log_mu, p))
         return abs(beta) * (s - space.tanh(s / 2))
     u = angle(log_ratio(beta, log_mu), p)
-    a, s = p - 1, space.tanh(u)
+    s = space.tanh(u)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        exponent = a * log_cosh(u) + log_cosh(a * u)
-        integral = (2 / a) * space.exp(log_mu + exponent + space.log(-space.expm1(-exponent)))
         # near zero both are quadratic in s, whose square may underflow
         share = space.where(
-            u < 1e-4, 0.5 + (p + 1) * (p + 2) / 24 * s * s, 1 - integral / (abs(beta) * s)
+            u < 1e-4,
+            0.5 + (p + 1) * (p + 2) / 24 * s * s,
+            1 - integral(u, log_mu, p) / (abs(beta) * s),
         )
     return abs(beta) * s * space.where(beta == 0, 0.0, share)
+
+
+def integral(u: Array, log_mu: Scale, p: float) -> Array:
+    """mu int_0^s h for s = tanh u and finite p; call it where overflow is ignored."""
+    space, a = space_of(u), p - 1
+    exponent = a * log_cosh(u) + log_cosh(a * u)
+    return (2 / a) * space.exp(log_mu + exponent + space.log(-space.expm1(-exponent)))
+
+
+def conjugate(s: Array, log_mu: Scale, p: float) -> Array:
+    """mu int_0^s h, so that terms(b(s)) = b(s) s - conjugate(s); infinite beyond |s| = 1."""
+    space, size = space_of(s), abs(s)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        if math.isinf(p):  # 2 mu (cosh s - 1); mu s is representable where s^2 is not
+            return space.exp(log_mu + size) * space.expm1(-size) * space.expm1(-size)
+        u = space.arctanh(space.minimum(size, 1.0))
+        near = p * space.exp(log_mu + space.log(size)) * size
+        series = near * (1 + (p + 1) * (p + 2) / 12 * size * size)
+        whole = space.where(size < 1, integral(u, log_mu, p), space.inf)
+        return space.where(size < 1e-4, series, whole)
 
 
 def primal(s: Array, log_mu: Scale, p: float) -> Array:
@@ -105,20 +125,28 @@ def _angle_from(u: Array, log_z: Array, p: float) -> Array:
     """Newton's method for `angle`, until no step matters; compiled code takes all of them."""
     if space_of(log_z) is not np:
         return repeated(lambda u: u * _factor(u, log_z, p)[0], u, STEPS)
-    for _ in range(STEPS):
-        factor, move = _factor(u, log_z, p)
-        u = u * factor
-        if np.all(abs(move) < 1e-9):  # the step after this one is below rounding
+    factor, move = _factor(u, log_z, p)
+    angles, goals = np.ravel(u * factor), np.ravel(log_z)
+    # the step after one of 1e-9 is below rounding; the others go on without those that are done
+    left = np.flatnonzero(~(np.ravel(abs(move)) < 1e-9))
+    for _ in range(STEPS - 1):
+        if not left.size:
             break
-    return u
+        factor, move = _factor(angles[left], goals[left], p)
+        angles[left] *= factor
+        left = left[~(abs(move) < 1e-9)]
+    return angles.reshape(np.shape(log_z))
 
 
 def _factor(u: Array, log_z: Array, p: float) -> tuple[Array, Array]:
     """The factor by which a step of Newton's method in log u changes u, and its logarithm."""
     space = space_of(log_z)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        gap = log_z - LOG2 - p * log_cosh(u) - log_sinh(p * u)
+        fading, faded = space.exp(-2 * u), space.expm1(-2 * p * u)
+        # p log cosh u + log sinh pu, to rounding of 1, which is what moves u by its rounding
+        level = 2 * p * u + (p * (space.log1p(fading) - LOG2) + (space.log(-faded) - LOG2))
+        gap = log_z - LOG2 - level
         # d(gap)/d(log u): Newton in log u keeps u positive and is exact for small u
-        rate = u * p * (space.tanh(u) + 1 / space.tanh(p * u))
+        rate = u * p * ((1 - fading) / (1 + fading) - (2 + faded) / faded)
         move = space.where(space.isfinite(gap), gap / rate, 0.0)
     return space.exp(space.clip(move, -2, 2)), move

@@ -6,6 +6,7 @@ import abc
 import copy
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -57,6 +58,12 @@ class SignedPair(Regularizer):
         assign(scaled, level=level, log_alpha=level / self.layers)
         return scaled
 
+    def at_scale(self, log_alpha: float) -> Self:
+        """The pair at another scale."""
+        scaled = copy.copy(self)
+        assign(scaled, level=self.layers * log_alpha, log_alpha=log_alpha)
+        return scaled
+
     def scale_in_words(self) -> str:
         vectors = {"shape": self.shape, "tilt": self.tilt}
         more = [f", {name} of {len(v)}" for name, v in vectors.items() if v is not None]
@@ -106,6 +113,10 @@ class SignedPair(Regularizer):
     def primal_of(self, s: Array) -> Array:
         return laws.primal(self.kappa * (s + self.tilt_or_zero), self.log_mu, self.power)
 
+    def conjugate_of(self, s: Array) -> Array:
+        inner = self.kappa * (s + self.tilt_or_zero)
+        return laws.conjugate(inner, self.log_mu, self.power) / self.kappa
+
     def prox_of(self, beta: Any, weight: Any) -> Any:
         if self.tilt is None:
             return through_dual(self, beta, weight)
@@ -126,6 +137,10 @@ class SignedPair(Regularizer):
         # far out the slack is (mu/|beta|)^(1/p), also where 1 - s rounds it off
         far = np.log(self.kappa * self.power) + self.log_mu + grown * (1 + 1 / self.power)
         return np.where(grown > FAR, far, super().log_softness(beta, gradient))
+
+    def softest(self, beta: Array) -> Any:
+        """The largest coordinate, since b' grows with |beta|, unless every one has its own law."""
+        return slice(None) if self.dimension is not None else [int(np.abs(beta).argmax())]
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -239,3 +254,10 @@ class R(SignedPair):
     power = 2.0
     layers = 2
     kappa = np.ones(1)
+
+
+def over_scales(pairs: Sequence[Any]) -> SignedPair:
+    """Pairs that differ in their scale alone, as one law for predictors in the rows of a matrix."""
+    law: SignedPair = copy.copy(pairs[0])
+    assign(law, level=np.array([[pair.level] for pair in pairs]))
+    return law

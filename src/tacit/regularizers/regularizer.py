@@ -121,6 +121,18 @@ class Regularizer(Term):
         with np.errstate(all="ignore"):
             return np.broadcast_to(np.log(self.slope(gradient)), beta.shape)
 
+    def conjugate_of(self, s: Array) -> Array:
+        """The summands of the conjugate, s b(s) - R(b(s))."""
+        image = self.primal_of(s)
+        return s * image - self.terms(image)
+
+    def softest(self, beta: Array) -> Any:
+        """Places of coordinates among which log_softness is largest: all, where nothing is known.
+
+        They are a slice or an index array.
+        """
+        return slice(None)
+
     @abc.abstractmethod
     def terms(self, beta: Array) -> Array:
         """The summands, one per coordinate."""

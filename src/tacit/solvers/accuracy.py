@@ -19,25 +19,28 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import over_scales
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import constraints, exact
 from tacit.solvers.certificate import SMALL, UNKNOWN, Certificate
 from tacit.solvers.homotopy import Graded
 from tacit.solvers.pivots import heaviest_columns
 
-EPS = float(np.finfo(float).eps)
+EPS, LARGEST = float(np.finfo(float).eps), float(np.finfo(float).max)
 RESOLVED = 1e-10  # of the predictor: what rounding of s may amount to
 ROUNDING = 4e-15  # of the terms of a row
 GOOD = 1e-9  # a certified error that needs no further step
 STEPS = 4
+SHORT = 0.1  # of an error: what a step may be and still not halve it
 STIFFEST = -500.0  # log of the least weight: a coordinate at zero still moves if none else can
+TOGETHER = 16  # answers that are certified at once: few enough to keep little of a long path
 VALUE = 1e-8  # tolerance for an error of the value
 SHORTER = (0.0, 1e-15, 1e-13, 1e-11)  # parts of s that are cut off to lie inside its domain
 
@@ -63,7 +66,7 @@ class Given:
         """The largest target, in units of the rows."""
         return float(np.max(np.abs(self.y) / self.units, initial=0.0)) or 1.0
 
-    def missing(self, beta: Array, ill: bool) -> Array:
+    def missing(self, beta: Array, ill: bool = False) -> Array:
         """y - X beta, without rounding where that would show; for ill rows it would."""
         terms = self.units.max() * float(np.abs(beta).sum())
         if ill or EPS * terms > exact.VISIBLE * float(np.abs(self.y).max(initial=0.0)):
@@ -135,7 +138,7 @@ class Equations:
 
     def certificate(self, answer: Answer) -> Certificate:
         """The certificate of an answer, none of whose numbers is trusted."""
-        change = self.reduced_change(answer)
+        change = answer.change
         if not np.isfinite(change).all():
             return UNKNOWN
         if isinstance(self.regularizer, L1):
@@ -145,7 +148,7 @@ class Equations:
         elif len(self.reduced.X) == len(answer.beta):  # one predictor fits, whatever R is
             size = float(np.abs(answer.beta).max(initial=0.0)) or 1.0
             error = float(np.abs(change).max(initial=0.0)) / size
-            known = Certificate(error + answer.graph.distance())
+            known = Certificate(error + answer.graph.distance)
         else:
             known = of_smooth(answer, self.factor * change)
         return dataclasses.replace(known, error=known.error + answer.unmet)
@@ -155,7 +158,7 @@ class Equations:
         best = self.certificate(answer)
         answer, best = self.reseated(answer, best)
         for _ in range(STEPS):
-            if best.error <= GOOD:
+            if best.error <= GOOD or answer.at_rest(best):
                 break
             change, dual = answer.step
             if not np.isfinite(change).all():
@@ -253,13 +256,44 @@ class Answer:
         return Graph.of(self.equations.regularizer, self.scaled, self.slopes)
 
     @functools.cached_property
+    def change(self) -> Array:
+        """A change of beta that meets the rows."""
+        return self.equations.reduced_change(self)
+
+    def at_rest(self, known: Certificate) -> bool:
+        """Whether a step of Newton's method cannot halve a certified error, as long as it is small.
+
+        The step moves beta and s along the graph of the gradient, so that to first order their
+        distances from it stay. If only beta moves, the triangle inequality in the metric of R says
+        by how much the root of the gap can fall.
+        """
+        if not known.ok or known.part == "value" or isinstance(self.equations.regularizer, L1):
+            return False
+        change, size = self.equations.factor * self.change, float(np.abs(self.scaled).max())
+        with np.errstate(all="ignore"):
+            short = float(np.abs(change).max()) / size + self.unmet <= SHORT * known.error
+            length = float((change**2 * np.exp(-self.log_softness)).sum())
+            return short and length <= SHORT**2 * self.graph.gap
+
+    @functools.cached_property
+    def log_softest(self) -> float:
+        """The largest log_softness."""
+        if "log_softness" in self.__dict__ or isinstance(self.equations.regularizer, L1):
+            return float(self.log_softness.max())
+        return float(self._log_softness(self.equations.regularizer.softest(self.scaled)).max())
+
+    @functools.cached_property
     def log_softness(self) -> Array:
         """log of how far each coordinate moves when its dual does; for l1, log of its size."""
-        regularizer = self.equations.regularizer
+        return self._log_softness(slice(None))
+
+    def _log_softness(self, places: Any) -> Array:
+        """log_softness at these places."""
+        regularizer, beta = self.equations.regularizer, self.scaled[places]
         with np.errstate(divide="ignore"):
-            logs = sizes = np.log(np.abs(self.scaled))
+            logs = sizes = np.log(np.abs(beta))
         if not isinstance(regularizer, L1):
-            logs = regularizer.log_softness(self.scaled, self.graph.gradient)
+            logs = regularizer.log_softness(beta, self.graph.gradient[places])
             # beyond float64 the softest coordinates are those that are largest
             logs = np.where(logs < np.inf, logs, sizes - np.log(EPS))
         # a coordinate at zero still moves if no other can
@@ -302,18 +336,50 @@ class Graph:
                 gradient = np.full_like(beta, np.nan)
             return cls(beta, s, regularizer.primal_of(s), gradient)
 
-    def distance(self) -> float:
+    @functools.cached_property
+    def distance(self) -> Any:
         """The worst coordinate, along the nearer axis, each axis in units of its largest entry."""
         with np.errstate(over="ignore", invalid="ignore"):
-            along_dual = np.abs(self.s - self.gradient) / max(np.abs(self.s).max(), 1e-300)
-            along_primal = np.abs(self.beta - self.image) / max(np.abs(self.beta).max(), 1e-300)
-        nearer = np.fmin(along_dual, along_primal)  # an overflow on one axis decides nothing
-        return float(np.max(np.nan_to_num(nearer, nan=np.inf)))
+            along_dual = np.abs(self.s - self.gradient) / largest(self.s)
+            along_primal = np.abs(self.beta - self.image) / largest(self.beta)
+        # an overflow on one axis decides nothing
+        worst = np.fmin(along_dual, along_primal).max(axis=-1)
+        return np.where(np.isnan(worst), np.inf, np.minimum(worst, LARGEST))[()]
 
-    def gap(self) -> float:
+    @functools.cached_property
+    def gap(self) -> Any:
         """A bound on R(beta) + R*(s) - <beta, s>."""
         with np.errstate(all="ignore"):
-            return float(np.abs((self.beta - self.image) * (self.gradient - self.s)).sum())
+            return np.abs((self.beta - self.image) * (self.gradient - self.s)).sum(axis=-1)
+
+    def rows(self) -> Iterator[Graph]:
+        """The graphs of all rows, where this is one of several predictors."""
+        columns = zip(self.beta, self.s, self.image, self.gradient, strict=True)
+        for row, distance, gap in zip(columns, self.distance, self.gap, strict=True):
+            graph = Graph(*row)
+            graph.__dict__.update(distance=distance, gap=gap)
+            yield graph
+
+
+def largest(vectors: Array) -> Any:
+    """The largest entry of each vector, or a number below all that count."""
+    return np.maximum(np.abs(vectors).max(axis=-1, keepdims=True), 1e-300)
+
+
+def compute_together(answers: Sequence[Answer]) -> None:
+    """Computes for all answers of a path what is a matrix product or a law, once for them all.
+
+    The answers belong to the same rows and differ in the scale of their regularizer.
+    """
+    plain = [answer for answer in answers if len(answer.parts) == 1]
+    if len(plain) < 2:
+        return
+    law = over_scales([answer.equations.regularizer for answer in plain])
+    given = plain[0].equations.given
+    slopes = np.stack([answer.parts[0] for answer in plain]) @ given.X
+    beta = np.stack([answer.scaled for answer in plain])
+    for answer, graph in zip(plain, Graph.of(law, beta, slopes).rows(), strict=True):
+        answer.__dict__.update(slopes=graph.s, graph=graph)
 
 
 def moved(certificate: Certificate, start: Answer, end: Answer) -> Certificate:
@@ -337,10 +403,10 @@ def of_smooth(answer: Answer, change: Array, spare: float = 0.0) -> Certificate:
     if size == 0 and not change.any():  # nothing to fit
         return Certificate(0.0)
     with np.errstate(all="ignore"):
-        softest = float(np.exp(answer.log_softness.max()))
-        gap = answer.graph.gap() + spare
+        softest = float(np.exp(answer.log_softest))
+        gap = answer.graph.gap + spare
         error = float((np.sqrt(2 * softest * gap) + np.abs(change).max()) / size)
-        error = max(error, answer.graph.distance())  # also where the gap underflows
+        error = max(error, answer.graph.distance)  # also where the gap underflows
         near = beta + change
         product = float(near @ s)
         moved = float(np.abs(change).max() / size)
@@ -382,9 +448,7 @@ def excess(
         value = float(regularizer.terms(near).sum())
         size, least = abs(value) or abs(product), np.inf
         for part in SHORTER:
-            shorter = (1 - part) * s
-            image = regularizer.primal_of(shorter)
-            conjugate = float((shorter * image - regularizer.terms(image)).sum())
+            conjugate = float(regularizer.conjugate_of((1 - part) * s).sum())
             gap = value + conjugate - (1 - part) * product + spare
             least = min(least, abs(gap) if np.isfinite(gap) else np.inf)
             if least <= SMALL * size:

@@ -70,6 +70,12 @@ class Hessian:
             shift *= 100
         raise Failed("the Hessian could not be factorized")
 
+    @property
+    def spread(self) -> float:
+        """The least distance of a row of X sqrt(slope), at unit length, from the span of others."""
+        lengths = np.sqrt(np.einsum("nk,nk->n", self.factor, self.factor))
+        return float((self.factor.diagonal() / lengths).min())
+
     def solve(self, right: Array) -> Array:
         return scipy.linalg.lapack.dpotrs(self.factor, right, lower=1)[0]
 

@@ -18,7 +18,7 @@ from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import SpectralFunction, shape_of
 from tacit.solvers import continuation, power_norm, sparse
-from tacit.solvers.accuracy import Equations, Given
+from tacit.solvers.accuracy import Answer, Equations, Given
 from tacit.solvers.constraints import Constraints, reduce
 from tacit.solvers.data import FARTHEST, after_problem, units_of, unpacked
 from tacit.solvers.solution import (
@@ -209,13 +209,27 @@ def certified(
     given: Given, regularizer: Regularizer, found: Found, at: Constraints, valued: bool = True
 ) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
+    return concluded_from(given, regularizer, found, posed(given, regularizer, found, at), valued)
+
+
+def posed(given: Given, regularizer: Regularizer, found: Found, at: Constraints) -> Answer | None:
+    """What was found as an answer to equations; None where there is nothing to certify."""
     if not np.isfinite(found.beta).all() or found.outcome.kind is Kind.INFEASIBLE:
-        nothing = math.nan, math.nan, math.nan
-        return Solution(found.beta, found.dual, *nothing, found.iterations, found.outcome)
+        return None
     inner, factor = normalized(regularizer, np.ones(1), found.log_unit)
     equations = Equations(inner, given, at, float(factor[0]), found.mend)
-    answer = equations.answer(found.beta, np.vstack([found.dual, *found.rest]))
-    answer, certificate = equations.improved(answer)
+    return equations.answer(found.beta, np.vstack([found.dual, *found.rest]))
+
+
+def concluded_from(
+    given: Given, regularizer: Regularizer, found: Found, answer: Answer | None, valued: bool
+) -> Solution:
+    """The solution that an answer is after it was improved and certified."""
+    if answer is None:
+        nothing = math.nan, math.nan, math.nan
+        return Solution(found.beta, found.dual, *nothing, found.iterations, found.outcome)
+    inner = answer.equations.regularizer
+    answer, certificate = answer.equations.improved(answer)
     residual = float(np.abs(answer.missing).max()) / (float(np.abs(given.y).max()) or 1.0)
     kkt = 0.0
     if answer.beta.any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +15,10 @@ from tacit.problems.regression import Regression
 from tacit.records import Outcome, Record
 from tacit.regularizers.q import Q
 from tacit.solvers import continuation
-from tacit.solvers.accuracy import Given
+from tacit.solvers.accuracy import TOGETHER, Given, compute_together
 from tacit.solvers.constraints import reduce
 from tacit.solvers.data import units_of, unpacked
-from tacit.solvers.interpolate import arrived, certified
+from tacit.solvers.interpolate import arrived, concluded_from, posed
 from tacit.solvers.solution import Solution, must_fit, restored, stacked
 from tacit.threads import one_blas_thread
 
@@ -139,14 +140,20 @@ def interpolate_path(
         shift = 0.0 if units is None else units.log_size
         at, given = reduce(who, X, y), Given(X, y)
         levels = pair.depth * scales[order] - shift - np.log(at.scale)
-        for where, end in zip(order, continuation.follow(pair, at, levels), strict=True):
-            q = Q(depth, log_alpha=scales[where], shape=shape, tilt=tilt)
-            inner = q if units is None else q.in_units(shift)
-            # a path holds no values, so they are computed only if a measure may use them
-            solution = certified(given, inner, arrived(inner, at, end), at, measure is not None)
-            if units is not None:
-                solution = restored(solution, units, q)
-            found[where] = solution if measure is None else measure(solution)
+        ends = zip(order, continuation.follow(pair, at, levels), strict=True)
+        for batch in iter(lambda: list(itertools.islice(ends, TOGETHER)), []):
+            pairs = [pair.at_scale(float(scales[k])) for k, _ in batch]
+            inner = [q if units is None else q.in_units(shift) for q in pairs]
+            points = [arrived(q, at, end) for q, (_, end) in zip(inner, batch, strict=True)]
+            answers = [posed(given, q, p, at) for q, p in zip(inner, points, strict=True)]
+            compute_together([answer for answer in answers if answer is not None])
+            for k, (where, _) in enumerate(batch):
+                # a path holds no values, so they are computed only if a measure may use them
+                valued = measure is not None
+                solution = concluded_from(given, inner[k], points[k], answers[k], valued)
+                if units is not None:
+                    solution = restored(solution, units, pairs[k])
+                found[where] = solution if measure is None else measure(solution)
     if measure is not None:
         return found
     numbers = stacked(found, "beta", "dual", "residual", "kkt", "error", "iterations")

@@ -191,7 +191,7 @@ def kkt_residual(
     if isinstance(regularizer, Lp) and regularizer.p < 1:
         slopes = regularizer.dual_of(beta)
         return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
-    return (Graph.of(regularizer, beta, s) if graph is None else graph).distance()
+    return (Graph.of(regularizer, beta, s) if graph is None else graph).distance
 
 
 def l1_residual(beta: Array, s: Array) -> float:

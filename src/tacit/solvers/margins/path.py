@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,12 +14,13 @@ from tacit.arguments import Array, classification_data, finite_array
 from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.q import Q
+from tacit.solvers.accuracy import TOGETHER
 from tacit.solvers.continuation import KERNEL, Failed
 from tacit.solvers.data import unpacked
 from tacit.solvers.margins.active_set import Unbounded
 from tacit.solvers.margins.changes import Tracker
 from tacit.solvers.margins.ratchet import RatchetWalk
-from tacit.solvers.margins.rows import certified, scaled_rows
+from tacit.solvers.margins.rows import certified_path, given_rows, scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.max_margin import failed
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
@@ -202,22 +204,27 @@ def along(
 def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
     rows = scaled_rows(Z)
     walk, tracker, unit = MarginWalk(largest, rows), Tracker(), np.log(rows.scale)
-    solutions: list[Any] = [None] * len(mus)
+    given, solutions = given_rows(Z), []
     support = np.zeros((len(mus), len(Z)), dtype=bool)
-    for where in np.argsort(-mus, kind="stable"):
-        q = Q(largest.depth, mu=float(mus[where]), shape=largest.shape, tilt=largest.tilt)
+    order, waiting = np.argsort(-mus, kind="stable"), []
+    for where in order:
+        q = largest.at_scale(math.log(mus[where]) / largest.depth)
         try:
             b, nu, spent = walk.at(q.level - unit)
-            found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED)
+            found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED, mend=walk.mend)
         except Failed as reason:
             found = failed(Z, f"no solution at {q}: {reason}")
-        solutions[where] = certified(Z, q, found)
+        waiting.append((q, found))
+        if len(waiting) == TOGETHER or where == order[-1]:
+            solutions += certified_path(given, waiting)
+            waiting = []
         support[where, walk.active] = True
         if walk.exchange is None:  # from here on every change of the active set is tracked down
             walk.exchange, walk.longest, walk.stride = tracker, LONGEST, LONGEST
             if walk.here is None:  # still linear: from where it ceases to be so nothing is skipped
                 walk.m = walk.reach - float(np.log(KERNEL))
     changes = tuple(Change(float(np.exp(m + unit)), n, e) for m, n, e in tracker.changes)
+    solutions = [solutions[k] for k in np.argsort(order)]
     numbers = stacked(solutions, "beta", "dual", "value", "residual", "kkt", "error", "iterations")
     outcomes = tuple(s.outcome for s in solutions)
     return MarginPath(

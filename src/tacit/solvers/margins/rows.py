@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.regularizers.lp import Lp
 from tacit.regularizers.norms import L1, Linf
+from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import MatrixNorm
 from tacit.solvers import exact
-from tacit.solvers.accuracy import Equations, Given, of_norm, of_smooth
+from tacit.solvers.accuracy import Equations, Given, compute_together, of_norm, of_smooth
 from tacit.solvers.certificate import UNKNOWN, Certificate
 from tacit.solvers.constraints import reduce, refitted, unit
 from tacit.solvers.data import exponents
@@ -31,6 +33,7 @@ from tacit.solvers.solution import (
 
 ROUNDING = 4e-15  # of the size of the terms of a margin
 PLAIN = 1e-3  # distance of a unit row from the span of others beyond which nothing is magnified
+MOST_OF = 0.1  # part of what the rows lack that a change may leave
 ACTIVE = 1e-12  # a margin this close to its target counts as met
 
 
@@ -66,62 +69,92 @@ def scaled_rows(Z: Array) -> Rows:
     return Rows(A * more[:, None], factors / scale, scale, factors)
 
 
-def met(Z: Array, beta: Array, tight: NDArray[np.bool_]) -> tuple[Array, Array]:
+def met(given: Given, beta: Array, tight: NDArray[np.bool_]) -> tuple[Array, Array]:
     """(beta, margins) with no margin below one but for rounding, also of the largest rows.
 
     A margin of 1 on a row of size 1e8, for a beta of size 1e8, is known to one part in one. Aimed
     above one by its own rounding it is met, and beta moves by less than one part in 1e15.
     """
-    margins = margins_of(Z, beta)
+    Z, margins = given.X, 1 - given.missing(beta)
     for _ in range(3):
-        rounding = ROUNDING * (np.abs(Z) @ np.abs(beta))
+        terms = float(given.units.max()) * float(np.abs(beta).sum())
+        if ROUNDING * terms <= SMALL and not (margins < 1 - SMALL).any():
+            break
+        rounding = ROUNDING * (given.sizes @ np.abs(beta))
         low = (margins < 1 - SMALL) | ((rounding > SMALL) & (margins < 1 + rounding / 2))
         if not low.any():
             break
         tight = tight | low
         beta = refitted(Z[tight], 1 + rounding[tight], beta)
-        margins = margins_of(Z, beta)
+        margins = 1 - given.missing(beta)
     return beta, margins
-
-
-def margins_of(Z: Array, beta: Array) -> Array:
-    """Z beta, without rounding where that would show."""
-    return 1 - exact.missing(Z, beta, np.ones(len(Z)))
 
 
 def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = True) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
-    beta, dual = found.beta, found.dual
+    return concluded_from(regularizer, found, posed(given_rows(Z), regularizer, found, moved))
+
+
+def certified_path(given: Given, points: Sequence[tuple[SignedPair, Found]]) -> list[Solution]:
+    """The certified solutions of a path whose regularizers differ in their scale alone."""
+    answers = [posed(given, *point) for point in points]
+    compute_together([judged.answer for judged in answers if judged is not None])
+    return [concluded_from(*point, judged) for point, judged in zip(points, answers, strict=True)]
+
+
+def given_rows(Z: Array) -> Given:
+    """The rows with targets of one."""
+    return Given(Z, np.ones(len(Z)))
+
+
+def posed(
+    given: Given, regularizer: Regularizer, found: Found, moved: bool = True
+) -> Margins | None:
+    """What was found, moved onto its margins, as an answer; None where there is none."""
+    beta, dual, Z = found.beta, found.dual, given.X
     if not np.isfinite(beta).all():
-        nothing = np.nan, np.nan, np.nan
-        return Solution(beta, dual, *nothing, found.iterations, found.outcome)
-    margins = margins_of(Z, beta)
-    tight = (dual > 0) | (margins < 1 - SMALL)
+        return None
+    margins = 1 - given.missing(beta)
     if found.outcome.ok:
+        tight = (dual > 0) | (margins < 1 - SMALL)
         if (np.abs(margins - 1)[tight] > SMALL).any():
             beta = refitted(Z[tight], np.ones(int(tight.sum())), beta)
-        beta, margins = met(Z, beta, tight) if moved else (beta, margins_of(Z, beta))
-    residual = float(np.maximum(1 - margins, 0.0).max())
+        beta, margins = met(given, beta, tight) if moved else (beta, 1 - given.missing(beta))
     inner, factor = normalized(regularizer, np.ones(1), found.log_unit)
-    judged = Margins(inner, Z, margins, np.vstack([dual, *found.rest]), beta, float(factor[0]))
-    graph = judged.answer.graph if judged.smooth else None
-    kkt = kkt_residual(inner, judged.answer.scaled, judged.answer.slopes, graph)
-    kkt = max(kkt, dual_misfit(dual, margins))
+    parts = np.vstack([dual, *found.rest])
+    return Margins(inner, given, margins, parts, beta, float(factor[0]), found.mend)
+
+
+def concluded_from(regularizer: Regularizer, found: Found, judged: Margins | None) -> Solution:
+    """The solution that an answer is."""
+    if judged is None:
+        nothing = np.nan, np.nan, np.nan
+        return Solution(found.beta, found.dual, *nothing, found.iterations, found.outcome)
+    answer, margins = judged.answer, judged.margins
+    residual = float(np.maximum(1 - margins, 0.0).max())
+    graph = answer.graph if judged.smooth else None
+    kkt = kkt_residual(judged.regularizer, answer.scaled, answer.slopes, graph)
+    kkt = max(kkt, dual_misfit(found.dual, margins))
     certificate = judged.certificate(kkt)
-    return Solution(*concluded(regularizer, found, beta, (residual, kkt), certificate))
+    return Solution(*concluded(regularizer, found, answer.beta, (residual, kkt), certificate))
 
 
 class Margins:
     """An answer to min R(factor beta) under Z beta >= 1, the rows as they were given."""
 
     def __init__(
-        self, regularizer: Any, Z: Array, margins: Array, parts: Array, beta: Array, factor: float
+        self,
+        regularizer: Any,
+        given: Given,
+        margins: Array,
+        parts: Array,
+        beta: Array,
+        factor: float,
+        mend: Callable[[Array], Array] | None = None,
     ) -> None:
-        self.regularizer, self.Z, self.margins = regularizer, Z, margins
-        self.weights, self.factor = parts[0], factor
-        self.answer = Equations(regularizer, Given(Z, np.ones(len(Z))), None, factor).answer(
-            beta, parts
-        )
+        self.regularizer, self.given, self.Z, self.margins = regularizer, given, given.X, margins
+        self.weights, self.factor, self.mend = parts[0], factor, mend
+        self.answer = Equations(regularizer, given, None, factor).answer(beta, parts)
 
     @property
     def smooth(self) -> bool:
@@ -139,7 +172,7 @@ class Margins:
         lacking = np.where(active, 0.0, 1 - self.margins)
         short = 0.0
         if lacking.max() > 0:
-            rounding = ROUNDING * (np.abs(self.Z) @ np.abs(self.answer.beta))
+            rounding = ROUNDING * (self.given.sizes @ np.abs(self.answer.beta))
             short = max(0.0, float((lacking - rounding).max()))
         largest = max(float(np.abs(self.weights).max()), 1e-300)
         wrong = short + max(0.0, -float(self.weights.min())) / largest
@@ -179,7 +212,10 @@ class Margins:
         """The certificate of the problem with the active rows as equations."""
         if not active.any():
             return of_smooth(self.answer, np.zeros_like(self.answer.beta))
-        if (change := self.plain_change(active)) is not None:
+        change = self.newton_change(active)
+        if change is None:
+            change = self.plain_change(active)
+        if change is not None:
             return of_smooth(self.answer, self.factor * change)
         equations = self.equations(self.regularizer, active)
         if equations is None:
@@ -192,6 +228,16 @@ class Margins:
                 log_softness=self.answer.log_softness,
             )
         return equations.certificate(answer)
+
+    def newton_change(self, active: NDArray[np.bool_]) -> Array | None:
+        """The change of the solver's last step of Newton's method, where it meets active rows."""
+        if self.mend is None:
+            return None
+        missing = (1 - self.margins) * active
+        change = self.mend(missing)
+        left = np.abs(missing - self.Z @ change)[active] / self.given.units[active]
+        enough = MOST_OF * float((np.abs(missing) / self.given.units).max())
+        return change if (left <= enough).all() else None
 
     def plain_change(self, active: NDArray[np.bool_]) -> Array | None:
         """The least change that meets the active rows; None unless they are plainly independent."""

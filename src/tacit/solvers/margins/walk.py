@@ -27,7 +27,7 @@ from tacit.solvers.margins.active_set import (
     negative,
     settle,
 )
-from tacit.solvers.margins.rows import Rows
+from tacit.solvers.margins.rows import PLAIN, Rows
 
 NEARLY = 1e-11  # relative residual that must do where weights differ by many decades
 
@@ -109,6 +109,22 @@ class MarginWalk:
             spent += self.add_whole_tilt()
         assert self.here is not None
         return self.here.b, self.here.nu, spent
+
+    @property
+    def mend(self) -> Callable[[Array], Array] | None:
+        """The change of beta for what the given rows lack, by the last Hessian; None without one.
+
+        The rows that are not active count as met.
+        """
+        continuation, active = self.continuation, self.active
+        if continuation is None or continuation.latest is None or continuation.back is not None:
+            return None
+        hessian, factors = continuation.latest, self.rows.factors[active]
+        if len(active) != len(hessian.X) or hessian.spread < PLAIN:
+            return None
+        return lambda missing: (
+            hessian.slope * (hessian.solve(factors * missing[active]) @ hessian.X)
+        )
 
     def free(self, m: float) -> Array | None:
         """The minimiser at m without any row, where its margins are large enough."""
