@@ -112,38 +112,38 @@ of_vectors = Experiment(
 )
 
 SMALL = {"samples": 24, "dimension": 6, "few": 1}
-MATRIX = {"level": 0.1, "relative": True}  # relative error at t2, steps in units of the largest
+MATRIX = {"level": 0.1, "relative": True}  # steps in units of the largest, beta and error of |A*|
 KINDS = ["completion", "sensing"]
 matrices = sized(
     "N-T35",
     function=cell,
-    arguments=SMALL | MATRIX | {"step": 0.75, "noise": 0.0},
-    grid={"kind": KINDS, "beta": [1e-3, 3e-4]},
+    arguments=SMALL | MATRIX | {"step": 0.25, "noise": 0.0},
+    grid={"kind": KINDS, "beta": [1e-3, 2.5e-4]},
     seeds=2,
-    printed={"grid": {"beta": [1e-3, 1e-4, 1e-5]}, "seeds": 4},
+    printed={"grid": {"beta": [1e-3, 2.5e-4, 5e-5]}, "seeds": 4},
 )
 printed_matrices = sized(
     "N-T35-printed",
     function=cell,
-    arguments=LOW_RANK | MATRIX | {"step": 0.75, "noise": 0.0},
+    arguments=LOW_RANK | MATRIX | {"step": 0.25, "noise": 0.0},
     grid={"kind": ["completion"], "beta": [1e-3]},
     seeds=1,
-    printed={"grid": {"kind": KINDS, "beta": [1e-4]}, "seeds": 4},
+    printed={"grid": {"kind": KINDS, "beta": [1e-5]}, "seeds": 3},  # 1e-4 in N's units, |A*| = 10
 )
 matrix_noise = sized(
     "N-T35-noise",
     function=cell,
     arguments=SMALL | MATRIX | {"step": 0.25, "kind": "completion"},
-    grid={"noise": LOUD, "beta": [1e-2, 2e-3]},
+    grid={"noise": LOUD, "beta": [4e-3, 1e-3]},
     seeds=3,
-    printed={"grid": {"beta": [1e-2, 3e-3, 1e-3]}, "seeds": 8},
+    printed={"grid": {"beta": [4e-3, 1e-3, 2.5e-4]}, "seeds": 8},
 )
 matrix_steps = sized(
     "N-T35-step",
     function=cell,
-    arguments=SMALL | MATRIX | {"beta": 2e-2, "noise": 0.0, "kind": "completion"},
+    arguments=SMALL | MATRIX | {"beta": 8e-3, "noise": 0.0, "kind": "completion"},
     grid={"step": [0.075, 0.025]},
-    seeds=3,
+    seeds=4,
     printed={"grid": {"step": [0.075, 0.025, 0.0075]}, "seeds": 8},
 )
 
