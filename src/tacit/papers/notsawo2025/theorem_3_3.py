@@ -177,9 +177,9 @@ def check_matrices(
         0.1,
         ran=f"completions and Gaussian sensings, {len(over_beta(dataset.tau))} 6 x 6 of rank 1 from"
         f" 24 numbers with beta {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g} and"
-        f" {printed.tau.size} 10 x 10 of rank 2 from 70 with beta = {float(printed.beta[0]):g},"
-        f" steps of 3/4 of the largest; {noise.sizes['seed']} completions with noise over signal"
-        f" {listed(noise.noise)} (powers), and {steps.sizes['seed']} at beta ="
+        f" {printed.tau.size} 10 x 10 of rank 2 from 70 with beta = {float(printed.beta[0]):g}, in"
+        f" units of |A*|, steps of 1/4 of the largest; {noise.sizes['seed']} completions with noise"
+        f" over signal {listed(noise.noise)} (powers), and {steps.sizes['seed']} at beta ="
         f" {arguments_of(steps)['beta']:g} with smaller steps; t2 at a relative error of 0.1",
         premises=suitable(dataset, printed, steps),
         counterexample={
@@ -201,9 +201,11 @@ of_matrices = Experiment(
     title="The slow phase predicts when a matrix is recovered; the remaining error is of order β",
     ours="the small matrices, the seeds, the strengths and the noise",
     scope={
-        "quick": "6 x 6 matrices of rank 1 with beta of 1e-3 and 3e-4, and one of 10 x 10 with beta"
-        " 1e-3 in place of 1e-4; steps in units of the largest",
-        "printed": "the exponents by 6 x 6 matrices of rank 1; steps in units of the largest",
+        "quick": "6 x 6 matrices of rank 1 with beta of 1e-3 and 2.5e-4 of |A*|, and one of 10 x 10"
+        " with beta 1e-3 of |A*| in place of 1e-4, about 1e-5 of |A*|; steps of 1/4 of the largest"
+        " in place of 0.1",
+        "printed": "the exponents by 6 x 6 matrices of rank 1; beta of 1e-5 |A*|, about 1e-4; steps"
+        " of 1/4 of the largest in place of 0.1",
     },
     seconds=8,
 )
@@ -302,8 +304,9 @@ of_norms = Experiment(
     ours="the problems, the strengths and the steps",
     scope={
         "quick": "beta of 3e-4 to 3e-5 in place of 1e-5; 6 x 6 matrices of rank 1 in place of 10 x"
-        " 10 of rank 2",
-        "printed": "6 x 6 matrices of rank 1 in place of 10 x 10 of rank 2",
+        " 10 of rank 2, with beta of 2.5e-4 to 8e-3 of |A*|",
+        "printed": "6 x 6 matrices of rank 1 in place of 10 x 10 of rank 2, with beta of 5e-5 to"
+        " 8e-3 of |A*|",
     },
     seconds=0.5,
 )
