@@ -260,6 +260,8 @@ def check_margins(dataset: Dataset) -> Evidence:
 PLACE = "Grokking as a transition from the kernel to the rich regime"
 OURS = "diagonal nets of depth 2, the problems, beta = |theta(0)|^-c with c = 1 (classification)"
 OURS += " and 0.0375 (regression), log|theta(0)| = 120 and 320, epsilon = 1/2"
+FAMILY = "one family, diagonal nets of depth 2 on 4 samples in R^8, of finite starts"
+SCOPE = {"quick": f"{FAMILY}; two problems of each kind", "printed": FAMILY}
 direction = Experiment(
     "N-NTK",
     statement="For a homogeneous model with a large start and weight decay, gradient flow at t1"
@@ -271,6 +273,7 @@ direction = Experiment(
     check=check_direction,
     title="The change of θ points along the kernel solution; θ itself still points along its start",
     ours=OURS,
+    scope=SCOPE,
     seconds=2,
 )
 time = Experiment(
@@ -282,6 +285,7 @@ time = Experiment(
     check=check_time,
     title="The kernel regime ends at t2 = log|theta(0)| / beta",
     ours=OURS,
+    scope=SCOPE,
     seconds=3,
 )
 margins = Experiment(
@@ -294,5 +298,6 @@ margins = Experiment(
     check=check_margins,
     title="After t2 the parameters meet the KKT conditions of the net's own margins",
     ours=OURS,
+    scope=SCOPE,
     seconds=3,
 )

@@ -199,7 +199,7 @@ of_matrices = Experiment(
     study=(matrices, printed_matrices, matrix_noise, matrix_steps),
     check=check_matrices,
     title="The slow phase predicts when a matrix is recovered; the remaining error is of order β",
-    ours="the small matrices, the seeds, the strengths and the noise",
+    ours="the small matrices, certificates of at most 0.95, the seeds, the strengths and the noise",
     scope={
         "quick": "6 x 6 matrices of rank 1 with beta of 1e-3 and 2.5e-4 of |A*|, and one of 10 x 10"
         " with beta 1e-3 of |A*| in place of 1e-4, about 1e-5 of |A*|; steps of 1/4 of the largest"

@@ -249,7 +249,8 @@ low_rank = Experiment(
     study=nuclear,
     check=check,
     draw=draw,
-    ours="the seeds, the level, the grid within the source's ranges and when a run has converged",
+    ours="the seeds, matrices with a certificate of at most 0.95, the level (0.1 |A*|), the grid"
+    " within the source's ranges and when a run has converged",
     scope={
         "quick": "steps of 0.1 to 1.5 and beta of 5e-3 to 0.05 in place of 0.08 to 1.5 and 1e-6 to"
         " 0.1",
