@@ -19,11 +19,7 @@ SHIFTS = (1000, 2000)
 SHORT = 2.0  # seconds on record at the quick size, up to which shifted seeds are a default test
 RECORDS = recorded(library().ids)
 STATUSES = {id: record.quick_status for id, record in RECORDS.items()}
-# their status still changes with some seeds (N-F-dominance at shift 2000): only the slow tests fail
-UNSETTLED = {"N-T35", "N-F-dominance", "N-F-dominance-nuclear", "N-F-scaling-nuclear"}
-LONG = UNSETTLED | {
-    id for id, record in RECORDS.items() if record.verdicts["quick"]["seconds"] > SHORT
-}
+LONG = {id for id, record in RECORDS.items() if record.verdicts["quick"]["seconds"] > SHORT}
 
 
 def cases(slow):

@@ -77,12 +77,12 @@ def test_a_cell_against_a_loop_by_hand():
     left, norms = np.abs(points - case.truth).sum(axis=1), np.abs(points).sum(axis=1)
     t2 = int(np.argmax(np.linalg.norm(points - case.truth, axis=1) <= 0.01))
     assert found["t2"] == pytest.approx(t2, rel=0.02)
-    assert found["to_truth"] == pytest.approx(np.mean(left[-50:]), rel=1e-6)
-    above = np.mean(norms[-50:]) - np.abs(case.truth).sum()
+    assert found["to_truth"] == pytest.approx(np.mean(left[-delays.LAST :]), rel=1e-6)
+    above = np.mean(norms[-delays.LAST :]) - np.abs(case.truth).sum()
     assert found["above_truth"] == pytest.approx(above, rel=1e-6)
     hat = np.linalg.lstsq(case.X, case.y, rcond=None)[0]
     assert found["gap"] == pytest.approx(np.abs(hat - case.truth).max(), rel=1e-9)
-    assert np.mean(left[-50:]) < 0.5 * left[t2 // 2]  # the control: not converged before
+    assert np.mean(left[-delays.LAST :]) < 0.5 * left[t2 // 2]  # the control: not converged before
 
 
 def test_noise_leaves_the_error_of_the_interpolator_of_least_l1_norm(data_of):
@@ -156,6 +156,29 @@ def two_by_two(a, b, c):
     truth = np.array([[a, b], [c, b * c / a]])
     entries = np.array([[0, 0], [0, 1], [1, 0]])
     return LowRankRecovery(Completion((2, 2), entries, truth.ravel()[:3], truth))
+
+
+@pytest.mark.parametrize("a", [2.0, 1.1, 0.5])
+def test_the_certificate_of_a_two_by_two_matrix_is_known_in_closed_form(a):
+    """u u^T - (1/a^2) w w^T, u and w along (a, 1) and (1, -a), vanishes at the unknown corner."""
+    assert two_by_two(a, 1.0, 1.0).certificate == pytest.approx(a**-2)
+    assert two_by_two(a, 1.0, 1.0).suitable == (a > 1.05)
+
+
+def test_a_matrix_that_its_data_do_not_determine_has_no_certificate():
+    """Nothing is known of the last row: U V^T is not in the row space of X on the tangent space."""
+    truth = np.outer([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
+    entries = np.array([[i, j] for i in (0, 1) for j in range(3)])
+    case = LowRankRecovery(Completion((3, 3), entries, truth.ravel()[:6], truth))
+    assert case.certificate == math.inf
+
+
+def test_strengths_and_errors_of_matrices_have_the_unit_of_the_truth():
+    """Ten times the matrix with ten times beta takes the same steps."""
+    small, large = (two_by_two(size * 2.0, size * 1.0, size * 1.0) for size in (1.0, 10.0))
+    assert large.unit == pytest.approx(10 * small.unit)
+    ends = [case.run(0.5, 0.01 * case.unit, [200], 0.0).predictor[-1] for case in (small, large)]
+    np.testing.assert_allclose(ends[1], 10 * ends[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("numbers", [(2.0, 1.0, 1.0), (1.5, 0.5, 2.0), (1.1, 1.0, 1.0)])

@@ -38,11 +38,32 @@ def test_a_larger_angle_or_residual_is_refuted(id, wrong, data_of):
     assert judge(EXPERIMENTS[id].check(changed))[0] == "fails"
 
 
-@pytest.mark.parametrize("shift", [-4, 4])
-def test_a_transition_at_another_time_is_refuted(shift, data_of):
+@pytest.mark.parametrize("earlier", [-0.1, 0.1])
+def test_a_transition_at_another_time_is_refuted(earlier, data_of):
     (dataset,) = data_of("N-NTK-t2")
-    moved = dataset.isel(place=np.clip(np.arange(61) + shift, 0, 60))
+    places = [
+        np.abs(decayed_nets.SHARES - share - earlier).argmin() for share in decayed_nets.SHARES
+    ]
+    moved = dataset.isel(place=places)
     assert judge(module.check_time(moved))[0] == "fails"
+
+
+def test_a_transition_that_never_ends_leaves_the_others_to_decide(data_of):
+    (dataset,) = data_of("N-NTK-t2", "quick")
+    stuck = dataset.copy(deep=True)
+    stuck.to_rich[0, 0, 0] = np.maximum(stuck.to_rich[0, 0, 0], 20.0)  # the smaller start
+    assert judge(module.check_time(stuck))[0] == "holds"
+
+
+def test_a_residual_that_does_not_fall_with_the_start_is_refuted(data_of):
+    (dataset,) = data_of("N-NTK-KKT")
+    level = dataset.kkt.isel(log_gamma=0)
+    same = dataset.assign(kkt=dataset.kkt.where(dataset.log_gamma < 200, level))
+    assert judge(module.check_margins(same))[0] in ("fails", "inconclusive")
+
+
+def test_epsilon_is_a_half():
+    assert decayed_nets.SHARES[[decayed_nets.EARLY, decayed_nets.LATE]] == pytest.approx([0.5, 1.5])
 
 
 def test_theta_against_training_in_the_parameters():

@@ -16,11 +16,14 @@ from tacit.arguments import Array
 from tacit.evidence.chance import drawn
 from tacit.measures.directions import angle
 
-SHARES = np.linspace(0.25, 1.75, 61)  # of log|theta(0)| / beta, the source's t2
-EARLY, LATE = 10, 50  # the places of 1 - epsilon and 1 + epsilon with epsilon = 1/2
+# of log|theta(0)| / beta, the source's t2; the transition is a few times 1/log|theta(0)| wide
+SHARES = np.concatenate(
+    [np.linspace(0.25, 0.85, 13), np.linspace(0.9, 1.145, 50), np.linspace(1.15, 1.75, 13)]
+)
+EARLY, LATE = 5, 70  # the places of 1 - epsilon and 1 + epsilon with epsilon = 1/2
 # c of beta = |theta(0)|^-c; the misfit of a regression is of order beta, which must be larger than
 # rounding errors
-POWERS = {"classification": 1.0, "regression": 0.1}
+POWERS = {"classification": 1.0, "regression": 0.0375}
 APART = 30.0  # degrees between the kernel and the rich limit
 DEGREES = {
     "to_kernel": "angle of the predictor to that of the tangent kernel, in degrees",

@@ -14,33 +14,35 @@ from tacit.evidence.evidence import Evidence, within
 from tacit.evidence.plot import Plot, log_log
 from tacit.lazy import Dataset
 from tacit.papers.instances import furthest, listed, slope
-from tacit.papers.notsawo2025.recoveries import over, over_beta, reached, recoverable
+from tacit.papers.notsawo2025.recoveries import SOLVED, over, over_beta, reached, recoverable
 
-LAST = 50  # errors are means over the last iterates, whose entries keep changing sign
+LAST = 30  # errors are means over the last iterates, whose entries keep changing sign
 SETTLE = 300.0  # after the slow phase a run has SETTLE/step steps to converge
 
 
 def cell(beta: float, step: float, level: float, relative: bool, **problem: Any) -> dict[str, Any]:
     """t1, t2 and the final errors of one run, beside those that theory predicts.
 
-    If `relative`, the step is in units of the smallest one that diverges, and `level`, the error
-    at t2, in units of |a*|. `tau` is the time at which the slow phase reaches that error, `gap` is
+    If `relative`, the step is in units of the smallest one that diverges and beta in units of |a*|:
+    descent on a problem of another size is the same. `level` is the error at t2 in the unit of the
+    recovery. `tau` is the time at which the slow phase reaches that error, `gap` is
     N's numerator; `to_truth` and `to_point` are h(a - a*) and h(a - a_beta) after convergence, with
     a_beta the minimiser of g + beta h, and `above_truth` and `above_point` are h(a) - h(a*) and
     h(a) - h(a_beta).
     """
     case, draws = recoverable(**problem)
     size = float(np.linalg.norm(case.truth))
-    rate, error = (step * case.bound, level * size) if relative else (step, level)
-    slow, step_beta = case.path, rate * beta
+    rate, strength = (step * case.bound, beta * size) if relative else (step, beta)
+    unit, error = case.unit, level * case.unit
+    slow, step_beta = case.path, rate * strength
     tau = slow.reaches(case.truth, error)
     end = math.ceil(1.5 * slow.time / step_beta + SETTLE / rate)
-    near = np.linspace(0.8, 1.4, 31) * tau / step_beta if math.isfinite(tau) else np.zeros(1)
+    near = np.linspace(0.8, 1.4, 16) * tau / step_beta if math.isfinite(tau) else np.zeros(1)
     rest = np.arange(end - LAST + 1, end + 1)
-    run = case.run(rate, beta, np.concatenate([np.floor(near), rest]))
+    run = case.run(rate, strength, np.concatenate([np.floor(near), rest]))
     points = case.points(run)[-LAST:]
-    t1, t2 = case.t1(rate), reached(run.step, run.relative_error, error / size)
-    gap, point = slow.points[0] - case.truth, case.penalized(beta)
+    t1, t2 = case.t1(rate, SOLVED * unit**2), reached(run.step, run.relative_error, error / size)
+    gap, point = slow.points[0] - case.truth, case.penalized(strength)
     h = {
         name: float(case.norms(rows).mean())
         for name, rows in {
@@ -66,7 +68,7 @@ def cell(beta: float, step: float, level: float, relative: bool, **problem: Any)
         "euclidean": float(np.linalg.norm(gap)),
         "above_truth": h["converged"] - h["of_truth"],
         "above_point": h["converged"] - h["of_point"],
-        "last_error": float(np.linalg.norm(slow.end - case.truth) / (size if relative else 1)),
+        "last_error": float(np.linalg.norm(slow.end - case.truth) / unit),
     }
 
 

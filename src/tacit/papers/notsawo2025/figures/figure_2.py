@@ -15,7 +15,7 @@ from tacit.lazy import Axes, Dataset, Figure
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import listed
 from tacit.papers.notsawo2025.figures.runs import Runs, arguments, dims_of, plain
-from tacit.papers.notsawo2025.recoveries import SPARSE, recovery
+from tacit.papers.notsawo2025.recoveries import SPARSE, recoverable, recovery
 from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
 from tacit.studies.sizes import sized
 
@@ -26,7 +26,9 @@ REST = 1e-6  # fall of the training loss in the second half of the steps
 SHARES = 2.0 ** np.linspace(-2, 2.5, 19)  # held norm over that of the truth; SHARES[MIDDLE] = 1
 MIDDLE = 8
 STEP = 0.1  # of sparse recovery
-SPARSE_STEPS = {"l1": 2000, "l2": 20_000}  # l2 is slow at held norms near that of X^+ y
+NEAR = 0.03  # descent held nearer to |X^+ y| is too slow to be judged; its end is known exactly
+LEFT = 0.25  # least share of |a*|^2 that the data do not determine, for which held l2 norms fail
+SPARSE_STEPS = {"l1": 6000, "l2": 10_000}
 NET: dict[str, Any] = {"inputs": 10, "width": 40, "samples": 80, "steps": 3000}
 
 
@@ -95,16 +97,16 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def sparse_cell(norm: str, more: int, **problem: Any) -> dict[str, Any]:
+def sparse_cell(norm: str, more: int, recovers: bool = True, **problem: Any) -> dict[str, Any]:
     """Sparse recovery at every held norm of one kind; for l2 also the exact endpoints.
 
-    It takes `more` times the usual number of steps.
+    It takes `more` times the usual number of steps. If `recovers`, the truth has the least l1 norm.
     """
     from tacit.solvers.least_squares import held_best, held_ridge
     from tacit.training.descent.held_norm import held_sweep
 
     one_of("sparse recovery", "norm", norm, SPARSE_STEPS)
-    case = recovery(**problem)
+    case = recoverable(**problem)[0] if recovers else recovery(**problem)
     length = float(np.linalg.norm(case.truth))
     own = length if norm == "l2" else float(np.abs(case.truth).sum())
     start = np.random.default_rng((problem["seed"], 7)).standard_normal(len(case.truth))
@@ -124,9 +126,11 @@ def sparse_cell(norm: str, more: int, **problem: Any) -> dict[str, Any]:
     ahat = case.memorized()
     stretched = sweep.sizes[:, None] * ahat / np.linalg.norm(ahat)
     size, floor = held_best(case.X, case.truth, start)
+    far = np.abs(sweep.sizes / np.linalg.norm(ahat) - 1) >= NEAR
     return found | {
+        "fall": np.where(far, sweep.fall, np.nan),
         "exact_error": (case.error(exact) / length) ** 2,
-        "apart": np.abs(sweep.parameters - exact).max() / length,
+        "apart": np.abs(sweep.parameters - exact)[far].max() / length,
         "stretched_apart": np.abs(stretched - exact).max() / length,
         "floor": floor / length**2,
         "floor_share": size / length,
@@ -137,7 +141,7 @@ def path_cell(beta: float, points: int, **problem: Any) -> dict[str, Any]:
     """Norm and error along descent with an l1 penalty, and the norm after a squared l2 penalty."""
     from tacit.solvers.least_squares import ridge_limit
 
-    case = recovery(**problem)
+    case, _ = recoverable(**problem)
     last = round(1.3 * case.path.time / (STEP * beta)) + 20_000
     run = case.run(STEP, beta, np.geomspace(1, last, points)).isel(time=slice(1, None))
     length, ridge = np.linalg.norm(case.truth), ridge_limit(case.X, case.y, STEP, beta).point
@@ -163,7 +167,7 @@ LABELS = {
     "rescaled": "test loss of the best net, rescaled to the held norm and trained further there",
     "loss": "training loss of sparse recovery at the held norm, over the zero predictor's",
     "error": "|a - a*|^2 / |a*|^2 where training at the held norm ends",
-    "fall": "fall of the training loss in the second half of the steps",
+    "fall": "fall of the training loss in the second half of the steps; not near |X^+ y|",
     "exact_error": "the error for l2 by the singular values of X",
     "apart": "largest distance of the endpoints to the exact ones, over |a*|",
     "stretched_apart": "the same for X^+ y stretched to the held norms",
@@ -197,14 +201,13 @@ sparse = sized(
     arguments={**SPARSE, "more": 1},
     grid={"norm": ["l2", "l1"]},
     draw={"x": "norm", "colour": "floor"},
-    # seeds 7 and 8 need ten times the steps to converge
     printed={"arguments": {"more": 10}, "seeds": 10},
     **HELD,
 )
 dense = sized(
     "N-F2-dense",
     title="A truth with 25 of 100 entries is not recovered at its ℓ₁ norm",
-    arguments={**SPARSE, "few": 25, "more": 1},
+    arguments={**SPARSE, "few": 25, "more": 1, "recovers": False},
     grid={"norm": ["l1"]},
     printed={"arguments": {"more": 10}},
     **HELD,
@@ -214,12 +217,12 @@ path = sized(
     title="Training with an ℓ₁ penalty ends at the truth, whatever its ℓ₂ norm during training",
     function=path_cell,
     arguments={**SPARSE, "points": 150},
-    grid={"beta": [1e-3]},
+    grid={"beta": [3e-4]},  # the error is of the order of beta^2
     seeds=[0],
     dims=dims_of(("step", "share", "error")),
     labels=LABELS,
     draw={"x": "beta", "colour": "ridge_share"},
-    printed={"grid": {"beta": [1e-4]}, "seeds": 10},  # the error is of the order of beta^2
+    printed={"grid": {"beta": [1e-4]}, "seeds": 10},
 )
 
 
@@ -273,7 +276,7 @@ def sparse_checks(sparse: Dataset, path: Dataset) -> dict[str, Check]:
     l2, l1 = sparse.sel(norm="l2"), sparse.sel(norm="l1")
     half_and_twice = l1.error[:, [MIDDLE - 4, MIDDLE + 4]]
     return {
-        "least |a - a*|^2/|a*|^2 at any held l2 norm": at_least(l2.error.min(), 0.5),
+        "least |a - a*|^2/|a*|^2 at any held l2 norm": at_least(l2.error.min(), LEFT),
         "the same over its exact lower bound": at_least(
             (l2.error.min("place") / l2.floor).min(), 1.0, 1e-9
         ),
@@ -287,7 +290,7 @@ def sparse_checks(sparse: Dataset, path: Dataset) -> dict[str, Check]:
             half_and_twice.min(), 0.1
         ),
         "least l2 norm after the l1 penalty, over the best held l2 norm": at_least(
-            (last_of(path, "share") / l2.floor_share.values).min(), 1.5
+            (last_of(path, "share") / l2.floor_share.values).min(), 1 / math.sqrt(1 - LEFT)
         ),
         "largest |a - a*|^2/|a*|^2 after the l1 penalty": at_most(
             last_of(path, "error").max(), 1e-3
@@ -443,5 +446,9 @@ experiment = Experiment(
     title="A net has a Goldilocks zone of norms; sparse recovery has none in ℓ₂, only in ℓ₁",
     ours="all but (n, s, N) = (100, 5, 30), which the source uses elsewhere: teacher, student,"
     " starts, held norms and seeds",
-    seconds=8,
+    scope={
+        "quick": "the source prints no sizes, all are ours; two teachers and one sparse recovery",
+        "printed": "the source prints no sizes, all are ours",
+    },
+    seconds=6,
 )
