@@ -223,7 +223,8 @@ def check(dataset: Dataset) -> Evidence:
     least = within(max(abs(float(run.norm_nuclear) - 1) for run in last), tolerance=0.01)
     slowest = [table[-1].isel(time=-1) for table in tables]
     solved = at_most(max(float(run.test_error) for run in slowest), 1e-4)
-    bias = within(np.median([exponent(table) for table in tables]), 1.0, 0.02)
+    # a next order of a fifth at the largest decay moves the exponent by 0.04; 1/2 and 2 are far off
+    bias = within(np.median([exponent(table) for table in tables]), 1.0, 0.1)
     waits = at_least(min(np.log10(float(run.t2 / run.t1)) for run in runs), 3.0)
     logs = {
         name: np.log(dataset[name] / dataset.jump).mean("seed").values
@@ -264,6 +265,7 @@ def check(dataset: Dataset) -> Evidence:
                 min(float(run.kernel_error) for run in slowest)
             ),
             "the final error does not depend on the decay": bias.control(predicted=0.0),
+            "the final error is of order sqrt(decay)": bias.control(predicted=0.5),
             "(1/lambda) log alpha as the time of the fall": time.control(furthest(logs["theory"])),
         },
         findings=[

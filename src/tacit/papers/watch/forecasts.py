@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 GOAL = 1.2  # times the memorization, when the forecast is asked
 # So many of the jumps come within this factor of what was said. Of ten runs, a rule that is right
-# in nine of ten misses this share once in 600 draws, and one that is right in a fifth (norm
-# separation) reaches it once in 160.
+# in nine of ten misses this share once in 600 draws, and one that is right in a quarter (norm
+# separation) reaches it once in 60.
 FACTOR, SHARE = 2.0, 0.6
 LEAST = 6  # runs that grok later than that
 
