@@ -12,6 +12,7 @@ from tacit.papers.notsawo2025.recoveries import FAR, FOUND, SHARP, SPARSE, recov
 from tacit.papers.registry import library
 from tacit.solvers.least_squares import ridge_limit
 
+SPARSE_SIZES = {name: SPARSE[name] for name in ("samples", "dimension", "few")}
 TINY = {"samples": 6, "dimension": 9, "few": 1, "noise": 1e-8}
 
 
@@ -38,6 +39,16 @@ def test_a_matrix_with_a_certificate_has_the_least_nuclear_norm(seed):
     """The second route is the solver; a certificate above one says nothing."""
     case = recovery("completion", samples=24, dimension=6, few=1, seed=seed)
     assert case.certificate >= 1 or case.off(case.least) < FOUND
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_vector_with_a_certificate_is_the_least_and_its_error_is_linear_in_beta(seed):
+    """The second route is the solver, without the penalty and with two strengths of it."""
+    case = recoverable("sparse", seed=seed, **{**SPARSE_SIZES, "noise": 0.0})[0]
+    assert case.certificate < SHARP
+    assert case.off(case.least) < FOUND
+    small, large = (case.penalized(beta) - case.truth for beta in (1e-4, 1e-3))
+    np.testing.assert_allclose(large, 10 * small, atol=1e-9)
 
 
 # ---- figure 4: the mirage ----

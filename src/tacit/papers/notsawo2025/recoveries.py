@@ -44,7 +44,8 @@ START, SOLVED = 1e-6, 1e-4  # N: start per entry; loss at t1 and, of a vector, |
 FOUND = 1e-6  # an interpolator with a smaller relative error is the truth
 FAR = 0.3  # least relative error of a memorized point: there must be something left to recover
 EULER = 2e-3  # step of the slow phase of a matrix, in units of its distance to the truth
-SHARP = 0.95  # most of 1 that the certificate of a matrix may be: near 1 the linear law comes late
+SHARP = 0.95  # most of 1 that a certificate may be: near 1 the error is linear in beta only late
+LINEAR = 1e-3  # beta up to which no entry of the penalized minimiser changes its sign
 KINDS = ("sparse", "completion", "sensing")
 # N's sizes; `few` is the number of non-zero entries of a vector, or the rank of a matrix
 SPARSE: dict[str, Any] = {"kind": "sparse", "samples": 30, "dimension": 100, "few": 5}
@@ -93,7 +94,7 @@ class Recovery(abc.ABC):
     @property
     @abc.abstractmethod
     def suitable(self) -> bool:
-        """True if the truth has the least norm of all interpolators."""
+        """True if the truth has the least norm of all interpolators, by a SHARP certificate."""
 
     @property
     @abc.abstractmethod
@@ -206,7 +207,30 @@ class SparseRecovery(Recovery):
 
     @property
     def suitable(self) -> bool:
-        return self.off(self.least) < FOUND
+        entries = self.truth[self.support]
+        moves = np.abs(entries) > LINEAR * np.abs(self.leaning)
+        return self.certificate < SHARP and bool(moves.all())
+
+    @property
+    def support(self) -> Array:
+        """Where the truth is not zero."""
+        return np.flatnonzero(self.truth)
+
+    @functools.cached_property
+    def leaning(self) -> Array:
+        """v with X_S^T X_S v = sign(a*) on the support S of the truth."""
+        X, signs = self.X[:, self.support], np.sign(self.truth[self.support])
+        return np.linalg.lstsq(X.T @ X, signs, rcond=None)[0]
+
+    @property
+    def certificate(self) -> float:
+        """|X^T X_S v|_inf outside the support.
+
+        Below 1 the truth is the only interpolator of least l1 norm (Fuchs 2004), and the minimiser
+        of g + beta h is a* - beta v on the support until one of its entries changes its sign.
+        """
+        dual = np.abs(self.X.T @ (self.X[:, self.support] @ self.leaning))
+        return float(np.delete(dual, self.support).max(initial=0.0))
 
     @property
     def unit(self) -> float:
@@ -315,8 +339,8 @@ def recovery(
 def recoverable_seed(kind: str, seed: int, samples: int, dimension: int, few: int) -> int:
     """The first seed from 1000 `seed` on whose problem meets the premises of N's theorems.
 
-    Without noise, the truth has the least norm of all interpolators, that of a matrix with a SHARP
-    certificate, and the memorized point is FAR from it. Different seeds never share a problem.
+    Without noise, the truth has the least norm of all interpolators, with a SHARP certificate, and
+    the memorized point is FAR from it. Different seeds never share a problem.
     """
 
     def make(place: int) -> tuple[int, Recovery]:
