@@ -132,7 +132,7 @@ def test_parameters_trained_for_too_short_are_refuted(t2, refuted, place, words)
 
 
 def test_the_kkt_residual_of_quadratic_units_by_hand():
-    """theta = sum nu_n grad(y_n f_n) by least squares leaves less, and of a start nearly all is left."""
+    """theta = sum nu_n grad(y_n f_n) leaves less by least squares; a start leaves nearly all."""
     problem, net = runs.points(0)[0], runs.network(4.0, 0)
     theta = runs.trained(problem, net, 4.0, 1.5)
     found = theorem_2.kkt_residual(problem, net, theta)
