@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import judge
 import oracle
+from fraction_walks import solve_exactly
 from odd_problems import Problem
 from tacit import (
     L1,
@@ -53,21 +54,6 @@ def nearly_dependent(seed: int, decades: float = 0.0) -> tuple[np.ndarray, np.nd
     X[-1] = X[0] + apart * rng.normal(size=dimension)
     X = X * 10.0 ** rng.uniform(-decades / 2, decades / 2, size=dimension)
     return X, rng.normal(size=samples)
-
-
-def solve_exactly(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction] | None:
-    """The solution of a square system by elimination, None if it is singular."""
-    rows = [[*row, value] for row, value in zip(A, b, strict=True)]
-    for column in range(len(rows)):
-        pivot = next((r for r in range(column, len(rows)) if rows[r][column]), None)
-        if pivot is None:
-            return None
-        rows[column], rows[pivot] = rows[pivot], rows[column]
-        for r, row in enumerate(rows):
-            if r != column and row[column]:
-                share = row[column] / rows[column][column]
-                rows[r] = [a - share * p for a, p in zip(row, rows[column], strict=True)]
-    return [row[-1] / row[k] for k, row in enumerate(rows)]
 
 
 def least_l1(X: np.ndarray, y: np.ndarray) -> float:

@@ -22,6 +22,7 @@ from tacit.limits import TimeLimit
 from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.solvers.certificate import Certificate, judge
+from tacit.solvers.data import column_exponents
 from tacit.solvers.exact import ELIMINATION, independent_rows
 from tacit.solvers.jumps import EPS, FloatColumns, Walk, WholeColumns, walk
 from tacit.solvers.rational import affordable
@@ -229,7 +230,7 @@ def certify(X: Array, y: Array, rate: float, found: Walk) -> Certificate:
     least squares on its own support. Rows that are fitted count as fitted in their own units. It
     is infinite if a small slope at the end may be none or one.
     """
-    units, label = np.frexp(np.abs(X).max(axis=0))[1], int(np.frexp(np.abs(y).max())[1])
+    units, label = column_exponents(X), int(np.frexp(np.abs(y).max())[1])
     X, y = np.ldexp(X, -units), np.ldexp(y, -label)
     with np.errstate(all="ignore"):
         points = np.ldexp(found.points, units - label)

@@ -14,7 +14,7 @@ from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.q import Q
 from tacit.solvers.continuation import KERNEL, Failed
-from tacit.solvers.data import unpacked
+from tacit.solvers.data import common_units, unpacked
 from tacit.solvers.margins.active_set import Unbounded
 from tacit.solvers.margins.changes import Tracker
 from tacit.solvers.margins.ratchet import RatchetWalk
@@ -22,7 +22,7 @@ from tacit.solvers.margins.rows import certified, scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.max_margin import failed
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
-from tacit.solvers.solution import SOLVED, Found, must_fit, stacked
+from tacit.solvers.solution import SOLVED, Found, exponential, must_fit, restored, stacked
 from tacit.threads import one_blas_thread
 
 LONGEST = 0.5  # step in log mu: a sample that comes and goes within one step is not seen
@@ -55,6 +55,9 @@ class MarginPath(Record):
         The minimisers, one row per scale.
     dual
         The multipliers, one row per scale.
+    log_dual_unit
+        One number per scale: where it is not 0 the multipliers are `dual` times its exponential,
+        since float64 cannot represent them.
     value
         The value of Q at each row.
     residual
@@ -85,6 +88,7 @@ class MarginPath(Record):
     mus: Array
     beta: Array
     dual: Array
+    log_dual_unit: Array
     value: Array
     residual: Array
     kkt: Array
@@ -200,6 +204,8 @@ def along(
 
 
 def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
+    units = common_units(Z)
+    log_size, Z = (0.0, Z) if units is None else (units.log_size, units.of_rows(Z))
     rows = scaled_rows(Z)
     walk, tracker, unit = MarginWalk(largest, rows), Tracker(), np.log(rows.scale)
     solutions: list[Any] = [None] * len(mus)
@@ -207,18 +213,22 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
     for where in np.argsort(-mus, kind="stable"):
         q = Q(largest.depth, mu=float(mus[where]), shape=largest.shape, tilt=largest.tilt)
         try:
-            b, nu, spent = walk.at(q.level - unit)
+            b, nu, spent = walk.at(q.level - log_size - unit)
             found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED)
         except Failed as reason:
             found = failed(Z, f"no solution at {q}: {reason}")
-        solutions[where] = certified(Z, q, found)
+        solution = certified(Z, q.in_units(log_size), found)
+        solutions[where] = solution if units is None else restored(solution, units, q)
         support[where, walk.active] = True
         if walk.exchange is None:  # from here on every change of the active set is tracked down
             walk.exchange, walk.longest, walk.stride = tracker, LONGEST, LONGEST
             if walk.here is None:  # still linear: from where it ceases to be so nothing is skipped
                 walk.m = walk.reach - float(np.log(KERNEL))
-    changes = tuple(Change(float(np.exp(m + unit)), n, e) for m, n, e in tracker.changes)
-    numbers = stacked(solutions, "beta", "dual", "value", "residual", "kkt", "error", "iterations")
+    changes = tuple(
+        Change(exponential(m + unit + log_size), n, enters) for m, n, enters in tracker.changes
+    )
+    names = ("beta", "dual", "log_dual_unit", "value", "residual", "kkt", "error", "iterations")
+    numbers = stacked(solutions, *names)
     outcomes = tuple(s.outcome for s in solutions)
     return MarginPath(
         largest.depth, mus, support=support, changes=changes, outcomes=outcomes, **numbers
