@@ -45,19 +45,25 @@ def piece(stream: int, numbers: range) -> tuple[collections.Counter, list, float
 
 
 def many(stream: int, count: int, jobs: int) -> int:
-    """Prints the table and every problem that was neither solved and right nor refused."""
+    """Prints the table and every problem that was neither solved and right nor refused.
+
+    Ctrl-C ends the run early, with the table of what is done.
+    """
     total, seconds = collections.Counter(), 0.0
     print(f"stream {stream}", flush=True)
     pieces = [range(k, min(k + PIECE, count)) for k in range(0, count, PIECE)]
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         waiting = [pool.apply_async(piece, (stream, numbers)) for numbers in pieces]
-        for result in waiting:
-            counts, odd, spent = result.get()
-            total.update(counts)
-            seconds += spent
-            for found, name, why in odd:
-                print(f"- {found}: {name}: {why}", flush=True)
-    print(markdown(total), f"\n{count} problems, {seconds:.0f} s of CPU")
+        try:
+            for result in waiting:
+                counts, odd, spent = result.get()
+                total.update(counts)
+                seconds += spent
+                for found, name, why in odd:
+                    print(f"- {found}: {name}: {why}", flush=True)
+        except KeyboardInterrupt:
+            print("interrupted")
+    print(markdown(total), f"\n{total.total()} problems, {seconds:.0f} s of CPU", flush=True)
     return int(any(total[name, kind] for name, kind in total if kind in outcomes.FAULTS))
 
 

@@ -132,16 +132,22 @@ def tangent(who: str, model: Model, X: Array, start: Array | None = None) -> Tan
         raise ValueError(f"{who}: expected a Model, got {type(model).__name__}")
     if start is not None:
         return scaled(who, model, X, finite_array(who, "start", start, ndim=1))
+    twin = unit_twin(model)
+    # beyond these the slopes at the start and the unit of X together may leave float64
+    far = twin is not None and abs((twin[2] - 1) * twin[1]) > PLAIN * math.log(2.0)
     try:
-        begin = model.start(X.shape[1])
+        begin = None if far else model.start(X.shape[1])
     except ValueError:
-        if (twin := unit_twin(model)) is None:
+        if twin is None:
             raise
+        begin = None
+    if begin is None and twin is not None:
         at_one, log_alpha, depth = twin
         found = scaled(who, at_one, X, at_one.start(X.shape[1]))
         # grad f(alpha w0) = alpha^(D-1) grad f(w0), W section 3
         log_unit = found.log_unit + (depth - 1) * log_alpha
         return dataclasses.replace(found, log_unit=log_unit, log_output=depth * log_alpha)
+    assert begin is not None
     return scaled(who, model, X, begin)
 
 
@@ -176,6 +182,7 @@ def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
     exponent = 0 if max(abs(exponent), abs(math.frexp(size)[1])) < PLAIN else exponent
     slope = math.frexp(size)[1]  # the slopes in this unit stay in the range of float64, too
     exponent = max(slope - LARGEST, min(exponent, slope + LARGEST))
+    exponent = max(-LARGEST, min(exponent, LARGEST))
     return Tangent(model, start, math.ldexp(1.0, -exponent), exponent * math.log(2.0), 0.0)
 
 
