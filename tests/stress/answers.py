@@ -252,17 +252,23 @@ def of_ratchet(X: np.ndarray, y: np.ndarray, depth: int, answer: Any) -> Verdict
     The conditions are looked at on a finer list of scales, which has every change and a scale
     between each two; together they determine the path.
     """
+    # weights are products of numbers of the size of 1/X
+    far = abs(int(np.frexp(np.abs(X).max())[1])) > 300
     for outcome in answer.outcomes:
+        if not outcome.ok and far and "rescale X" in outcome.sentence:
+            return "refused", outcome.sentence
         if (end := failed(outcome)) is not None:
             return end
     Z = np.asarray(X, dtype=float) * y[:, None]
-    corners = sorted({*answer.mus, *(change.mu for change in answer.changes)}, reverse=True)
-    corners = [corners[0] * 1e3, *corners]
+    changes = (min(change.mu, 1e299) for change in answer.changes)
+    corners = sorted({*answer.mus, *changes}, reverse=True)
+    corners = [min(corners[0] * 1e3, 1e300), *corners]
     inner = [float(np.sqrt(a * b)) for a, b in itertools.pairwise(corners)]
     mus = sorted([*corners, *inner], reverse=True)
     fine = tacit.ratchet_path(X, y, depth, mus=mus, throw=False)
-    if not all(outcome.ok for outcome in fine.outcomes):
-        return "stalled", str(next(o for o in fine.outcomes if not o.ok))
+    for outcome in fine.outcomes:
+        if (end := failed(outcome, far)) is not None:
+            return end
     return verdict(
         off_its_conditions(Z, fine) or other_scales(answer, fine) or off_its_graph(Z, depth, answer)
     )

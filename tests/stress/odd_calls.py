@@ -143,7 +143,7 @@ def max_margin_path(rng) -> Call:
 
 
 def ratchet_path(rng) -> Call:
-    kind, X = design(rng, 4, 4, modest=True)
+    kind, X = design(rng, 4, 4)
     y, _ = labels(rng, X)
     depth, mus = int(rng.choice([2, 3, 5])), 10.0 ** rng.uniform(-4, 3, size=2)
     return Call(
