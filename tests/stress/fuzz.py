@@ -12,6 +12,7 @@ import collections
 import faulthandler
 import multiprocessing
 import secrets
+import signal
 import sys
 import time
 from pathlib import Path
@@ -47,8 +48,9 @@ def piece(stream: int, numbers: range) -> tuple[collections.Counter, list, float
 def many(stream: int, count: int, jobs: int) -> int:
     """Prints the table and every problem that was neither solved and right nor refused.
 
-    Ctrl-C ends the run early, with the table of what is done.
+    Ctrl-C or SIGTERM ends the run early, with the table of what is done.
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     total, seconds = collections.Counter(), 0.0
     print(f"stream {stream}", flush=True)
     pieces = [range(k, min(k + PIECE, count)) for k in range(0, count, PIECE)]

@@ -341,9 +341,12 @@ def _least_squares(at: Tangent, X: Array, y: Array, goal: Array, route: str) -> 
         kkt = float(np.linalg.norm(at.pull(X, misfit))) / largest
         text = f"no displacement fits the data; least squares, relative misfit {worst:.2g}"
         outcome = Outcome(Kind.SOLVED, text + _advice(frame))
-    further = float(np.linalg.norm(frame.left.T @ misfit / frame.sizes))
-    spread = float(frame.sizes.max() / frame.sizes.min()) if frame.sizes.size else 1.0
-    error = further / length + EPS * spread if length else 0.0
+    error = 0.0
+    if frame.sizes.size:
+        further = float(np.linalg.norm(frame.left.T @ misfit / frame.sizes))
+        # a displacement that only rounds zero has no relative error: the targets have one
+        scale = max(length, float(np.linalg.norm(inner) / frame.sizes.max())) or 1.0
+        error = further / scale + EPS * float(frame.sizes.max() / frame.sizes.min())
     if isinstance(at.model, Separable) and _loses(frame, at, X):
         error = math.inf
     certificate = Certificate(error, "estimate")
@@ -433,6 +436,8 @@ def _machine(
     numbers = (move, answer.dual) if beta is None else (move, answer.dual, beta)
     if outcome.ok and not all(np.isfinite(part).all() for part in numbers):
         outcome = Outcome(Kind.OUT_OF_RANGE, "the displacement is beyond float64; rescale X or y")
+    elif answer.certificate.kind == "bound":  # proven from the data themselves
+        pass
     elif outcome.ok and max(kkt, 0.0 if least is None else residual) > VIOLATED:
         text = f"violation {residual:.2g} and KKT residual {kkt:.2g} are not small"
         outcome = Outcome(Kind.STALLED, text)
