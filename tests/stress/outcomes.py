@@ -125,7 +125,10 @@ def table(
     odd = []
     for seed in seeds:
         case = drawn(seed, stream)
-        found, why = outcome(case)
+        try:
+            found, why = outcome(case)
+        except Exception as reason:  # one bad case must not end the run
+            found, why = "crashed", f"the judge: {type(reason).__name__}: {reason}"
         counts[name_of(case), found] += 1
         if found not in ("solved and right", "refused"):
             odd.append((found, str(case), why))

@@ -156,8 +156,9 @@ def saddles(
         share their weight, as in training. Where other dependent columns leave several saddles
         with the same outputs, the outcome says so. The units of columns and labels do not matter;
         those of rows are weights of the loss. A row that is met to 1e-13 of its terms counts as
-        met: later jumps would fit the rounding of its label. If float64 cannot certify the list, it is computed
-        again in rational numbers; of data too large for that the outcome says how far it is known.
+        met: later jumps would fit the rounding of its label. If float64 cannot certify the list,
+        it is computed again in rational numbers; of data too large for that the outcome says how
+        far it is known.
 
     Raises
     ------

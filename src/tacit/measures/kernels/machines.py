@@ -347,7 +347,7 @@ def _least_squares(at: Tangent, X: Array, y: Array, goal: Array, route: str) -> 
         # a displacement that only rounds zero has no relative error: the targets have one
         scale = max(length, float(np.linalg.norm(inner) / frame.sizes.max())) or 1.0
         error = further / scale + EPS * float(frame.sizes.max() / frame.sizes.min())
-    if isinstance(at.model, Separable) and _loses(frame, at, X):
+    if _loses(frame, at, X):
         error = math.inf
     certificate = Certificate(error, "estimate")
     outcome = judge(outcome, certificate)
@@ -356,7 +356,14 @@ def _least_squares(at: Tangent, X: Array, y: Array, goal: Array, route: str) -> 
 
 
 def _loses(frame: Frame, at: Tangent, X: Array) -> bool:
-    """Whether rounding has dropped a direction of the data; other features are rounded already."""
+    """Whether rounding may have dropped a direction of the data, so that the error is not known.
+
+    Features that are held have rounding of their own, and a direction below it is none; a kernel
+    squares them, so that only points that are given twice explain what it lacks.
+    """
+    if not isinstance(at.model, Separable):
+        most = min(len(np.unique(X, axis=0)), len(at.start))
+        return frame.right is None and len(frame.sizes) < most
     columns = X[:, at.root > 0]
     few = columns.size * min(columns.shape) <= ELIMINATION
     return not few or len(independent_rows(columns)) != len(frame.sizes)

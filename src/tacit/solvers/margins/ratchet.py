@@ -173,7 +173,8 @@ def certify(
     margins that are short, and weights that are negative or fell since the `last` row.
     """
     size, weights = float(np.abs(beta).max()), float(R.max(initial=0.0))
-    if not (np.isfinite(beta).all() and np.isfinite(R).all() and size and weights):
+    finite = np.isfinite(beta).all() and np.isfinite(R).all()
+    if not (finite and size and weights and marks.any()):
         return Certificate(np.inf, "estimate")
     margins = 1 - exact.missing(Z, beta, np.ones(len(Z)))
     with np.errstate(all="ignore"):
