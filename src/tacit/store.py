@@ -190,6 +190,12 @@ def _refuse_foreign(target: FilePath) -> None:
 
 def _pack(dataset: Any) -> Any:
     """A copy that netCDF can hold: plain types, texts as they are, and everything as one JSON."""
+    for name, variable in dataset.variables.items():
+        if name in dataset.sizes and variable.dims != (name,):  # HDF5 fails without a sentence
+            raise ValueError(
+                f"save: {name!r} is a variable on the axes {variable.dims} and the name of a"
+                " dimension; rename one of them"
+            )
     packed = dataset.copy()
     packed.attrs = _texts(dataset.attrs)
     every = {"": dataset.attrs}

@@ -148,6 +148,8 @@ def test_only_results_can_be_saved(tmp_path):
         save(mixed().assign_attrs(bad=object()), tmp_path / "a.nc")
     with pytest.raises(ValueError, match="z must hold numbers, texts or times, got complex128"):
         save(xarray.Dataset({"z": 1j}), tmp_path / "a.nc")
+    with pytest.raises(ValueError, match=r"'t' is a variable on the axes .* rename one of them"):
+        save(xarray.Dataset({"t": ("u", [1.0]), "z": ("t", [2.0])}), tmp_path / "a.nc")
     assert list(tmp_path.iterdir()) == []
 
 

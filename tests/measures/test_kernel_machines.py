@@ -2,6 +2,7 @@
 
 import cvxpy as cp
 import jax.numpy as jnp
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -246,6 +247,28 @@ def test_nearly_equal_points_with_different_targets():
     lost = kernel_interpolant(BIASED, close, y, route="kernel", throw=False)
     assert lost.residual > 0.1  # control: the kernel has squared 1e-7 away, and says so
     assert "route='features' does" in lost.outcome.sentence
+    assert not lost.outcome.ok
+    assert not lost.error <= 1e-7
+
+
+@ROUTES
+@pytest.mark.parametrize("apart", [1e-1, 1e-3, 1e-5])
+def test_the_error_of_close_points_is_at_least_the_true_one(apart, route):
+    """The true displacement of the same features, by QR in mpmath; nothing solved is far off."""
+    close = np.vstack([X[:4], X[:1] + apart])
+    y = np.append(TARGETS[:4], TARGETS[0] + 1)
+    machine = kernel_interpolant(BIASED, close, y, route=route, throw=False)
+    start = BIASED.start(D)
+    J, goal = BIASED.jacobian(start, close), y - BIASED.predict(start, close)
+    with mp.workdps(50):
+        F = mp.matrix(J.tolist())
+        exact = F.T * mp.lu_solve(F * F.T, mp.matrix(goal.tolist()))
+        exact = np.array([float(v) for v in exact])
+    true = np.linalg.norm(machine.displacement - exact) / np.linalg.norm(exact)
+    assert true <= max(10 * machine.error, 1e-13)
+    assert machine.error <= 1e-7 or not machine.outcome.ok
+    if apart > 1e-4:
+        assert machine.outcome.ok
 
 
 @ROUTES

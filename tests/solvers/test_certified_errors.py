@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 import judge
 import oracle
+import tacit
+from fraction_walks import solve_exactly
 from odd_problems import Problem
 from tacit import (
     L1,
@@ -32,12 +34,14 @@ from tacit import (
     interpolate_path,
     max_margin,
     max_margin_path,
+    ratchet_path,
     stationary_points,
 )
 from tacit.solvers.accuracy import Equations, Given
 from tacit.solvers.certificate import TOLERANCE
 from tacit.solvers.certificate import judge as verdict
 from tacit.solvers.constraints import reduce
+from tacit.solvers.margins import ratchet
 from tacit.solvers.margins.rows import Margins, given_rows
 from tacit.solvers.solution import SOLVED
 
@@ -53,21 +57,6 @@ def nearly_dependent(seed: int, decades: float = 0.0) -> tuple[np.ndarray, np.nd
     X[-1] = X[0] + apart * rng.normal(size=dimension)
     X = X * 10.0 ** rng.uniform(-decades / 2, decades / 2, size=dimension)
     return X, rng.normal(size=samples)
-
-
-def solve_exactly(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction] | None:
-    """The solution of a square system by elimination, None if it is singular."""
-    rows = [[*row, value] for row, value in zip(A, b, strict=True)]
-    for column in range(len(rows)):
-        pivot = next((r for r in range(column, len(rows)) if rows[r][column]), None)
-        if pivot is None:
-            return None
-        rows[column], rows[pivot] = rows[pivot], rows[column]
-        for r, row in enumerate(rows):
-            if r != column and row[column]:
-                share = row[column] / rows[column][column]
-                rows[r] = [a - share * p for a, p in zip(row, rows[column], strict=True)]
-    return [row[-1] / row[k] for k, row in enumerate(rows)]
 
 
 def least_l1(X: np.ndarray, y: np.ndarray) -> float:
@@ -226,6 +215,61 @@ def test_poisoned_margins_are_caught(seed, regularizer):
     assert not said(right.beta * (1 + 1e-4), right.dual)
     assert not said(right.beta, 1.01 * right.dual)
     assert not said(right.beta, np.roll(right.dual, 1) + right.dual)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([2, 3]), st.sampled_from([1e-2, 1e-5]))
+def test_poisoned_rows_of_a_ratchet_are_caught(seed, depth, size):
+    """A predictor off its weights, one that misses a margin, a weight that fell, a lost sample."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(3, 5))
+    Z[:, 0] = np.abs(Z[:, 0]) + 0.5
+    mu = 0.01
+    path = ratchet_path(Z, np.ones(3), depth, mus=[mu])
+    law, log_tau, nothing = Q(depth, mu=1.0), -np.log(mu), np.zeros(3)
+
+    def said(beta, R, support, last=nothing):
+        return ratchet.certify(law, Z, beta, R, support, log_tau, last).error
+
+    beta, R, support = path.beta[0], path.dual[0], path.support[0]
+    assert said(beta, R, support) == pytest.approx(path.error[0], abs=1e-12)
+    assert path.error[0] < 1e-9
+    aside = beta + size * np.abs(beta).max() * np.eye(5)[rng.integers(5)]
+    assert said(aside, R, support) > 0.3 * size
+    assert said(beta * (1 - size), R, support) > 0.3 * size
+    assert not said(beta, R * (1 + size), support) <= 1e-7
+    assert not said(beta, R, support, last=R * (1 + size)) <= 1e-7
+    lost = ratchet_path(Z[:1], [1.0], depth, mus=[mu])
+    if (Z @ lost.beta[0]).min() < 0.99:  # another sample binds
+        assert not said(lost.beta[0], np.append(lost.dual[0], [0, 0]), np.inf < R) <= 1e-7
+
+
+def test_every_solver_has_an_error():
+    """What a user can call and what carries the certified error; None needs none."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(3, 5)), np.array([1.0, -1.0, 1.0])
+    matrices = tacit.Sensing(rng.normal(size=(3, 2, 2)), y)
+    net = tacit.DiagonalNet(alpha=0.5)
+    answers = [
+        interpolate(X, y, Q(2, alpha=0.1)),
+        interpolate(matrices, Nuclear()),
+        interpolate_path(X, y, log_alphas=[0.0]),
+        max_margin(X, y, L2()),
+        max_margin_path(X, y, mus=[1.0]),
+        ratchet_path(X, y, mus=[1.0]),
+        stationary_points(X, y, Lp(0.5), starts=2)[0],
+        tacit.saddles(X, y),
+        tacit.slow_flow(X, np.ones(5)),
+        tacit.nuclear_slow_flow(X[:1, :4], np.eye(2), 0.05, throw=False),
+        tacit.greedy_rank(matrices),
+        tacit.kernel_interpolant(net, X, y),
+        tacit.kernel_svm(net, X, y),
+    ]
+    for answer in answers:
+        error = np.max(answer.error)
+        outcome = getattr(answer, "outcome", None) or answer.outcomes[0]
+        assert np.isfinite(error), type(answer)
+        assert outcome.ok == (error <= TOLERANCE), type(answer)
 
 
 def test_whatever_is_solved_carries_an_error_below_its_tolerance():

@@ -6,7 +6,6 @@ union of their blocks, and a small dense problem is walked in fractions by tryin
 
 import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from fraction_walks import walk_saddles
 from tacit.records import Kind
 from tacit.solvers.jumps import Walk
 from tacit.solvers.saddles import certify
@@ -26,64 +26,10 @@ def jumps_of_diagonal(diagonal, y):
     return np.sort(1 / (4 * np.abs(diagonal * y))), y / diagonal
 
 
-def solved(matrix, right):
-    """Gaussian elimination in fractions; None if the matrix is singular."""
-    table = [[*row, r] for row, r in zip(matrix, right, strict=True)]
-    for k in range(len(table)):
-        pivot = next((i for i in range(k, len(table)) if table[i][k]), None)
-        if pivot is None:
-            return None
-        table[k], table[pivot] = table[pivot], table[k]
-        table[k] = [x / table[k][k] for x in table[k]]
-        for i in range(len(table)):
-            if i != k:
-                table[i] = [a - table[i][k] * b for a, b in zip(table[i], table[k], strict=True)]
-    return [row[-1] for row in table]
-
-
-def dot(a, b):
-    return sum(x * z for x, z in zip(a, b, strict=True))
-
-
-def pulls(columns, y, beta):
-    left = [v - dot(beta, row) for v, row in zip(y, zip(*columns, strict=True), strict=True)]
-    return [dot(column, left) for column in columns]
-
-
-def least_under_signs(columns, y, s):
-    """The sign-constrained least squares, by trying every support."""
-    bound = [j for j, v in enumerate(s) if abs(v) == 1]
-    for size in range(len(bound) + 1):
-        for support in itertools.combinations(bound, size):
-            gram = [[dot(columns[i], columns[j]) for j in support] for i in support]
-            b = solved(gram, [dot(columns[i], y) for i in support])
-            if b is None or any(b_j * s[j] <= 0 for b_j, j in zip(b, support, strict=True)):
-                continue
-            beta = [Fraction(0)] * len(s)
-            for b_j, j in zip(b, support, strict=True):
-                beta[j] = b_j
-            if all(s[j] * pulls(columns, y, beta)[j] <= 0 for j in bound if j not in support):
-                return beta
-    raise AssertionError("no support is optimal")
-
-
 def walked(X, y):
-    """(times, points) in fractions, with one tie or more at a time."""
-    columns = [[Fraction(float(x)) for x in column] for column in np.asarray(X).T]
-    y = [Fraction(float(v)) for v in y]
-    s, tau, beta = [Fraction(0)] * len(columns), Fraction(0), [Fraction(0)] * len(columns)
-    times, points = [tau], [beta]
-    for _ in range(200):
-        speed = [4 * p for p in pulls(columns, y, beta)]
-        waits = {j: ((1 if v > 0 else -1) - s[j]) / v for j, v in enumerate(speed) if v}
-        if not waits:
-            return np.array([float(t) for t in times]), np.array(points).astype(float)
-        wait = min(waits.values())
-        s = [s[j] + wait * v for j, v in enumerate(speed)]
-        tau, beta = tau + wait, least_under_signs(columns, y, s)
-        times.append(tau)
-        points.append(beta)
-    raise AssertionError("no end")
+    """(times, points) as floats."""
+    times, points = walk_saddles(X, y)
+    return np.array([float(t) for t in times]), np.array(points).astype(float)
 
 
 def same(found, times, points):

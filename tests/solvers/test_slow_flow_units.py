@@ -1,14 +1,12 @@
 """The slow flow in any units of the rows: closed forms, a walk in fractions, poisoned paths."""
 
-import itertools
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from fraction_walks import walk_slow_flow
 from general_solvers import least_l1
 from tacit.limits import TimeLimit
 from tacit.records import Kind
@@ -18,79 +16,10 @@ from tacit.solvers.slow_flow import certify
 few = settings(max_examples=40, deadline=None)
 
 
-def dot(a, b):
-    return sum(x * z for x, z in zip(a, b, strict=True))
-
-
-def orthogonal(rows):
-    """Gram and Schmidt in fractions, without what depends on others."""
-    basis = []
-    for row in rows:
-        for b in basis:
-            share = dot(row, b) / dot(b, b)
-            row = [x - share * z for x, z in zip(row, b, strict=True)]
-        if any(row):
-            basis.append(row)
-    return basis
-
-
-def projected(rows, s):
-    """s without its part in the span of the rows."""
-    for b in orthogonal(rows):
-        share = dot(s, b) / dot(b, b)
-        s = [x - share * z for x, z in zip(s, b, strict=True)]
-    return s
-
-
-def solved(matrix, right):
-    """Gaussian elimination in fractions; None if the matrix is singular."""
-    table = [[*row, r] for row, r in zip(matrix, right, strict=True)]
-    for k in range(len(table)):
-        pivot = next((i for i in range(k, len(table)) if table[i][k]), None)
-        if pivot is None:
-            return None
-        table[k], table[pivot] = table[pivot], table[k]
-        table[k] = [x / table[k][k] for x in table[k]]
-        for i in range(len(table)):
-            if i != k:
-                table[i] = [a - table[i][k] * b for a, b in zip(table[i], table[k], strict=True)]
-    return [row[-1] for row in table]
-
-
-def velocity(rows, a):
-    """-P s for the s that makes it shortest, by trying where s is 1, -1 or between at each zero."""
-    P = [projected(rows, [Fraction(int(i == j)) for i in range(len(a))]) for j in range(len(a))]
-    at_zero = [j for j, x in enumerate(a) if x == 0]
-    for signs in itertools.product([0, 1, -1], repeat=len(at_zero)):
-        s = [Fraction((x > 0) - (x < 0)) for x in a]
-        for j, sign in zip(at_zero, signs, strict=True):
-            s[j] = Fraction(sign)
-        free = [j for j in at_zero if not s[j]]
-        t = solved([[P[i][j] for j in free] for i in free], [-dot(P[i], s) for i in free])
-        if t is None or any(abs(x) > 1 for x in t):
-            continue
-        bound = [j for j in at_zero if j not in free]
-        for x, j in zip(t, free, strict=True):
-            s[j] = x
-        v = [-dot(row, s) for row in P]
-        if all(v[j] * s[j] >= 0 for j in bound):
-            return v
-    raise AssertionError("no signs are right")
-
-
 def walked(X, start):
-    rows = [[Fraction(float(x)) for x in row] for row in X]
-    a, tau = [Fraction(float(x)) for x in start], Fraction(0)
-    times, points = [tau], [a]
-    for _ in range(50):
-        v = velocity(rows, a)
-        waits = [-x / z for x, z in zip(a, v, strict=True) if x * z < 0]
-        if not waits:
-            return np.array(times).astype(float), np.array(points).astype(float)
-        tau, a = tau + min(waits), [x + min(waits) * z for x, z in zip(a, v, strict=True)]
-        times.append(tau)
-        points.append(a)
-    raise AssertionError("no end")
+    """(times, points) as floats."""
+    times, points = walk_slow_flow(X, start)
+    return np.array(times).astype(float), np.array(points).astype(float)
 
 
 def same(flow, times, points):

@@ -7,17 +7,23 @@ import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 import judge
+import odd_calls
 import oracle
+from odd_calls import Call
 from odd_problems import FIRST, Problem, problem, rank
 from tacit import Q, interpolate, max_margin
 from tacit.records import NumericalError
 
-OUTCOMES = ("solved and right", "refused", "approximate", "stalled", "wrong", "crashed")
-SECONDS = 10.0  # of processor time for one call
+OUTCOMES = ("solved and right", "refused", "approximate", "stalled", "hung", "wrong", "crashed")
+FAULTS = ("hung", "wrong", "crashed")  # none is allowed
+SECONDS = 20.0  # of processor time for one call
+CALLS = 0.45  # share of other solvers than interpolate and max_margin in all streams but the first
+ODD = 30  # of these random numbers: which problems they are
 
 
 class TimeSpent(Exception):
@@ -40,25 +46,55 @@ def bounded(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def outcome(case: Problem) -> tuple[str, str]:
-    """(one of OUTCOMES, why) for one problem."""
-    solver = max_margin if case.verb == "max_margin" else interpolate
+def drawn(number: int, stream: int = FIRST) -> Problem | Call:
+    """The problem or call of this number in a stream; the first stream has problems alone."""
+    rng = np.random.default_rng([ODD, stream, number])
+    if stream == FIRST or rng.random() >= CALLS:
+        return problem(number, stream)
+    return odd_calls.draw(rng, number, stream)
+
+
+def outcome(case: Problem | Call) -> tuple[str, str]:
+    """(one of OUTCOMES, why) for one problem or call."""
     try:
         with bounded(SECONDS), warnings.catch_warnings():
             warnings.simplefilter("error")
-            solution = solver(case.X, case.y, case.regularizer)
-    except NumericalError as reason:
-        return stalled_or_refused(case, reason)
+            answer = case.run() if isinstance(case, Call) else solved(case)
     except TimeSpent as reason:
-        return "stalled", str(reason)
-    except ValueError as reason:
-        return refused(case, str(reason))
+        return "hung", str(reason)
+    except (NumericalError, ValueError) as reason:
+        return failure_of_call(case, reason) if isinstance(case, Call) else failure(case, reason)
     except Exception as reason:  # the table counts them
         return "crashed", f"{type(reason).__name__}: {reason}"
+    return case.verdict(answer) if isinstance(case, Call) else judged(case, answer)
+
+
+def solved(case: Problem) -> Any:
+    solver = max_margin if case.verb == "max_margin" else interpolate
+    return solver(case.X, case.y, case.regularizer)
+
+
+def judged(case: Problem, solution: Any) -> tuple[str, str]:
     if case.solvable is False:
         return "wrong", "solved, but nothing fits these targets"
     text = judge.wrong(case, solution)
     return ("wrong", text) if text else ("solved and right", "")
+
+
+def failure_of_call(case: Call, reason: Exception) -> tuple[str, str]:
+    """A refusal is right where the judge knows why; other failures are stalls that say so."""
+    if not str(reason).startswith(case.verb.split()[0]):
+        return "crashed", f"{type(reason).__name__}: {reason}"
+    if isinstance(reason, NumericalError):
+        kind = reason.outcome.kind.value
+        return ("approximate" if kind == "approximate" else "stalled"), str(reason)
+    return ("refused" if case.unfit() else "wrong"), str(reason)
+
+
+def failure(case: Problem, reason: Exception) -> tuple[str, str]:
+    if isinstance(reason, NumericalError):
+        return stalled_or_refused(case, reason)
+    return refused(case, str(reason))
 
 
 def stalled_or_refused(case: Problem, reason: NumericalError) -> tuple[str, str]:
@@ -88,8 +124,11 @@ def table(
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     odd = []
     for seed in seeds:
-        case = problem(seed, stream)
-        found, why = outcome(case)
+        case = drawn(seed, stream)
+        try:
+            found, why = outcome(case)
+        except Exception as reason:  # one bad case must not end the run
+            found, why = "crashed", f"the judge: {type(reason).__name__}: {reason}"
         counts[name_of(case), found] += 1
         if found not in ("solved and right", "refused"):
             odd.append((found, str(case), why))
@@ -118,7 +157,9 @@ def farthest(seeds: range) -> tuple[int, float]:
     return len(distances), max(distances, default=0.0)
 
 
-def name_of(case: Problem) -> str:
+def name_of(case: Problem | Call) -> str:
     """What the table groups by: the verb and the regularizer without its numbers."""
+    if isinstance(case, Call):
+        return case.verb
     name = type(case.regularizer).__name__
     return f"{case.verb} {'derive' if name == 'Derived' else name}"

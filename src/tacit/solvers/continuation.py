@@ -249,7 +249,10 @@ class Continuation:
     def rebase(self) -> None:
         """Writes nu as s on the largest independent coordinates of the present state."""
         assert self.state is not None
-        beta, slope = self.state.evaluate(self.m)
+        with np.errstate(over="ignore", invalid="ignore"):
+            beta, slope = self.state.evaluate(self.m)
+        if not (np.isfinite(beta).all() and np.isfinite(slope).all()):
+            raise Failed("a guess is beyond float64")
         columns = self.change_basis(self.floored(self.state, beta, slope))
         self.state = dataclasses.replace(self.state, nu=columns.T @ self.state.nu)
         self.tangents = [(m, columns.T @ tangent) for m, tangent in self.tangents]

@@ -100,6 +100,28 @@ def exponents(sizes: Array) -> NDArray[np.intp]:
     return np.frexp(sizes)[1].astype(np.intp)
 
 
+def rows_of_order_one(X: Array) -> Array:
+    """Every row divided by a power of two, which is exact, also for rows that are subnormal."""
+    return np.ldexp(X, -exponents(np.abs(X).max(axis=1, initial=0.0))[:, None])
+
+
+def common_units(Z: Array) -> Units | None:
+    """One unit for all rows, whose margins are all measured against one; None if rows need none."""
+    powers = exponents(np.abs(Z).max(axis=1))
+    if np.abs(powers).max() <= ORDINARY:
+        return None
+    middle = int(powers.min() + powers.max()) // 2
+    return Units(np.full(len(Z), middle), -middle)
+
+
+def column_exponents(X: Array) -> NDArray[np.intp]:
+    """The exponents of two of the columns; a column of zeros has that of the largest."""
+    sizes = np.abs(X).max(axis=0, initial=0.0)
+    powers = exponents(sizes)
+    most = int(powers[sizes > 0].max()) if (sizes > 0).any() else 0
+    return np.where(sizes > 0, powers, most)
+
+
 def representable(
     parts: Array, shifts: NDArray[np.intp] | int, log_unit: float
 ) -> tuple[Array, float]:

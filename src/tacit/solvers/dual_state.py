@@ -109,7 +109,7 @@ class PowerLaw:
         steps violates this by 1e-16, which is nothing until the slacks are smaller still.
         """
         slack = np.minimum(self.above, self.below)
-        if slack.min() > 1e-9:
+        if slack.min() > 1e-9:  # of 1, the size of s: rounding of 1e-16 does not show
             return self
         face = np.flatnonzero(slack < 1e-4)
         columns = X[:, face] * self.kappa[face]
@@ -118,6 +118,7 @@ class PowerLaw:
         signs = np.where(self.above[face] < self.below[face], 1.0, -1.0)
         _, sizes, Vt = np.linalg.svd(columns)
         null = Vt[int(np.sum(sizes > 1e-9 * sizes[0])) :].T
+        # unit vectors times signs: zero but for the rounding of the decomposition
         if not null.shape[1] or np.abs(null.T @ signs).max() > 1e-10:
             return self
         signed = signs * slack[face]

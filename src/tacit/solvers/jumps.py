@@ -26,6 +26,7 @@ from tacit.arguments import Array
 from tacit.limits import TimeLimit
 from tacit.solvers import rational
 from tacit.solvers.bounded import least
+from tacit.solvers.data import column_exponents
 from tacit.solvers.exact import independent_rows, integers
 
 JUMPS = 50  # per coordinate, far more than were ever needed
@@ -127,11 +128,11 @@ class FloatColumns:
     tie, doubt = 16 * EPS, 0.0
 
     def __init__(self, X: Array, y: Array, factor: float) -> None:
-        self.columns = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]
+        self.columns = column_exponents(X)
         self.labels = int(np.frexp(np.abs(y).max(initial=0.0))[1])
         self.X, self.y = np.ldexp(X, -self.columns), np.ldexp(y, -self.labels)
         self.shape, self.factor, self.squares = X.shape, factor, self.X**2
-        self.most = int(self.columns.max(initial=0))
+        self.most = int(self.columns.max()) if X.shape[1] else 0
         self.rate = np.ldexp(1.0, self.columns - self.most)
 
     def zeros(self) -> Array:

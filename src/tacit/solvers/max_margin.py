@@ -16,7 +16,7 @@ from tacit.regularizers.spectral import MatrixNorm
 from tacit.solvers import interpolate, power_norm
 from tacit.solvers.constraints import reduce
 from tacit.solvers.continuation import FAR, Failed
-from tacit.solvers.data import FARTHEST, ORDINARY, Units, exponents, unpacked
+from tacit.solvers.data import FARTHEST, common_units, unpacked
 from tacit.solvers.margins import face, norms
 from tacit.solvers.margins.active_set import (
     Index,
@@ -102,15 +102,11 @@ def max_margin(
 
 def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
     """The certified solution, found in other units where the rows are huge or tiny."""
-    powers = exponents(np.abs(Z).max(axis=1))
-    middle = int(powers.min() + powers.max()) // 2
-    ordinary = np.abs(powers).max() <= ORDINARY
-    if not ordinary and regularizer.degree is None and -middle > FARTHEST:
+    units = common_units(Z)
+    if units is not None and regularizer.degree is None and units.predictor > FARTHEST:
         return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
-    if ordinary or regularizer.degree is None:
+    if units is None or regularizer.degree is None:
         return best_certified(who, regularizer, Z)
-    # one unit for all rows, whose margins are all measured against one
-    units = Units(np.full(len(Z), middle), -middle)
     Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
     return restored(best_certified(who, inner, Z), units, regularizer)
 

@@ -26,7 +26,7 @@ from tacit.arguments import Array
 from tacit.limits import TimeLimit
 from tacit.solvers import rational
 from tacit.solvers.bounded import Bounded, least
-from tacit.solvers.constraints import unit
+from tacit.solvers.data import rows_of_order_one
 from tacit.solvers.exact import independent_rows
 from tacit.solvers.jumps import EPS, TIE, UNIT
 
@@ -114,7 +114,7 @@ class FloatKernel:
     def __init__(self, X: Array, start: Array) -> None:
         self.power = int(np.frexp(np.abs(start).max())[1])
         self.begin = np.ldexp(start, -self.power)
-        rows = X * unit(np.abs(X).max(axis=1))[:, None]
+        rows = rows_of_order_one(X)
         basis, triangle, _ = qr(rows.T, mode="economic", pivoting=True, check_finite=False)
         sizes = np.abs(triangle.diagonal())
         rank = int((sizes > max(X.shape) * EPS * sizes[0]).sum())

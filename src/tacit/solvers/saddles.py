@@ -22,6 +22,7 @@ from tacit.limits import TimeLimit
 from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.solvers.certificate import Certificate, judge
+from tacit.solvers.data import column_exponents
 from tacit.solvers.exact import ELIMINATION, independent_rows
 from tacit.solvers.jumps import EPS, FloatColumns, Walk, WholeColumns, walk
 from tacit.solvers.rational import affordable
@@ -154,8 +155,10 @@ def saddles(
         Jump times and saddles, from zero to the end of training. Columns that are equal or opposite
         share their weight, as in training. Where other dependent columns leave several saddles
         with the same outputs, the outcome says so. The units of columns and labels do not matter;
-        those of rows are weights of the loss. If float64 cannot certify the list, it is computed
-        again in rational numbers; of data too large for that the outcome says how far it is known.
+        those of rows are weights of the loss. A row that is met to 1e-13 of its terms counts as
+        met: later jumps would fit the rounding of its label. If float64 cannot certify the list,
+        it is computed again in rational numbers; of data too large for that the outcome says how
+        far it is known.
 
     Raises
     ------
@@ -229,7 +232,7 @@ def certify(X: Array, y: Array, rate: float, found: Walk) -> Certificate:
     least squares on its own support. Rows that are fitted count as fitted in their own units. It
     is infinite if a small slope at the end may be none or one.
     """
-    units, label = np.frexp(np.abs(X).max(axis=0))[1], int(np.frexp(np.abs(y).max())[1])
+    units, label = column_exponents(X), int(np.frexp(np.abs(y).max())[1])
     X, y = np.ldexp(X, -units), np.ldexp(y, -label)
     with np.errstate(all="ignore"):
         points = np.ldexp(found.points, units - label)

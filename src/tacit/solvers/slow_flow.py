@@ -19,7 +19,7 @@ from tacit.arguments import Array, entries, finite_array, integer, positive
 from tacit.limits import TimeLimit
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.solvers.certificate import Certificate, judge
-from tacit.solvers.constraints import unit
+from tacit.solvers.data import rows_of_order_one
 from tacit.solvers.jumps import EPS
 from tacit.solvers.pieces import FloatKernel, Pieces, WholeKernel, walk
 from tacit.solvers.rational import affordable
@@ -181,7 +181,7 @@ def violation(X: Array, path: Pieces) -> float:
     the sum. Differences of velocities would not do: where many entries vanish at nearly one time,
     pieces are as short as rounding.
     """
-    rows = X * unit(np.abs(X).max(axis=1))[:, None]
+    rows = rows_of_order_one(X)
     power = int(np.frexp(np.abs(path.points[0]).max())[1])
     with np.errstate(all="ignore"):
         points, stays = np.ldexp(path.points, -power), np.ldexp(np.diff(path.tau), -power)
@@ -219,7 +219,7 @@ def isolated(X: Array, path: Pieces) -> bool:
         return not used.any()
     if used.sum() > len(X):
         return False
-    rows = X[:, used] * unit(np.abs(X).max(axis=1))[:, None]
+    rows = rows_of_order_one(X)[:, used]
     sizes = np.linalg.svd(rows, compute_uv=False)
     return bool(sizes[-1] > CLEAR * sizes[0])
 

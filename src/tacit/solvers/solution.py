@@ -95,7 +95,12 @@ class Solution(Record):
 
     @property
     def error(self) -> float:
-        """The certified relative error; `certificate` says of what, and how sure it is."""
+        """The relative error of the predictor or, where `certificate.part` says so, of the value.
+
+        It is a bound if `certificate.kind` is "bound": for L2, and for values, which duality
+        bounds. For other predictors it is a first-order estimate, from the curvature at the
+        solution: right up to a factor near one if it is small.
+        """
         return self.certificate.error
 
     def rows(self) -> list[tuple[str, str]]:

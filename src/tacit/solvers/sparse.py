@@ -22,7 +22,7 @@ Index = NDArray[np.intp]
 
 STEPS = 100
 PIVOTS = 30
-STRICT = 1e-9  # a slack above this is read as positive
+STRICT = 1e-9  # of 1, the largest |s_i|: a slack 1 - |s_i| above this is read as positive
 UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
 
 

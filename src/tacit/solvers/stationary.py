@@ -162,7 +162,9 @@ def multipliers(rows: Rows, norm: Lp, b: Array) -> Array | None:
     """
     support, active = np.flatnonzero(b), touching(rows, b, TOUCHING)
     columns = rows.A[np.ix_(active, support)].T
-    if np.linalg.matrix_rank(columns, tol=1e-9) < len(support):
+    # every coordinate in its own unit: the spread of columns is no dependence
+    units = np.abs(columns).max(axis=1, keepdims=True)
+    if not units.all() or np.linalg.matrix_rank(columns / units, rtol=1e-9) < len(support):
         return None
     target = norm.dual_of(b)[support]
     size = float(np.abs(target).max())

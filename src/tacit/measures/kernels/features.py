@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,7 +18,10 @@ from tacit.models.unbiased import Difference
 BLOCK = 10**7  # numbers of a Jacobian held at a time
 ROUTES = ("auto", "features", "kernel")
 HELD = 10**7  # numbers of features above which only their kernel is held
-PLAIN = 1e60  # features between 1/PLAIN and PLAIN keep their own unit
+PLAIN = 200  # exponents of two: gradients below 2^PLAIN and above 2^-PLAIN keep their own unit
+
+
+LARGEST = 900  # exponent of two of slopes in the unit of the features
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,21 +64,20 @@ class Tangent:
     def rows(self, X: Array) -> Array:
         """Features of every sample; for separable models in one coordinate per input feature."""
         if isinstance(self.model, Separable):
-            return X * self._root
+            return X * self.root
         return self.factor * self.model.jacobian(self.start, X)
 
     def expand(self, coordinates: Array) -> Array:
         """The flat displacement whose coordinates in the space of `rows` are `coordinates`."""
         if not isinstance(self.model, Separable):
             return coordinates
-        slopes, root = self.factor * self.model.slopes(self.start), self._root
-        share = np.divide(slopes, root, out=np.zeros_like(slopes), where=root > 0)
-        return (share * coordinates).ravel()
+        return (self._shares * coordinates).ravel()
 
     def kernel(self, X: Array) -> Array:
         """F F^T without holding all of F."""
         if isinstance(self.model, Separable):
-            return (X * self._root**2) @ X.T
+            rows = self.rows(X)
+            return rows @ rows.T
         K = np.empty((len(X), len(X)))
         for at in self._blocks(X):
             left = self.rows(X[at])
@@ -87,12 +90,14 @@ class Tangent:
 
     def pull(self, X: Array, dual: Array) -> Array:
         """F^T dual, flat."""
+        if isinstance(self.model, Separable):
+            return self.expand(self.rows(X).T @ dual)
         return self.factor * self.model.pullback(self.start, X, dual)
 
     def push(self, X: Array, displacement: Array) -> Array:
         """F displacement, one number per sample."""
         if isinstance(self.model, Separable):
-            return X @ self.tilt(displacement)
+            return self.rows(X) @ (self._shares * self.model.table(displacement)).sum(axis=0)
         return np.concatenate([self.rows(X[at]) @ displacement for at in self._blocks(X)])
 
     def tilt(self, displacement: Array) -> Array:
@@ -101,11 +106,20 @@ class Tangent:
         slopes = self.factor * self.model.slopes(self.start)
         return (slopes * self.model.table(displacement)).sum(axis=0)
 
-    @property
-    def _root(self) -> Array:
+    @functools.cached_property
+    def root(self) -> Array:
         """Lengths of (d beta_i / d w_ki)_k; in suitable coordinates J = X diag(root)."""
         assert isinstance(self.model, Separable)
-        return np.sqrt(np.sum((self.factor * self.model.slopes(self.start)) ** 2, axis=0))
+        slopes = self.factor * self.model.slopes(self.start)
+        size = float(np.abs(slopes).max())
+        return np.asarray(size * np.linalg.norm(slopes / size, axis=0))
+
+    @functools.cached_property
+    def _shares(self) -> Array:
+        """The part of each copy in the unit vector along a coordinate of `rows`."""
+        assert isinstance(self.model, Separable)
+        slopes, root = self.factor * self.model.slopes(self.start), self.root
+        return np.divide(slopes, root, out=np.zeros_like(slopes), where=root > 0)
 
     def _blocks(self, X: Array) -> Iterator[slice]:
         size = max(1, BLOCK // len(self.start))
@@ -118,16 +132,22 @@ def tangent(who: str, model: Model, X: Array, start: Array | None = None) -> Tan
         raise ValueError(f"{who}: expected a Model, got {type(model).__name__}")
     if start is not None:
         return scaled(who, model, X, finite_array(who, "start", start, ndim=1))
+    twin = unit_twin(model)
+    # beyond these the slopes at the start and the unit of X together may leave float64
+    far = twin is not None and abs((twin[2] - 1) * twin[1]) > PLAIN * math.log(2.0)
     try:
-        begin = model.start(X.shape[1])
+        begin = None if far else model.start(X.shape[1])
     except ValueError:
-        if (twin := unit_twin(model)) is None:
+        if twin is None:
             raise
+        begin = None
+    if begin is None and twin is not None:
         at_one, log_alpha, depth = twin
         found = scaled(who, at_one, X, at_one.start(X.shape[1]))
         # grad f(alpha w0) = alpha^(D-1) grad f(w0), W section 3
         log_unit = found.log_unit + (depth - 1) * log_alpha
         return dataclasses.replace(found, log_unit=log_unit, log_output=depth * log_alpha)
+    assert begin is not None
     return scaled(who, model, X, begin)
 
 
@@ -145,10 +165,10 @@ def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
     """The features at `start`, divided by a power of two if their squares could overflow."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if isinstance(model, Separable):
-            size = float(np.abs(model.slopes(start)).max())
+            size, inputs = float(np.abs(model.slopes(start)).max()), float(np.abs(X).max())
         else:
             rows = X[: max(1, BLOCK // len(start))]
-            size = float(np.abs(model.jacobian(start, rows)).max())
+            size, inputs = float(np.abs(model.jacobian(start, rows)).max()), 1.0
     if not math.isfinite(size):
         raise ValueError(
             f"{who}: the gradients at this start are beyond float64; take a smaller one"
@@ -158,7 +178,11 @@ def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
             f"{who}: the gradients vanish at this start, so it has no tangent kernel; take "
             "another start"
         )
-    exponent = 0 if 1 / PLAIN < size < PLAIN else math.frexp(size)[1]
+    exponent = math.frexp(size)[1] + (math.frexp(inputs)[1] if inputs else 0)
+    exponent = 0 if max(abs(exponent), abs(math.frexp(size)[1])) < PLAIN else exponent
+    slope = math.frexp(size)[1]  # the slopes in this unit stay in the range of float64, too
+    exponent = max(slope - LARGEST, min(exponent, slope + LARGEST))
+    exponent = max(-LARGEST, min(exponent, LARGEST))
     return Tangent(model, start, math.ldexp(1.0, -exponent), exponent * math.log(2.0), 0.0)
 
 

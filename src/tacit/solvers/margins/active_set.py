@@ -23,6 +23,7 @@ from tacit.solvers.margins.rows import Rows
 
 Index = NDArray[np.intp]
 NEGATIVE = 1e-13  # of the largest dual weight: below zero by less than this is rounding
+ROUNDING = 64 * float(np.finfo(float).eps)  # of the terms of a sum that Lawson and Hanson leave
 DEPENDENT = 1e-12  # distance of a unit row from the span of others that counts as none
 ILL = 1e-6  # spread of the diagonal of a triangular factor that requires more care
 
@@ -108,7 +109,9 @@ def enter(rows: Rows, active: Index, at: Any, row: int) -> tuple[Index, Any]:
     shares = dependence(A[active], A[row])
     if shares is None:
         return np.append(active, row), at
-    positive = shares > 1e-12 * max(1.0, float(np.abs(shares).max(initial=0.0)))
+    # each part of the sum in units of the length of the row: its unit changes no decision
+    parts = shares * np.linalg.norm(A[active], axis=1) / np.linalg.norm(A[row])
+    positive = parts > DEPENDENT * max(1.0, float(np.abs(parts).max(initial=0.0)))
     if not positive.any():
         weights = np.zeros(len(A))
         weights[active], weights[row] = np.maximum(-shares, 0.0), 1.0
@@ -141,7 +144,7 @@ def dependence(others: Array, row: Array) -> Array | None:
 def plainly_outside(others: Array, row: Array) -> bool:
     """A cheap test that settles the common case: `row` far outside the span of `others`."""
     gram = others @ others.T
-    gram[np.diag_indices_from(gram)] *= 1 + 1e-10
+    gram[np.diag_indices_from(gram)] *= 1 + 1e-10  # relative, for Cholesky alone
     factor, failed = scipy.linalg.lapack.dpotrf(gram, lower=1)
     if failed:
         return False
@@ -234,7 +237,8 @@ def nonnegative(G: Array, h: Array) -> tuple[Array, float] | None:
     except RuntimeError:  # cycling
         return None
     short = 1.0 - float(h @ u)
-    return (u, short) if short > 1e-10 else None
+    # 1 - h.u is known to the rounding of its terms; with |w| = 1e5 it is 1e-10, and no less sure
+    return (u, short) if short > ROUNDING * (1.0 + float(np.abs(h) @ u)) else None
 
 
 def independent_rows(A: Array) -> bool:

@@ -111,7 +111,7 @@ def ends(rows: Rows, free: Index, fixed: NDArray[np.bool_], slopes: Array) -> tu
         end = linprog(
             side * direction,
             A_ub=-A[~fixed] if (~fixed).any() else None,
-            b_ub=-rows.c[~fixed] + 1e-9 if (~fixed).any() else None,
+            b_ub=-(1 - 1e-9) * rows.c[~fixed] if (~fixed).any() else None,
             A_eq=A[fixed],
             b_eq=rows.c[fixed],
         )

@@ -19,7 +19,7 @@ from tacit.solvers.margins.active_set import Index, nonnegative
 from tacit.solvers.margins.rows import Rows
 
 TIGHT = 1e-7  # HiGHS meets its constraints to about this
-MET = 1e-11
+MET = 1e-11  # of its target: what a margin may lack
 FINER = 1e6  # from one unit to the next
 REFINEMENTS = 4
 WIDE = 4  # columns for each row from which on a few of them are tried first

@@ -24,6 +24,7 @@ from tacit.solvers.solution import SOLVED, Found
 GAP = 1e-11  # relative duality gap at the end of the path
 SHRINK = 0.05  # of mu from one point of the path to the next
 NEWTON = 50  # steps for one point
+GENTLEST = 0.8  # no shorter step down is tried
 CENTRED = 1e-3  # length of a step from which on its end counts as the point
 
 
@@ -146,7 +147,7 @@ class Path:
     def end(self) -> tuple[Array, Array, float, int]:
         """(x, Newton's step from it, mu, steps), mu for each inequality and singular value."""
         count, mu, steps = len(self.L) + min(self.tensor.shape[1:]), 1.0, 0
-        x, found = self.start, None
+        x, found, shrink = self.start, None, SHRINK
         turns = Turns(10_000, "the central path")
         while True:
             turns.take()
@@ -156,12 +157,16 @@ class Path:
                 if not decrement > CENTRED:
                     break
                 x = x + move * (1.0 if decrement < 0.25 else 1 / (1 + decrement))  # stays inside
-            if not decrement <= CENTRED:  # rounding ends the path
-                break
+            if not decrement <= CENTRED:  # rounding: a shorter way down may lead further
+                if found is None or shrink > GENTLEST:
+                    break
+                x, shrink = found[0], shrink**0.5
+                mu = found[2] * shrink
+                continue
             found = x, move, mu
             if mu * count < GAP * abs(float(self.goal @ x)):
                 break
-            mu *= SHRINK
+            mu *= shrink
         if found is None:
             raise Failed("the central path has no first point")
         return *found, steps
@@ -180,4 +185,5 @@ class Path:
             move = unit * np.linalg.solve(hessian * np.outer(unit, unit), unit * slope)
         except np.linalg.LinAlgError:
             return slope, np.nan
-        return move, max(float(slope @ move), 0.0) ** 0.5
+        square = float(slope @ move)  # a form that is positive, but for rounding
+        return move, square**0.5 if square >= 0 else np.nan

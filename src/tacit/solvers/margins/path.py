@@ -15,19 +15,21 @@ from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.q import Q
 from tacit.solvers.accuracy import TOGETHER
+from tacit.solvers.certificate import judge
 from tacit.solvers.continuation import KERNEL, Failed
-from tacit.solvers.data import unpacked
+from tacit.solvers.data import common_units, unpacked
 from tacit.solvers.margins.active_set import Unbounded
 from tacit.solvers.margins.changes import Tracker
-from tacit.solvers.margins.ratchet import RatchetWalk
+from tacit.solvers.margins.ratchet import RatchetWalk, certify
 from tacit.solvers.margins.rows import certified_path, given_rows, scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.max_margin import failed
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
-from tacit.solvers.solution import SOLVED, Found, must_fit, stacked
+from tacit.solvers.solution import SOLVED, Found, exponential, must_fit, restored, stacked
 from tacit.threads import one_blas_thread
 
 LONGEST = 0.5  # step in log mu: a sample that comes and goes within one step is not seen
+BEYOND = "a predictor or its weights are beyond float64 in the units of the data; rescale X"
 FOLLOWED = Outcome(Kind.SOLVED, "followed through every change of the support vectors")
 
 
@@ -57,6 +59,9 @@ class MarginPath(Record):
         The minimisers, one row per scale.
     dual
         The multipliers, one row per scale.
+    log_dual_unit
+        One number per scale: where it is not 0 the multipliers are `dual` times its exponential,
+        since float64 cannot represent them.
     value
         The value of Q at each row.
     residual
@@ -87,6 +92,7 @@ class MarginPath(Record):
     mus: Array
     beta: Array
     dual: Array
+    log_dual_unit: Array
     value: Array
     residual: Array
     kkt: Array
@@ -202,19 +208,22 @@ def along(
 
 
 def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
+    units = common_units(Z)
+    log_size, Z = (0.0, Z) if units is None else (units.log_size, units.of_rows(Z))
     rows = scaled_rows(Z)
     walk, tracker, unit = MarginWalk(largest, rows), Tracker(), np.log(rows.scale)
     given, solutions = given_rows(Z), []
     support = np.zeros((len(mus), len(Z)), dtype=bool)
     order, waiting = np.argsort(-mus, kind="stable"), []
+    scales = [largest.at_scale(math.log(mu) / largest.depth) for mu in mus]
     for where in order:
-        q = largest.at_scale(math.log(mus[where]) / largest.depth)
+        q = scales[where]
         try:
-            b, nu, spent = walk.at(q.level - unit)
+            b, nu, spent = walk.at(q.level - log_size - unit)
             found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED, mend=walk.mend)
         except Failed as reason:
             found = failed(Z, f"no solution at {q}: {reason}")
-        waiting.append((q, found))
+        waiting.append((q.in_units(log_size), found))
         if len(waiting) == TOGETHER or where == order[-1]:
             solutions += certified_path(given, waiting)
             waiting = []
@@ -223,9 +232,14 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
             walk.exchange, walk.longest, walk.stride = tracker, LONGEST, LONGEST
             if walk.here is None:  # still linear: from where it ceases to be so nothing is skipped
                 walk.m = walk.reach - float(np.log(KERNEL))
-    changes = tuple(Change(float(np.exp(m + unit)), n, e) for m, n, e in tracker.changes)
+    changes = tuple(
+        Change(exponential(m + unit + log_size), n, enters) for m, n, enters in tracker.changes
+    )
     solutions = [solutions[k] for k in np.argsort(order)]
-    numbers = stacked(solutions, "beta", "dual", "value", "residual", "kkt", "error", "iterations")
+    if units is not None:
+        solutions = [restored(s, units, q) for s, q in zip(solutions, scales, strict=True)]
+    names = ("beta", "dual", "log_dual_unit", "value", "residual", "kkt", "error", "iterations")
+    numbers = stacked(solutions, *names)
     outcomes = tuple(s.outcome for s in solutions)
     return MarginPath(
         largest.depth, mus, support=support, changes=changes, outcomes=outcomes, **numbers
@@ -246,6 +260,10 @@ class RatchetPath(Record):
         The predictors, one row per scale.
     dual
         R: the gradient of Q_mu at `beta` is Z^T R, as on the path of `max_margin_path`.
+    error
+        An estimate of the relative error of each predictor: by how far it misses the conditions
+        of the flow, computed from the row and the data. Changes that the path has missed on the
+        way do not show in it.
     support
         Marks the samples whose weights grow.
     changes
@@ -265,12 +283,13 @@ class RatchetPath(Record):
     mus: Array
     beta: Array
     dual: Array
+    error: Array
     support: NDArray[np.bool_]
     changes: tuple[Change, ...]
     outcomes: tuple[Outcome, ...]
 
     def rows(self) -> list[tuple[str, str]]:
-        return table(self, (), ())
+        return table(self, [("worst error", f"{np.nanmax(self.error):.2g}")], ())
 
 
 def ratchet_path(
@@ -318,14 +337,34 @@ def ratchet_path(
 
 
 def flow_limit(Z: Array, largest: Q, mus: Array) -> RatchetPath:
+    units = common_units(Z)
+    log_size, Z = (0.0, Z) if units is None else (units.log_size, units.of_rows(Z))
+    predictor = 0 if units is None else units.predictor
     walk = RatchetWalk(Q(largest.depth, mu=1.0, shape=largest.shape), Z)
     beta, dual = np.full((len(mus), Z.shape[1]), np.nan), np.full((len(mus), len(Z)), np.nan)
-    support = np.zeros(dual.shape, dtype=bool)
-    outcomes = [FOLLOWED] * len(mus)
+    support, error = np.zeros(dual.shape, dtype=bool), np.full(len(mus), np.nan)
+    outcomes, last = [FOLLOWED] * len(mus), np.zeros(len(Z))
     for k in np.argsort(-mus, kind="stable"):
+        log_tau = log_size - float(np.log(mus[k]))
         try:
-            beta[k], dual[k], support[k] = walk.at(-float(np.log(mus[k])))
+            W, R, support[k] = walk.at(log_tau)
         except Failed as reason:
             outcomes[k] = Outcome(Kind.STALLED, f"mu = {mus[k]:.6g} was not reached: {reason}")
-    changes = tuple(Change(float(np.exp(-tau)), n, enters) for tau, n, enters in walk.changes)
-    return RatchetPath(largest.depth, mus, beta, dual, support, changes, tuple(outcomes))
+            continue
+        certificate = certify(walk.law, Z, W, R, support[k], log_tau, last)
+        last, error[k] = R, certificate.error
+        with np.errstate(over="ignore", under="ignore"):
+            beta[k], dual[k] = np.ldexp(W, predictor), np.ldexp(R, predictor)
+        outcomes[k] = judge(FOLLOWED, certificate)
+        if outcomes[k].ok and (lost(W, beta[k], predictor) or lost(R, dual[k], predictor)):
+            outcomes[k] = Outcome(Kind.OUT_OF_RANGE, BEYOND)
+    changes = tuple(
+        Change(exponential(log_size - tau), n, enters) for tau, n, enters in walk.changes
+    )
+    return RatchetPath(largest.depth, mus, beta, dual, error, support, changes, tuple(outcomes))
+
+
+def lost(inner: Array, numbers: Array, power: int) -> bool:
+    """Whether numbers became infinite or lost digits in the units of the data."""
+    with np.errstate(over="ignore", under="ignore"):
+        return bool((np.ldexp(numbers, -power) != inner).any())

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.limits import Turns
 from tacit.regularizers.q import Q
+from tacit.solvers import exact
+from tacit.solvers.certificate import Certificate
 from tacit.solvers.continuation import Failed
 from tacit.solvers.dual_state import DualState, begin, shifted
 from tacit.solvers.margins.active_set import Index, Unbounded, least_squares
@@ -26,6 +28,7 @@ EDGE = 1e-11  # relative: what counts as having crossed zero
 STRIDE = 0.25  # longest step in log tau
 CHANGES = 1000  # of the support vectors, for one path
 NEWTON = 80
+HIGHEST = 250.0  # log tau: the slopes of W, at most about tau^2, stay in the range of float64
 Marks = NDArray[np.bool_]  # one per sample
 
 
@@ -65,7 +68,10 @@ class RatchetWalk:
     def at(self, log_tau: float) -> tuple[Array, Array, Marks]:
         """(W/tau, R, growing) at log tau, which must not lie below the last one."""
         if log_tau <= self.edge:
-            return self.kernel, self.start * np.exp(log_tau), self.start > 0
+            with np.errstate(under="ignore"):
+                return self.kernel, self.start * np.exp(log_tau), self.start > 0
+        if log_tau > HIGHEST:
+            raise Failed("the scale in the units of the data is beyond float64; rescale X")
         if self.position is None:
             R = self.start * np.exp(self.edge)
             state = begin(self.law, self.Z.shape[1], R, R @ self.Z)
@@ -156,6 +162,34 @@ class RatchetWalk:
         if len(self.changes) > CHANGES:
             raise Failed(f"more than {CHANGES} changes of the support vectors")
         return self.surveyed(here.log_tau, here.state, marks, here.W, here.slope)
+
+
+def certify(
+    law: Q, Z: Array, beta: Array, R: Array, marks: Marks, log_tau: float, last: Array
+) -> Certificate:
+    """An estimate of the relative error of W/tau = `beta`, from a row of the path and the data.
+
+    It adds up how far beta is from W(Z^T R)/tau, what Newton's method would still change, the
+    margins that are short, and weights that are negative or fell since the `last` row.
+    """
+    size, weights = float(np.abs(beta).max()), float(R.max(initial=0.0))
+    finite = np.isfinite(beta).all() and np.isfinite(R).all()
+    if not (finite and size and weights and marks.any()):
+        return Certificate(np.inf, "estimate")
+    margins = 1 - exact.missing(Z, beta, np.ones(len(Z)))
+    with np.errstate(all="ignore"):
+        state = begin(law, Z.shape[1], R, R @ Z)
+        W, slope = state.evaluate(0.0)
+        away = np.abs(W * np.exp(-log_tau) - beta).max() / size
+        short = float(np.maximum(1 - margins, 0.0).max())
+        fallen = float(max((-R).max(), (last - R).max(), 0.0)) / weights
+        rows, roots = Z[marks], np.sqrt(slope / slope.max())
+    try:
+        move = solve_gram(rows * roots, 1 - margins[marks]) @ rows
+    except Failed:
+        return Certificate(np.inf, "estimate")
+    change = float(np.abs(roots**2 * move).max()) / size
+    return Certificate(float(away + short + fallen + change), "estimate")
 
 
 def rates(Z: Array, slope: Array, marks: Marks) -> Array:

@@ -59,7 +59,7 @@ def how_many(state: State, matrix: Array) -> Outcome:
     smallest = float(state.spectrum.values[rank - 1])
     other = matrix + 0.5 * smallest * free[0]
     value = float(np.linalg.norm(other, "nuc"))
-    misfit = float(np.abs(state.at.apply(other) - state.at.y).max())
+    misfit = float(np.abs(state.at.apply(other) - state.at.y).max() / np.abs(state.at.y).max())
     apart = 0.5 * smallest * float(np.linalg.norm(free[0], 2)) / largest
     # a unique minimiser has neighbours as good as the gap can tell, but not as far as this
     if apart < 1e-3 or misfit > 1e-12 or value > (1 + 10 * GAP) * float(state.at.y @ state.nu):

@@ -177,7 +177,8 @@ def _unit(system: FactorSystem) -> float:
     gradient = system.problem.adjoint(system.residual(system.start))
     curvature = float(np.linalg.norm(gradient, ord=2))
     kernel = float(system.modes(system.start).rates[-1])
-    return 0.5 / max(kernel, curvature, system.rate / 2)
+    # nothing moves where measurements and labels vanish: any step will do
+    return 0.5 / (max(kernel, curvature, system.rate / 2) or 1.0)
 
 
 class PlainSteps(MatrixSteps):
