@@ -325,7 +325,7 @@ def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, cu
     with pytest.MonkeyPatch.context() as patch, double_precision():
         patch.setattr(image_loss, "BLOCK", 50)
         task = ImageTask("test", NET, digits)
-        moment = Moment(90, 18.0, math.log(18), curve.parameters)
+        moment = Moment(18.0, curve.parameters, log_t=math.log(18), step=90)
         bounds = list(Meter(task, None).bounds(moment))
         exact = Meter(task, None).look(moment)
         assert len(bounds) == 4

@@ -26,7 +26,7 @@ from tacit.training import stop as stopping
 from tacit.training.descent.compiled import batches
 from tacit.training.descent.driver import Run, follow
 from tacit.training.descent.method import Descent
-from tacit.training.descent.plan import Plan, plan
+from tacit.training.descent.plan import StepPlan, plan
 from tacit.training.exact.flow import Flow, RunSettings, run_flow
 from tacit.training.images import ImageTask
 from tacit.training.path import Path, joined, note_outcome, resumed
@@ -226,7 +226,7 @@ def _description(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
 
 def _stepped(
     run: Run,
-    todo: Plan,
+    todo: StepPlan,
     description: dict[str, Any],
     before: Path | None,
     progress: Progress | None,

@@ -17,7 +17,7 @@ from tacit.training.descent.plan import Goals
 from tacit.training.task import Meter, Moment, Progress, Task
 
 if TYPE_CHECKING:
-    from tacit.training.descent.plan import Plan
+    from tacit.training.descent.plan import StepPlan
 
 PROGRESS = 100  # the least number of calls of `progress` in a run
 
@@ -103,10 +103,13 @@ class Run:
         memory = jax.tree.map(np.asarray, state.memory)
         parameters = jax.tree.map(np.asarray, state.parameters)
         log_t = self.method.log_time(memory, state.taken)
-        return Moment(state.taken, self.method.time(memory, state.taken), log_t, parameters)
+        t = self.method.time(memory, state.taken)
+        return Moment(t, parameters, log_t=log_t, step=state.taken)
 
 
-def follow(run: Run, state: State, plan: Plan, progress: Progress | None) -> tuple[State, Outcome]:
+def follow(
+    run: Run, state: State, plan: StepPlan, progress: Progress | None
+) -> tuple[State, Outcome]:
     """The last finite state, its records in the meter, and how training ended."""
     meter, goals, records = run.meter, plan.goals, set(plan.records)
     numbers = meter.first
@@ -148,7 +151,9 @@ def _held(outcome: Any, numbers: Mapping[str, float]) -> Any:
     return Outcome(Kind.OUT_OF_RANGE, f"{what}; rescale the data or the start")
 
 
-def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress | None) -> State:
+def _advanced(
+    run: Run, state: State, look: Any, plan: StepPlan, progress: Progress | None
+) -> State:
     if plan.timed:
         return run.reach(state, look, plan.last)
     piece = plan.last if progress is None else max(1, plan.last // PROGRESS)
@@ -160,7 +165,7 @@ def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress 
     return run.advance(state, look)
 
 
-def _report(progress: Progress | None, plan: Plan, moment: Moment) -> None:
+def _report(progress: Progress | None, plan: StepPlan, moment: Moment) -> None:
     if progress is not None:
         progress(plan.done(moment), f"step {moment.step}")
 

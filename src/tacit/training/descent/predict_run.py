@@ -83,7 +83,7 @@ class PredictedRun(Record):
     sentence: str
 
 
-class State(NamedTuple):
+class MeanState(NamedTuple):
     """The dual variable, log(w+ w-), the tilt, and the variance of log(w+ w-) over seeds."""
 
     nu: Array
@@ -96,7 +96,7 @@ class Now(NamedTuple):
     """The state at a time; `fresh` if its kernel is new."""
 
     t: float
-    state: State
+    state: MeanState
     seen: Seen
     gains: Gains
     fresh: bool
@@ -190,7 +190,7 @@ def mean_path(
 
 def _system(
     who: str, model: Any, problem: Any, method: Any, stop: Any, batch: int | None
-) -> tuple[list[tuple[MeanSteps, int]], State]:
+) -> tuple[list[tuple[MeanSteps, int]], MeanState]:
     """The mean steps of the checked arguments, their number, and their start."""
     method = method.method if isinstance(method, EffectiveScale) else method
     whole, method = method, method.method if isinstance(method, Scheduled) else method
@@ -227,7 +227,7 @@ def _system(
         raise ValueError(
             f"{who}: steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
         )
-    start = State(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
+    start = MeanState(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
     return [(mean, count) for mean, (count, _) in zip(means, pieces, strict=True)], start
 
 
@@ -252,7 +252,7 @@ def _start(model: DiagonalNet, dimension: int) -> tuple[Array, Array]:
 
 
 def _predicted(
-    state: State, seen: Seen, worst: Worst, fallen: Array, steps: int, rate: float
+    state: MeanState, seen: Seen, worst: Worst, fallen: Array, steps: int, rate: float
 ) -> PredictedRun:
     inexact = (INTEGRATION + NEXT_ORDER * worst.share**2) * fallen
     doubt = DEVIATIONS * np.sqrt(state.variance + inexact**2) / 2
@@ -267,7 +267,9 @@ def _predicted(
     return PredictedRun(q, seen.beta, low, high, steps, worst.fails_at, fails_from, sentence)
 
 
-def _states(who: str, mean: MeanSteps, state: State, steps: int, pieces: int = 1) -> Iterator[Now]:
+def _states(
+    who: str, mean: MeanSteps, state: MeanState, steps: int, pieces: int = 1
+) -> Iterator[Now]:
     """States from the start to the last step, by linearly implicit steps of the flow of means."""
     end, t = steps * mean.rate, 0.0
     mean.refresh(mean.seen(*state[:3]).weight)
@@ -294,8 +296,8 @@ def _states(who: str, mean: MeanSteps, state: State, steps: int, pieces: int = 1
 
 
 def _step(
-    mean: MeanSteps, state: State, seen: Seen, gains: Gains, dt: float
-) -> tuple[float, tuple[State, Seen, Gains]]:
+    mean: MeanSteps, state: MeanState, seen: Seen, gains: Gains, dt: float
+) -> tuple[float, tuple[MeanState, Seen, Gains]]:
     """One step of ROS2 for nu, of the mean rates for the rest, and the error of both."""
     nu, c, tilt, variance = state
     factors, pivots, _ = dgetrf(mean.implicit(STAGE * dt))
@@ -312,7 +314,9 @@ def _step(
         # the mean residual of the step, which has brought nu from one end to the other
         residual = (state.nu - nu) / (mean.speed * dt)
         found = mean.gains(residual, *_powers(seen.used, new.used))
-        moved = State(nu, c + dt * found.c, tilt + dt * found.tilt, variance + dt * found.variance)
+        moved = MeanState(
+            nu, c + dt * found.c, tilt + dt * found.tilt, variance + dt * found.variance
+        )
         missed = [new_end - old for new_end, old in zip(moved[1:3], ahead, strict=True)]
         if max(float(np.abs(each).max()) for each in missed) > CLOSE:
             new = mean.seen(*moved[:3])
