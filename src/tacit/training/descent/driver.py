@@ -12,7 +12,7 @@ from tacit.lazy import jax, jnp
 from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.training.descent.compiled import Batches, Code, functions
-from tacit.training.descent.method import Descent, plus
+from tacit.training.descent.method import Oracle, StepMethod
 from tacit.training.descent.plan import Goals
 from tacit.training.task import Meter, Moment, Progress, Task
 
@@ -35,10 +35,10 @@ class Run:
     """One run of a method on a task."""
 
     def __init__(
-        self, who: str, task: Task, method: Descent, penalty: Any, batches: Batches, seed: int
+        self, who: str, task: Task, method: StepMethod, penalty: Any, batches: Batches, seed: int
     ) -> None:
         self.who, self.task, self.method, self.penalty = who, task, method, penalty
-        self.batches, self.seed = batches, seed
+        self.scheme, self.batches, self.seed = method.scheme, batches, seed
         self.meter = Meter(task, penalty)
         terms = () if penalty is None else [term for term in penalty.weighted if term[0] > 0]
         self.weights = [weight for weight, _ in terms]
@@ -49,14 +49,19 @@ class Run:
         self.given = self.weights, method.numbers(), data
 
     def begin(self) -> State:
-        start = self.method.prepared(self.task.start)
-        parameters = jax.tree.map(jnp.asarray, start)
+        parameters = jax.tree.map(jnp.asarray, self.scheme.start(self.task))
         memory = functions(self.code)[0](*self.given, parameters)
         return State(parameters, memory, self.batches.start(self.seed, 0), 0)
 
     def again(self, start: State, parameters: Any, memory: Sequence[Any], taken: int) -> State:
         """The state in which an earlier run from `start` ended."""
         leaves = jax.tree.leaves(self.task.trained(parameters)), memory
+        old, new = map(_shapes, (memory, jax.tree.leaves(start.memory)))
+        if old != new:
+            raise ValueError(
+                f"{self.who}: resume must have the memory of this method, arrays of the shapes "
+                f"{new}, got {old}; start a new run"
+            )
         trained, carried = (
             jax.tree.unflatten(jax.tree.structure(like), [jnp.asarray(leaf) for leaf in stored])
             for like, stored in zip((start.parameters, start.memory), leaves, strict=True)
@@ -84,7 +89,7 @@ class Run:
         return state
 
     def rate(self, state: State) -> float:
-        return float(self.method.rate(state.parameters, state.taken))
+        return float(self.scheme.clock.rate(state.parameters, state.taken))
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
         """The last state before step `bad` that is still good, by bisection."""
@@ -102,8 +107,8 @@ class Run:
         """The state in NumPy arrays, as it is measured."""
         memory = jax.tree.map(np.asarray, state.memory)
         parameters = jax.tree.map(np.asarray, state.parameters)
-        log_t = self.method.log_time(memory, state.taken)
-        t = self.method.time(memory, state.taken)
+        log_t = self.scheme.clock.log_time(memory, state.taken)
+        t = self.scheme.clock.time(memory, state.taken)
         return Moment(t, parameters, log_t=log_t, step=state.taken)
 
 
@@ -199,8 +204,9 @@ def _diverged(run: Run, state: State, bad: int) -> Outcome:
     _blame(run, last)
     moment = run.moment(state)
     run.meter.keep(moment, run.meter.look(moment))
-    sentence = f"beyond float64 after {last.taken + 1} steps; take a smaller learning rate than"
-    return Outcome(Kind.DIVERGED, f"{sentence} {run.method.learning_rate:g}")
+    rate = run.scheme.learning_rate
+    smaller = "smaller steps" if rate is None else f"a smaller learning rate than {rate:g}"
+    return Outcome(Kind.DIVERGED, f"beyond float64 after {last.taken + 1} steps; take {smaller}")
 
 
 def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
@@ -213,17 +219,33 @@ def _blame(run: Run, state: State) -> None:
     if run.penalty is None:
         return
     run.meter.look(run.moment(state))["penalty"]  # which may name itself
-    name, found = "subgradient", run.penalty.subgradient(state.parameters)
-    if run.method.penalties == "prox":
-        rate, ahead = run.method.learning_rate, run.method.ahead(state.parameters, state.memory)
-        slope = run.code.oracle(run.weights, run.given[2]).loss_gradient(ahead)
-        moved = plus(ahead, -rate, slope)
-        name, found = "proximal map", run.penalty.prox(moved, rate) if finite(moved) else ()
-    if any(np.isnan(np.asarray(part)).any() for part in jax.tree.leaves(found)):
+    name, pulls = "subgradient", [run.penalty.subgradient(state.parameters)]
+    if run.scheme.penalties == "prox":
+        probe = _Probe(run.code.oracle(run.weights, run.given[2]))
+        run.scheme.step(probe, state.parameters, state.memory, state.taken)
+        name, pulls = "proximal map", probe.maps
+    if any(np.isnan(np.asarray(part)).any() for part in jax.tree.leaves(pulls)):
         raise ValueError(
             f"{run.who}: the {name} of the penalty is nan at step {state.taken}, where the "
             "parameters are finite; check the penalty there"
         )
+
+
+def _shapes(arrays: Sequence[Any]) -> list[str]:
+    return [f"{array.dtype}{list(array.shape)}" for array in arrays]
+
+
+class _Probe(Oracle):
+    """An oracle that keeps the proximal maps of finite parameters which a step asks for."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        super().__init__(oracle.objective, oracle.data, oracle.share, oracle.penalty)
+        self.maps: list[Any] = []
+
+    def prox(self, parameters: Any, length: Any) -> Any:
+        point = super().prox(parameters, length)
+        self.maps += [point] if finite(parameters) else []
+        return point
 
 
 def finite(parameters: Any) -> bool:

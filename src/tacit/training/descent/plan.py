@@ -11,7 +11,7 @@ import numpy as np
 from tacit.records import Kind, Outcome
 from tacit.training import record as recording
 from tacit.training import stop as stopping
-from tacit.training.descent.method import Descent
+from tacit.training.descent.clock import Clock
 from tacit.training.goals import listed
 from tacit.training.path import Path
 from tacit.training.task import Moment, Task
@@ -133,10 +133,10 @@ class StepPlan(NamedTuple):
 
 def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> StepPlan:
     who, epoch = run.who, run.batches.epoch
-    last = last_step(who, run.method, stop, epoch)
-    goals = Goals(who, run.task, stop, run.meter.first, epoch is None, run.method.steady)
+    last = last_step(who, run.scheme.clock, stop, epoch)
+    goals = Goals(who, run.task, stop, run.meter.first, epoch is None, run.scheme.clock.steady)
     time = stopping.first(stop, stopping.Time)
-    if time is not None and run.method.timed:
+    if time is not None and run.scheme.clock.timed:
         times = recording.times_to_record(who, record, run.rate(run.begin()), time.t)
         return StepPlan(times, times, last, goals, timed=True)
     records = recording.steps_to_record(who, record, last, epoch)
@@ -148,7 +148,7 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> StepPlan:
     return StepPlan(records, sorted(looks), last, goals)
 
 
-def last_step(who: str, method: Descent, stop: Sequence[Any], epoch: int | None) -> int:
+def last_step(who: str, clock: Clock, stop: Sequence[Any], epoch: int | None) -> int:
     """The largest number of steps that the rules allow."""
     if not stop:
         raise ValueError(f"{who}: descent never ends by itself; give a rule, stop=Steps(1000)")
@@ -160,7 +160,7 @@ def last_step(who: str, method: Descent, stop: Sequence[Any], epoch: int | None)
             if epoch is None:
                 raise ValueError(f"{who}: Epochs needs batch=; use Steps")
             found.append(rule.count * epoch)
-        elif isinstance(rule, stopping.Time) and (count := method.steps_in(rule.t)) is not None:
+        elif isinstance(rule, stopping.Time) and (count := clock.steps_in(rule.t)) is not None:
             if count > 1e15:
                 raise ValueError(
                     f"{who}: Time({rule.t:g}) is {count:.3g} steps; give a larger learning_rate"

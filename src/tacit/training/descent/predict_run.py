@@ -20,7 +20,7 @@ from tacit.training import stop as stopping
 from tacit.training.descent.compiled import batches
 from tacit.training.descent.effective_scale import EffectiveScale
 from tacit.training.descent.mean_steps import Gains, MeanSteps, Seen
-from tacit.training.descent.methods import SGD, GradientDescent
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.plan import last_step
 from tacit.training.descent.scheduled import Scheduled
 
@@ -68,7 +68,8 @@ class PredictedRun(Record):
     --------
     >>> import tacit
     >>> problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
-    >>> run = tacit.predict_run(net, problem, tacit.SGD(0.02), batch=1, stop=tacit.Steps(100))
+    >>> method, stop = tacit.GradientDescent(0.02), tacit.Steps(100)
+    >>> run = tacit.predict_run(net, problem, method, batch=1, stop=stop)
     >>> run.fails_at, run.fails_from < 0.02
     (0, True)
     """
@@ -132,7 +133,7 @@ def predict_run(
     problem
         The regression.
     method
-        GradientDescent, or SGD without momentum, with any weight decay and label noise; or one of
+        GradientDescent without momentum, with any weight decay and label noise; or one of
         these in Scheduled.
     stop
         Steps, Epochs or Time.
@@ -148,7 +149,7 @@ def predict_run(
     --------
     >>> import tacit
     >>> problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
-    >>> method, stop = tacit.SGD(0.002, label_noise=0.2), tacit.Steps(20_000)
+    >>> method, stop = tacit.GradientDescent(0.002, label_noise=0.2), tacit.Steps(20_000)
     >>> predicted = tacit.predict_run(net, problem, method, batch=1, stop=stop)
     >>> path = tacit.train(net, problem, tacit.EffectiveScale(method), batch=1, stop=stop)
     >>> scale = tacit.effective_regularizer(path).shape
@@ -197,7 +198,7 @@ def _system(
     _refuse(who, method, model)
     if not isinstance(problem, Regression):
         raise ValueError(f"{who}: the problem must be a Regression, got {type(problem).__name__}")
-    if not method.steady:
+    if not method.scheme.clock.steady:
         raise ValueError(f"{who}: the learning rate must be fixed, got {method!r}")
     largest = max(float(part) for v in (problem.X, problem.y) for part in (v.max(), -v.min()))
     if largest > LARGEST:
@@ -206,10 +207,10 @@ def _system(
     rules = stopping.rules(who, stop)
     if goals := [rule for rule in rules if not rule.budget]:
         raise ValueError(f"{who}: stop must be Steps, Epochs or Time, got {goals[0]!r}")
-    steps = last_step(who, whole, rules, size.epoch)
+    steps = last_step(who, whole.scheme.clock, rules, size.epoch)
     pieces = [(steps, method.learning_rate)]
     if isinstance(whole, Scheduled):
-        pieces = whole.pieces(steps)
+        pieces = whole.clock.pieces(steps)
     means = [
         MeanSteps(
             problem.X,
@@ -233,11 +234,10 @@ def _system(
 
 def _refuse(who: str, method: Any, model: Any) -> None:
     """Raises an error unless there is a theory of the mean of these steps."""
-    plain = isinstance(method, GradientDescent) or (isinstance(method, SGD) and not method.momentum)
-    if not plain:
+    if not (isinstance(method, GradientDescent) and not method.momentum):
         raise ValueError(
-            f"{who}: only steps of GradientDescent or of SGD without momentum can be predicted, "
-            f"got {method!r}"
+            f"{who}: only steps of GradientDescent without momentum can be predicted, got "
+            f"{method!r}"
         )
     if not (isinstance(model, DiagonalNet) and model.depth == 2 and model.signed):
         raise ValueError(f"{who}: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
