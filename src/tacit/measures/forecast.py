@@ -31,7 +31,7 @@ from tacit.measures.turning import (
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.records import Record
-from tacit.training.descent.methods import SGD, GradientDescent
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.predict_run import mean_path
 from tacit.training.stop import Time
 
@@ -140,7 +140,7 @@ def forecast(
     weight_decay: float | None = None,
     *,
     measure: Measure | None = None,
-    method: SGD | GradientDescent | None = None,
+    method: GradientDescent | None = None,
     batch: int | None = None,
 ) -> Forecast:
     """The transition as the start alone tells it, without training.
@@ -169,7 +169,7 @@ def forecast(
         forgives the turning. Then a tenth, half and nine tenths of its change are done at low,
         transition and high.
     method
-        SGD without momentum or GradientDescent, with weight decay, in the place of a flow.
+        GradientDescent without momentum, with weight decay, in the place of a flow.
     batch
         Samples per step of the method; None takes all of them.
 

@@ -98,7 +98,7 @@ def test_the_sums_of_momentum_by_hand():
         g = 2 * of.X.T @ (of.X @ (w[0] ** 2 - w[1] ** 2) - of.y)
         v = m * v + np.stack([2 * g * w[0], -2 * g * w[1]])
         w, total = w - rate * v, total + g
-    method = GradientSums(RatioSums(tacit.SGD(rate, momentum=m)), longer=1 / (1 - m))
+    method = GradientSums(RatioSums(tacit.GradientDescent(rate, momentum=m)), longer=1 / (1 - m))
     path = tacit.train(clock.net(0.1), of, method, stop=tacit.Steps(60))
     q = momentum_regularizer(path, 0.1, m)
     np.testing.assert_allclose(q.shape, np.sqrt(w[0] * w[1]), rtol=1e-9)

@@ -31,7 +31,7 @@ from tacit.regularizers.spectral import Nuclear
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.least_squares import error_floor, least_squares_limit, memorization_steps
 from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
-from tacit.training.descent.methods import Subgradient
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.proximal import Proximal
 from tacit.training.record import At
 from tacit.training.stop import Steps
@@ -130,7 +130,7 @@ class Recovery(abc.ABC):
         path = train(
             self.model(start),
             self.problem,
-            Subgradient(step),
+            GradientDescent(step, subgradient=True),
             penalty=beta * self.penalty,
             stop=Steps(steps[-1]),
             record=At(steps),

@@ -78,7 +78,7 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """Errors of one student in units of the variance of the labels, t1, t2 and the kind."""
     from tacit.measures.grokking import grokking
     from tacit.records import NumericalError
-    from tacit.training.descent.methods import SGD, Adam
+    from tacit.training.descent.methods import Adam, GradientDescent
     from tacit.training.record import LogSpaced
     from tacit.training.stop import Steps
     from tacit.training.train import train
@@ -91,7 +91,9 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     path = train(
         model,
         data.training,
-        {"Adam": Adam, "SGD": SGD}[one["method"]](one["learning_rate"]),
+        Adam(one["learning_rate"])
+        if one["method"] == "Adam"
+        else GradientDescent(one["learning_rate"], subgradient=True),
         penalty=None if penalty is None else one["beta"] * penalty,
         stop=Steps(one["steps"]),
         record=LogSpaced(one["per_decade"]),
