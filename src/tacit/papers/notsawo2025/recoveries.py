@@ -24,7 +24,6 @@ from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.matrices import gaussian_sensing, low_rank_completion
 from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.problems.regression import Regression, sparse_recovery
-from tacit.records import NumericalError
 from tacit.regularizers.norms import L1
 from tacit.regularizers.penalty import Term
 from tacit.regularizers.spectral import Nuclear
@@ -134,9 +133,8 @@ class Recovery(abc.ABC):
             penalty=beta * self.penalty,
             stop=Steps(steps[-1]),
             record=At(steps),
+            throw=True,
         )
-        if not path.outcome.ok:
-            raise NumericalError(f"descent with step {step:g} and beta {beta:g}", path.outcome)
         return path.dataset
 
     def points(self, run: Dataset) -> Array:
