@@ -40,15 +40,15 @@ def by_hand(w: np.ndarray, problem: Regression, rate: float, steps: int) -> np.n
     return w
 
 
-def test_three_names_of_the_same_steps_agree_to_the_bit() -> None:
-    paths = [
-        train(NET, DATA, method, stop=Steps(500))
-        for method in (
-            GradientDescent(1e-3),
-            GradientDescent(1e-3),
-            tacit.GradientDescent(1e-3, subgradient=True),
-        )
+def test_options_that_change_nothing_agree_to_the_bit() -> None:
+    """Noise below rounding takes other code to the same steps."""
+    given: list[tuple[Any, dict[str, Any]]] = [
+        (GradientDescent(1e-3), {}),
+        (GradientDescent(1e-3, subgradient=True), {}),
+        (GradientDescent(1e-3, nesterov=True), {}),
+        (GradientDescent(1e-3, label_noise=1e-300), {}),
     ]
+    paths = [train(NET, DATA, method, stop=Steps(500), **more) for method, more in given]
     for path in paths[1:]:
         assert path.dataset.drop_attrs().equals(paths[0].dataset.drop_attrs())
         np.testing.assert_array_equal(path.parameters, paths[0].parameters)
@@ -445,3 +445,24 @@ def test_traced_data_are_refused_by_a_sentence():
 
     with pytest.raises(ValueError, match="Regression: y must be an array of numbers, got"):
         traced(np.ones(2))
+
+
+def test_throw_raises_what_did_not_end_well_and_keeps_the_path() -> None:
+    missed: dict[str, Any] = {"stop": [Steps(10), Loss(1e-9)]}
+    cases: list[tuple[Any, dict[str, Any], Kind]] = [
+        (GradientDescent(1e-3), missed, Kind.BUDGET_SPENT),
+        (GradientDescent(1.0), {"stop": Steps(50)}, Kind.DIVERGED),
+        (tacit.ParameterFlow(max_steps=5), {}, Kind.BUDGET_SPENT),
+        (tacit.ParameterFlow(), {"stop": Loss(1e-300)}, Kind.STALLED),
+    ]
+    for method, given, kind in cases:
+        path = train(NET, DATA, method, **given)
+        assert path.outcome.kind is kind
+        with pytest.raises(tacit.NumericalError, match=f"^train: {kind.value}: ") as raised:
+            train(NET, DATA, method, **given, throw=True)
+        assert raised.value.outcome == path.outcome
+        np.testing.assert_array_equal(raised.value.result.parameters, path.parameters)
+    fine = train(NET, DATA, GradientDescent(1e-3), stop=Steps(10), throw=True)
+    assert fine.outcome.ok
+    with pytest.raises(ValueError, match="never ends by itself"):  # wrong input always raises
+        train(NET, DATA, GradientDescent(1e-3), throw=False)

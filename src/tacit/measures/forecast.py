@@ -31,6 +31,7 @@ from tacit.measures.turning import (
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.records import Record
+from tacit.training.descent.method import StepMethod
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.predict_run import mean_path
 from tacit.training.stop import Time
@@ -222,7 +223,8 @@ def _of_steps(
     model: Any, problem: Any, method: Any, batch: int | None, measure: Measure | None
 ) -> Forecast:
     """The transition on the path of the means of steps, which is not later than the flow's."""
-    flow = forecast(model, problem, getattr(method, "weight_decay", None), measure=measure)
+    decay = method.scheme.weight_decay if isinstance(method, StepMethod) else None
+    flow = forecast(model, problem, decay, measure=measure)
     stop = Time(flow.high + LATER / flow.weight_decay)
     t, beta = mean_path(WHO, model, problem, method, stop, batch)
     if flow.transition <= 0:  # training is rich from the beginning

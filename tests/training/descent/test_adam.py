@@ -68,10 +68,10 @@ SMALL = Regression(ROWS, np.array([1.0, -2.0, 0.5]), loss="half squares")
 # --- a penalty of squares and weight decay
 
 
-@pytest.mark.parametrize("method", [GradientDescent, GradientDescent, GradientDescent])
 @pytest.mark.parametrize("data", [SMALL, separable_points(8, 4, seed=1, loss="logistic")])
-def test_half_a_penalty_of_squares_is_weight_decay_in_plain_steps(method, data):
+def test_half_a_penalty_of_squares_is_weight_decay_in_plain_steps(data):
     """w - r (g + c w) = (1 - r c) w - r g, by the driver once and by the method once."""
+    method = GradientDescent
     for model in (DiagonalNet(2, alpha=0.3), LINE):
         penalized = train(model, data, method(0.05), penalty=0.5 * 0.3 * L2(), stop=Steps(200))
         decayed = train(model, data, method(0.05, weight_decay=0.3), stop=Steps(200))

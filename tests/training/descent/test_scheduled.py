@@ -76,9 +76,9 @@ def test_the_time_is_the_sum_of_the_rates(at, values, k):
         return
     method = tacit.Scheduled(tacit.GradientDescent(0.5), at, values)
     with double_precision():
-        every = np.array([float(method.factor(step)) for step in range(k)])
-    assert method.total(k) == pytest.approx(every.sum(), rel=1e-5, abs=1e-5)
-    reached = method.steps_in(0.5 * method.total(k))
+        every = np.array([float(method.clock.factor(step)) for step in range(k)])
+    assert method.clock.total(k) == pytest.approx(every.sum(), rel=1e-5, abs=1e-5)
+    reached = method.clock.steps_in(0.5 * method.clock.total(k))
     assert reached <= k + 1e-3
 
 
