@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import collections
 import dataclasses
 import itertools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -466,3 +469,13 @@ def test_throw_raises_what_did_not_end_well_and_keeps_the_path() -> None:
     assert fine.outcome.ok
     with pytest.raises(ValueError, match="never ends by itself"):  # wrong input always raises
         train(NET, DATA, GradientDescent(1e-3), throw=False)
+
+
+def test_no_class_name_stands_twice_in_training() -> None:
+    folder = Path(str(tacit.__file__)).parent / "training"
+    nodes = (
+        node for file in folder.rglob("*.py") for node in ast.walk(ast.parse(file.read_text()))
+    )
+    names = collections.Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert names["SampleTask"] == 1
+    assert not [name for name, count in names.items() if count > 1]

@@ -195,7 +195,9 @@ def batches_of(seed, size, steps, samples=6):
 
 
 @pytest.mark.parametrize(
-    "method", [Adam(0.02), GradientDescent(0.02, momentum=0.8)], ids=["adam", "sgd"]
+    "method",
+    [Adam(0.02), GradientDescent(0.02, momentum=0.8, subgradient=True)],
+    ids=["adam", "momentum"],
 )
 @pytest.mark.parametrize("size", [2, 4])
 def test_mini_batches_are_the_loop_written_by_hand(method, size):
@@ -238,7 +240,7 @@ def test_a_mean_over_labels_is_not_scaled_by_the_batch():
 def test_matrix_entries_come_in_batches_too():
     problem = low_rank_completion(samples=12, dimension=4, rank=1, seed=0, loss="half squares")
     given = {"penalty": 1e-3 * Nuclear((4, 4)), "stop": Steps(3000), "batch": 4}
-    path = train(LinearMatrix(), problem, GradientDescent(0.1), **given)
+    path = train(LinearMatrix(), problem, GradientDescent(0.1, subgradient=True), **given)
     assert path.dataset.loss[-1] < 1e-3 * path.dataset.loss[0]
 
 

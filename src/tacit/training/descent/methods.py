@@ -36,6 +36,10 @@ class GradientDescent(Descent):
         The share of the velocity that is kept.
     nesterov
         Whether the step looks ahead.
+    weight_decay
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
+    check
+        False also allows a learning rate beyond the bound of a quadratic loss.
     subgradient
         True also takes penalties with kinks, such as 0.1 * L1(), and steps along a subgradient.
     label_noise
@@ -43,10 +47,6 @@ class GradientDescent(Descent):
         drawn from the seed of `train`; for regression.
     scaled
         The largest learning_rate * |w|^2; None sets no such bound.
-    weight_decay
-        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
-    check
-        False also allows a learning rate beyond the bound of a quadratic loss.
 
     Examples
     --------
