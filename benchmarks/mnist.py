@@ -126,13 +126,13 @@ class Ours:
         from tacit.precision import double_precision
         from tacit.training.descent.compiled import batches
         from tacit.training.descent.driver import Run
-        from tacit.training.descent.methods import SGD
+        from tacit.training.descent.methods import GradientDescent
         from tacit.training.images import ImageTask
 
         self.count, self.precision = span, double_precision
         task = ImageTask("mnist", net, images, still=True)
         size = batches("mnist", task.samples, BATCH)
-        self.run = Run("mnist", task, SGD(STEP), None, size, seed=0)
+        self.run = Run("mnist", task, GradientDescent(STEP), None, size, seed=0)
         with self.precision():
             self.state = self.run.begin()
         full = task.samples // BATCH * BATCH

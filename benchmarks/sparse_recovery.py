@@ -18,7 +18,7 @@ import numpy as np
 import rivals  # noqa: F401  (holds XLA to one core, before JAX starts)
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
-from tacit import Below, Path, Steps, Subgradient, train
+from tacit import Below, GradientDescent, Path, Steps, train
 from tacit.models.linear import LinearPredictor
 from tacit.problems.regression import Regression, sparse_recovery
 from tacit.regularizers.norms import L1
@@ -27,7 +27,7 @@ STEP, BETA, START, REACHED = 0.1, 1e-5, 1e-6, 1e-4
 
 
 def ours(problem: Regression, steps: int) -> Path:
-    model, method = LinearPredictor(START), Subgradient(STEP)
+    model, method = LinearPredictor(START), GradientDescent(STEP, subgradient=True)
     return train(model, problem, method, penalty=BETA * L1(), stop=Steps(steps))
 
 
@@ -111,7 +111,13 @@ def reach(problem: Regression, step: float, beta: float, most: int) -> tuple[Pat
     steps = int(min(most, last + 1000))
     stop = [Steps(steps), Below("test_error", REACHED)]
     begin = time.perf_counter()
-    path = train(LinearPredictor(START), problem, Subgradient(step), penalty=beta * L1(), stop=stop)
+    path = train(
+        LinearPredictor(START),
+        problem,
+        GradientDescent(step, subgradient=True),
+        penalty=beta * L1(),
+        stop=stop,
+    )
     return path, time.perf_counter() - begin
 
 

@@ -34,11 +34,14 @@ def clocks(samples: int, dimension: int, steps: int) -> None:
     X, y = noisy_sparse(samples, dimension)
     problem, net = tacit.Regression(X, y), tacit.DiagonalNet(2, alpha=0.1)
     rate, stop = 0.05 / float((X**2).sum(axis=1).max()) / samples, tacit.Steps(steps)
-    methods = {"plain": tacit.SGD(rate), "with its clock": tacit.EffectiveScale(tacit.SGD(rate))}
+    methods = {
+        "plain": tacit.GradientDescent(rate),
+        "with its clock": tacit.EffectiveScale(tacit.GradientDescent(rate)),
+    }
     times, ends = {}, {}
     for name, method in methods.items():
 
-        def run(method: tacit.SGD = method) -> tacit.Path:
+        def run(method: tacit.GradientDescent = method) -> tacit.Path:
             return tacit.train(net, problem, method, batch=1, stop=stop)
 
         run()  # compiles
@@ -56,14 +59,20 @@ def predictions(samples: int, dimension: int, steps: int, trained: int) -> None:
     problem, net, stop = tacit.Regression(X, y), tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(steps)
     rows, ratios = [], {}
     for name, batch in {"all samples": None, "one sample": 1}.items():
-        limit = tacit.predict_run(net, problem, tacit.SGD(1e-9), batch=batch, stop=stop).fails_from
-        method = tacit.SGD(0.3 * limit)
+        limit = tacit.predict_run(
+            net, problem, tacit.GradientDescent(1e-9), batch=batch, stop=stop
+        ).fails_from
+        method = tacit.GradientDescent(0.3 * limit)
         most = trained if batch else trained // 10
 
-        def predict(method: tacit.SGD = method, batch: int | None = batch) -> tacit.PredictedRun:
+        def predict(
+            method: tacit.GradientDescent = method, batch: int | None = batch
+        ) -> tacit.PredictedRun:
             return tacit.predict_run(net, problem, method, batch=batch, stop=stop)
 
-        def run(few: int, method: tacit.SGD = method, batch: int | None = batch) -> tacit.Path:
+        def run(
+            few: int, method: tacit.GradientDescent = method, batch: int | None = batch
+        ) -> tacit.Path:
             return tacit.train(net, problem, method, batch=batch, stop=tacit.Steps(few))
 
         run(10)  # compiles

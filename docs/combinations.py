@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optax
 
 import tacit
 
@@ -61,10 +62,9 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 METHODS: dict[str, Callable[[], Any]] = {
     "GradientDescent": lambda: tacit.GradientDescent(1e-3),
-    "SGD": lambda: tacit.SGD(1e-3, momentum=0.9),
-    "Subgradient": lambda: tacit.Subgradient(1e-3),
     "Proximal": lambda: tacit.Proximal(1e-3),
     "Adam": lambda: tacit.Adam(1e-3),
+    "optax.adamw": lambda: optax.adamw(1e-3),
     "NormalizedDescent": lambda: tacit.NormalizedDescent(1e-3),
     "HeldNorm": lambda: tacit.HeldNorm(1e-3),
     "DualFlow": tacit.DualFlow,
@@ -78,7 +78,7 @@ FLOWS = ("DualFlow", "ParameterFlow", "MatrixFlow", "TangentFlow")
 def tried(model: str, problem: str, method: str) -> str | None:
     """None if the combination trains for a moment, else the sentence that refuses it."""
     given: dict[str, Any] = {"stop": tacit.Time(1e-3) if method in FLOWS else tacit.Steps(2)}
-    if method in ("Proximal", "Subgradient"):
+    if method == "Proximal":
         given["penalty"] = 1e-3 * tacit.L1()
     try:
         path = tacit.train(MODELS[model](), PROBLEMS[problem](), METHODS[method](), **given)

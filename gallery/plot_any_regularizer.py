@@ -23,7 +23,7 @@ floor = np.sum((problem.truth - slow.points[0]) ** 2) / size
 
 
 def curves(penalty, start, steps):
-    model, method = tacit.LinearPredictor(start), tacit.Subgradient(step)
+    model, method = tacit.LinearPredictor(start), tacit.GradientDescent(step, subgradient=True)
     run = tacit.train(model, problem, method, penalty=penalty, stop=tacit.Steps(steps))
     data = run.dataset.isel(time=slice(1, None))
     return data.step, data.loss, data.test_error / size

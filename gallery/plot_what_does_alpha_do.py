@@ -22,7 +22,7 @@ alphas = (0.1, 0.3, 1, 3, 10)
 def trained(alpha, unbiased):
     """How far the gradients of the outputs have turned (0 to 1), and the test error, at the end."""
     net = tacit.dense_net((100,), alpha=alpha, unbiased=unbiased)
-    method = tacit.SGD(0.15 / max(alpha, 1) ** 2)
+    method = tacit.GradientDescent(0.15 / max(alpha, 1) ** 2)
     stop = [tacit.Epochs(1000), tacit.Accuracy(train=1.0)]
     path = tacit.train(net, images, method, batch=25, stop=stop, record=tacit.At(epochs=[]))
     probes, end = images.test_images[:40], path.parameters

@@ -82,7 +82,7 @@ from tacit.training.descent.effective_scale import (
     predicted_endpoint,
 )
 from tacit.training.descent.held_norm import HeldNorm, HeldSweep, held_sweep
-from tacit.training.descent.methods import SGD, Adam, GradientDescent, Subgradient
+from tacit.training.descent.methods import Adam, GradientDescent
 from tacit.training.descent.predict_run import PredictedRun, predict_run
 from tacit.training.descent.proximal import Proximal
 from tacit.training.descent.scheduled import Scheduled
@@ -102,7 +102,6 @@ from tacit.watch import Watch, watch
 __all__ = [
     "L1",
     "L2",
-    "SGD",
     "Accuracy",
     "Adam",
     "Assumptions",
@@ -184,7 +183,6 @@ __all__ = [
     "SteepestDescent",
     "Steps",
     "Study",
-    "Subgradient",
     "SymmetricFactorization",
     "TangentFlow",
     "TeacherStudent",

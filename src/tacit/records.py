@@ -67,6 +67,8 @@ class NumericalError(RuntimeError):
         The function that complains.
     outcome
         How the computation ended.
+    result
+        What there is in spite of it, such as the path of a run.
 
     Examples
     --------
@@ -76,9 +78,9 @@ class NumericalError(RuntimeError):
     'interpolate: stalled: no step decreases the loss'
     """
 
-    def __init__(self, who: str, outcome: Outcome):
+    def __init__(self, who: str, outcome: Outcome, result: Any = None):
         super().__init__(f"{who}: {outcome}")
-        self.outcome = outcome
+        self.outcome, self.result = outcome, result
 
 
 def brief(value: Any) -> str:

@@ -352,7 +352,7 @@ def test_small_steps_on_all_samples_turn_when_the_flow_does():
 def test_label_noise_on_small_batches_moves_the_transition_as_training_does():
     decay, rate = 0.03, 6e-4
     flow = tacit.forecast(WIDE, NOISY, decay, measure=NOISY.population_error).transition
-    method = tacit.SGD(rate, label_noise=0.5, weight_decay=decay)
+    method = tacit.GradientDescent(rate, label_noise=0.5, weight_decay=decay)
     half = NOISY.population_error(np.linalg.lstsq(NOISY.X, NOISY.y)[0]) / 2
     times = []
     for batch in (1, 4):
@@ -371,12 +371,12 @@ def test_label_noise_on_small_batches_moves_the_transition_as_training_does():
 
 
 def test_a_method_says_its_own_decay():
-    method = tacit.SGD(1e-3, weight_decay=0.01)
+    method = tacit.GradientDescent(1e-3, weight_decay=0.01)
     with pytest.raises(ValueError, match=r"give weight_decay to the method, got 0.1 too"):
         tacit.forecast(WIDE, NOISY, 0.1, method=method)
     with pytest.raises(ValueError, match="a flow has no batch, got 1"):
         tacit.forecast(WIDE, NOISY, 0.1, batch=1)
     with pytest.raises(ValueError, match="without decay"):
-        tacit.forecast(WIDE, NOISY, method=tacit.SGD(1e-3))
+        tacit.forecast(WIDE, NOISY, method=tacit.GradientDescent(1e-3))
     with pytest.raises(ValueError, match="forecast: only steps of GradientDescent"):
         tacit.forecast(WIDE, NOISY, method=tacit.Adam(1e-3, weight_decay=0.01))

@@ -21,7 +21,7 @@ from tacit.records import Kind
 from tacit.regularizers.norms import L1, L2
 from tacit.training.cross_entropy import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
 from tacit.training.descent.compiled import Batches
-from tacit.training.descent.methods import SGD, Adam, GradientDescent
+from tacit.training.descent.methods import Adam, GradientDescent
 from tacit.training.descent.proximal import Proximal
 from tacit.training.descent.steepest import NormalizedDescent
 from tacit.training.goals import Accuracy, Below
@@ -328,7 +328,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(options):
     assert not rest(forgot).dataset.equals(whole.dataset)
 
 
-def test_plain_descent_and_sgd_are_the_gradient_s_steps():
+def test_plain_descent_takes_the_gradient_s_steps():
     """Second route: the same steps in NumPy, with gradients by finite differences."""
     pairs, labels = training(LITTLE)
     tensors = CODE.start(LITTLE)
@@ -336,8 +336,8 @@ def test_plain_descent_and_sgd_are_the_gradient_s_steps():
         slope = differences(lambda t: slow_loss(CODE, t, pairs, labels), tensors).present()
         moved = {name: part - 0.5 * slope[name] for name, part in tensors.present().items()}
         tensors = tensors._replace(**moved)
-    for method in (GradientDescent(0.5), SGD(0.5)):
-        same(train(CODE, LITTLE, method, stop=Steps(3)).parameters, tensors, rtol=1e-6, atol=1e-8)
+    path = train(CODE, LITTLE, GradientDescent(0.5), stop=Steps(3))
+    same(path.parameters, tensors, rtol=1e-6, atol=1e-8)
 
 
 def test_proximal_steps_under_l1_end_with_zeros_and_subgradients_do_not():

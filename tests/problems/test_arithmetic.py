@@ -218,7 +218,7 @@ def steps_from(net, problem, weights, count, rate, decay):
     task.start = weights
     with double_precision():
         run = Run("GradientDescent", task, method, None, Batches(None, problem.samples), 0)
-        return run.moment(run.advance(run.begin(), count)).parameters
+        return run.moment(run.advance(run.begin(), count)).state
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -16,7 +16,7 @@ from tacit.problems.regression import Regression
 from tacit.problems.teacher import questions, teacher_student
 from tacit.regularizers.custom import DerivativeMatch
 from tacit.regularizers.norms import L2
-from tacit.training.descent.methods import SGD, Adam
+from tacit.training.descent.methods import Adam, GradientDescent
 from tacit.training.stop import Steps
 from tacit.training.train import train
 
@@ -155,7 +155,8 @@ test_wrong_students_are_refused = refusals(
 
 
 @pytest.mark.parametrize(
-    ("method", "more"), [(Adam(0.01), {"penalty": 0.01 * L2()}), (SGD(0.001), {"batch": 5})]
+    ("method", "more"),
+    [(Adam(0.01), {"penalty": 0.01 * L2()}), (GradientDescent(0.001), {"batch": 5})],
 )
 def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method, more):
     data = teacher_student(8, 4, width=5, outputs=2, seed=1, test=6)

@@ -20,7 +20,7 @@ from tacit.regularizers.q import Q, R
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.max_margin import max_margin
-from tacit.training.descent.methods import Subgradient
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.stop import Steps
 from tacit.training.train import train
 
@@ -225,9 +225,15 @@ def test_derivatives_alone_teach_a_slope_that_the_data_leave_open():
     x, truth = np.array([[1.0, 0.0, 0.0]]), np.array([0.5, -1.0, 2.0])
     problem, model = Regression(x, x @ truth, truth, loss="half squares"), LinearPredictor()
     penalty = DerivativeMatch(model, x, truth[None])
-    taught = train(model, problem, Subgradient(0.5), penalty=0.1 * penalty, stop=Steps(400))
+    taught = train(
+        model,
+        problem,
+        GradientDescent(0.5, subgradient=True),
+        penalty=0.1 * penalty,
+        stop=Steps(400),
+    )
     np.testing.assert_allclose(taught.predictor, truth, atol=1e-8)
-    plain = train(model, problem, Subgradient(0.5), stop=Steps(400))
+    plain = train(model, problem, GradientDescent(0.5, subgradient=True), stop=Steps(400))
     assert np.abs(plain.predictor - truth).max() > 1
 
 

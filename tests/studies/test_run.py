@@ -33,7 +33,7 @@ def test_penalty_and_batch_of_a_study_are_those_of_train(tmp_path):
         name="batches",
         problem={"is": "sparse_regression", "samples": 8, "dimension": 6, "sparsity": 2, "seed": 4},
         model={"is": "LinearPredictor", "start": 0.5},
-        method={"is": "Subgradient", "learning_rate": 0.01},
+        method={"is": "GradientDescent", "learning_rate": 0.01, "subgradient": True},
         penalty={"is": "L1", "times": 0.1},
         stop={"is": "Steps", "count": 40},
         record={"is": "At", "steps": [10, 20]},
@@ -51,7 +51,7 @@ def test_penalty_and_batch_of_a_study_are_those_of_train(tmp_path):
         path = tacit.train(
             tacit.LinearPredictor(0.5),
             problem,
-            tacit.Subgradient(0.01),
+            tacit.GradientDescent(0.01, subgradient=True),
             penalty=times * tacit.L1(),
             stop=tacit.Steps(40),
             record=tacit.At([10, 20]),

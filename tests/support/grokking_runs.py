@@ -90,7 +90,11 @@ def recovery(
 ):
     """N: linear regression with a penalty from a large start; squared errors of it."""
     problem = tacit.sparse_recovery(samples, dimension, sparsity=sparsity, seed=seed)
-    method = tacit.Subgradient(rate) if penalty == "l1" else tacit.GradientDescent(rate)
+    method = (
+        tacit.GradientDescent(rate, subgradient=True)
+        if penalty == "l1"
+        else tacit.GradientDescent(rate)
+    )
     law = {"l1": tacit.L1(), "l2": tacit.L2()}[penalty]
     path = tacit.train(
         tacit.LinearPredictor(start),

@@ -9,7 +9,7 @@ import tacit
 from tacit.records import Kind
 from tacit.training.exact.dual import integrator
 from tacit.training.exact.dual.integrator import PATIENCE, is_stuck
-from tacit.training.exact.task import Moment
+from tacit.training.task import Moment
 
 SPARSE = tacit.sparse_regression(8, 20, sparsity=2, seed=0)
 RNG = np.random.default_rng(0)

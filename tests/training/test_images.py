@@ -19,7 +19,7 @@ from tacit.records import Kind
 from tacit.training import images as image_loss
 from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
 from tacit.training.descent.method import Descent
-from tacit.training.descent.methods import SGD, Adam, GradientDescent
+from tacit.training.descent.methods import Adam, GradientDescent
 from tacit.training.descent.proximal import Proximal
 from tacit.training.descent.steepest import NormalizedDescent
 from tacit.training.goals import Accuracy, Below, Near
@@ -119,7 +119,7 @@ def descend(hand, images, method, epochs, seed=0):
             rows, count = order[at : at + BATCH], count + 1
             slopes = hand.gradient(weights, X[rows], images.train_labels[rows])
             for k, slope in enumerate(slopes):
-                if isinstance(method, SGD):
+                if isinstance(method, GradientDescent):
                     memory[k] = change = method.momentum * memory[k] + slope
                 else:
                     memory[k] = 0.9 * memory[k] + 0.1 * slope
@@ -137,9 +137,9 @@ def assert_close(params, weights, tolerance):
 
 
 METHODS = {
-    "sgd": (SGD(0.5), "odd", NET),
-    "momentum": (SGD(0.1, momentum=0.8), "dark", UNBIASED),
-    "decay": (SGD(0.1, weight_decay=0.3), "dark", NET),
+    "sgd": (GradientDescent(0.5), "odd", NET),
+    "momentum": (GradientDescent(0.1, momentum=0.8), "dark", UNBIASED),
+    "decay": (GradientDescent(0.1, weight_decay=0.3), "dark", NET),
     "adam": (Adam(0.01), "digits", NET),
 }
 
@@ -180,20 +180,20 @@ def test_nets_move_as_the_formulas_say(name, kind, request):
 
 
 def test_single_precision_is_near_and_the_default(digits):
-    path = train(NET, digits, SGD(0.5), batch=BATCH, stop=Epochs(2))
+    path = train(NET, digits, GradientDescent(0.5), batch=BATCH, stop=Epochs(2))
     assert {part.dtype for part in path.parameters.values()} == {np.dtype(np.float32)}
     by_hand = ByHand(NET.start(digits))
-    assert_close(path.parameters, descend(by_hand, digits, SGD(0.5), 2), 2e-5)
-    other = descend(by_hand, digits, SGD(0.5), 2, seed=1)
+    assert_close(path.parameters, descend(by_hand, digits, GradientDescent(0.5), 2), 2e-5)
+    other = descend(by_hand, digits, GradientDescent(0.5), 2, seed=1)
     assert np.abs(path.parameters["layer 2"] - other[1]).max() > 1e-3  # the order matters
 
 
 @pytest.mark.parametrize("net", [NET, UNBIASED])
 def test_the_output_layer_alone_is_training_with_the_other_slopes_at_zero(net, digits):
     net = double(net)
-    path = train(OutputLayer(net), digits, SGD(0.5), batch=BATCH, stop=Epochs(2))
+    path = train(OutputLayer(net), digits, GradientDescent(0.5), batch=BATCH, stop=Epochs(2))
     hand = ByHand(net.start(digits), "output", net.unbiased)
-    weights = descend(hand, digits, SGD(0.5), 2)
+    weights = descend(hand, digits, GradientDescent(0.5), 2)
     assert list(path.parameters) == ["layer 2"]
     assert_close(path.parameters, weights[1:], 1e-9)
     X = digits.test_images.reshape(60, -1)
@@ -247,7 +247,7 @@ def test_weights_at_black_pixels_stay_and_count_in_tests(dark, digits):
     net, pixel = double(UNBIASED), 8 * 3 + 3
     start = net.start(dark)["layer 1"]
     given = {"batch": BATCH, "stop": Epochs(3)}
-    path = train(net, dark, SGD(0.1, momentum=0.8), **given)  # by formulas above
+    path = train(net, dark, GradientDescent(0.1, momentum=0.8), **given)  # by formulas above
     first = path.parameters["layer 1"]
     np.testing.assert_array_equal(first[pixel], start[pixel])
     assert (first[pixel - 8] != start[pixel - 8]).any()
@@ -260,7 +260,7 @@ def test_weights_at_black_pixels_stay_and_count_in_tests(dark, digits):
         found = hand.outputs(list(path.parameters.values()), images.test_images.reshape(60, -1))
         apart = abs(losses(found, digits.test_labels).mean() - recorded)
         assert (apart < 1e-6) == same
-    decayed = train(net, dark, SGD(0.1, weight_decay=0.3), **given)
+    decayed = train(net, dark, GradientDescent(0.1, weight_decay=0.3), **given)
     np.testing.assert_allclose(decayed.parameters["layer 1"][pixel], 0.97**9 * start[pixel])
     shared = train(net, dark, GradientDescent(0.1, scaled=1.0), stop=Steps(2))
     square = sum(np.sum(np.float64(w) ** 2) for w in net.start(dark).values())
@@ -314,7 +314,9 @@ def test_tiny_losses_are_not_rounded_away():
 @pytest.fixture(scope="module")
 def curve(digits):
     """All epochs of a run, one by one."""
-    return train(NET, digits, SGD(0.2), batch=BATCH, stop=Epochs(30), record=At(epochs=range(31)))
+    return train(
+        NET, digits, GradientDescent(0.2), batch=BATCH, stop=Epochs(30), record=At(epochs=range(31))
+    )
 
 
 @settings(**COMMON)
@@ -325,7 +327,7 @@ def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, cu
     with pytest.MonkeyPatch.context() as patch, double_precision():
         patch.setattr(image_loss, "BLOCK", 50)
         task = ImageTask("test", NET, digits)
-        moment = Moment(90, 18.0, math.log(18), curve.parameters)
+        moment = Moment(18.0, curve.parameters, log_t=math.log(18), step=90)
         bounds = list(Meter(task, None).bounds(moment))
         exact = Meter(task, None).look(moment)
         assert len(bounds) == 4
@@ -353,7 +355,7 @@ def test_a_look_at_a_goal_measures_no_more_than_it_must(digits, monkeypatch):
     path = train(
         NET,
         digits,
-        SGD(0.01),
+        GradientDescent(0.01),
         batch=BATCH,
         stop=[Epochs(10), Accuracy(train=1.0)],
         record=At(epochs=[]),
@@ -368,7 +370,7 @@ def test_a_look_at_a_goal_measures_no_more_than_it_must(digits, monkeypatch):
 )
 def test_training_ends_at_the_first_epoch_that_meets_a_goal(rules, digits, curve):
     stop = [Epochs(30), *rules]
-    path = train(NET, digits, SGD(0.2), batch=BATCH, stop=stop, record=At(epochs=[]))
+    path = train(NET, digits, GradientDescent(0.2), batch=BATCH, stop=stop, record=At(epochs=[]))
     rows = curve.dataset
     enough = np.zeros(31, bool)
     for rule in rules:
@@ -392,7 +394,7 @@ def test_other_goals_are_met_too(digits, curve):
         (Below("test_loss", 1.5), "test_loss", False),
     ):
         stop, record = [Epochs(30), rule], At(epochs=[])
-        path = train(NET, digits, SGD(0.2), batch=BATCH, stop=stop, record=record)
+        path = train(NET, digits, GradientDescent(0.2), batch=BATCH, stop=stop, record=record)
         values = rows[name].values
         first = np.argmax(values >= 0.5 if above else values <= 1.5)
         assert path.dataset.epoch.values.tolist() == [0, first]
@@ -400,11 +402,11 @@ def test_other_goals_are_met_too(digits, curve):
 
 def test_a_missed_goal_and_a_divergence_are_reported(digits):
     stop = [Epochs(2), Accuracy(train=1.0), Loss(1e-5)]
-    path = train(NET, digits, SGD(0.5), batch=BATCH, stop=stop)
+    path = train(NET, digits, GradientDescent(0.5), batch=BATCH, stop=stop)
     assert path.outcome.kind is Kind.BUDGET_SPENT
     assert "below 1" in path.outcome.sentence
     assert "above loss 1e-05" in path.outcome.sentence
-    wild = train(NET, digits, SGD(1e30), batch=BATCH, stop=Epochs(3))
+    wild = train(NET, digits, GradientDescent(1e30), batch=BATCH, stop=Epochs(3))
     assert wild.outcome.kind is Kind.DIVERGED
     assert wild.outcome.sentence.startswith("beyond float64 after 1 steps; take a")
     assert wild.dataset.attrs["outcome"] == "diverged"
@@ -430,13 +432,13 @@ def test_the_last_finite_weights_of_a_divergence_are_recorded(digits):
 def test_records_have_names_and_progress_is_reported(digits):
     reports = []
     given = {"batch": BATCH, "stop": Epochs(200), "record": At(epochs=[])}
-    path = train(NET, digits, SGD(0.1), progress=lambda *x: reports.append(x), **given)
+    path = train(NET, digits, GradientDescent(0.1), progress=lambda *x: reports.append(x), **given)
     assert all({"units", "long_name"} <= v.attrs.keys() for v in path.dataset.variables.values())
     shares = [share for share, _ in reports]
     assert shares == sorted(shares)
     assert 40 <= len(shares) < 100  # also between two looks, and rarely, as a flow tells it
     assert shares[-1] == 1
-    silent = train(NET, digits, SGD(0.1), **given)
+    silent = train(NET, digits, GradientDescent(0.1), **given)
     assert_close(silent.parameters, path.parameters.values(), 0)
 
 
@@ -476,7 +478,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(runs, dark, tmp_path)
 @pytest.mark.parametrize("model", [Linearized(NET), OutputLayer(NET), conv_net("2-M-FC")])
 def test_other_models_resume_to_the_bit(model, odd, tmp_path):
     given = {"batch": BATCH, "record": At(epochs=[])}
-    method = SGD(0.2, momentum=0.5)
+    method = GradientDescent(0.2, momentum=0.5)
     whole = train(model, odd, method, stop=Epochs(3), **given)
     half = train(model, odd, method, stop=Epochs(2), **given)
     loaded = load_path(half.save(tmp_path / "half.nc"))
@@ -508,7 +510,7 @@ def test_only_the_same_run_is_resumed(runs, dark, digits):
 
 def test_ten_layers_stay_in_order(digits):
     net = dense_net((3,) * 10)
-    path = train(net, digits, SGD(0.1), batch=BATCH, stop=Steps(1))
+    path = train(net, digits, GradientDescent(0.1), batch=BATCH, stop=Steps(1))
     assert list(path.parameters) == list(net.start(digits))
     norms = [np.linalg.norm(part) for part in path.parameters.values()]
     np.testing.assert_allclose(path.dataset.layer_norm[-1], norms, rtol=1e-6)
@@ -561,7 +563,7 @@ def test_bad_problems_get_one_sentence(digits):
         "Epochs needs batch=": (NET, digits, {"stop": Epochs(2)}),
     }
     for sentence, (net, images, more) in wrong.items():
-        refused(lambda n=net, i=images, m=more: train(n, i, SGD(0.1), **m), sentence)
+        refused(lambda n=net, i=images, m=more: train(n, i, GradientDescent(0.1), **m), sentence)
 
 
 test_bad_nets_get_one_sentence = refusals(
@@ -576,8 +578,8 @@ test_bad_nets_get_one_sentence = refusals(
 
 def test_a_quadratic_penalty_is_weight_decay_also_at_black_pixels(dark):
     net, given = double(NET), {"batch": BATCH, "stop": Epochs(2)}
-    path = train(net, dark, SGD(0.1), penalty=0.15 * tacit.L2(), **given)
-    decayed = train(net, dark, SGD(0.1, weight_decay=0.3), **given)
+    path = train(net, dark, GradientDescent(0.1), penalty=0.15 * tacit.L2(), **given)
+    decayed = train(net, dark, GradientDescent(0.1, weight_decay=0.3), **given)
     assert_close(path.parameters, decayed.parameters.values(), 1e-12)
     square = sum(np.sum(part**2) for part in path.parameters.values())
     last = path.dataset.isel(time=-1)

@@ -9,9 +9,9 @@ from tacit.records import Kind
 LABELS = tacit.separable_points(8, 6, seed=0)
 VALUES = tacit.Regression([[1.0, 2.0], [3.0, 4.0]], [1.0, 2.0])
 HUGE = {
-    "subgradient": tacit.Subgradient(1e300),
-    "beyond": tacit.Subgradient(1e308),
-    "momentum": tacit.SGD(1e305, momentum=0.9),
+    "subgradient": tacit.GradientDescent(1e300, subgradient=True),
+    "beyond": tacit.GradientDescent(1e308, subgradient=True),
+    "momentum": tacit.GradientDescent(1e305, momentum=0.9),
     "adam": tacit.Adam(1e300),
     "signs": tacit.SignDescent(1e306),
 }
@@ -35,7 +35,7 @@ def test_a_huge_step_is_never_a_success_without_a_loss(name, depth):
 
 def test_a_loss_below_float64_rounds_to_zero_and_its_logarithm_goes_on():
     """The step is exact: margins of 6e298, whose loss is e^(-6e298)."""
-    method = tacit.Subgradient(1e300)
+    method = tacit.GradientDescent(1e300, subgradient=True)
     path = tacit.train(tacit.LinearPredictor(), LABELS, method, stop=tacit.Steps(1))
     assert path.dataset.loss.values.tolist() == [1.0, 0.0]
     margins = LABELS.y * (LABELS.X @ path.predictor)

@@ -13,7 +13,7 @@ from tacit.models.tokens.two_layer import Weights
 from tacit.problems.regression import sparse_regression
 from tacit.records import Kind, Outcome
 from tacit.training import path as saving
-from tacit.training.descent.methods import SGD, Adam
+from tacit.training.descent.methods import Adam, GradientDescent
 from tacit.training.path import Path, load_path
 from tacit.training.stop import Steps
 from tacit.training.train import train
@@ -55,9 +55,9 @@ def test_a_run_goes_on_from_a_file_to_the_bit(runs, tmp_path):
     with pytest.raises(AssertionError):
         assert_same(half, whole)  # the control
     with pytest.raises(
-        ValueError, match="same method of the method, which was Adam and now is SGD"
+        ValueError, match="same method of the method, which was Adam and now is GradientDescent"
     ):
-        train(NET, PROBLEM, SGD(0.01), stop=Steps(40), resume=loaded, **GIVEN)
+        train(NET, PROBLEM, GradientDescent(0.01), stop=Steps(40), resume=loaded, **GIVEN)
 
 
 TREES = {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import collections
 import dataclasses
 import itertools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,7 +22,7 @@ from tacit.records import Kind
 from tacit.training.descent.compiled import Batches
 from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.descent.method import Descent, Oracle, plus, zeros
-from tacit.training.descent.methods import SGD, Adam, GradientDescent
+from tacit.training.descent.methods import Adam, GradientDescent
 from tacit.training.descent.steepest import NormalizedDescent, SignDescent
 from tacit.training.goals import Accuracy
 from tacit.training.record import At, LogSpaced
@@ -40,11 +43,15 @@ def by_hand(w: np.ndarray, problem: Regression, rate: float, steps: int) -> np.n
     return w
 
 
-def test_three_names_of_the_same_steps_agree_to_the_bit() -> None:
-    paths = [
-        train(NET, DATA, method, stop=Steps(500))
-        for method in (GradientDescent(1e-3), SGD(1e-3), tacit.Subgradient(1e-3))
+def test_options_that_change_nothing_agree_to_the_bit() -> None:
+    """Noise below rounding takes other code to the same steps."""
+    given: list[tuple[Any, dict[str, Any]]] = [
+        (GradientDescent(1e-3), {}),
+        (GradientDescent(1e-3, subgradient=True), {}),
+        (GradientDescent(1e-3, nesterov=True), {}),
+        (GradientDescent(1e-3, label_noise=1e-300), {}),
     ]
+    paths = [train(NET, DATA, method, stop=Steps(500), **more) for method, more in given]
     for path in paths[1:]:
         assert path.dataset.drop_attrs().equals(paths[0].dataset.drop_attrs())
         np.testing.assert_array_equal(path.parameters, paths[0].parameters)
@@ -98,8 +105,11 @@ def optax_steps(tool: Any, gradient: Callable[[Any], Any], w: np.ndarray, steps:
 @pytest.mark.parametrize(
     ("method", "tool"),
     [
-        (SGD(1e-3, momentum=0.9), lambda o: o.sgd(1e-3, 0.9)),
-        (SGD(1e-3, momentum=0.9, nesterov=True), lambda o: o.sgd(1e-3, 0.9, nesterov=True)),
+        (GradientDescent(1e-3, momentum=0.9), lambda o: o.sgd(1e-3, 0.9)),
+        (
+            GradientDescent(1e-3, momentum=0.9, nesterov=True),
+            lambda o: o.sgd(1e-3, 0.9, nesterov=True),
+        ),
         (Adam(1e-2), lambda o: o.adam(1e-2)),
         (Adam(1e-2, weight_decay=0.3), lambda o: o.adamw(1e-2, weight_decay=0.3)),
     ],
@@ -121,7 +131,7 @@ def test_optimizers_take_the_steps_of_optax(method: Descent, tool: Any) -> None:
 METHODS: list[tuple[Descent, dict[str, Any]]] = [
     (GradientDescent(1e-3), {}),
     (GradientDescent(1e-3, scaled=2e-3, weight_decay=0.1), {}),
-    (SGD(1e-4, momentum=0.9), {"batch": 6}),
+    (GradientDescent(1e-4, momentum=0.9), {"batch": 6}),
     (Adam(1e-3, weight_decay=0.1), {"batch": 7}),
     (SignDescent(1e-3, momentum=0.9), {"batch": 5}),
     (HeldNorm(size=2.0), {}),
@@ -244,7 +254,7 @@ def test_batches_estimate_the_gradient_without_bias() -> None:
     rate = 1e-9  # so small that the point stays where it is
     start = NET.start(50)
     full = train(NET, DATA, GradientDescent(rate), stop=Steps(4))
-    parts = train(NET, DATA, SGD(rate), stop=Epochs(1), batch=5)
+    parts = train(NET, DATA, GradientDescent(rate), stop=Epochs(1), batch=5)
     assert parts.steps == 4
     np.testing.assert_allclose(parts.parameters - start, full.parameters - start, rtol=1e-5)
 
@@ -270,33 +280,45 @@ def test_rules_stop_at_an_accuracy_a_number_and_a_direction() -> None:
 def test_what_cannot_be_is_one_sentence() -> None:
     linear = tacit.LinearPredictor()
     cases: list[tuple[str, Callable[[], Any]]] = [
-        ("never ends by itself", lambda: train(NET, DATA, SGD(0.1))),
-        ("at most the 20 samples", lambda: train(NET, DATA, SGD(0.1), batch=21, stop=Steps(1))),
+        ("never ends by itself", lambda: train(NET, DATA, GradientDescent(0.1))),
+        (
+            "at most the 20 samples",
+            lambda: train(NET, DATA, GradientDescent(0.1), batch=21, stop=Steps(1)),
+        ),
         (
             "works on all samples",
             lambda: train(NET, LABELS, NormalizedDescent(0.1), batch=2, stop=Steps(1)),
         ),
         ("must be below", lambda: train(linear, DATA, GradientDescent(1.0), stop=Steps(1))),
-        ("must be below", lambda: train(linear, DATA, SGD(1.0, momentum=0.5), stop=Steps(1))),
+        (
+            "must be below",
+            lambda: train(linear, DATA, GradientDescent(1.0, momentum=0.5), stop=Steps(1)),
+        ),
         ("needs a penalty", lambda: train(linear, DATA, tacit.Proximal(1e-3), stop=Steps(1))),
-        ("Epochs needs batch=", lambda: train(NET, DATA, SGD(0.1), stop=Epochs(2))),
-        ("stop must be a rule", lambda: train(NET, DATA, SGD(0.1), stop=100)),  # type: ignore
+        ("Epochs needs batch=", lambda: train(NET, DATA, GradientDescent(0.1), stop=Epochs(2))),
+        ("stop must be a rule", lambda: train(NET, DATA, GradientDescent(0.1), stop=100)),  # type: ignore
         # type: ignore
-        ("record must be", lambda: train(NET, DATA, SGD(0.1), stop=Steps(1), record=[3])),
+        (
+            "record must be",
+            lambda: train(NET, DATA, GradientDescent(0.1), stop=Steps(1), record=[3]),
+        ),
         (
             "cannot record at times",
-            lambda: train(NET, DATA, SGD(0.1), stop=Steps(9), record=At(times=[1.0])),
+            lambda: train(NET, DATA, GradientDescent(0.1), stop=Steps(9), record=At(times=[1.0])),
         ),
         (
             "must stay within the 9 steps",
-            lambda: train(NET, DATA, SGD(0.1), stop=Steps(9), record=At([10])),
+            lambda: train(NET, DATA, GradientDescent(0.1), stop=Steps(9), record=At([10])),
         ),
-        ("Steps twice", lambda: train(NET, DATA, SGD(0.1), stop=[Steps(1), Steps(2)])),
+        ("Steps twice", lambda: train(NET, DATA, GradientDescent(0.1), stop=[Steps(1), Steps(2)])),
         ("method must be one such as", lambda: train(NET, DATA, "adam", stop=Steps(1))),
-        ("wrap the data as Regression", lambda: train(NET, "data", SGD(0.1), stop=Steps(1))),
+        (
+            "wrap the data as Regression",
+            lambda: train(NET, "data", GradientDescent(0.1), stop=Steps(1)),
+        ),
         ("has no direction", lambda: train(linear, DATA, HeldNorm(), stop=Steps(1))),
         ("no weight decay", lambda: NormalizedDescent(0.1, weight_decay=0.1)),
-        ("must be above -1", lambda: SGD(1.0, weight_decay=3.0)),
+        ("must be above -1", lambda: GradientDescent(1.0, weight_decay=3.0)),
     ]
     for words, call in cases:
         with pytest.raises(ValueError, match=words) as caught:
@@ -344,7 +366,12 @@ def test_runs_that_differ_in_numbers_share_their_compiled_code(
 
     def end(rate: float, weight: float, start: float) -> None:
         given: dict[str, Any] = {"penalty": weight * tacit.L1(), "stop": Steps(30)}
-        train(tacit.LinearPredictor(start), DATA, tacit.Subgradient(rate), **given)
+        train(
+            tacit.LinearPredictor(start),
+            DATA,
+            tacit.GradientDescent(rate, subgradient=True),
+            **given,
+        )
 
     compiled = []
     end(1e-3, 0.1, 0.5)
@@ -355,7 +382,7 @@ def test_runs_that_differ_in_numbers_share_their_compiled_code(
 
 def test_descriptions_hold_the_whole_run() -> None:
     rules: dict[str, Any] = {"stop": [Steps(5), Loss(1e-9)], "record": LogSpaced(5)}
-    path = train(NET, DATA, SGD(1e-3, momentum=0.5), batch=4, seed=2, **rules)
+    path = train(NET, DATA, GradientDescent(1e-3, momentum=0.5), batch=4, seed=2, **rules)
     description = json.loads(path.dataset.attrs["description"])
     assert description["method"]["momentum"] == 0.5
     assert description["stop"] == [{"rule": "Steps", "count": 5}, {"rule": "Loss", "value": 1e-9}]
@@ -421,3 +448,34 @@ def test_traced_data_are_refused_by_a_sentence():
 
     with pytest.raises(ValueError, match="Regression: y must be an array of numbers, got"):
         traced(np.ones(2))
+
+
+def test_throw_raises_what_did_not_end_well_and_keeps_the_path() -> None:
+    missed: dict[str, Any] = {"stop": [Steps(10), Loss(1e-9)]}
+    cases: list[tuple[Any, dict[str, Any], Kind]] = [
+        (GradientDescent(1e-3), missed, Kind.BUDGET_SPENT),
+        (GradientDescent(1.0), {"stop": Steps(50)}, Kind.DIVERGED),
+        (tacit.ParameterFlow(max_steps=5), {}, Kind.BUDGET_SPENT),
+        (tacit.ParameterFlow(), {"stop": Loss(1e-300)}, Kind.STALLED),
+    ]
+    for method, given, kind in cases:
+        path = train(NET, DATA, method, **given)
+        assert path.outcome.kind is kind
+        with pytest.raises(tacit.NumericalError, match=f"^train: {kind.value}: ") as raised:
+            train(NET, DATA, method, **given, throw=True)
+        assert raised.value.outcome == path.outcome
+        np.testing.assert_array_equal(raised.value.result.parameters, path.parameters)
+    fine = train(NET, DATA, GradientDescent(1e-3), stop=Steps(10), throw=True)
+    assert fine.outcome.ok
+    with pytest.raises(ValueError, match="never ends by itself"):  # wrong input always raises
+        train(NET, DATA, GradientDescent(1e-3), throw=False)
+
+
+def test_no_class_name_stands_twice_in_training() -> None:
+    folder = Path(str(tacit.__file__)).parent / "training"
+    nodes = (
+        node for file in folder.rglob("*.py") for node in ast.walk(ast.parse(file.read_text()))
+    )
+    names = collections.Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert names["SampleTask"] == 1
+    assert not [name for name, count in names.items() if count > 1]

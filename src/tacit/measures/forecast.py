@@ -31,7 +31,8 @@ from tacit.measures.turning import (
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.records import Record
-from tacit.training.descent.methods import SGD, GradientDescent
+from tacit.training.descent.method import StepMethod
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.predict_run import mean_path
 from tacit.training.stop import Time
 
@@ -140,7 +141,7 @@ def forecast(
     weight_decay: float | None = None,
     *,
     measure: Measure | None = None,
-    method: SGD | GradientDescent | None = None,
+    method: GradientDescent | None = None,
     batch: int | None = None,
 ) -> Forecast:
     """The transition as the start alone tells it, without training.
@@ -169,7 +170,7 @@ def forecast(
         forgives the turning. Then a tenth, half and nine tenths of its change are done at low,
         transition and high.
     method
-        SGD without momentum or GradientDescent, with weight decay, in the place of a flow.
+        GradientDescent without momentum, with weight decay, in the place of a flow.
     batch
         Samples per step of the method; None takes all of them.
 
@@ -222,7 +223,8 @@ def _of_steps(
     model: Any, problem: Any, method: Any, batch: int | None, measure: Measure | None
 ) -> Forecast:
     """The transition on the path of the means of steps, which is not later than the flow's."""
-    flow = forecast(model, problem, getattr(method, "weight_decay", None), measure=measure)
+    decay = method.scheme.weight_decay if isinstance(method, StepMethod) else None
+    flow = forecast(model, problem, decay, measure=measure)
     stop = Time(flow.high + LATER / flow.weight_decay)
     t, beta = mean_path(WHO, model, problem, method, stop, batch)
     if flow.transition <= 0:  # training is rich from the beginning

@@ -143,4 +143,6 @@ class DerivativeMatch(Term):
             return jax.grad(self.value)(theta)
 
     def prox(self, theta: Any, weight: Any) -> Any:
-        raise ValueError(f"{WHO}: no proximal map is known; use Subgradient, Adam or SGD")
+        raise ValueError(
+            f"{WHO}: no proximal map is known; use GradientDescent(..., subgradient=True) or Adam"
+        )

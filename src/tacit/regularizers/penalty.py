@@ -216,7 +216,7 @@ class PenaltySum(Term):
         if len(self._counting) > 1:
             raise ValueError(
                 f"{self!r}: the proximal map of a sum is known only if one weight is not 0; use "
-                "Subgradient, or Custom(..., prox=) with your own map"
+                "GradientDescent(..., subgradient=True), or Custom(..., prox=) with your own map"
             )
         return self._counting[0].prox(theta, weight) if self._counting else theta
 

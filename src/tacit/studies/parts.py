@@ -18,7 +18,7 @@ from tacit.arguments import one_of, real
 from tacit.studies.code.inputs import importing
 from tacit.training import record as recording
 from tacit.training import stop as stopping
-from tacit.training.descent.method import Descent
+from tacit.training.descent.method import StepMethod
 from tacit.training.exact.flow import Flow
 
 IS = "is"
@@ -123,7 +123,7 @@ def built(part: str, spec: Any) -> Any:
         return stopping.rules("study", made)
     if part == "record":
         return recording.rules("study", made)
-    if part == "method" and not (isinstance(made, Flow | Descent) or hasattr(made, "run")):
+    if part == "method" and not (isinstance(made, Flow | StepMethod) or hasattr(made, "run")):
         raise ValueError(f"method.is names {spec[IS]}, which cannot train")
     return made
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.arguments import Array
 from tacit.lazy import jax, jnp
 from tacit.models.image_layers import ImageFunction, Params, name_of, number_of
 from tacit.models.image_net import ImageNet
@@ -165,7 +166,7 @@ class ImageTask(Task):
         return described(self.model, self.problem, *(getattr(self.problem, n) for n in names))
 
     def measures(self, moment: Moment) -> Measures:
-        parameters = moment.parameters
+        parameters = moment.state
         return {
             ("loss", "log_loss", "train_accuracy"): lambda: self._on_training(parameters),
             ("test_loss", "test_accuracy"): lambda: self._on_test(parameters),
@@ -173,7 +174,7 @@ class ImageTask(Task):
         }
 
     def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
-        return {"penalty": float(penalty.value(moment.parameters))}
+        return {"penalty": float(penalty.value(moment.state))}
 
     def bounds(self, parameters: Params) -> Iterator[Mapping[str, float]]:
         """Successively tighter bounds on the numbers, from more and more training images."""
@@ -185,12 +186,13 @@ class ImageTask(Task):
             yield _losses(lost - math.log(self.samples)) | {"train_accuracy": right_share}
 
     def record(self, moment: Moment, numbers: Mapping[str, Any]) -> dict[str, Any]:
-        norms = _norms(self.whole(moment.parameters))
+        norms = _norms(self.whole(moment.state))
         return super().record(moment, numbers) | {"layer_norm": norms}
 
-    def variables(self, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        layers = np.array(sorted(map(number_of, self.start)))
-        return super().variables(records) | {"layer": ("layer", layers)}
+    def columns(
+        self, moments: Sequence[Moment], recorded: dict[str, Array], rate: float
+    ) -> dict[str, Array]:
+        return recorded | {"layer": np.array(sorted(map(number_of, self.start)))}
 
     def _part(self, which: str, live: Any) -> Part:
         images, model = self.problem, self.model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
 from tacit.training.exact.loss import log_mean_loss, log_sum_of_squares
-from tacit.training.exact.task import Moment, Task
+
+if TYPE_CHECKING:
+    from tacit.training.samples import SampleTask
+    from tacit.training.task import Moment
 
 LABELS = {
     "t": "training time; 0 or inf where float64 cannot hold it, see log_t",
@@ -79,27 +82,25 @@ DIMS = {
 COORDINATES = ("t", "step", "layer")
 
 
-def assembled(problem: Any, recorded: dict[str, Array], final_parameters: Array | None) -> Any:
-    """The dataset of arrays whose first axis is time, without attributes."""
-    variables = with_dims(recorded)
-    if final_parameters is not None:
-        variables["final_parameters"] = ("parameter",), final_parameters
-    matrix = isinstance(problem, MatrixProblem)
-    return labelled(variables | _data(problem), MATRIX_LABELS if matrix else {})
+def build_dataset(
+    problem: Any,
+    columns: dict[str, Array],
+    final_parameters: Array | None = None,
+    words: Mapping[str, str] | None = None,
+) -> Any:
+    """The labelled dataset of arrays whose first axis is time, without attributes.
 
-
-def with_dims(recorded: dict[str, Array]) -> dict[str, Any]:
-    """Arrays whose first axis is time, with their dimensions."""
-    return {name: (_dims(name, values), values) for name, values in recorded.items()}
-
-
-def labelled(variables: dict[str, Any], words: Mapping[str, str]) -> Any:
-    """The dataset of arrays with their dimensions; `words` replace those of LABELS."""
+    Every path has its dataset from here, of steps or of a flow. `words` replace those of LABELS.
+    """
     import xarray
 
-    found = {name: variables[name] for name in COORDINATES if name in variables}
-    rest = {name: values for name, values in variables.items() if name not in found}
-    dataset = xarray.Dataset(rest, found)
+    variables = {name: (_dims(name, values), values) for name, values in columns.items()}
+    if final_parameters is not None:
+        variables["final_parameters"] = ("parameter",), final_parameters
+    variables |= _data(problem)
+    words = MATRIX_LABELS if isinstance(problem, MatrixProblem) else words or {}
+    coordinates = {name: variables.pop(name) for name in COORDINATES if name in variables}
+    dataset = xarray.Dataset(variables, coordinates)
     for name, variable in dataset.variables.items():
         text = words.get(str(name)) or LABELS[str(name)]
         variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": text}
@@ -109,11 +110,15 @@ def labelled(variables: dict[str, Any], words: Mapping[str, str]) -> Any:
 def _dims(name: str, values: Array) -> tuple[str, ...]:
     if name == "predictor" and np.ndim(values) == 3:
         return "time", "row", "column"
+    if name == "layer":
+        return ("layer",)
     return ("time", *DIMS.get(name, ()))
 
 
 def _data(problem: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    if not isinstance(problem, Regression | Classification | MatrixProblem):
+        return found
     if problem.recipe is None:
         found["y"] = ("sample",), problem.y
         if isinstance(problem, Completion):
@@ -133,33 +138,30 @@ def _data(problem: Any) -> dict[str, Any]:
 FEW = 2000  # parameters that are recorded at every time, with their tangent kernels
 
 
-def dataset(
-    task: Task, rate: float, moments: Sequence[Moment], extra: dict[str, Array] | None = None
-) -> Any:
-    """The labelled dataset of moments of any model, without attributes."""
-    recorded = _measured(task, moments) | (extra or {})
-    final = moments[-1].state
+def sample_columns(
+    task: SampleTask, moments: Sequence[Moment], recorded: dict[str, Array], rate: float
+) -> dict[str, Array]:
+    """What was `recorded`, and all that the parameters and predictions of the moments show."""
+    recorded = _measured(task, moments) | recorded
     if isinstance(task.model, Separable):
         recorded |= _predictors(task, task.model, rate, moments)
-        return linear(task.problem, recorded, final)
+        return linear_columns(task.problem, recorded)
     recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
     test = task.problem.test
     if test is not None:
         found = [np.asarray(task.model.predict(m.state, test.X)) for m in moments]
         recorded |= tested(test, np.array(found))
     if isinstance(task.problem, MatrixProblem):
-        recorded |= of_matrices(task.problem, _wholes(task, rate, moments))
+        recorded |= matrix_columns(task.problem, _wholes(task, rate, moments))
     if task.start.size <= FEW:
         recorded |= _kernels(task, moments)
-    return assembled(task.problem, recorded, final)
+    return recorded
 
 
-def linear(
-    problem: Regression | Classification,
-    recorded: dict[str, Array],
-    final_parameters: Array | None = None,
-) -> Any:
-    """The dataset of a linear predictor, with all that follows from what was `recorded`.
+def linear_columns(
+    problem: Regression | Classification, recorded: dict[str, Array]
+) -> dict[str, Array]:
+    """What was `recorded` of a linear predictor, and all that follows from it.
 
     `recorded` has t, log_t and predictor, and whatever else the flow computes: step, dual,
     parameters; on classification data also smoothed_margin and margins, which a predictor does not
@@ -184,10 +186,10 @@ def linear(
         if problem.test is not None:
             found |= tested(problem.test, predictor @ problem.test.X.T)
     known = {name: values for name, values in recorded.items() if name != "log_slopes"}
-    return assembled(problem, known | found, final_parameters)
+    return known | found
 
 
-def of_matrices(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
+def matrix_columns(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
     """The matrices with their norms, and their errors where the truth is known."""
     found = {
         "predictor": matrices,
@@ -249,7 +251,7 @@ def _labels(log_loss: Array, margins: Array) -> dict[str, Array]:
     }
 
 
-def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
+def _measured(task: SampleTask, moments: Sequence[Moment]) -> dict[str, Array]:
     """t, log_t, parameter_norm and turn, and parameters where they are few."""
     t = np.array([moment.t for moment in moments])
     with np.errstate(divide="ignore", under="ignore", over="ignore"):
@@ -264,13 +266,13 @@ def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     return found
 
 
-def _wholes(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
-    whole = task.samples.whole
+def _wholes(task: SampleTask, rate: float, moments: Sequence[Moment]) -> Array:
+    whole = task.outputs.whole
     return np.array([whole(m.state, m.displacement, -rate * m.t) for m in moments])
 
 
 def _predictors(
-    task: Task, model: Separable, rate: float, moments: Sequence[Moment]
+    task: SampleTask, model: Separable, rate: float, moments: Sequence[Moment]
 ) -> dict[str, Array]:
     found = {"predictor": _wholes(task, rate, moments)}
     slopes = np.array([log_sum_of_squares(model.slopes(m.state).T) for m in moments])
@@ -280,19 +282,19 @@ def _predictors(
     return found
 
 
-def _outputs(task: Task, predictions: Array) -> dict[str, Array]:
+def _outputs(task: SampleTask, predictions: Array) -> dict[str, Array]:
     log_loss, found = task.loss.log_loss(predictions), {"predictions": predictions}
     if isinstance(task.problem, Classification):
         return found | _labels(log_loss, predictions * task.problem.y)
     return found | _losses(log_loss)
 
 
-def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
+def _kernels(task: SampleTask, moments: Sequence[Moment]) -> dict[str, Array]:
     """Distances of the tangent kernels from the first one, where none of them vanishes."""
 
     def kernel_of(moment: Moment) -> Array:
         known = moment.kernel
-        return task.samples.derivative(moment.state).kernel() if known is None else known
+        return task.outputs.derivative(moment.state).kernel() if known is None else known
 
     first, found = kernel_of(moments[0]), [0.0]
     for moment in moments[1:]:

@@ -1,4 +1,4 @@
-"""A model with flat parameters on samples, labels or a matrix, for step-by-step methods."""
+"""A model with flat parameters on samples, labels or a matrix, for steps and flows."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.problems.population import accuracy
+from tacit.problems.regression import Regression
 from tacit.regularizers.spectral import Frobenius, MatrixNorm, SpectralFunction
 from tacit.training.descent.compiled import Weighted
 from tacit.training.descent.method import Objective
-from tacit.training.exact.loss import finite
-from tacit.training.exact.task import Moment as FlowMoment
-from tacit.training.exact.task import Task as FlowTask
-from tacit.training.exact.task import task as flow_task
-from tacit.training.labels import dataset as flow_dataset
-from tacit.training.labels import tested
+from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss, finite
+from tacit.training.exact.task import samples_of
+from tacit.training.labels import sample_columns, tested
 from tacit.training.task import Measures, Moment, Task
 
 EXTRA = ("penalty", "objective", "gradient_norm", "penalty_gradient_norm", "relative_error")
@@ -81,25 +79,41 @@ class SampleLoss(Objective):
 
 
 class SampleTask(Task):
-    """A checked pair of a Model and a Regression, a Classification or a matrix problem."""
+    """A checked pair of a Model and a Regression, a Classification or a matrix problem.
 
+    Steps use `objective` and `data`, in JAX; flows use `outputs` and `loss`, in NumPy.
+    """
+
+    keeps = True
     penalty_names = ("penalty", "gradient_norm", "penalty_gradient_norm")
 
     def __init__(self, who: str, model: Any, problem: Any) -> None:
-        self.who = who
-        self.flow: FlowTask = flow_task(who, model, problem)
-        self.model, self.problem, self.start = self.flow.model, problem, self.flow.start
+        _check(who, model, problem)
+        self.who, self.model, self.problem = who, model, problem
         self.samples: int = problem.samples
-        self.objective = SampleLoss(self.model, problem.loss, self.samples)
-        self.data = inputs_of(self.model, problem), problem.y
-        self.linear = isinstance(self.model, Separable | MatrixModel)
+        self.start = model.start(problem.dimension)
+        labels = isinstance(problem, Classification)
+        self.loss: Loss = (MarginLoss if labels else SquaredLoss)(problem.y, problem.loss)
+        self.outputs = samples_of(model, problem, self.start)
+        self.linear = isinstance(model, Separable | MatrixModel)
+
+    @functools.cached_property
+    def objective(self) -> SampleLoss:
+        return SampleLoss(self.model, self.problem.loss, self.samples)
+
+    @functools.cached_property
+    def data(self) -> tuple[Any, Array]:
+        return inputs_of(self.model, self.problem), self.problem.y
+
+    @functools.cached_property
+    def predictions(self) -> Array:
+        """The outputs of the start."""
         with np.errstate(over="ignore", under="ignore"):
-            self.predictions = self.flow.samples.predict(self.start)
-        self.unit = self.flow.loss.log_unit(self.predictions)
+            return self.outputs.predict(self.start)
 
     def refuse_overflow(self, who: str) -> None:
         with np.errstate(over="ignore", under="ignore"):
-            is_finite = finite(self.flow.loss, self.predictions)
+            is_finite = finite(self.loss, self.predictions)
         if not is_finite:
             raise ValueError(
                 f"{who}: the gradients of this start are beyond float64 (its largest prediction "
@@ -117,7 +131,7 @@ class SampleTask(Task):
         return parameters
 
     def log_unit(self) -> float:
-        return self.unit
+        return self.loss.log_unit(self.predictions)
 
     def smoothness(self) -> float | None:
         labels = isinstance(self.problem, Classification)
@@ -160,7 +174,7 @@ class SampleTask(Task):
         return describe(self.model, self.problem)
 
     def measures(self, moment: Moment) -> Measures:
-        theta, problem = moment.parameters, self.problem
+        theta, problem = moment.state, self.problem
         found: Measures = {("log_loss", "loss"): lambda: self._losses(theta)}
         if isinstance(problem, Classification):
             found[("train_accuracy",)] = lambda: self._accuracy(theta)
@@ -176,36 +190,40 @@ class SampleTask(Task):
         with double_precision():
             weights, terms = zip(*penalty.weighted, strict=True)
             measure = _pulls(self.objective, terms)
-            gradient, value, pull = measure(weights, self.data, moment.parameters)
+            gradient, value, pull = measure(weights, self.data, moment.state)
         found = {"penalty": float(value), "penalty_gradient_norm": float(np.linalg.norm(pull))}
         for name, number in zip(("value", "subgradient"), found.values(), strict=True):
             if math.isnan(number):
                 raise ValueError(
                     f"{self.who}: the {name} of the penalty is nan at step {moment.step}, "
                     "where the parameters are finite (the largest is "
-                    f"{np.abs(moment.parameters).max():.3g}); check the penalty there"
+                    f"{np.abs(moment.state).max():.3g}); check the penalty there"
                 )
         return found | {"gradient_norm": float(np.linalg.norm(gradient))}
 
     def record(self, moment: Moment, numbers: Mapping[str, Any]) -> dict[str, Any]:
         extra = {name: numbers[name] for name in EXTRA if name in numbers}
-        return {"moment": moment, "step": moment.step, "log_t": moment.log_t, **extra}
+        return {"step": moment.step, "log_t": moment.log_t, **extra}
 
-    def dataset(self, records: Sequence[dict[str, Any]]) -> Any:
-        predict, moments = self.flow.samples.predict, [record.pop("moment") for record in records]
-        flow = [FlowMoment(m.t, m.parameters, predict(m.parameters)) for m in moments]
-        extra = {name: np.array([record[name] for record in records]) for name in records[0]}
-        return flow_dataset(self.flow, 0.0, flow, extra)
+    def columns(
+        self, moments: Sequence[Moment], recorded: dict[str, Array], rate: float
+    ) -> dict[str, Array]:
+        return sample_columns(self, [self._predicted(m) for m in moments], recorded, rate)
+
+    def _predicted(self, moment: Moment) -> Moment:
+        if moment.predictions is not None:
+            return moment
+        return moment._replace(predictions=self.outputs.predict(moment.state))
 
     def _losses(self, theta: Array) -> dict[str, float]:
-        predictions = np.asarray(self.flow.samples.predict(theta))
+        predictions = np.asarray(self.outputs.predict(theta))
         if not np.isfinite(predictions).all():  # infinite margins would be a loss of zero
             return {"log_loss": math.nan, "loss": math.nan}
-        log_loss = float(self.flow.loss.log_loss(predictions))
+        log_loss = float(self.loss.log_loss(predictions))
         return {"log_loss": log_loss, "loss": float(np.exp(log_loss))}
 
     def _accuracy(self, theta: Array) -> dict[str, float]:
-        margins = np.asarray(self.flow.samples.predict(theta)) * self.problem.y
+        margins = np.asarray(self.outputs.predict(theta)) * self.problem.y
         return {"train_accuracy": float(accuracy(margins))}
 
     def _errors(self, predictor: Array) -> dict[str, float]:
@@ -220,6 +238,25 @@ class SampleTask(Task):
         test = self.problem.test
         found = tested(test, np.asarray(self.model.predict(theta, test.X))[None])
         return {name: float(values[0]) for name, values in found.items()}
+
+
+def _check(who: str, model: object, problem: object) -> None:
+    """A ValueError with the reason if `model` and `problem` do not fit each other."""
+    if not isinstance(problem, Regression | Classification | MatrixProblem):
+        raise ValueError(
+            f"{who}: the problem must be a Regression or a Classification, or a matrix problem "
+            f"such as Completion, got {type(problem).__name__}; wrap the data as Regression(X, y)"
+        )
+    if not isinstance(model, Model):
+        raise ValueError(
+            f"{who}: the model must be a Model such as DiagonalNet, or FunctionModel around a "
+            f"function of yours, got {type(model).__name__}"
+        )
+    if isinstance(problem, MatrixProblem) and not isinstance(model, MatrixModel):
+        raise ValueError(
+            f"{who}: a matrix problem needs a model of a matrix such as Factorization, got "
+            f"{type(model).__name__}; use problem.regression() for models of vectors"
+        )
 
 
 def describe(model: Any, problem: Any) -> dict[str, Any]:

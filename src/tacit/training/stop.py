@@ -84,7 +84,7 @@ class Epochs(Stop):
     --------
     >>> import tacit
     >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
-    >>> tacit.train(net, problem, tacit.SGD(0.1), stop=tacit.Epochs(4), batch=2).steps
+    >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=tacit.Epochs(4), batch=2).steps
     8
     """
 

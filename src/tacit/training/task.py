@@ -1,4 +1,4 @@
-"""The interface of a model on a problem that drivers use, and the meter that measures it."""
+"""A model on a problem as steps and flows see it, a moment of training, and the meter of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.lazy import jax
 from tacit.precision import double_precision
-from tacit.training.labels import labelled, with_dims
+from tacit.training.labels import build_dataset
 
 #: called from time to time with the fraction done and a short message
 Progress = Callable[[float, str], None]
@@ -23,12 +23,22 @@ Measures = dict[tuple[str, ...], Callable[[], Mapping[str, Any]]]
 
 
 class Moment(NamedTuple):
-    """One moment of training as the driver sees it, in NumPy arrays."""
+    """One moment of steps or of a flow, in NumPy arrays; None for what is not computed there."""
 
-    step: int
-    t: float
-    log_t: float
-    parameters: Any
+    t: float  # the training time; in a flow, the time of its integrator
+    state: Any  # what moves: parameters, an array or a pytree of arrays; in some flows duals
+    predictions: Any = None
+    displacement: Any = None  # of e^(rate t) parameters from the start, while small
+    kernel: Any = None  # the tangent kernel
+    predictor: Any = None
+    dual: Any = None
+    log_growth: Any = None  # log of |w+| and |w-| over their start, in two rows
+    log_t: Any = None  # where t may be beyond float64, or is not the training time
+    smoothed_margin: Any = None
+    margins: Any = None
+    log_slopes: Any = None  # log |dbeta_i/dw|^2 up to a constant
+    parameters: Any = None  # where `state` is something else
+    step: Any = None  # the number of steps taken, where there are steps
 
 
 class Numbers(Mapping[str, Any]):
@@ -57,7 +67,11 @@ class Numbers(Mapping[str, Any]):
 
 
 class Task(abc.ABC):
-    """A checked pair of model and problem."""
+    """A checked pair of model and problem, which steps and flows share.
+
+    Flows train samples alone (SampleTask), of which they use more than a step does: predictions
+    and their derivatives in NumPy.
+    """
 
     model: Any
     problem: Any
@@ -67,6 +81,7 @@ class Task(abc.ABC):
     samples: int
     outside = False  # whether compiled steps go one by one, which convolutions need
     linear = False  # whether there is a linear predictor
+    keeps = False  # whether all recorded moments are kept, and `columns` measures them at the end
     penalty_names: tuple[str, ...] = ("penalty",)  # what `penalized` measures
     words: Mapping[str, str] = {}  # labels of numbers that have another meaning here
 
@@ -82,10 +97,15 @@ class Task(abc.ABC):
     def describe(self) -> dict[str, Any]:
         """The problem and the model as plain JSON values."""
 
+    @property
+    def begin(self) -> Moment:
+        """The start, before any step."""
+        return Moment(0.0, self.start, log_t=-math.inf, step=0)
+
     @functools.cached_property
     def first(self) -> Numbers:
         """The numbers of the start."""
-        return Numbers(self.measures(Moment(0, 0.0, -math.inf, self.start)))
+        return Numbers(self.measures(self.begin))
 
     def log_unit(self) -> float:
         """log of the loss that relative levels refer to."""
@@ -103,13 +123,19 @@ class Task(abc.ABC):
         """What is recorded of a moment."""
         return {"t": moment.t, "step": moment.step, "log_t": moment.log_t, **numbers}
 
-    def dataset(self, records: Sequence[dict[str, Any]]) -> Any:
-        """The records as a labelled dataset, without attributes."""
-        return labelled(self.variables(records), self.words)
+    def columns(
+        self, moments: Sequence[Moment], recorded: dict[str, Array], rate: float
+    ) -> dict[str, Array]:
+        """What was `recorded`, first axis time, and what follows from moments that were kept."""
+        return recorded
 
-    def variables(self, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The columns of the records, with their dimensions."""
-        return with_dims({name: np.array([row[name] for row in records]) for name in records[0]})
+    def dataset(
+        self, moments: Sequence[Moment], recorded: dict[str, Array], rate: float = 0.0
+    ) -> Any:
+        """A run as a labelled dataset, without attributes; `rate` is the decay of a flow."""
+        final = moments[-1].state if moments else None
+        columns = self.columns(moments, recorded, rate)
+        return build_dataset(self.problem, columns, final, self.words)
 
     def refuse_overflow(self, who: str) -> None:
         """A ValueError if the gradients of the start are beyond floating-point numbers."""
@@ -167,31 +193,35 @@ class Meter:
     def __init__(self, task: Task, penalty: Any) -> None:
         self.task, self.penalty = task, penalty
         self.records: list[dict[str, Any]] = []
+        self.moments: list[Moment] = []  # of the records, where the task keeps them
         self.last: int | None = None  # the step of the last record
         self.first = task.first
         if penalty is not None:
-            self.first = self._numbers(Moment(0, 0.0, -math.inf, task.start))
+            self.first = self._numbers(task.begin)
 
     def look(self, moment: Moment) -> Numbers:
         """The numbers of a moment; those of the start are measured once."""
-        if moment.step == 0 and _same(moment.parameters, self.task.start):
+        if moment.step == 0 and _same(moment.state, self.task.start):
             return self.first
         return self._numbers(moment)
 
     def bounds(self, moment: Moment) -> Iterator[Numbers]:
         """Successively tighter bounds on the numbers that are cheaper to compute; or none."""
-        for known in self.task.bounds(moment.parameters):
+        for known in self.task.bounds(moment.state):
             yield self._numbers(moment, known)
 
     def keep(self, moment: Moment, numbers: Numbers) -> None:
         """Adds a moment to the records, unless it is the last of them."""
         if moment.step != self.last:
             self.records.append(self.task.record(moment, numbers))
+            self.moments += [moment] if self.task.keeps else []
         self.last = moment.step
 
     def dataset(self) -> Any:
         """The records as a labelled dataset, without attributes."""
-        return self.task.dataset(self.records)
+        names, rows = self.records[0], self.records
+        recorded = {name: np.array([row[name] for row in rows]) for name in names}
+        return self.task.dataset(self.moments, recorded)
 
     def _numbers(self, moment: Moment, known: Mapping[str, float] | None = None) -> Numbers:
         measures = self.task.measures(moment)

@@ -52,7 +52,7 @@ class TokenTask(Task):
         return described(self.model, problem, problem.pairs, problem.labels, problem.train)
 
     def measures(self, moment: Moment) -> Measures:
-        parameters = doubled(moment.parameters)
+        parameters = doubled(moment.state)
         accuracies = [f"{name}_accuracy" for name in self._masks]
         found: Measures = {
             ("loss", "log_loss", "test_loss", *accuracies): lambda: self._judged(parameters),
@@ -65,7 +65,7 @@ class TokenTask(Task):
 
     def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
         with double_precision():
-            return {"penalty": float(_value(penalty)(doubled(moment.parameters)))}
+            return {"penalty": float(_value(penalty)(doubled(moment.state)))}
 
     def stalled(self, numbers: Mapping[str, float]) -> str | None:
         if self._kernel is None or not self._kernel.any():

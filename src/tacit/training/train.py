@@ -18,15 +18,16 @@ from tacit.problems.classification import Classification
 from tacit.problems.images.load import Images
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
-from tacit.records import Kind, Outcome
+from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 from tacit.training import record as recording
 from tacit.training import stop as stopping
 from tacit.training.descent.compiled import batches
 from tacit.training.descent.driver import Run, follow
-from tacit.training.descent.method import Descent
-from tacit.training.descent.plan import Plan, plan
+from tacit.training.descent.from_optax import Optax, is_optimizer
+from tacit.training.descent.method import Scheme, StepMethod
+from tacit.training.descent.plan import StepPlan, plan
 from tacit.training.exact.flow import Flow, RunSettings, run_flow
 from tacit.training.images import ImageTask
 from tacit.training.path import Path, joined, note_outcome, resumed
@@ -37,6 +38,7 @@ from tacit.versions import versions
 
 Stops = stopping.Stop | Sequence[stopping.Stop] | None
 Records = recording.Rule | Sequence[recording.Rule] | None
+Rules = tuple[tuple[stopping.Stop, ...], tuple[recording.Rule, ...]]
 
 
 @on_one_blas_thread
@@ -53,6 +55,7 @@ def train(
     seed: int = 0,
     resume: Path | None = None,
     progress: Progress | None = None,
+    throw: bool = False,
 ) -> Path:
     """Train `model` on `problem` by `method`, and return the path that training took.
 
@@ -64,7 +67,9 @@ def train(
     problem
         Data, loss and truth: Regression, Classification, Completion, Sensing, token pairs, Images.
     method
-        How parameters move: GradientDescent, SGD, Subgradient, Adam, Proximal, ...
+        How parameters move: GradientDescent, Adam, Proximal, an exact flow such as DualFlow, or any
+        optimizer of optax, such as optax.adamw(1e-3). The training time of an optax optimizer
+        counts its steps; a path describes it by its functions and the numbers they enclose.
     penalty
         A number times a regularizer, such as 1e-3 * L1(), added to the loss.
     stop
@@ -80,6 +85,17 @@ def train(
         continues where it ended, with exactly the numbers of an uninterrupted run.
     progress
         A function that is called from time to time with the fraction done and a short text.
+    throw
+        True raises an error if training did not end well: it diverged, stalled, or spent its steps
+        before a goal was met. False returns that path too, and its `outcome` says what happened;
+        a run that missed its goal has recorded as much as one that met it.
+
+    Raises
+    ------
+    ValueError
+        The arguments are wrong or do not fit together, whatever `throw` is.
+    NumericalError
+        Training did not end well; see `throw`. Its `result` is the path.
 
     Examples
     --------
@@ -92,43 +108,75 @@ def train(
     >>> path.outcome.ok
     True
     """
-    who = type(method).__name__
-    stops, records = stopping.rules("train", stop), recording.rules("train", record)
-    arguments = {"method": method, "stop": stops, "record": records}
+    method = Optax(method) if is_optimizer(method) else method
+    rules = stopping.rules("train", stop), recording.rules("train", record)
     progress = None if progress is None else _rarely(progress)
     if isinstance(method, Flow):
-        for name, given in {"batch": batch, "resume": resume}.items():
-            if given is not None:
-                raise ValueError(f"{who}: an exact flow has no {name}; leave it out")
-        settings = RunSettings(stops, records, progress=progress)
-        followed = run_flow(method, model, problem, penalty, settings)
-        description = _description(
-            describe(model, problem), **arguments, penalty=penalty, batch=None, seed=None
+        path = _by_flow(model, problem, method, penalty, rules, batch, resume, progress)
+    elif isinstance(method, StepMethod):
+        path = _by_steps(model, problem, method, penalty, rules, batch, seed, resume, progress)
+    else:
+        raise ValueError(
+            "train: the method must be one such as GradientDescent(0.01), got "
+            f"{type(method).__name__}"
         )
-        return _path(followed.dataset, followed.outcome, description, followed.parameters)
-    if not isinstance(method, Descent):
-        raise ValueError(f"train: the method must be one such as GradientDescent(0.01), got {who}")
-    stopping.understood_by_steps(who, stops)
+    if throw and not path.outcome.ok:
+        raise NumericalError("train", path.outcome, path)
+    return path
+
+
+def _by_flow(
+    model: Any,
+    problem: Any,
+    flow: Flow,
+    penalty: Any,
+    rules: Rules,
+    batch: int | None,
+    resume: Path | None,
+    progress: Progress | None,
+) -> Path:
+    for name, given in {"batch": batch, "resume": resume}.items():
+        if given is not None:
+            raise ValueError(f"{type(flow).__name__}: an exact flow has no {name}; leave it out")
+    followed = run_flow(flow, model, problem, penalty, RunSettings(*rules, progress=progress))
+    about = describe(model, problem)
+    description = _description(about, flow, rules, penalty=penalty, batch=None, seed=None)
+    return _path(followed.dataset, followed.outcome, description, followed.parameters)
+
+
+def _by_steps(
+    model: Any,
+    problem: Any,
+    method: StepMethod,
+    penalty: Any,
+    rules: Rules,
+    batch: int | None,
+    seed: int,
+    resume: Path | None,
+    progress: Progress | None,
+) -> Path:
+    who, scheme = type(method).__name__, method.scheme
+    stopping.understood_by_steps(who, rules[0])
     # parameters without a gradient stay where they are
-    still = penalty is None and method.elementwise and not method.weight_decay
+    still = penalty is None and scheme.elementwise and not scheme.weight_decay
     task = task_of(who, model, problem, still)
-    method.refuse(task)
-    if not method.logarithmic:
+    with double_precision():
+        scheme.start(task)  # refuses what it cannot train
+    if not scheme.logarithmic:
         task.refuse_overflow(who)
-    penalty = checked_penalty(who, method, penalty, task)
-    size = batches(who, task.samples, batch, noisy=method.label_noise > 0)
-    if size.size is not None and not method.batches:
+    penalty = checked_penalty(who, scheme, penalty, task)
+    size = batches(who, task.samples, batch, noisy=scheme.label_noise > 0)
+    if size.size is not None and not scheme.batches:
         raise ValueError(f"{who}: works on all samples at once; leave batch= out")
     seed = integer(who, "seed", seed, least=0)
     if seed >= 2**63:
         raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
-    _stable(who, method, task, penalty, full=size.size is None)
-    description = _description(
-        task.describe(), **arguments, penalty=penalty, batch=batch, seed=seed
-    )
+    _stable(who, scheme, task, penalty, full=size.size is None)
+    about = task.describe()
+    description = _description(about, method, rules, penalty=penalty, batch=batch, seed=seed)
     with double_precision():
         run = Run(who, task, method, penalty, size, seed)
-        return _stepped(run, plan(run, stops, records), description, resume, progress)
+        return _stepped(run, plan(run, *rules), description, resume, progress)
 
 
 def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
@@ -155,10 +203,10 @@ def _kind(thing: Any) -> str:
     return f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
 
 
-def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
+def checked_penalty(who: str, scheme: Scheme, penalty: Any, task: Task) -> Any:
     """The penalty, if the method can use it on these parameters; None if its weight is zero."""
     if penalty is None:
-        if method.penalties == "prox":
+        if scheme.penalties == "prox":
             raise ValueError(
                 f"{who}: needs a penalty with a proximal map, such as penalty=0.1 * L1()"
             )
@@ -168,16 +216,19 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
             f"{who}: penalty must be a number times a regularizer, such as 1e-3 * L1(), got "
             f"{penalty!r}"
         )
-    if method.penalties == "none":
+    if scheme.penalties == "none":
         raise ValueError(f"{who}: takes no penalty, got {penalty!r}")
-    if method.penalties == "smooth" and not penalty.smooth:
+    if scheme.penalties == "smooth" and not penalty.smooth:
         raise ValueError(
-            f"{who}: {penalty!r} has kinks, where there is no gradient; use Subgradient or Proximal"
+            f"{who}: {penalty!r} has kinks, where there is no gradient; use "
+            "GradientDescent(..., subgradient=True) or Proximal"
         )
-    if method.penalties == "prox" and not penalty.has_prox:
-        raise ValueError(f"{who}: {penalty!r} has no proximal map; use Subgradient")
+    if scheme.penalties == "prox" and not penalty.has_prox:
+        raise ValueError(
+            f"{who}: {penalty!r} has no proximal map; use GradientDescent(..., subgradient=True)"
+        )
     penalty = task.shaped(who, penalty)
-    _fits(who, penalty, task.start, method.penalties == "prox")
+    _fits(who, penalty, task.start, scheme.penalties == "prox")
     return penalty
 
 
@@ -199,21 +250,25 @@ def _traced(who: str, penalty: Any, name: str, structure: Any, leaves: tuple[Any
     return traced(f"{who}: the penalty's {name} {rule}", getattr(penalty, name), *given)
 
 
-def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> None:
+def _stable(who: str, scheme: Scheme, task: Task, penalty: Any, full: bool) -> None:
     """Refuses a learning rate beyond the bound of a quadratic loss, on all samples."""
-    smoothness = task.smoothness() if method.check and full else None
+    smoothness = task.smoothness() if scheme.check and full else None
     if smoothness is None:
         return
-    bound = method.limit(smoothness, 0.0 if penalty is None else penalty.curvature)
-    if bound is not None and not method.learning_rate < bound[0]:
+    bound = scheme.limit(smoothness, 0.0 if penalty is None else penalty.curvature)
+    if bound is not None and not scheme.learning_rate < bound[0]:
         raise ValueError(
             f"{who}: learning_rate must be {bound[1]} = {bound[0]:.6g}, or descent can "
-            f"diverge, got {method.learning_rate:g}; take a smaller one, or check=False to run it "
+            f"diverge, got {scheme.learning_rate:g}; take a smaller one, or check=False to run it "
             "anyway"
         )
 
 
-def _description(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
+def _description(
+    about: dict[str, Any], method: Any, rules: Rules, **arguments: Any
+) -> dict[str, Any]:
+    arguments = {"method": method, "stop": rules[0], "record": rules[1], **arguments}
+
     def plain(thing: Any) -> Any:
         if isinstance(thing, tuple):
             return [plain(part) for part in thing]
@@ -226,7 +281,7 @@ def _description(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
 
 def _stepped(
     run: Run,
-    todo: Plan,
+    todo: StepPlan,
     description: dict[str, Any],
     before: Path | None,
     progress: Progress | None,
@@ -252,7 +307,7 @@ def _stepped(
         dataset = dataset.assign_coords(epoch=("time", epochs, about))
     parameters = run.task.whole(jax.tree.map(np.asarray, state.parameters))
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
-    outcome = Outcome(outcome.kind, outcome.sentence + run.method.note(state.memory))
+    outcome = Outcome(outcome.kind, outcome.sentence + run.scheme.note(state.memory))
     lost = outcome.kind is Kind.DIVERGED  # it cannot be resumed
     return _path(dataset, outcome, description, parameters, None if lost else memory)
 

@@ -98,7 +98,7 @@ def test_the_sums_of_momentum_by_hand():
         g = 2 * of.X.T @ (of.X @ (w[0] ** 2 - w[1] ** 2) - of.y)
         v = m * v + np.stack([2 * g * w[0], -2 * g * w[1]])
         w, total = w - rate * v, total + g
-    method = GradientSums(RatioSums(tacit.SGD(rate, momentum=m)), longer=1 / (1 - m))
+    method = GradientSums(RatioSums(tacit.GradientDescent(rate, momentum=m)), longer=1 / (1 - m))
     path = tacit.train(clock.net(0.1), of, method, stop=tacit.Steps(60))
     q = momentum_regularizer(path, 0.1, m)
     np.testing.assert_allclose(q.shape, np.sqrt(w[0] * w[1]), rtol=1e-9)
@@ -111,7 +111,11 @@ def test_the_sums_of_momentum_by_hand():
 def test_the_formula_of_the_clock_is_no_identity(wrong, monkeypatch):
     """Weights at random, steps along signs and other gradients met the check of the dual."""
     if wrong == "signs":
-        monkeypatch.setattr(clock, "GradientDescent", lambda rate, **_: tacit.SignDescent(rate / 9))
+
+        def method(rate, **more):  # the longest step is still predicted for plain descent
+            return tacit.SignDescent(rate / 9) if more else tacit.GradientDescent(rate)
+
+        monkeypatch.setattr(clock, "GradientDescent", method)
     elif wrong == "three times the gradient":
         monkeypatch.setattr(clock, "GradientSums", lambda method: GradientSums(method, longer=3.0))
     else:

@@ -18,7 +18,7 @@ from tacit.papers.experiment import Setting
 from tacit.papers.woodworth2020.figures import conv_nets, figure_6d, figure_8
 from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, rate
 from tacit.problems.images import cache
-from tacit.training.descent.methods import SGD
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.goals import Accuracy
 from tacit.training.record import At
 from tacit.training.stop import Epochs
@@ -210,7 +210,9 @@ def test_a_run_measures_what_it_says(tiny):
     assert found["trajectory_t"].tolist() == [0, 1, 2, 3]
     assert found["train_accuracy"] == found["trajectory_accuracy"][-1]
     record = At(epochs=[1])
-    again = train(net, images, SGD(0.02), batch=10, seed=3, stop=Epochs(1), record=record)
+    again = train(
+        net, images, GradientDescent(0.02), batch=10, seed=3, stop=Epochs(1), record=record
+    )
     start = net.start(images)
     away = np.concatenate([np.ravel(again.parameters[name] - start[name]) for name in start])
     norm = np.linalg.norm(np.concatenate([np.ravel(part) for part in start.values()]))
@@ -271,10 +273,10 @@ def test_cells_reach_the_training(monkeypatch, tiny):
     cell(2.0, training="output", whole=True, step=0.1, epochs=9)
     assert np.isnan(cell(2.0, training="kernel", tangents=False)["turned"])
     (net, method, given), (output, other, whole), (lazy, *_) = seen
-    assert (net.seed, method, given["seed"], given["batch"]) == (3, SGD(0.02), 3, 10)
+    assert (net.seed, method, given["seed"], given["batch"]) == (3, GradientDescent(0.02), 3, 10)
     assert given["stop"] == [Epochs(3), Accuracy(train=1.0)]
     assert isinstance(output, OutputLayer)
-    assert (output.net.alpha, other, whole["stop"]) == (2.0, SGD(0.1), [Epochs(9)])
+    assert (output.net.alpha, other, whole["stop"]) == (2.0, GradientDescent(0.1), [Epochs(9)])
     assert lazy.unbiased
     assert not net.unbiased
 

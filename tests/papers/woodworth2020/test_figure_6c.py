@@ -20,7 +20,7 @@ from tacit.papers.woodworth2020.figures.wide_nets import trained
 from tacit.precision import double_precision
 from tacit.problems.images import cache
 from tacit.problems.images.load import load_images
-from tacit.training.descent.methods import SGD
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import At
 from tacit.training.stop import Epochs
 from tacit.training.train import train
@@ -217,7 +217,7 @@ def test_a_run_measures_what_it_says(images):
     run = trained(images, width=24, alpha=1.0, step=0.5, seed=3, batch=32, epochs=6)
     net = dense_net((24,), alpha=1.0, seed=3)
     record = At(epochs=range(7))
-    path = train(net, images, SGD(0.5), batch=32, seed=3, stop=Epochs(6), record=record)
+    path = train(net, images, GradientDescent(0.5), batch=32, seed=3, stop=Epochs(6), record=record)
     wrong = forward(path.parameters, images.test_images).argmax(axis=1) != images.test_labels
     assert run["error"] == pytest.approx(wrong.mean(), abs=2 / len(wrong))
     start = net.start(images)
@@ -257,7 +257,9 @@ def test_a_kernel_machine_is_the_linearized_net(images):
 
     def ends(step, net):
         given = {"batch": 32, "stop": Epochs(10), "record": At(epochs=[])}
-        paths = [train(model, images, SGD(step), **given) for model in (net, Linearized(net))]
+        paths = [
+            train(model, images, GradientDescent(step), **given) for model in (net, Linearized(net))
+        ]
         return [path.dataset.isel(time=-1) for path in paths]
 
     lazy = dense_net((24,), alpha=50.0, seed=3, unbiased=True)
@@ -293,7 +295,7 @@ def test_a_large_start_is_a_perceptron_whatever_alpha(images):
     ends = []
     for alpha in (2.0**17, 2.0**20):
         net = dense_net((24,), alpha=alpha, seed=3)
-        path = train(net, images, SGD(0.1), batch=32, seed=3, stop=Epochs(3))
+        path = train(net, images, GradientDescent(0.1), batch=32, seed=3, stop=Epochs(3))
         ends.append({name: part / np.float32(alpha) for name, part in path.parameters.items()})
     for name in ends[0]:
         np.testing.assert_array_equal(ends[0][name], ends[1][name])

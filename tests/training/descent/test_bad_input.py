@@ -19,7 +19,7 @@ from tacit.regularizers.custom import Custom
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.penalty import Blocks
 from tacit.regularizers.spectral import Nuclear
-from tacit.training.descent.methods import SGD, Adam, GradientDescent, Subgradient
+from tacit.training.descent.methods import Adam, GradientDescent
 from tacit.training.descent.proximal import Proximal
 from tacit.training.goals import Below
 from tacit.training.record import At
@@ -29,7 +29,8 @@ from tacit.training.train import train
 NAN = float("nan")
 PROBLEM = sparse_recovery(10, 20, sparsity=2, seed=0)
 TOP = float(np.linalg.eigvalsh(PROBLEM.X.T @ PROBLEM.X)[-1])
-METHODS = (Subgradient, Proximal, Adam, SGD)
+METHODS = (GradientDescent, Proximal, Adam)
+KINKS = {"subgradient": True}  # a penalty with kinks is taken
 
 
 def run(method, steps, penalty, problem=PROBLEM, model=None, **more):
@@ -61,15 +62,13 @@ def test_weights_and_decays_are_numbers_of_at_least_zero(bad):
 @pytest.mark.parametrize(
     ("method", "penalty", "settings", "bound"),
     [
-        (Subgradient, 1e-3 * L1(), {}, 2 / TOP),
-        (Subgradient, 3.0 * L2(), {}, 2 / (TOP + 6)),
-        (Subgradient, 1.0 * L2() + 2.0 * L2(), {}, 2 / (TOP + 6)),
-        (Subgradient, 1e-3 * L1(), {"weight_decay": 6.0}, 2 / (TOP + 6)),
+        (GradientDescent, 1e-3 * L1(), KINKS, 2 / TOP),
         (GradientDescent, 3.0 * L2(), {}, 2 / (TOP + 6)),
+        (GradientDescent, 1.0 * L2() + 2.0 * L2(), {}, 2 / (TOP + 6)),
+        (GradientDescent, 1e-3 * L1(), KINKS | {"weight_decay": 6.0}, 2 / (TOP + 6)),
         (Proximal, 3.0 * L2(), {}, 2 / TOP),
         (Proximal, 1e-3 * L1(), {"accelerated": True}, 1 / TOP),
-        (SGD, 3.0 * L2(), {}, 2 / (TOP + 6)),
-        (SGD, 3.0 * L2(), {"momentum": 0.5}, 3 / (TOP + 6)),
+        (GradientDescent, 3.0 * L2(), {"momentum": 0.5}, 3 / (TOP + 6)),
     ],
 )
 def test_a_step_above_the_bound_is_refused_with_the_bound_and_below_it_is_stable(
@@ -89,8 +88,8 @@ def test_a_step_above_the_bound_is_refused_with_the_bound_and_below_it_is_stable
 )
 def test_the_bound_is_sharp(beta, momentum):
     bound = 2 * (1 + momentum) / (TOP + 2 * beta)
-    wild = run(SGD(1.001 * bound, momentum=momentum, check=False), 30_000, beta * L2())
-    tame = run(SGD(0.999 * bound, momentum=momentum), 30_000, beta * L2())
+    wild = run(GradientDescent(1.001 * bound, momentum=momentum, check=False), 30_000, beta * L2())
+    tame = run(GradientDescent(0.999 * bound, momentum=momentum), 30_000, beta * L2())
     assert wild.dataset.objective.values[-1] > 1e3 * wild.dataset.objective.values[0]
     assert tame.dataset.objective.values[-1] < tame.dataset.objective.values[0]
 
@@ -101,15 +100,17 @@ def test_matrix_problems_have_their_bound_too():
     top = float(np.linalg.eigvalsh(sensed.design.T @ sensed.design)[-1])
     for problem, bound in ((sensed, 2 / top), (seen, 2.0)):
         given = 5, 0.1 * Nuclear((4, 4)), problem, LinearMatrix((4, 4))
-        assert run(Subgradient(0.99 * bound), *given).outcome.ok
+        assert run(GradientDescent(0.99 * bound, subgradient=True), *given).outcome.ok
         sentence = rf"below 2/\(largest curvature of the objective\) = {bound:.6g}"
-        refused(lambda g=given, b=bound: run(Subgradient(1.01 * b), *g), sentence)
+        refused(
+            lambda g=given, b=bound: run(GradientDescent(1.01 * b, subgradient=True), *g), sentence
+        )
 
 
 # ---- a penalty of one's own ----
 
 
-@pytest.mark.parametrize("method", [Subgradient, Adam, SGD])
+@pytest.mark.parametrize("method", [GradientDescent(0.05, subgradient=True), Adam(0.05)])
 @pytest.mark.parametrize(
     ("penalty", "sentence"),
     [
@@ -127,7 +128,8 @@ def test_matrix_problems_have_their_bound_too():
     ],
 )
 def test_a_penalty_that_fails_is_named_with_the_place(method, penalty, sentence):
-    refused(lambda: run(method(0.05), 50, 1e-3 * penalty), f"^{method.__name__}: .*{sentence}")
+    who = type(method).__name__
+    refused(lambda: run(method, 50, 1e-3 * penalty), f"^{who}: .*{sentence}")
 
 
 @pytest.mark.parametrize("accelerated", [False, True])
@@ -152,8 +154,8 @@ def test_a_proximal_map_that_fails_is_named_with_the_place(prox, accelerated, se
 
 def test_a_penalty_that_does_not_fail_runs_as_the_built_in_one():
     own = Custom(squares, lambda t: 2 * t, lambda t, w: t / (1 + 2 * w))
-    for method in METHODS:
-        mine, ours = (run(method(0.05), 50, 0.1 * h) for h in (own, L2()))
+    for method in (GradientDescent(0.05, subgradient=True), Proximal(0.05), Adam(0.05)):
+        mine, ours = (run(method, 50, 0.1 * h) for h in (own, L2()))
         np.testing.assert_allclose(mine.predictor, ours.predictor, rtol=1e-12)
 
 
@@ -170,7 +172,7 @@ def test_a_penalty_that_does_not_fail_runs_as_the_built_in_one():
 )
 def test_blocks_are_pairs_of_a_penalty_and_a_size(parts, sentence):
     refused(lambda: Blocks(parts), f"^Blocks: (the )?{sentence}")
-    method = Subgradient(0.05)
+    method = GradientDescent(0.05, subgradient=True)
     refused(lambda: run(method, 5, 0.1 * Blocks([(None, 7)])), "7 parameters in blocks")
     assert run(method, 5, 0.1 * Blocks([(L1(), 7), (None, 13)])).outcome.ok
 
@@ -181,11 +183,10 @@ def test_blocks_are_pairs_of_a_penalty_and_a_size(parts, sentence):
 @pytest.mark.parametrize(
     ("method", "settings", "more"),
     [
-        (Subgradient, {}, {}),
+        (GradientDescent, KINKS, {}),
         (Proximal, {}, {}),
         (Proximal, {"accelerated": True}, {}),
-        (SGD, {}, {}),
-        (SGD, {}, {"batch": 3, "seed": 1}),
+        (GradientDescent, KINKS, {"batch": 3, "seed": 1}),
     ],
 )
 def test_a_run_that_diverges_says_so_and_keeps_what_it_recorded(method, settings, more):
@@ -214,7 +215,11 @@ def test_adam_with_a_huge_step_keeps_its_first_records():
 
 @pytest.mark.parametrize(
     ("method", "weight", "more"),
-    [(Adam(1e300), 1e-3, {}), (Subgradient(0.01), 1e308, {}), (SGD(1e3), 1e-3, {"batch": 3})],
+    [
+        (Adam(1e300), 1e-3, {}),
+        (GradientDescent(0.01, subgradient=True), 1e308, {}),
+        (GradientDescent(1e3, subgradient=True), 1e-3, {"batch": 3}),
+    ],
 )
 def test_a_loss_beyond_float64_is_no_success(method, weight, more):
     path = run(method, 500, weight * L1(), **more)
@@ -224,7 +229,7 @@ def test_a_loss_beyond_float64_is_no_success(method, weight, more):
 
 def test_a_start_beyond_float64_that_comes_back_is_no_failure():
     problem = Regression(np.eye(2), [1.0, 2.0], loss="half squares")
-    path = run(Subgradient(0.5), 2000, None, problem, LinearPredictor(1e160))
+    path = run(GradientDescent(0.5, subgradient=True), 2000, None, problem, LinearPredictor(1e160))
     assert path.outcome.ok
     assert path.dataset.loss.values[-1] < 1e-20
     assert path.dataset.parameter_norm.values[0] == pytest.approx(np.sqrt(2) * 1e160)

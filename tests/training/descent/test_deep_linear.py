@@ -1,5 +1,7 @@
 """Deep linear nets under every method for g + beta h: hand-written loops, and what depth finds."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from tacit.problems.matrices import low_rank_completion
 from tacit.problems.matrix_problem import Completion
 from tacit.problems.regression import sparse_recovery
 from tacit.regularizers.norms import L1, L2
-from tacit.training.descent.methods import Adam, Subgradient
+from tacit.training.descent.methods import Adam, GradientDescent
 from tacit.training.descent.proximal import Proximal
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Steps
@@ -76,7 +78,8 @@ NETS = pytest.mark.parametrize(
 @NETS
 def test_every_method_takes_the_steps_written_by_hand(model, problem, slope, size):
     start = model.start(size)
-    methods = {Subgradient: L1(), Proximal: L1(), Adam: L2()}
+    kinked = functools.partial(GradientDescent, subgradient=True)
+    methods = {kinked: L1(), Proximal: L1(), Adam: L2()}
     found = [
         train(model, problem, method(STEP), penalty=BETA * norm, stop=Steps(STEPS))
         for method, norm in methods.items()
@@ -96,7 +99,7 @@ def test_every_method_takes_the_steps_written_by_hand(model, problem, slope, siz
 def error(model, problem, step):
     """The relative error where descent without a penalty fits."""
     rules = {"stop": Steps(100_000), "record": LogSpaced(3)}
-    path = train(model, problem, Subgradient(step), **rules)
+    path = train(model, problem, GradientDescent(step, subgradient=True), **rules)
     assert float(path.dataset.loss[-1]) < 1e-6
     return float(path.dataset.relative_error[-1])
 

@@ -16,16 +16,21 @@ BIASED = tacit.DiagonalNet(2, start=(0.1 * np.exp(0.3 * RNG.standard_normal(20))
 RUNS = {
     "full batch": (EVEN, tacit.GradientDescent(0.03), None, 4000),
     "biased start": (BIASED, tacit.GradientDescent(0.03), None, 4000),
-    "one sample": (BIASED, tacit.SGD(0.01), 1, 8000),
+    "one sample": (BIASED, tacit.GradientDescent(0.01), 1, 8000),
     "decay, not fitted": (BIASED, tacit.GradientDescent(0.02, weight_decay=0.05), 3, 3000),
     "scaled rates": (BIASED, tacit.GradientDescent(0.03, scaled=0.1), None, 3000),
-    "momentum": (EVEN, tacit.SGD(0.003, momentum=0.9), None, 3000),
-    "Nesterov": (BIASED, tacit.SGD(0.003, momentum=0.9, nesterov=True), 1, 3000),
-    "momentum and decay": (BIASED, tacit.SGD(0.003, momentum=0.8, weight_decay=0.05), 1, 3000),
+    "momentum": (EVEN, tacit.GradientDescent(0.003, momentum=0.9), None, 3000),
+    "Nesterov": (BIASED, tacit.GradientDescent(0.003, momentum=0.9, nesterov=True), 1, 3000),
+    "momentum and decay": (
+        BIASED,
+        tacit.GradientDescent(0.003, momentum=0.8, weight_decay=0.05),
+        1,
+        3000,
+    ),
     "depth 3": (tacit.DiagonalNet(3, alpha=0.3), tacit.GradientDescent(0.03), None, 2000),
     "depth 4, decay": (
         tacit.DiagonalNet(4, alpha=0.5),
-        tacit.SGD(0.01, momentum=0.5, weight_decay=0.05),
+        tacit.GradientDescent(0.01, momentum=0.5, weight_decay=0.05),
         1,
         3000,
     ),
@@ -65,14 +70,14 @@ def test_a_step_that_changes_the_sign_of_a_weight_keeps_the_law():
 def test_a_long_run_loses_nothing_to_rounding():
     """A plain sum of the gradients is off by 4e-12 after so many steps, most of them at rest."""
     problem = tacit.sparse_regression(8, 20, sparsity=2, noise=0.1)
-    method, stop = tacit.EffectiveScale(tacit.SGD(0.005)), tacit.Steps(1_000_000)
+    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.005)), tacit.Steps(1_000_000)
     path = tacit.train(EVEN, problem, method, batch=1, stop=stop)
     found = tacit.predicted_endpoint(path, problem).beta
     np.testing.assert_allclose(found, path.predictor, atol=2e-13)
 
 
 def test_a_run_that_is_resumed_has_the_same_tilt_to_the_bit():
-    method = tacit.EffectiveScale(tacit.SGD(0.01))
+    method = tacit.EffectiveScale(tacit.GradientDescent(0.01))
     whole = tacit.train(EVEN, PROBLEM, method, batch=1, stop=tacit.Steps(300))
     half = tacit.train(EVEN, PROBLEM, method, batch=1, stop=tacit.Steps(140))
     rest = tacit.train(EVEN, PROBLEM, method, batch=1, stop=tacit.Steps(300), resume=half)
@@ -94,7 +99,7 @@ def test_the_tilt_of_momentum_is_a_sum_over_its_steps():
     """For factors f = w_(k+1)/w_k a step is f_k - 1 = m (1 - 1/f_(k-1)) -+ 2 rate g, so that
     (1 - m) sum log f_k is -+ 2 rate sum g less the sums below, of which the tilt is made."""
     rate, m, steps = 0.003, 0.9, 200
-    method = tacit.EffectiveScale(tacit.SGD(rate, momentum=m))
+    method = tacit.EffectiveScale(tacit.GradientDescent(rate, momentum=m))
     path = tacit.train(EVEN, PROBLEM, method, stop=tacit.Steps(steps))
     w, velocity, lost = EVEN.start(20).reshape(2, -1), 0.0, 0.0
     for _ in range(steps):
@@ -111,7 +116,7 @@ def test_the_tilt_of_momentum_is_a_sum_over_its_steps():
 
 
 def test_a_map_of_ones_own_has_an_effective_start():
-    method, stop = tacit.EffectiveScale(tacit.SGD(0.01)), tacit.Steps(1000)
+    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.01)), tacit.Steps(1000)
     cubic = tacit.Reparametrized(lambda w: w**3, start=0.3)
     ends = {}
     for net, model in ((tacit.DiagonalNet(3, alpha=0.3), None), (cubic, cubic)):
@@ -127,7 +132,7 @@ def test_maps_of_several_parameters_and_without_a_pair(signed):
     model = tacit.Reparametrized(lambda u, v: u * jnp.sinh(v), ((0.5, 0.3), (0.2, 0.3)), True)
     if not signed:
         model = tacit.Reparametrized(lambda u, v: u * jnp.sinh(v), (0.5, 0.3))
-    method, stop = tacit.EffectiveScale(tacit.SGD(0.01)), tacit.Steps(1000)
+    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.01)), tacit.Steps(1000)
     path = tacit.train(model, PROBLEM, method, batch=1, stop=stop)
     own = tacit.Regression(X, X @ path.predictor)
     found = tacit.predicted_endpoint(path, own, model).beta
@@ -148,25 +153,25 @@ def test_a_flow_has_the_start_it_began_from():
 
 
 def test_what_has_no_effective_scale_is_refused():
-    with pytest.raises(ValueError, match="GradientDescent or SGD, got Adam"):
+    with pytest.raises(ValueError, match="GradientDescent, got Adam"):
         tacit.EffectiveScale(tacit.Adam(0.01))
-    method, stop = tacit.EffectiveScale(tacit.SGD(0.01)), tacit.Steps(2)
+    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.01)), tacit.Steps(2)
     with pytest.raises(ValueError, match="signed DiagonalNet or a Reparametrized model"):
         tacit.train(tacit.DiagonalNet(2, alpha=0.1, signed=False), PROBLEM, method, stop=stop)
     model = tacit.Reparametrized(lambda w: w**3, start=0.3)
     mapped = tacit.train(model, PROBLEM, method, stop=stop)
     with pytest.raises(ValueError, match="give the model that was trained"):
         tacit.effective_regularizer(mapped)
-    wild = tacit.EffectiveScale(tacit.SGD(0.3))
+    wild = tacit.EffectiveScale(tacit.GradientDescent(0.3))
     flipped = tacit.train(tacit.DiagonalNet(3, alpha=0.9), PROBLEM, wild, stop=tacit.Steps(1))
     with pytest.raises(ValueError, match="changed the sign of a weight of coordinate"):
         tacit.effective_regularizer(flipped)
     with pytest.raises(ValueError, match="takes no penalty"):
         tacit.train(EVEN, PROBLEM, method, stop=stop, penalty=0.1 * tacit.L2())
-    plain = tacit.train(EVEN, PROBLEM, tacit.SGD(0.01), stop=stop)
+    plain = tacit.train(EVEN, PROBLEM, tacit.GradientDescent(0.01), stop=stop)
     with pytest.raises(ValueError, match=r"the path must be one of EffectiveScale\(method\)"):
         tacit.predicted_endpoint(plain, PROBLEM)
-    assert eval(repr(method), vars(tacit).copy() | {"SGD": tacit.SGD}) == method
+    assert eval(repr(method), vars(tacit).copy()) == method
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])

@@ -24,8 +24,11 @@ MODELS = {
 }
 METHODS = {
     "descent": (tacit.GradientDescent(0.01), {}),
-    "subgradient": (tacit.Subgradient(0.01, check=False), {"penalty": 0.2 * tacit.L1()}),
-    "sgd": (tacit.SGD(0.01), {"batch": 5, "seed": 3}),
+    "subgradient": (
+        tacit.GradientDescent(0.01, check=False, subgradient=True),
+        {"penalty": 0.2 * tacit.L1()},
+    ),
+    "sgd": (tacit.GradientDescent(0.01), {"batch": 5, "seed": 3}),
     "adam": (tacit.Adam(0.02), {}),
 }
 

@@ -12,7 +12,7 @@ def noises(steps, seed=0, batch=None):
     """What was added to the labels at each step, read off a linear predictor on separate inputs."""
     rate, found, last = 0.1, [], np.zeros(400)
     for k in range(1, steps + 1):
-        method = tacit.SGD(rate, label_noise=0.5)
+        method = tacit.GradientDescent(rate, label_noise=0.5)
         net, stop = tacit.LinearPredictor(), tacit.Steps(k)
         w = tacit.train(net, EVERY, method, stop=stop, seed=seed, batch=batch).predictor
         scale = rate * 2 * (1 if batch is None else 400 / batch)
@@ -36,7 +36,7 @@ def test_the_noise_is_gaussian_and_new_at_every_step(batch):
 @pytest.mark.parametrize("batch", [None, 1, 3])
 def test_a_run_that_is_resumed_sees_the_same_noise_to_the_bit(batch):
     problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
-    method = tacit.EffectiveScale(tacit.SGD(0.002, label_noise=0.3))
+    method = tacit.EffectiveScale(tacit.GradientDescent(0.002, label_noise=0.3))
     given = {"batch": batch, "seed": 3}
     whole = tacit.train(net, problem, method, stop=tacit.Steps(300), **given)
     half = tacit.train(net, problem, method, stop=tacit.Steps(131), **given)
@@ -49,7 +49,7 @@ def test_faint_noise_follows_the_run_without_it_through_the_same_batches():
     problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
     plain, faint, loud = (
         tacit.train(net, problem, method, batch=2, stop=tacit.Steps(50)).predictor
-        for method in (tacit.SGD(0.01, label_noise=size) for size in (0.0, 1e-13, 0.3))
+        for method in (tacit.GradientDescent(0.01, label_noise=size) for size in (0.0, 1e-13, 0.3))
     )
     np.testing.assert_allclose(faint, plain, rtol=0, atol=1e-12)
     assert np.abs(faint - plain).max() > 0
@@ -58,8 +58,8 @@ def test_faint_noise_follows_the_run_without_it_through_the_same_batches():
 
 def test_labels_that_are_no_numbers_get_no_noise():
     with pytest.raises(ValueError, match="label_noise must be >= 0, got -1"):
-        tacit.SGD(0.1, label_noise=-1.0)
-    method, net = tacit.SGD(0.1, label_noise=0.1), tacit.DiagonalNet(2, alpha=1.0)
+        tacit.GradientDescent(0.1, label_noise=-1.0)
+    method, net = tacit.GradientDescent(0.1, label_noise=0.1), tacit.DiagonalNet(2, alpha=1.0)
     for clocked in (method, tacit.EffectiveScale(method)):
         with pytest.raises(ValueError, match=r"label_noise=0.1 is added to numbers.*leave it out"):
             tacit.train(net, tacit.three_points("3b"), clocked, stop=tacit.Steps(1))

@@ -16,11 +16,11 @@ PROBLEM = tacit.sparse_regression(12, 30, sparsity=2, seed=1)
 NET = tacit.DiagonalNet(2, alpha=0.1)
 RUNS = {
     "all samples": (tacit.GradientDescent(0.004), None, 4000),
-    "one sample": (tacit.SGD(0.001), 1, 20_000),
-    "three samples": (tacit.SGD(0.003), 3, 8000),
-    "label noise": (tacit.SGD(0.001, label_noise=0.3), 1, 10_000),
-    "label noise on all": (tacit.SGD(0.002, label_noise=0.3), None, 10_000),
-    "decay": (tacit.SGD(0.001, weight_decay=0.05), 2, 20_000),
+    "one sample": (tacit.GradientDescent(0.001), 1, 20_000),
+    "three samples": (tacit.GradientDescent(0.003), 3, 8000),
+    "label noise": (tacit.GradientDescent(0.001, label_noise=0.3), 1, 10_000),
+    "label noise on all": (tacit.GradientDescent(0.002, label_noise=0.3), None, 10_000),
+    "decay": (tacit.GradientDescent(0.001, weight_decay=0.05), 2, 20_000),
 }
 
 
@@ -55,7 +55,7 @@ def test_scale_and_end_are_those_of_training(name):
 def test_the_interval_is_that_of_every_coordinate():
     """Nine of ten runs, coordinate by coordinate and over all: it held 97% of these before."""
     of, net = tacit.sparse_regression(8, 20, sparsity=2, seed=100), NET
-    method, stop = tacit.SGD(0.001, label_noise=0.2), tacit.Steps(4000)
+    method, stop = tacit.GradientDescent(0.001, label_noise=0.2), tacit.Steps(4000)
     found = tacit.predict_run(net, of, method, batch=1, stop=stop)
     record = tacit.At(steps=[4000])
     paths = [
@@ -110,7 +110,10 @@ def test_what_is_left_out_is_of_second_order(monkeypatch):
 @given(st.integers(0, 1000), st.sampled_from([None, 1, 3]), st.floats(-9.0, 0.5))
 def test_the_predictor_is_the_least_q_of_the_predicted_scale_and_tilt(seed, batch, log_alpha):
     problem = tacit.sparse_regression(5, 12, sparsity=2, seed=seed)
-    net, method = tacit.DiagonalNet(2, log_alpha=log_alpha), tacit.SGD(5e-4, weight_decay=0.01)
+    net, method = (
+        tacit.DiagonalNet(2, log_alpha=log_alpha),
+        tacit.GradientDescent(5e-4, weight_decay=0.01),
+    )
     found = tacit.predict_run(net, problem, method, batch=batch, stop=tacit.Steps(20_000))
     own = tacit.Regression(problem.X, problem.X @ found.predictor)
     least = tacit.interpolate(own, found.regularizer).beta
@@ -121,21 +124,25 @@ def test_a_biased_start_half_squares_and_rules_of_time():
     start = (np.linspace(0.1, 0.2, 30), np.full(30, 0.1))
     net = tacit.DiagonalNet(2, start=start)
     half = tacit.Regression(PROBLEM.X, PROBLEM.y, loss="half squares")
-    whole = tacit.predict_run(net, PROBLEM, tacit.SGD(0.001), batch=1, stop=tacit.Epochs(100))
-    found = tacit.predict_run(net, half, tacit.SGD(0.002), batch=1, stop=tacit.Time(2.4))
+    whole = tacit.predict_run(
+        net, PROBLEM, tacit.GradientDescent(0.001), batch=1, stop=tacit.Epochs(100)
+    )
+    found = tacit.predict_run(
+        net, half, tacit.GradientDescent(0.002), batch=1, stop=tacit.Time(2.4)
+    )
     assert whole.steps == found.steps == 1200
     np.testing.assert_allclose(found.regularizer.shape, whole.regularizer.shape, rtol=1e-9)
     np.testing.assert_allclose(found.predictor, whole.predictor, rtol=1e-6, atol=1e-9)
-    path = tacit.train(net, PROBLEM, tacit.SGD(0.001), batch=1, stop=tacit.Steps(1200))
+    path = tacit.train(net, PROBLEM, tacit.GradientDescent(0.001), batch=1, stop=tacit.Steps(1200))
     assert np.abs(path.predictor - whole.predictor).max() < 0.02
 
 
 def test_it_says_from_where_on_it_fails():
     stop = tacit.Steps(1000)
-    large = tacit.predict_run(NET, PROBLEM, tacit.SGD(0.01), batch=1, stop=stop)
+    large = tacit.predict_run(NET, PROBLEM, tacit.GradientDescent(0.01), batch=1, stop=stop)
     assert large.fails_from < 0.01
     assert f"from step {large.fails_at} on this may be wrong" in large.sentence
-    small = tacit.predict_run(NET, PROBLEM, tacit.SGD(0.0005), batch=1, stop=stop)
+    small = tacit.predict_run(NET, PROBLEM, tacit.GradientDescent(0.0005), batch=1, stop=stop)
     assert small.fails_at is None
     assert "wrong" not in small.sentence
     assert small.fails_from == pytest.approx(large.fails_from, rel=0.5)
@@ -150,22 +157,52 @@ def test_it_says_from_where_on_it_fails():
 @pytest.mark.parametrize(
     ("model", "problem", "method", "stop", "words"),
     [
-        (tacit.DiagonalNet(3, alpha=0.1), PROBLEM, tacit.SGD(0.1), tacit.Steps(1), "w\\+\\^2 - w"),
-        (NET, tacit.three_points("3b"), tacit.SGD(0.1), tacit.Steps(1), "must be a Regression"),
-        (NET, PROBLEM, tacit.SGD(0.1, momentum=0.9), tacit.Steps(1), "SGD without momentum"),
+        (
+            tacit.DiagonalNet(3, alpha=0.1),
+            PROBLEM,
+            tacit.GradientDescent(0.1),
+            tacit.Steps(1),
+            "w\\+\\^2 - w",
+        ),
+        (
+            NET,
+            tacit.three_points("3b"),
+            tacit.GradientDescent(0.1),
+            tacit.Steps(1),
+            "must be a Regression",
+        ),
+        (
+            NET,
+            PROBLEM,
+            tacit.GradientDescent(0.1, momentum=0.9),
+            tacit.Steps(1),
+            "GradientDescent without momentum",
+        ),
         (NET, PROBLEM, tacit.Adam(0.1), tacit.Steps(1), "only steps of GradientDescent"),
         (NET, PROBLEM, tacit.GradientDescent(0.1, scaled=1.0), tacit.Steps(1), "must be fixed"),
-        (NET, PROBLEM, tacit.SGD(0.1), tacit.Loss(1e-3), "must be Steps, Epochs or Time"),
-        (NET, PROBLEM, tacit.SGD(0.1), None, "never ends by itself"),
-        (NET, PROBLEM, tacit.SGD(0.1), tacit.Epochs(3), "Epochs needs batch="),
+        (
+            NET,
+            PROBLEM,
+            tacit.GradientDescent(0.1),
+            tacit.Loss(1e-3),
+            "must be Steps, Epochs or Time",
+        ),
+        (NET, PROBLEM, tacit.GradientDescent(0.1), None, "never ends by itself"),
+        (NET, PROBLEM, tacit.GradientDescent(0.1), tacit.Epochs(3), "Epochs needs batch="),
         (
             tacit.DiagonalNet(2, log_alpha=-999.0),
             PROBLEM,
-            tacit.SGD(0.1),
+            tacit.GradientDescent(0.1),
             tacit.Steps(1),
             "DualFlow",
         ),
-        (NET, tacit.Regression([[1e99]], [1.0]), tacit.SGD(0.1), tacit.Steps(1), "below 1e\\+50"),
+        (
+            NET,
+            tacit.Regression([[1e99]], [1.0]),
+            tacit.GradientDescent(0.1),
+            tacit.Steps(1),
+            "below 1e\\+50",
+        ),
     ],
 )
 def test_what_cannot_be_predicted_is_refused_in_one_sentence(model, problem, method, stop, words):
@@ -176,7 +213,7 @@ def test_what_cannot_be_predicted_is_refused_in_one_sentence(model, problem, met
 def test_data_of_one_sample_one_feature_or_nothing_are_predicted_too():
     ones, zeros = np.ones((1, 2)), np.zeros((2, 2))
     for X, y in ((ones, [1.0]), (ones.T, [1.0, 1.0]), (zeros, [1.0, 1.0]), (np.eye(2), [0.0, 0.0])):
-        method, stop = tacit.SGD(0.01), tacit.Steps(200)
+        method, stop = tacit.GradientDescent(0.01), tacit.Steps(200)
         found = tacit.predict_run(NET, tacit.Regression(X, y), method, batch=1, stop=stop)
         path = tacit.train(NET, tacit.Regression(X, y), method, batch=1, stop=stop)
         np.testing.assert_allclose(found.predictor, path.predictor, atol=0.01)
@@ -184,7 +221,7 @@ def test_data_of_one_sample_one_feature_or_nothing_are_predicted_too():
 
 def test_contradicting_rows_have_a_mean_but_no_endpoint():
     problem = tacit.Regression([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]], [1.0, 2.0, 0.0])
-    method, stop = tacit.EffectiveScale(tacit.SGD(0.001)), tacit.Steps(5000)
+    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.001)), tacit.Steps(5000)
     path = tacit.train(NET, problem, method, batch=1, stop=stop)
     found = tacit.predict_run(NET, problem, method, batch=1, stop=stop)
     np.testing.assert_allclose(found.predictor, path.predictor, atol=0.02)

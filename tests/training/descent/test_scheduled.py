@@ -40,7 +40,7 @@ def test_steps_are_those_of_a_loop_by_hand(decay):
     assert path.t == pytest.approx(0.01 * factors(300, *WARM).sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize("method", [tacit.SGD(0.01, momentum=0.9), tacit.Adam(0.01)])
+@pytest.mark.parametrize("method", [tacit.GradientDescent(0.01, momentum=0.9), tacit.Adam(0.01)])
 def test_a_factor_of_one_changes_nothing_to_the_bit(method):
     given = {"batch": 3, "seed": 1, "stop": tacit.Steps(40)}
     plain = tacit.train(NET, PROBLEM, method, **given)
@@ -49,7 +49,7 @@ def test_a_factor_of_one_changes_nothing_to_the_bit(method):
 
 
 def test_a_factor_that_jumps_holds_from_its_step_on():
-    method = tacit.Scheduled(tacit.SGD(0.01), [0, 10, 10, 20], [1.0, 1.0, 0.1, 0.1])
+    method = tacit.Scheduled(tacit.GradientDescent(0.01), [0, 10, 10, 20], [1.0, 1.0, 0.1, 0.1])
     path = tacit.train(NET, PROBLEM, method, stop=tacit.Steps(20))
     hand = by_hand(0.01, 0.0, [1.0] * 10 + [0.1] * 10)
     np.testing.assert_allclose(path.parameters, hand, rtol=1e-12)
@@ -57,7 +57,7 @@ def test_a_factor_that_jumps_holds_from_its_step_on():
 
 
 def test_a_scheduled_run_resumes_to_the_bit():
-    method, given = tacit.Scheduled(tacit.SGD(0.01), *WARM), {"batch": 2, "seed": 3}
+    method, given = tacit.Scheduled(tacit.GradientDescent(0.01), *WARM), {"batch": 2, "seed": 3}
     whole = tacit.train(NET, PROBLEM, method, stop=tacit.Steps(120), **given)
     half = tacit.train(NET, PROBLEM, method, stop=tacit.Steps(60), **given)
     rest = tacit.train(NET, PROBLEM, method, stop=tacit.Steps(120), resume=half, **given)
@@ -74,16 +74,16 @@ def test_the_time_is_the_sum_of_the_rates(at, values, k):
     values = values[: len(at)]
     if not max(values) > 0.01:
         return
-    method = tacit.Scheduled(tacit.SGD(0.5), at, values)
+    method = tacit.Scheduled(tacit.GradientDescent(0.5), at, values)
     with double_precision():
-        every = np.array([float(method.factor(step)) for step in range(k)])
-    assert method.total(k) == pytest.approx(every.sum(), rel=1e-5, abs=1e-5)
-    reached = method.steps_in(0.5 * method.total(k))
+        every = np.array([float(method.clock.factor(step)) for step in range(k)])
+    assert method.clock.total(k) == pytest.approx(every.sum(), rel=1e-5, abs=1e-5)
+    reached = method.clock.steps_in(0.5 * method.clock.total(k))
     assert reached <= k + 1e-3
 
 
 def test_time_ends_a_scheduled_run():
-    method = tacit.Scheduled(tacit.SGD(0.01), *WARM)
+    method = tacit.Scheduled(tacit.GradientDescent(0.01), *WARM)
     path = tacit.train(NET, PROBLEM, method, stop=tacit.Time(0.5))
     sums = np.cumsum(0.01 * factors(500, *WARM))
     assert path.steps == int(np.argmax(sums >= 0.5)) + 1
@@ -91,7 +91,7 @@ def test_time_ends_a_scheduled_run():
 
 
 def test_the_effective_scale_holds_with_a_schedule():
-    method = tacit.EffectiveScale(tacit.Scheduled(tacit.SGD(0.02), *WARM))
+    method = tacit.EffectiveScale(tacit.Scheduled(tacit.GradientDescent(0.02), *WARM))
     path = tacit.train(NET, PROBLEM, method, batch=1, stop=tacit.Steps(2000))
     own = tacit.Regression(PROBLEM.X, PROBLEM.X @ path.predictor)
     found = tacit.predicted_endpoint(path, own).beta
@@ -100,7 +100,7 @@ def test_the_effective_scale_holds_with_a_schedule():
 
 def test_a_scheduled_run_is_predicted():
     """The scales of ten seeds lie in the interval; those of the constant rate do not."""
-    plain, stop = tacit.SGD(0.004, label_noise=0.2), tacit.Steps(6000)
+    plain, stop = tacit.GradientDescent(0.004, label_noise=0.2), tacit.Steps(6000)
     method = tacit.Scheduled(plain, [0, 1000, 6000], [0.0, 1.0, 0.0])
     predicted = tacit.predict_run(NET, PROBLEM, method, batch=2, stop=stop)
     constant = tacit.predict_run(NET, PROBLEM, plain, batch=2, stop=stop)
@@ -121,13 +121,13 @@ def test_a_scheduled_run_is_predicted():
     [
         (tacit.GradientDescent(0.1, scaled=1.0), [0], [1.0], "with a fixed learning rate, got"),
         (tacit.DualFlow(), [0], [1.0], "needs a step-by-step method"),
-        (tacit.SGD(0.1), [0, 1], [1.0], "must have one length, got 2 and 1"),
-        (tacit.SGD(0.1), [5, 1], [1.0, 1.0], "and not fall"),
-        (tacit.SGD(0.1), [0.5], [1.0], "must be whole"),
-        (tacit.SGD(0.1), [0, 1], [1.0, -1.0], "must be >= 0 and not all 0"),
-        (tacit.SGD(0.1), [0], [0.0], "must be >= 0 and not all 0"),
-        (tacit.SGD(0.1), [], [], "steps"),
-        (tacit.SGD(0.1), [0], [float("nan")], "factors"),
+        (tacit.GradientDescent(0.1), [0, 1], [1.0], "must have one length, got 2 and 1"),
+        (tacit.GradientDescent(0.1), [5, 1], [1.0, 1.0], "and not fall"),
+        (tacit.GradientDescent(0.1), [0.5], [1.0], "must be whole"),
+        (tacit.GradientDescent(0.1), [0, 1], [1.0, -1.0], "must be >= 0 and not all 0"),
+        (tacit.GradientDescent(0.1), [0], [0.0], "must be >= 0 and not all 0"),
+        (tacit.GradientDescent(0.1), [], [], "steps"),
+        (tacit.GradientDescent(0.1), [0], [float("nan")], "factors"),
     ],
 )
 def test_what_is_no_schedule_is_refused_in_one_sentence(method, steps, values, words):
@@ -140,7 +140,7 @@ def test_a_schedule_moves_the_forecast_of_grokking_and_the_run_alike():
     of = tacit.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=0)
     net, decay = tacit.DiagonalNet(2, alpha=1.0), 0.03
     flow = tacit.forecast(net, of, decay, measure=of.population_error).transition
-    sgd = tacit.SGD(3e-3, label_noise=0.5, weight_decay=decay)
+    sgd = tacit.GradientDescent(3e-3, label_noise=0.5, weight_decay=decay)
     steps = round(flow / sgd.learning_rate)
     falling = tacit.Scheduled(sgd, [0, steps], [1.0, 0.2])
     given = {"batch": 1, "measure": of.population_error}

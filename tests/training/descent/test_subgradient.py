@@ -19,7 +19,7 @@ from tacit.records import Kind
 from tacit.regularizers.custom import Custom
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.spectral import Nuclear
-from tacit.training.descent.methods import GradientDescent, Subgradient
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.proximal import Proximal
 from tacit.training.goals import Accuracy, Below
 from tacit.training.record import At
@@ -69,7 +69,9 @@ SLOPES = [
 
 @pytest.mark.parametrize(("penalty", "slope"), SLOPES, ids=lambda p: type(p).__name__)
 def test_subgradient_descent_is_the_loop_written_by_hand(penalty, slope):
-    path = end(LinearPredictor(0.1), PROBLEM, Subgradient(0.1), 300, 1e-2 * penalty)
+    path = end(
+        LinearPredictor(0.1), PROBLEM, GradientDescent(0.1, subgradient=True), 300, 1e-2 * penalty
+    )
     wanted = by_hand(PROBLEM.X, PROBLEM.y, np.full(10, 0.1), 0.1, 300, 1e-2, slope)
     np.testing.assert_allclose(path.predictor, wanted, atol=1e-12)
     other = by_hand(PROBLEM.X, PROBLEM.y, np.full(10, 0.1), 0.1, 301, 1e-2, slope)
@@ -82,7 +84,14 @@ def test_any_data_step_and_beta_give_the_loop_written_by_hand(seed, share, beta)
     problem = data(seed=seed)
     step = share * 2 / np.linalg.norm(problem.X, 2) ** 2
     start = np.random.default_rng(seed).standard_normal(10)
-    path = end(LinearPredictor(start), problem, Subgradient(step), 50, beta * L1(), record=At([50]))
+    path = end(
+        LinearPredictor(start),
+        problem,
+        GradientDescent(step, subgradient=True),
+        50,
+        beta * L1(),
+        record=At([50]),
+    )
     wanted = by_hand(problem.X, problem.y, start, step, 50, beta, np.sign)
     assert np.abs(path.predictor - wanted).max() < 1e-11
 
@@ -95,7 +104,7 @@ def test_matrix_problems_are_the_same_loop_on_their_design(kind):
         problem = Sensing(stack, problem.y, problem.truth, loss="half squares")
     start = np.arange(16.0).reshape(4, 4) / 50
     model = LinearMatrix(start=start)
-    path = end(model, problem, Subgradient(0.5), 200, 1e-2 * Nuclear((4, 4)))
+    path = end(model, problem, GradientDescent(0.5, subgradient=True), 200, 1e-2 * Nuclear((4, 4)))
     wanted = by_hand(problem.design, problem.y, start.ravel(), 0.5, 200, 1e-2, compact((4, 4)))
     np.testing.assert_allclose(path.predictor.ravel(), wanted, atol=1e-12)
     last = path.dataset.isel(time=-1)
@@ -112,7 +121,9 @@ def test_matrix_problems_are_the_same_loop_on_their_design(kind):
 
 def test_the_records_are_what_their_names_say():
     beta = 1e-2
-    path = end(LinearPredictor(0.1), PROBLEM, Subgradient(0.1), 200, beta * L1())
+    path = end(
+        LinearPredictor(0.1), PROBLEM, GradientDescent(0.1, subgradient=True), 200, beta * L1()
+    )
     found = path.dataset
     assert list(found.step.values[:4]) == [0, 1, 2, 3]
     assert found.step[-1] == 200
@@ -138,14 +149,16 @@ def test_the_records_are_what_their_names_say():
 
 
 def test_it_stops_at_the_first_record_that_is_good_enough():
-    whole = end(LinearPredictor(), PROBLEM, Subgradient(0.1), 3000, 1e-3 * L1())
+    whole = end(
+        LinearPredictor(), PROBLEM, GradientDescent(0.1, subgradient=True), 3000, 1e-3 * L1()
+    )
     errors = whole.dataset.test_error.values
     level = errors[20]
     assert level < errors[:20].min()
     path = train(
         LinearPredictor(),
         PROBLEM,
-        Subgradient(0.1),
+        GradientDescent(0.1, subgradient=True),
         penalty=1e-3 * L1(),
         stop=[Steps(3000), Below("test_error", level)],
     )
@@ -153,7 +166,7 @@ def test_it_stops_at_the_first_record_that_is_good_enough():
     assert path.steps == int(whole.dataset.step[20])
     np.testing.assert_array_equal(path.dataset.loss, whole.dataset.loss[:21])
     hard = [Steps(30), Below("test_error", 1e-9)]
-    short = train(LinearPredictor(), PROBLEM, Subgradient(0.1), stop=hard)
+    short = train(LinearPredictor(), PROBLEM, GradientDescent(0.1, subgradient=True), stop=hard)
     assert short.outcome.kind is Kind.BUDGET_SPENT
     assert "above 1e-09; allow more steps" in short.outcome.sentence
 
@@ -162,18 +175,22 @@ def test_it_stops_at_the_first_record_that_is_good_enough():
 def test_every_recorded_number_can_be_the_goal(name):
     given = {"penalty": 1e-2 * L1(), "record": At(range(200))}
     start = LinearPredictor(1.0)
-    every = train(start, PROBLEM, Subgradient(0.1), stop=Steps(200), **given)
+    every = train(start, PROBLEM, GradientDescent(0.1, subgradient=True), stop=Steps(200), **given)
     values = every.dataset[name].values
     level = values[150]
     rule = Below(name, level)
-    path = train(start, PROBLEM, Subgradient(0.1), stop=[Steps(199), rule], **given)
+    path = train(
+        start, PROBLEM, GradientDescent(0.1, subgradient=True), stop=[Steps(199), rule], **given
+    )
     assert path.steps == int(np.argmax(values <= level))
     assert 1 < path.steps <= 150
 
 
 def test_ridge_ends_where_the_gradient_vanishes_and_not_at_the_source_s_point():
     beta, gram = 0.1, PROBLEM.X.T @ PROBLEM.X
-    path = end(LinearPredictor(1.0), PROBLEM, Subgradient(0.2), 3000, beta * L2())
+    path = end(
+        LinearPredictor(1.0), PROBLEM, GradientDescent(0.2, subgradient=True), 3000, beta * L2()
+    )
     ridge = np.linalg.solve(gram + 2 * beta * np.eye(10), PROBLEM.X.T @ PROBLEM.y)
     np.testing.assert_allclose(path.predictor, ridge, atol=1e-12)
     # N prints X^T X + beta I for f = g + beta |a|^2, whose gradient has 2 beta
@@ -184,24 +201,24 @@ def test_ridge_ends_where_the_gradient_vanishes_and_not_at_the_source_s_point():
 def test_the_bound_of_the_learning_rate_is_that_of_the_loss_of_the_problem():
     start, whole = LinearPredictor(1.0), dataclasses.replace(PROBLEM, loss="squares")
     with pytest.raises(ValueError, match=f"= {1 / TOP:.6g}"):  # the loss of the problem decides
-        end(start, whole, Subgradient(1.01 / TOP), 10)
-    assert end(start, whole, Subgradient(0.99 / TOP), 3000).log_loss < -40
+        end(start, whole, GradientDescent(1.01 / TOP, subgradient=True), 10)
+    assert end(start, whole, GradientDescent(0.99 / TOP, subgradient=True), 3000).log_loss < -40
 
 
 def test_the_ridge_bound_counts_two_betas():
     # between 2/(sigma_max + 2 beta) and N's printed 2/(sigma_max + beta) descent diverges
     beta, start = TOP, LinearPredictor(1.0)
     with pytest.raises(ValueError, match=f"curvature of the objective.* = {2 / (3 * TOP):.6g}"):
-        end(start, PROBLEM, Subgradient(2.02 / (3 * TOP)), 10, beta * L2())
-    printed = Subgradient(1.9 / (TOP + beta), check=False)
+        end(start, PROBLEM, GradientDescent(2.02 / (3 * TOP), subgradient=True), 10, beta * L2())
+    printed = GradientDescent(1.9 / (TOP + beta), check=False, subgradient=True)
     path = end(start, PROBLEM, printed, 20_000, beta * L2())
     assert path.outcome.kind is Kind.DIVERGED
-    method = Subgradient(1.98 / (3 * TOP))
+    method = GradientDescent(1.98 / (3 * TOP), subgradient=True)
     assert end(LinearPredictor(), PROBLEM, method, 3000, beta * L2()).outcome.ok
 
 
 def test_a_run_that_diverges_keeps_what_it_recorded_and_names_the_step():
-    method = Subgradient(2.5 / TOP, check=False)
+    method = GradientDescent(2.5 / TOP, check=False, subgradient=True)
     path = end(LinearPredictor(1.0), PROBLEM, method, 10_000)
     assert path.outcome.kind is Kind.DIVERGED
     assert not path.outcome.ok
@@ -225,20 +242,26 @@ def test_a_penalty_that_returns_nan_is_named_with_the_step():
     while a[0] >= -0.05:
         a, good = by_hand(PROBLEM.X, PROBLEM.y, a, 0.1, 1, 0.05, np.ones_like), good + 1
     given = 1000, 0.05 * Custom(cut)
-    with pytest.raises(ValueError, match=f"Subgradient: .* penalty is nan at step {good},"):
-        end(LinearPredictor(), PROBLEM, Subgradient(0.1), *given, record=At([1000]))
+    with pytest.raises(ValueError, match=f"GradientDescent: .* penalty is nan at step {good},"):
+        end(
+            LinearPredictor(),
+            PROBLEM,
+            GradientDescent(0.1, subgradient=True),
+            *given,
+            record=At([1000]),
+        )
     broken = Custom(lambda a: jnp.sum(a), prox=lambda a, w: a + jnp.nan)
     with pytest.raises(ValueError, match=r"Proximal: the proximal map .* at step 0"):
         end(LinearPredictor(), PROBLEM, Proximal(0.1), 10, 0.05 * broken)
     silent = Custom(lambda a: jnp.sum(a) * jnp.nan, subgradient=jnp.sign)
     with pytest.raises(ValueError, match="value of the penalty is nan at step 0"):
-        end(LinearPredictor(), PROBLEM, Subgradient(0.1), 10, 0.05 * silent)
+        end(LinearPredictor(), PROBLEM, GradientDescent(0.1, subgradient=True), 10, 0.05 * silent)
 
 
 def test_a_classification_trains_on_its_mean_loss():
     problem = separable_points(12, 3, seed=2, loss="logistic")
     a = np.full(3, 0.2)
-    path = end(LinearPredictor(0.2), problem, Subgradient(0.1), 200)
+    path = end(LinearPredictor(0.2), problem, GradientDescent(0.1, subgradient=True), 200)
     for _ in range(200):
         margins = problem.y * (problem.X @ a)
         a = a + 0.1 * problem.X.T @ (problem.y / (1 + np.exp(margins))) / 12
@@ -325,7 +348,7 @@ def test_linear_models_have_the_data_as_their_jacobian(model):
     json.dumps(model.describe())
 
 
-def run(method=Subgradient(0.1), **more):  # noqa: B008
+def run(method=GradientDescent(0.1, subgradient=True), **more):  # noqa: B008
     plain = Regression(PROBLEM.X, PROBLEM.y)
     return train(LinearPredictor(), plain, method, **{"stop": Steps(9), **more})
 

@@ -14,7 +14,8 @@ import tacit
 from tacit.records import Kind
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.exact.stiff import StiffIntegrator
-from tacit.training.exact.task import Moment, task
+from tacit.training.samples import SampleTask
+from tacit.training.task import Moment
 
 RATE = 0.01
 
@@ -67,8 +68,8 @@ def test_the_error_of_a_smooth_net_does_not_mention_kinks():
     flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=RATE)
     path = tacit.train(net, problems()[0], flow, stop=tacit.Time(20.0))
     assert path.outcome.kind is Kind.SOLVED
-    job = task("test", net, problems()[0])
-    system = StiffIntegrator("test", job, RATE, 1e-6, 20.0)
+    task = SampleTask("test", net, problems()[0])
+    system = StiffIntegrator("test", task, RATE, 1e-6, 20.0)
     moment = Moment(path.t, path.parameters, path.predictions)
     assert system._kink(moment) is None
 

@@ -16,7 +16,7 @@ from tacit.plotting.style import BLACK, CYCLE, sheet_of
 from tacit.problems.regression import sparse_regression
 from tacit.studies.sizes import sized
 from tacit.training.descent.effective_scale import EffectiveScale, effective_regularizer
-from tacit.training.descent.methods import SGD
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.predict_run import predict_run
 from tacit.training.record import At
 from tacit.training.stop import Time
@@ -48,14 +48,14 @@ def cell(
     of = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
     model, stop = net(alpha), Time(time)
 
-    def method(rate: float) -> SGD:
-        return SGD(rate, label_noise=noise, weight_decay=decay)
+    def method(rate: float) -> GradientDescent:
+        return GradientDescent(rate, label_noise=noise, weight_decay=decay)
 
     limit = predict_run(model, of, method(1e-4), batch=batch, stop=stop).fails_from
     rate = share * limit
     predicted = predict_run(model, of, method(rate), batch=batch, stop=stop)
-    flow = predict_run(model, of, SGD(1e-3 * rate, weight_decay=decay), stop=stop)
-    calm = predict_run(model, of, SGD(rate, weight_decay=decay), stop=stop)
+    flow = predict_run(model, of, GradientDescent(1e-3 * rate, weight_decay=decay), stop=stop)
+    calm = predict_run(model, of, GradientDescent(rate, weight_decay=decay), stop=stop)
     own, last = EffectiveScale(method(rate)), At(steps=[round(time / rate)])
     path = train(model, of, own, batch=batch, seed=seed, stop=stop, record=last)
     q, end = effective_regularizer(path), path.predictor

@@ -21,7 +21,7 @@ from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
 from tacit.training.descent.method import Descent
-from tacit.training.descent.methods import SGD, GradientDescent
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.predict_run import predict_run
 from tacit.training.descent.steepest import SignDescent
 from tacit.training.path import Path
@@ -59,7 +59,10 @@ def cell(
     of = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
     batch, stop = 1 if kind == "one sample" else None, Time(time)
     lost = decay if kind == "decay" else 0.0
-    rate = share * predict_run(net(alpha), of, SGD(1e-4), batch=batch, stop=stop).fails_from
+    rate = (
+        share
+        * predict_run(net(alpha), of, GradientDescent(1e-4), batch=batch, stop=stop).fails_from
+    )
     steps = round(time / rate)
     how: Any = {"batch": batch, "seed": seed, "stop": Steps(steps), "record": At(steps=[steps])}
 

@@ -27,7 +27,7 @@ from tacit.plotting.style import BLACK, CYCLE, sheet_of
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.regularizers.q import Q
 from tacit.studies.sizes import sized
-from tacit.training.descent.methods import SGD
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.path import Path
 from tacit.training.stop import Steps
 from tacit.training.train import train
@@ -85,7 +85,9 @@ def cell(
     of = problem(samples, dimension, seed)
     rate = LAWS[law](inertia, momentum)
     step = rate / (1 - momentum)  # the time of the flow that a step takes
-    method = GradientSums(RatioSums(SGD(rate, momentum=momentum)), longer=1 / (1 - momentum))
+    method = GradientSums(
+        RatioSums(GradientDescent(rate, momentum=momentum)), longer=1 / (1 - momentum)
+    )
     stop = Steps(round(time / step))
     path = train(net(alpha), of, method, stop=stop)
     end = path.predictor

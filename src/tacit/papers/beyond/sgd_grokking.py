@@ -18,7 +18,7 @@ from tacit.problems.regression import Regression, sparse_regression
 from tacit.regularizers.norms import L1
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
-from tacit.training.descent.methods import SGD
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.predict_run import predict_run
 from tacit.training.record import At
 from tacit.training.stop import Time
@@ -65,8 +65,8 @@ def cell(
     of, draws = problem(seed, samples, dimension)
     model, error = net(alpha), of.population_error
     flow = forecast(model, of, decay, measure=error).transition
-    limit = predict_run(model, of, SGD(1e-6), batch=1, stop=Time(flow)).fails_from
-    method = SGD(SHARE * limit, label_noise=label_noise, weight_decay=decay)
+    limit = predict_run(model, of, GradientDescent(1e-6), batch=1, stop=Time(flow)).fails_from
+    method = GradientDescent(SHARE * limit, label_noise=label_noise, weight_decay=decay)
     predicted = forecast(model, of, method=method, batch=batch, measure=error).transition
     length = LONGER * max(flow, predicted)
     steps = np.round(MOMENTS * length / method.learning_rate).astype(int)

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.papers.notsawo2025.recoveries import Recovery, log_steps, reached, recovery
 from tacit.records import Kind, NumericalError
 from tacit.solvers.slow_flow import SlowFlow
-from tacit.training.descent.methods import Subgradient
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.goals import Below
 from tacit.training.record import At
 from tacit.training.stop import Steps
@@ -49,7 +49,7 @@ def cell(
     path = train(
         case.model(start),
         case.problem,
-        Subgradient(step, check=False),
+        GradientDescent(step, check=False, subgradient=True),
         penalty=beta * case.penalty,
         stop=[Steps(steps[-1]), Below("test_error", level)],
         record=At(steps),

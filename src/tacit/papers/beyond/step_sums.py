@@ -25,31 +25,25 @@ from tacit.arguments import Array
 from tacit.lazy import jnp
 from tacit.models.linear import LinearPredictor
 from tacit.regularizers.q import Q
-from tacit.training.descent.method import Descent, Oracle, Wrapped
+from tacit.training.descent.method import Observer, Oracle
 from tacit.training.path import Path
 
 
-class GradientSums(Wrapped):
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class GradientSums(Observer):
     """A method with the sums over its gradients, as for plain steps with decoupled decay.
 
     `longer` is the factor by which these plain steps are longer than the learning rate says.
     """
 
-    longer: float
-
-    def __init__(self, method: Descent, longer: float = 1.0) -> None:
-        super().__init__(method)
-        object.__setattr__(self, "longer", longer)
+    longer: float = 1.0
 
     def __repr__(self) -> str:
         return f"GradientSums({self.method!r}, longer={self.longer:g})"
 
-    def kind(self) -> tuple[Any, ...]:
-        return (*super().kind(), self.longer)
-
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         sums = jnp.zeros((2, len(parameters) // 2))
-        return self.method.memory(oracle, parameters), sums
+        return self.method.scheme.memory(oracle, parameters), sums
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         inner, sums = memory
@@ -57,25 +51,26 @@ class GradientSums(Wrapped):
         linear = dataclasses.replace(objective, model=LinearPredictor())
         beta = objective.model.predictor(parameters)
         g = Oracle(linear, oracle.data, oracle.share, None).loss_gradient(beta)
-        rate = self.longer * self.method.rate(parameters, k)
-        left = 1 - rate * self.weight_decay
+        method = self.method.scheme
+        rate = self.longer * method.clock.rate(parameters, k)
+        left = 1 - rate * method.weight_decay
         q = 2 * rate * g / left
         up, down = jnp.log(jnp.abs(1 - q)), jnp.log(jnp.abs(1 + q))
         gained = jnp.stack([jnp.log(left) + (up + down) / 2, up - down + 2 * q])
-        moved, inner = self.method.step(oracle, parameters, inner, k)
+        moved, inner = method.step(oracle, parameters, inner, k)
         return moved, (inner, sums + gained)
 
 
-class RatioSums(Wrapped):
+class RatioSums(Observer):
     """A method with the sums over the ratios of its weights, as for heavy-ball momentum."""
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        inner = self.method.memory(oracle, parameters)
+        inner = self.method.scheme.memory(oracle, parameters)
         return inner, jnp.ones(len(parameters)), jnp.zeros((2, len(parameters)))
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         inner, _, sums = memory
-        moved, inner = self.method.step(oracle, parameters, inner, k)
+        moved, inner = self.method.scheme.step(oracle, parameters, inner, k)
         f = moved / parameters
         gained = jnp.stack([f - 1 - jnp.log(jnp.abs(f)), jnp.log(jnp.abs(f)) - 1 + 1 / f])
         return moved, (inner, f, sums + gained)

@@ -17,7 +17,6 @@ from tacit.papers.experiment import Experiment
 from tacit.plotting.style import caption_of
 from tacit.plotting.transition import draw_transition
 from tacit.problems.population import majority, wide_margin
-from tacit.records import NumericalError
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin
 from tacit.studies.compute import TRAJECTORY
@@ -87,9 +86,9 @@ def cell(
     spaced = np.geomspace(t_first, last, round(points_per_decade * math.log10(last / t_first)) + 1)
     even = np.linspace(0, last, 4 * points_per_decade + 1)  # late records are sparse
     times = np.unique(np.concatenate([spaced[:-1], even[even > t_first]]))
-    path = train(net, problem, DualFlow(rtol=rtol, weight_decay=rate), record=At(times=times))
-    if not path.outcome.ok:
-        raise NumericalError(f"flow from norm {norm:g}", path.outcome)
+    path = train(
+        net, problem, DualFlow(rtol=rtol, weight_decay=rate), record=At(times=times), throw=True
+    )
     run = path.dataset.isel(time=slice(1, None))  # at t = 0 there is no direction yet
     curves = {name: run[name].values for name in CURVES if name in run}
     curves["decayed_norm"] = norm * np.exp(-rate * curves["t"])

@@ -20,7 +20,6 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance, furthest, slope
 from tacit.problems.matrices import multiplication_table
 from tacit.problems.matrix_problem import Completion
-from tacit.records import NumericalError
 from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
@@ -111,9 +110,7 @@ def followed(problem: Completion, alpha: float, rate: float, until: float) -> tu
     unit = forecast(model, problem, rate).transition
     times = [share * unit for share in (EARLY, LATE) if share < until]
     flow, record = ParameterFlow(rtol=1e-7, weight_decay=rate), [LogSpaced(1), At(times=times)]
-    path = train(model, problem, flow, stop=Time(until * unit), record=record)
-    if not path.outcome.ok:
-        raise NumericalError("training under decay", path.outcome)
+    path = train(model, problem, flow, stop=Time(until * unit), record=record, throw=True)
     return path, unit
 
 

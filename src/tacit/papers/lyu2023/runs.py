@@ -16,7 +16,6 @@ from tacit.models.model import Model
 from tacit.models.unbiased import Difference
 from tacit.papers.moroshko2020.nets import QuadraticUnits
 from tacit.problems.classification import Classification, separable_points
-from tacit.records import NumericalError
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin
 from tacit.training.exact.dual.flow import DualFlow
@@ -36,7 +35,8 @@ def exact(
 ) -> Dataset:
     """The dual flow of a diagonal net at the times z/rate, at any scale of the start."""
     net, flow = DiagonalNet(depth, log_alpha=log_alpha), DualFlow(rtol=rtol, weight_decay=rate)
-    return moments(train(net, problem, flow, record=At(times=np.asarray(z) / rate)), rate, z)
+    record = At(times=np.asarray(z) / rate)
+    return moments(train(net, problem, flow, record=record, throw=True), rate, z)
 
 
 def in_parameters(
@@ -45,14 +45,13 @@ def in_parameters(
     """The same trained in its parameters, with no use of any closed form."""
     times = np.asarray(z) / rate
     net, flow = DiagonalNet(depth, log_alpha=log_alpha), ParameterFlow(rtol=rtol, weight_decay=rate)
-    path = train(net, problem, flow, stop=Time(times[-1]), record=At(times=times))
+    stop, record = Time(times[-1]), At(times=times)
+    path = train(net, problem, flow, stop=stop, record=record, throw=True)
     return moments(path, rate, z)
 
 
 def moments(path: Path, rate: float, z: Array) -> Dataset:
     """The records of a path at the times z/rate; `growth` is |theta| e^z / |theta0|."""
-    if not path.outcome.ok:
-        raise NumericalError("training under decay", path.outcome)
     dataset = path.dataset
     # the rules of recording give these times exactly, up to the rounding of a logarithm
     times, wanted = dataset["t"].values, np.asarray(z) / rate
@@ -123,8 +122,6 @@ def trained(problem: Classification, net: Model, log_alpha: float, z: float) -> 
     """The parameters after training with rate 1/alpha for the time z log alpha / rate."""
     rate = joint_rate(log_alpha)
     flow = ParameterFlow(rtol=1e-7, weight_decay=rate)
-    path = train(net, problem, flow, stop=Time(z * log_alpha / rate))
-    if not path.outcome.ok:
-        raise NumericalError("training under decay", path.outcome)
+    path = train(net, problem, flow, stop=Time(z * log_alpha / rate), throw=True)
     assert path.parameters is not None
     return np.asarray(path.parameters)

@@ -22,7 +22,6 @@ from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
 from tacit.plotting.transition import LEGEND, rows
 from tacit.plotting.typeset import typeset
 from tacit.problems.matrix_problem import Completion
-from tacit.records import NumericalError
 from tacit.studies.compute import TRAJECTORY
 from tacit.studies.sizes import sized
 from tacit.training.exact.parameter import ParameterFlow
@@ -144,9 +143,7 @@ def trained(
         np.geomspace(first, last / half, half, endpoint=False), np.linspace(last / half, last, half)
     )
     flow = ParameterFlow(rtol=rtol, weight_decay=rate)
-    path = train(model, problem, flow, stop=Time(last), record=At(times=times[:-1]))
-    if not path.outcome.ok:
-        raise NumericalError(f"table under the rate {rate:g}", path.outcome)
+    path = train(model, problem, flow, stop=Time(last), record=At(times=times[:-1]), throw=True)
     t = path.dataset.t.values
     return path.dataset.isel(time=np.searchsorted(t, np.append(0.0, times) * (1 - 1e-12)))
 

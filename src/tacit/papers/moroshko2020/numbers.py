@@ -127,9 +127,7 @@ def descent_cell(step: float) -> dict[str, float]:
     b = three_points("3b")
     stop = [Steps(int(20 / step)), Scale(0.0008)]
     model, record = DiagonalNet(2, alpha=1.0), LogSpaced(50)
-    path = train(model, b, NormalizedDescent(step), stop=stop, record=record)
-    if not path.outcome.ok:
-        raise RuntimeError(f"numbers: {path.outcome}")
+    path = train(model, b, NormalizedDescent(step), stop=stop, record=record, throw=True)
     data = path.dataset.isel(time=slice(1, None))
     to_l1 = angle(data.predictor.values, max_margin_of(b, "l1"))
     needed = reaches(data.smoothed_margin.values, to_l1, square(b, 0.001))

@@ -13,7 +13,6 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Separable
 from tacit.papers.instances import slope
 from tacit.problems.classification import Classification, separable_points, three_points
-from tacit.records import NumericalError
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin
 from tacit.training.exact.dual.flow import DualFlow
@@ -47,10 +46,8 @@ def trained(
 ) -> Path:
     """The path of `model` to the largest of `margins`, with a record at each of them."""
     method, record = flow or ParameterFlow(), [LogSpaced(per_decade), At(margins=margins)]
-    path = train(model, problem, method, stop=LogLoss(-float(max(margins))), record=record)
-    if not path.outcome.ok:
-        raise NumericalError(str(model.describe()), path.outcome)
-    return path
+    stop = LogLoss(-float(max(margins)))
+    return train(model, problem, method, stop=stop, record=record, throw=True)
 
 
 def rows_at(dataset: Dataset, margins: Margins) -> list[int]:

@@ -120,7 +120,6 @@ def cell(
 ) -> dict[str, Any]:
     """One run with beta = gamma^-powers[task], at the times SHARES of log(gamma) / beta."""
     from tacit.models.diagonal import DiagonalNet
-    from tacit.records import NumericalError
     from tacit.regularizers.norms import L1, L2
     from tacit.training.exact.dual.flow import DualFlow
     from tacit.training.record import At
@@ -131,9 +130,9 @@ def cell(
     log_alpha, rate = log_gamma - math.log(2 * features) / 2, math.exp(-powers[task] * log_gamma)
     z = SHARES * log_gamma
     flow = DualFlow(rtol=rtol, weight_decay=rate)
-    path = train(DiagonalNet(2, log_alpha=log_alpha), problem, flow, record=At(times=z / rate))
-    if not path.outcome.ok:
-        raise NumericalError("tangent kernel", path.outcome)
+    path = train(
+        DiagonalNet(2, log_alpha=log_alpha), problem, flow, record=At(times=z / rate), throw=True
+    )
     run = path.dataset
     places = [int(np.argmin(np.abs(run.t.values - t))) for t in z / rate]
     weights = np.exp(np.random.default_rng((seed, instance)).normal(0, 1, features))

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arguments import Array, one_of
 from tacit.evidence.chance import DRAWS, drawn
@@ -24,14 +25,13 @@ from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.matrices import gaussian_sensing, low_rank_completion
 from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.problems.regression import Regression, sparse_recovery
-from tacit.records import NumericalError
 from tacit.regularizers.norms import L1
 from tacit.regularizers.penalty import Term
 from tacit.regularizers.spectral import Nuclear
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.least_squares import error_floor, least_squares_limit, memorization_steps
 from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
-from tacit.training.descent.methods import Subgradient
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.proximal import Proximal
 from tacit.training.record import At
 from tacit.training.stop import Steps
@@ -142,13 +142,12 @@ class Recovery(abc.ABC):
         path = train(
             self.model(start),
             self.problem,
-            Subgradient(step),
+            GradientDescent(step, subgradient=True),
             penalty=beta * self.penalty,
             stop=Steps(steps[-1]),
             record=At(steps),
+            throw=True,
         )
-        if not path.outcome.ok:
-            raise NumericalError(f"descent with step {step:g} and beta {beta:g}", path.outcome)
         return path.dataset
 
     def points(self, run: Dataset) -> Array:
@@ -212,7 +211,7 @@ class SparseRecovery(Recovery):
         return self.certificate < SHARP and bool(moves.all())
 
     @property
-    def support(self) -> Array:
+    def support(self) -> NDArray[np.intp]:
         """Where the truth is not zero."""
         return np.flatnonzero(self.truth)
 
@@ -220,7 +219,7 @@ class SparseRecovery(Recovery):
     def leaning(self) -> Array:
         """v with X_S^T X_S v = sign(a*) on the support S of the truth."""
         X, signs = self.X[:, self.support], np.sign(self.truth[self.support])
-        return np.linalg.lstsq(X.T @ X, signs, rcond=None)[0]
+        return np.asarray(np.linalg.lstsq(X.T @ X, signs, rcond=None)[0])
 
     @property
     def certificate(self) -> float:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tacit.arguments import integer
 from tacit.lazy import jax, jnp
-from tacit.training.descent.method import Descent, Objective, Oracle, plus
+from tacit.training.descent.method import Objective, Oracle, StepMethod, plus
 
 NOISE = 2**32 - 1  # a number that no epoch has: it seeds the draws of the noise
 
@@ -111,7 +111,7 @@ class Code:
 
     objective: Objective
     kind: tuple[Any, ...]
-    method: Descent = dataclasses.field(compare=False)
+    method: StepMethod = dataclasses.field(compare=False)
     regularizers: tuple[Any, ...]
     batches: Batches
     outside: bool  # whether the loop over steps is not compiled
@@ -126,11 +126,13 @@ def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Two functions: the memory before the first step, and the compiled steps."""
 
     def memory(weights: Any, numbers: Any, data: Any, parameters: Any) -> Any:
-        return code.method.with_numbers(numbers).memory(code.oracle(weights, data), parameters)
+        return code.method.with_numbers(numbers).scheme.memory(
+            code.oracle(weights, data), parameters
+        )
 
     def one(weights: Any, numbers: Any, data: Any, k: Any, carried: Any) -> Any:
         parameters, state, draws = carried
-        method, share = code.method.with_numbers(numbers), None
+        method, share = code.method.with_numbers(numbers).scheme, None
         if code.batches.size is not None:
             rows, share, draws = code.batches.draw(k, draws)
             data = per_sample(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
@@ -138,8 +140,9 @@ def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
             inputs, labels = data
             data = inputs, labels + method.label_noise * code.batches.noise(k, draws, labels)
         moved, state = method.step(code.oracle(weights, data, share), parameters, state, k)
-        if code.method.weight_decay:
-            moved = plus(moved, -method.rate(parameters, k) * method.weight_decay, parameters)
+        if code.method.scheme.weight_decay:
+            rate = method.clock.rate(parameters, k)
+            moved = plus(moved, -rate * method.weight_decay, parameters)
         return moved, state, draws
 
     def loop(weights: Any, numbers: Any, data: Any, begin: Any, end: Any, *carried: Any) -> Any:

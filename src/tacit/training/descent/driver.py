@@ -12,12 +12,12 @@ from tacit.lazy import jax, jnp
 from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.training.descent.compiled import Batches, Code, functions
-from tacit.training.descent.method import Descent, plus
+from tacit.training.descent.method import Oracle, StepMethod
 from tacit.training.descent.plan import Goals
 from tacit.training.task import Meter, Moment, Progress, Task
 
 if TYPE_CHECKING:
-    from tacit.training.descent.plan import Plan
+    from tacit.training.descent.plan import StepPlan
 
 PROGRESS = 100  # the least number of calls of `progress` in a run
 
@@ -35,10 +35,10 @@ class Run:
     """One run of a method on a task."""
 
     def __init__(
-        self, who: str, task: Task, method: Descent, penalty: Any, batches: Batches, seed: int
+        self, who: str, task: Task, method: StepMethod, penalty: Any, batches: Batches, seed: int
     ) -> None:
         self.who, self.task, self.method, self.penalty = who, task, method, penalty
-        self.batches, self.seed = batches, seed
+        self.scheme, self.batches, self.seed = method.scheme, batches, seed
         self.meter = Meter(task, penalty)
         terms = () if penalty is None else [term for term in penalty.weighted if term[0] > 0]
         self.weights = [weight for weight, _ in terms]
@@ -49,14 +49,19 @@ class Run:
         self.given = self.weights, method.numbers(), data
 
     def begin(self) -> State:
-        start = self.method.prepared(self.task.start)
-        parameters = jax.tree.map(jnp.asarray, start)
+        parameters = jax.tree.map(jnp.asarray, self.scheme.start(self.task))
         memory = functions(self.code)[0](*self.given, parameters)
         return State(parameters, memory, self.batches.start(self.seed, 0), 0)
 
     def again(self, start: State, parameters: Any, memory: Sequence[Any], taken: int) -> State:
         """The state in which an earlier run from `start` ended."""
         leaves = jax.tree.leaves(self.task.trained(parameters)), memory
+        old, new = map(_shapes, (memory, jax.tree.leaves(start.memory)))
+        if old != new:
+            raise ValueError(
+                f"{self.who}: resume must have the memory of this method, arrays of the shapes "
+                f"{new}, got {old}; start a new run"
+            )
         trained, carried = (
             jax.tree.unflatten(jax.tree.structure(like), [jnp.asarray(leaf) for leaf in stored])
             for like, stored in zip((start.parameters, start.memory), leaves, strict=True)
@@ -84,7 +89,7 @@ class Run:
         return state
 
     def rate(self, state: State) -> float:
-        return float(self.method.rate(state.parameters, state.taken))
+        return float(self.scheme.clock.rate(state.parameters, state.taken))
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
         """The last state before step `bad` that is still good, by bisection."""
@@ -102,11 +107,14 @@ class Run:
         """The state in NumPy arrays, as it is measured."""
         memory = jax.tree.map(np.asarray, state.memory)
         parameters = jax.tree.map(np.asarray, state.parameters)
-        log_t = self.method.log_time(memory, state.taken)
-        return Moment(state.taken, self.method.time(memory, state.taken), log_t, parameters)
+        log_t = self.scheme.clock.log_time(memory, state.taken)
+        t = self.scheme.clock.time(memory, state.taken)
+        return Moment(t, parameters, log_t=log_t, step=state.taken)
 
 
-def follow(run: Run, state: State, plan: Plan, progress: Progress | None) -> tuple[State, Outcome]:
+def follow(
+    run: Run, state: State, plan: StepPlan, progress: Progress | None
+) -> tuple[State, Outcome]:
     """The last finite state, its records in the meter, and how training ended."""
     meter, goals, records = run.meter, plan.goals, set(plan.records)
     numbers = meter.first
@@ -148,7 +156,9 @@ def _held(outcome: Any, numbers: Mapping[str, float]) -> Any:
     return Outcome(Kind.OUT_OF_RANGE, f"{what}; rescale the data or the start")
 
 
-def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress | None) -> State:
+def _advanced(
+    run: Run, state: State, look: Any, plan: StepPlan, progress: Progress | None
+) -> State:
     if plan.timed:
         return run.reach(state, look, plan.last)
     piece = plan.last if progress is None else max(1, plan.last // PROGRESS)
@@ -160,7 +170,7 @@ def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress 
     return run.advance(state, look)
 
 
-def _report(progress: Progress | None, plan: Plan, moment: Moment) -> None:
+def _report(progress: Progress | None, plan: StepPlan, moment: Moment) -> None:
     if progress is not None:
         progress(plan.done(moment), f"step {moment.step}")
 
@@ -194,8 +204,9 @@ def _diverged(run: Run, state: State, bad: int) -> Outcome:
     _blame(run, last)
     moment = run.moment(state)
     run.meter.keep(moment, run.meter.look(moment))
-    sentence = f"beyond float64 after {last.taken + 1} steps; take a smaller learning rate than"
-    return Outcome(Kind.DIVERGED, f"{sentence} {run.method.learning_rate:g}")
+    rate = run.scheme.learning_rate
+    smaller = "smaller steps" if rate is None else f"a smaller learning rate than {rate:g}"
+    return Outcome(Kind.DIVERGED, f"beyond float64 after {last.taken + 1} steps; take {smaller}")
 
 
 def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
@@ -208,17 +219,33 @@ def _blame(run: Run, state: State) -> None:
     if run.penalty is None:
         return
     run.meter.look(run.moment(state))["penalty"]  # which may name itself
-    name, found = "subgradient", run.penalty.subgradient(state.parameters)
-    if run.method.penalties == "prox":
-        rate, ahead = run.method.learning_rate, run.method.ahead(state.parameters, state.memory)
-        slope = run.code.oracle(run.weights, run.given[2]).loss_gradient(ahead)
-        moved = plus(ahead, -rate, slope)
-        name, found = "proximal map", run.penalty.prox(moved, rate) if finite(moved) else ()
-    if any(np.isnan(np.asarray(part)).any() for part in jax.tree.leaves(found)):
+    name, pulls = "subgradient", [run.penalty.subgradient(state.parameters)]
+    if run.scheme.penalties == "prox":
+        probe = _Probe(run.code.oracle(run.weights, run.given[2]))
+        run.scheme.step(probe, state.parameters, state.memory, state.taken)
+        name, pulls = "proximal map", probe.maps
+    if any(np.isnan(np.asarray(part)).any() for part in jax.tree.leaves(pulls)):
         raise ValueError(
             f"{run.who}: the {name} of the penalty is nan at step {state.taken}, where the "
             "parameters are finite; check the penalty there"
         )
+
+
+def _shapes(arrays: Sequence[Any]) -> list[str]:
+    return [f"{array.dtype}{list(array.shape)}" for array in arrays]
+
+
+class _Probe(Oracle):
+    """An oracle that keeps the proximal maps of finite parameters which a step asks for."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        super().__init__(oracle.objective, oracle.data, oracle.share, oracle.penalty)
+        self.maps: list[Any] = []
+
+    def prox(self, parameters: Any, length: Any) -> Any:
+        point = super().prox(parameters, length)
+        self.maps += [point] if finite(parameters) else []
+        return point
 
 
 def finite(parameters: Any) -> bool:

@@ -33,8 +33,8 @@ from tacit.regularizers.q import Q
 from tacit.regularizers.reparametrization import Starts
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.solution import Solution
-from tacit.training.descent.method import Descent, Oracle, Wrapped
-from tacit.training.descent.methods import SGD, GradientDescent
+from tacit.training.descent.method import Observer, Oracle, Scheme
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.scheduled import Scheduled
 from tacit.training.path import Path
 from tacit.training.task import Task
@@ -44,8 +44,8 @@ NEVER = 2**31 - 1
 PRECISE = 1e-13  # relative error of a line that is followed back
 
 
-@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
-class EffectiveScale(Wrapped):
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class EffectiveScale(Observer):
     """A gradient method that also records the dual of its run on a separable model.
 
     Its steps are those of the method. `effective_regularizer` and `predicted_endpoint` use the
@@ -54,7 +54,7 @@ class EffectiveScale(Wrapped):
     Parameters
     ----------
     method
-        GradientDescent or SGD, with any batches, momentum and weight decay. For heavy-ball
+        GradientDescent, with any batches, momentum and weight decay. For heavy-ball
         momentum, the change of the start is a function of learning_rate (1 + momentum) /
         (1 - momentum)^2, to second order in 1 - momentum; what the path holds is exact.
 
@@ -62,7 +62,7 @@ class EffectiveScale(Wrapped):
     --------
     >>> import tacit
     >>> problem = tacit.sparse_regression(8, 20, sparsity=2)
-    >>> method = tacit.EffectiveScale(tacit.SGD(0.01))
+    >>> method = tacit.EffectiveScale(tacit.GradientDescent(0.01))
     >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(20_000)
     >>> path = tacit.train(net, problem, method, batch=1, stop=stop)
     >>> predicted = tacit.predicted_endpoint(path, problem)
@@ -70,23 +70,23 @@ class EffectiveScale(Wrapped):
     True
     """
 
-    def __init__(self, method: Descent) -> None:
-        inner = method.method if isinstance(method, Scheduled) else method
-        if not isinstance(inner, GradientDescent | SGD):
+    def __post_init__(self) -> None:
+        if not isinstance(self.plain, GradientDescent):
             raise ValueError(
-                f"EffectiveScale: the law holds for steps along gradients, GradientDescent or SGD,"
-                f" got {method!r}"
+                "EffectiveScale: the law holds for steps along gradients, GradientDescent, got"
+                f" {self.method!r}"
             )
-        super().__init__(method)
-
-    penalties = "none"
 
     @property
-    def plain(self) -> Descent:
+    def plain(self) -> Any:
         """The method without its schedule."""
         return self.method.method if isinstance(self.method, Scheduled) else self.method
 
-    def refuse(self, task: Task) -> None:
+    @property
+    def scheme(self) -> Scheme:
+        return super().scheme._replace(start=self._start, penalties="none")
+
+    def _start(self, task: Task) -> Any:
         model = getattr(task, "model", None)
         diagonal = isinstance(model, DiagonalNet) and model.signed
         if not diagonal and not isinstance(model, Reparametrized):
@@ -94,25 +94,26 @@ class EffectiveScale(Wrapped):
                 "EffectiveScale: needs a signed DiagonalNet or a Reparametrized model, whose"
                 f" coordinates have their own parameters, got {model!r}"
             )
-        self.method.refuse(task)
+        return self.method.scheme.start(task)
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         """The memory of the method, the step at which each weight changes sign, and the dual."""
         model: Any = oracle.objective.model  # type: ignore[attr-defined]
         dual = jnp.zeros_like(model.table(parameters)[0])
         turned = jnp.full(len(parameters), NEVER, "int32")
-        return self.method.memory(oracle, parameters), turned, dual
+        return self.method.scheme.memory(oracle, parameters), turned, dual
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         inner, turned, dual = memory
-        moved, inner = self.method.step(oracle, parameters, inner, k)
+        method = self.method.scheme
+        moved, inner = method.step(oracle, parameters, inner, k)
         objective: Any = oracle.objective
         model, linear = objective.model, dataclasses.replace(objective, model=LinearPredictor())
         beta = Oracle(linear, oracle.data, oracle.share, None)
         g = beta.loss_gradient(model.predictor(parameters))  # the step has computed it already
-        rate = self.method.rate(parameters, k)
-        left = 1 - rate * self.weight_decay
-        rate = rate / (left * (1 - getattr(self.plain, "momentum", 0.0)))
+        rate = method.clock.rate(parameters, k)
+        left = 1 - rate * method.weight_decay
+        rate = rate / (left * (1 - self.plain.momentum))
         shrink = left ** (2 - (model.homogeneity or 2))
         late = jnp.minimum(turned, k.astype(turned.dtype))
         turned = jnp.where(moved * parameters < 0, late, turned)
@@ -128,12 +129,6 @@ class EffectiveScale(Wrapped):
             " 2 learning_rate |gradient| of a net of depth 2 comes to 1: take a smaller learning"
             " rate"
         )
-
-    def ahead(self, parameters: Any, memory: Any) -> Any:
-        return self.method.ahead(parameters, memory[0])
-
-    def log_time(self, memory: Any, k: int) -> float:
-        return self.method.log_time(memory[0], k)
 
 
 def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q | Derived:

@@ -16,8 +16,10 @@ from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.records import Checks, Kind, Outcome, Record
-from tacit.training.descent.method import Descent, Oracle
+from tacit.training.descent.clock import VariableClock
+from tacit.training.descent.method import Descent, Oracle, Scheme, no_decay
 from tacit.training.samples import SampleLoss, SampleTask
+from tacit.training.task import Task
 
 Projection = Callable[[Any, Any], Any]
 
@@ -56,6 +58,16 @@ SPHERES: dict[str, Projection] = {"l1": onto_l1_sphere, "l2": onto_l2_sphere}
 
 def length(norm: str, point: Any) -> Any:
     return abs(point).sum() if norm == "l1" else (point**2).sum() ** 0.5
+
+
+class TriedClock(VariableClock):
+    """Training time as the number of steps tried."""
+
+    def time(self, memory: Any, k: int) -> float:
+        return float(k)
+
+    def log_time(self, memory: Any, k: int) -> float:
+        return float(np.log(k)) if k else -np.inf
 
 
 GROWTH, SHRINK = 1.3, 0.5  # of the step, after one that was taken and one that was not
@@ -100,13 +112,23 @@ class HeldNorm(Descent):
     learning_rate: float = 1.0
     size: float = dataclasses.field(default=1.0, kw_only=True)
     norm: str = dataclasses.field(default="l2", kw_only=True)
-    batches: ClassVar[bool] = False
-    penalties: ClassVar[str] = "none"
-    decays: ClassVar[bool] = False
-    steady: ClassVar[bool] = False
-    checks: ClassVar[Checks] = {"norm": functools.partial(one_of, known=SPHERES), "size": positive}
+    checks: ClassVar[Checks] = {
+        "norm": functools.partial(one_of, known=SPHERES),
+        "size": positive,
+        "weight_decay": no_decay,
+    }
 
-    def prepared(self, parameters: Any) -> Any:
+    @property
+    def scheme(self) -> Scheme:
+        clock = TriedClock(self.learning_rate)
+        start = self._start
+        return super().scheme._replace(clock=clock, start=start, penalties="none", batches=False)
+
+    def _start(self, task: Task) -> Array:
+        return self.stretched(task.start)
+
+    def stretched(self, parameters: Any) -> Array:
+        """The parameters times the number that brings their norm to `size`."""
         if not isinstance(parameters, np.ndarray):
             raise ValueError(
                 f"HeldNorm: needs flat parameters, got a {type(parameters).__name__} of arrays; "
@@ -137,12 +159,6 @@ class HeldNorm(Descent):
         rejected = parameters, (value, gradient, SHRINK * rate)
         moved: tuple[Any, Any] = jax.tree.map(lambda a, b: jnp.where(good, a, b), taken, rejected)
         return moved
-
-    def time(self, memory: Any, k: int) -> float:
-        return float(k)
-
-    def log_time(self, memory: Any, k: int) -> float:
-        return float(np.log(k)) if k else -np.inf
 
 
 WHO = "held_sweep"
@@ -280,7 +296,7 @@ def _starts(own: Array, start: ArrayLike | None, norm: str, sizes: Array) -> Arr
         )
     rows = finite_array(WHO, "start", np.broadcast_to(given, shape), ndim=2)
     pairs = zip(rows, sizes, strict=True)
-    return np.array([HeldNorm(size=size, norm=norm).prepared(row) for row, size in pairs])
+    return np.array([HeldNorm(size=size, norm=norm).stretched(row) for row, size in pairs])
 
 
 def _outcome(loss: float, fall: float, tolerance: float) -> Outcome:

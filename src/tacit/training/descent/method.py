@@ -1,19 +1,28 @@
-"""The interface of a step-by-step method, and what a step may compute from the objective."""
+"""The interface of a step-by-step method, and what a step may compute from the objective.
+
+How it works: a method is a frozen record of settings with one property, its `scheme`. The scheme
+holds all that training uses: the function of a step, the memory before the first one, the clock,
+and facts such as which penalties it takes. `Descent` makes a scheme of its `step` and `memory`, so
+that a new method needs nothing else; a method that knows more replaces parts of that scheme, and a
+method that wraps another one replaces parts of the scheme of that one. What it does not replace is
+the other's, and nothing is forwarded name by name.
+
+The settings that are floating-point numbers are arguments of the compiled steps: `numbers` takes
+them out, `kind` is what is left, and `with_numbers` puts traced ones in their place.
+"""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
 import math
-import operator
-import sys
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
 
 from tacit.arguments import decay_rate, positive
 from tacit.lazy import jax, jnp
 from tacit.records import Checked, Checks
-
-LARGEST = math.log(sys.float_info.max)
+from tacit.training.descent.clock import Clock, InnerClock
 
 
 class Objective(abc.ABC):
@@ -47,6 +56,11 @@ class Oracle:
 
     def value(self, parameters: Any) -> Any:
         return self.objective.value(self.data, parameters, self.share)
+
+    def total(self, parameters: Any) -> Any:
+        """The loss plus the penalty."""
+        loss = self.value(parameters)
+        return loss if self.penalty is None else loss + self.penalty.value(parameters)
 
     def loss_gradient(self, parameters: Any) -> Any:
         return jax.grad(self.value)(parameters)
@@ -82,9 +96,75 @@ def zeros(parameters: Any) -> Any:
     return jax.tree.map(jnp.zeros_like, parameters)
 
 
+class Scheme(NamedTuple):
+    """What training uses of a step-by-step method."""
+
+    step: Callable[[Oracle, Any, Any, Any], tuple[Any, Any]]  # after step k = 0, 1, ...
+    memory: Callable[[Oracle, Any], Any]  # before the first step
+    clock: Clock
+    learning_rate: Any  # the largest of the run; None if it is not known
+    weight_decay: Any = 0.0
+    label_noise: Any = 0.0  # the deviation of fresh Gaussian noise on the labels of every step
+    penalties: str = "any"  # which it takes: "any", "smooth", "prox" or "none"
+    batches: bool = True  # whether it can work on batches
+    elementwise: bool = False  # whether a parameter moves by its own derivatives alone
+    logarithmic: bool = False  # whether it sees the loss only by its logarithm
+    check: bool = True  # whether a learning rate beyond `limit` is refused
+    # the parameters to start from; a ValueError if this task cannot be trained
+    start: Callable[[Any], Any] = lambda task: task.start
+    # the bound of stable learning rates for the curvatures of loss and penalty, and its formula
+    limit: Callable[[float, float], tuple[float, str] | None] = lambda smoothness, curvature: None
+    # a remark to add to the sentence of a run that ends with this memory
+    note: Callable[[Any], str] = lambda memory: ""
+
+
+class StepMethod(Checked, abc.ABC):
+    """A frozen record of the settings of a step-by-step method, and its scheme."""
+
+    @property
+    @abc.abstractmethod
+    def scheme(self) -> Scheme:
+        """What training uses of the method."""
+
+    def settings(self) -> dict[str, Any]:
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields}
+
+    def describe(self) -> dict[str, Any]:
+        """What is needed to build this method again, as plain JSON values."""
+        settings = self.settings()
+        inner = {"of": settings.pop("method").describe()} if "method" in settings else {}
+        return {"method": type(self).__name__, **inner, **settings}
+
+    def numbers(self) -> dict[str, Any]:
+        """The settings that are floating-point numbers; a zero stays one in compiled code."""
+        given = self.settings().items()
+        inner = {name: part.numbers() for name, part in given if isinstance(part, StepMethod)}
+        return inner | {name: part for name, part in given if isinstance(part, float) and part}
+
+    def kind(self) -> tuple[Any, ...]:
+        """What compiled code depends on: the class and the settings that are not numbers."""
+
+        def key(part: Any) -> Any:
+            if isinstance(part, StepMethod):
+                return part.kind()
+            return "a number" if isinstance(part, float) and part else part
+
+        return type(self), tuple((name, key(part)) for name, part in self.settings().items())
+
+    def with_numbers(self, numbers: dict[str, Any]) -> Self:
+        """A copy whose numbers are those traced by JAX, without checks."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__ | numbers)
+        for name, part in self.settings().items():
+            if isinstance(part, StepMethod):
+                copy.__dict__[name] = part.with_numbers(numbers.get(name, {}))
+        return copy
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
-class Descent(Checked, abc.ABC):
-    """A step-by-step method. A new one defines `step`, and `memory` if it has any.
+class Descent(StepMethod):
+    """A method with a learning rate. A new one defines `step`, and `memory` if it has any.
 
     Positive numbers among the fields may differ between runs without recompilation.
     `weight_decay` is decoupled: every step also subtracts
@@ -95,165 +175,75 @@ class Descent(Checked, abc.ABC):
     weight_decay: float = dataclasses.field(default=0.0, kw_only=True)
     check: bool = dataclasses.field(default=True, kw_only=True)
 
-    batches: ClassVar[bool] = True  # whether it can work on batches
-    penalties: ClassVar[str] = "any"  # which it takes: "any", "smooth", "prox" or "none"
-    decays: ClassVar[bool] = True  # whether it has weight decay
-    logarithmic: ClassVar[bool] = False  # whether it sees the loss only by its logarithm
     checks: ClassVar[Checks] = {"learning_rate": positive, "weight_decay": decay_rate}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         who, shrink = type(self).__name__, self.learning_rate * self.weight_decay
-        if self.weight_decay and not self.decays:
-            raise ValueError(f"{who}: has no weight decay, got weight_decay={self.weight_decay:g}")
         if shrink >= 2:
             raise ValueError(
                 f"{who}: weight decay multiplies the parameters by 1 - learning_rate * "
                 f"weight_decay, which must be above -1, got {1 - shrink:g}; take smaller ones"
             )
 
-    def refuse(self, task: Any) -> None:
-        """Raises an error if this task cannot be trained by the method."""
-
-    def prepared(self, parameters: Any) -> Any:
-        return parameters
-
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         """What the method carries from step to step, before the first."""
         return ()
-
-    def ahead(self, parameters: Any, memory: Any) -> Any:
-        """The point where the next step starts, if that is not the parameters."""
-        return parameters
-
-    @property
-    def label_noise(self) -> float:
-        """The standard deviation of fresh Gaussian noise on the labels of every step."""
-        return 0.0
-
-    @property
-    def steady(self) -> bool:
-        """Whether every step takes learning_rate of training time."""
-        return True
-
-    @property
-    def elementwise(self) -> bool:
-        """Whether a parameter moves by its own derivatives alone, and not at all without them."""
-        return False
-
-    @property
-    def timed(self) -> bool:
-        """Whether records are spaced in training time, where Time ends the run."""
-        return False
-
-    def rate(self, parameters: Any, k: Any) -> Any:
-        """The learning rate of step k, from here."""
-        return self.learning_rate
 
     @abc.abstractmethod
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         """Parameters and memory after step k = 0, 1, ..."""
 
-    def log_time(self, memory: Any, k: int) -> float:
-        """The logarithm of the training time after k steps: of the sum of the learning rates."""
-        return math.log(k * self.learning_rate) if k else -math.inf
-
-    def note(self, memory: Any) -> str:
-        """A remark to add to the sentence of a run that ends with this memory."""
-        return ""
-
-    def time(self, memory: Any, k: int) -> float:
-        """The training time after k steps; inf where float64 cannot hold it."""
-        if self.steady:
-            return self.learning_rate * k
-        log_t = self.log_time(memory, k)
-        return math.exp(log_t) if log_t < LARGEST else math.inf
-
-    def steps_in(self, t: float) -> float | None:
-        """How many steps take the training time `t`; None if that is not known before the run."""
-        return t / self.learning_rate if self.steady else None
-
-    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
-        """The bound of stable learning rates for these curvatures, and its formula, if known."""
-        return None
-
-    def settings(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-
-    def describe(self) -> dict[str, Any]:
-        """What is needed to build this method again, as plain JSON values."""
-        return {"method": type(self).__name__, **self.settings()}
-
-    def numbers(self) -> dict[str, float]:
-        """The settings that are floating-point numbers; a zero stays one in compiled code."""
-        return {k: v for k, v in self.settings().items() if isinstance(v, float) and v}
-
-    def kind(self) -> tuple[Any, ...]:
-        """What compiled code depends on: the class and the settings that are not numbers."""
-        plain = self.settings() | dict.fromkeys(self.numbers(), "a number")
-        return type(self), tuple(plain.items())
-
-    def with_numbers(self, numbers: dict[str, Any]) -> Descent:
-        """A copy whose numbers are those traced by JAX, without checks."""
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__ | numbers)
-        return copy
+    @property
+    def scheme(self) -> Scheme:
+        rate, decay = self.learning_rate, self.weight_decay
+        return Scheme(self.step, self.memory, Clock(rate), rate, decay, check=self.check)
 
 
-def of_method(name: str) -> Any:
-    """The attribute of this name of the method inside."""
-    return property(operator.attrgetter(f"method.{name}"))
+def no_decay(who: str, name: str, value: float) -> float:
+    """The check of methods without weight decay."""
+    if value:
+        raise ValueError(f"{who}: has no weight decay, got weight_decay={value:g}")
+    return value
 
 
-@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
-class Wrapped(Descent):
-    """A method that wraps another one and takes from it all that it does not define itself."""
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Wrapped(StepMethod):
+    """A method that replaces parts of the scheme of another one."""
 
-    method: Descent
+    method: StepMethod
 
-    def __init__(self, method: Descent) -> None:
-        for name in ("learning_rate", "weight_decay", "check"):
-            object.__setattr__(self, name, getattr(method, name))
-        object.__setattr__(self, "method", method)
+    @property
+    def scheme(self) -> Scheme:
+        return self.method.scheme
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.method!r})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Wrapped) and repr(other) == repr(self)
 
-    def __hash__(self) -> int:
-        return hash(repr(self))
+class Observer(Wrapped):
+    """A method whose steps are those of another one, with numbers summed up beside them.
 
-    refuse = of_method("refuse")
-    prepared = of_method("prepared")
-    memory = of_method("memory")
-    ahead = of_method("ahead")
-    rate = of_method("rate")
-    steps_in = of_method("steps_in")
-    log_time = of_method("log_time")
-    limit = of_method("limit")
-    numbers = of_method("numbers")
-    label_noise = of_method("label_noise")
-    elementwise = of_method("elementwise")
-    steady = of_method("steady")
-    timed = of_method("timed")
-    batches = of_method("batches")
-    penalties = of_method("penalties")
-    decays = of_method("decays")
-    logarithmic = of_method("logarithmic")
+    Its memory is a tuple, and the first part of it is the memory of the other method.
+    """
 
-    def describe(self) -> dict[str, Any]:
-        return {"method": type(self).__name__, "of": self.method.describe()}
+    @abc.abstractmethod
+    def memory(self, oracle: Oracle, parameters: Any) -> tuple[Any, ...]:
+        """The memory of the method, and what is summed up, before the first step."""
 
-    def kind(self) -> tuple[Any, ...]:
-        return type(self), self.method.kind()
+    @abc.abstractmethod
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        """The step of the method, and the sums after it."""
 
-    def with_numbers(self, numbers: dict[str, Any]) -> Wrapped:
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__ | numbers)
-        copy.__dict__["method"] = self.method.with_numbers(numbers)
-        return copy
+    @property
+    def scheme(self) -> Scheme:
+        inner = self.method.scheme
+        clock, note = InnerClock(inner.clock), self.note
+        return inner._replace(step=self.step, memory=self.memory, clock=clock, note=note)
+
+    def note(self, memory: Any) -> str:
+        """A remark to add to the sentence of a run that ends with this memory."""
+        return ""
 
 
 def over(top: float, curvature: float) -> float:

@@ -1,137 +1,32 @@
-"""Gradient descent, plain, stochastic and with subgradients; Adam."""
+"""Gradient descent, plain, stochastic, with momentum and with subgradients; Adam."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arguments import not_negative, positive, share
+from tacit.arguments import flag, not_negative, positive, share
 from tacit.lazy import jax, jnp
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Checks
-from tacit.training.descent.method import Descent, Oracle, over, plus, zeros
+from tacit.training.descent.clock import Clock, ScaledClock
+from tacit.training.descent.method import Descent, Oracle, Scheme, over, plus, zeros
 
 FINEST = 10  # the least shrinkage per step, in units of rounding; below it decay is noise
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class GradientDescent(Descent):
-    """w <- w - learning_rate * grad L(w), on all samples or on batches.
+    """w <- w - learning_rate * grad L(w), on all samples or on batches (stochastic descent).
+
+    With `momentum`, velocity <- momentum * velocity + gradient and w <- w - learning_rate *
+    velocity; with `nesterov` the step goes along gradient + momentum * velocity, as in PyTorch.
 
     With `scaled`, the learning rate is at most scaled / |w|^2: the curvature of a 2-homogeneous
     net grows like |w|^2, so that a large start needs small steps only while it is large.
-
-    Parameters
-    ----------
-    learning_rate
-        The length of a step along the direction of the method.
-    scaled
-        The largest learning_rate * |w|^2; None sets no such bound.
-    weight_decay
-        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
-    check
-        False also allows a learning rate beyond the bound of a quadratic loss.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
-    >>> tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=tacit.Steps(100)).steps
-    100
-    """
-
-    scaled: float | None = None
-    penalties: ClassVar[str] = "smooth"
-    checks: ClassVar[Checks] = {
-        "scaled": lambda *given: None if given[2] is None else positive(*given)
-    }
-
-    @property
-    def steady(self) -> bool:
-        return self.scaled is None
-
-    @property
-    def elementwise(self) -> bool:
-        return self.scaled is None
-
-    @property
-    def timed(self) -> bool:
-        return self.scaled is not None
-
-    def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        return () if self.scaled is None else jnp.float64(0.0)
-
-    def prepared(self, parameters: Any) -> Any:
-        rate = float(self.rate(parameters, 0))
-        parts = jax.tree.leaves(parameters)
-        least = min(FINEST * float(np.finfo(part.dtype).eps) for part in parts)
-        if 0 < rate * self.weight_decay < least:
-            raise ValueError(
-                f"{type(self).__name__}: a step shrinks the parameters by learning_rate * "
-                f"weight_decay = {rate * self.weight_decay:.2g}, which their precision cannot "
-                f"resolve (it needs {least:.2g}); take larger steps or precision='double'"
-            )
-        return parameters
-
-    def rate(self, parameters: Any, k: Any) -> Any:
-        if self.scaled is None:
-            return self.learning_rate
-        parts = jax.tree.leaves(parameters)
-        square = sum(jnp.sum(jnp.square(part)).astype(jnp.float64) for part in parts)
-        rate = jnp.minimum(self.learning_rate, self.scaled / square)
-        return jnp.where(jnp.isfinite(square), rate, jnp.nan)  # steps of 0 would hide divergence
-
-    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        rate = self.rate(parameters, k)
-        moved = plus(parameters, -rate, oracle.gradient(parameters))
-        return moved, memory if self.scaled is None else memory + rate
-
-    def log_time(self, memory: Any, k: int) -> float:
-        if self.scaled is None:
-            return super().log_time(memory, k)
-        return math.log(memory) if memory > 0 else -math.inf
-
-    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
-        total = smoothness + curvature + self.weight_decay
-        return over(2, total), "below 2/(largest curvature of the objective)"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Subgradient(GradientDescent):
-    """w <- w - learning_rate * (grad L(w) + H(w)), with H a subgradient of the penalty (N).
-
-    Parameters
-    ----------
-    learning_rate
-        The length of a step along the direction of the method.
-    scaled
-        As in GradientDescent.
-    weight_decay
-        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
-    check
-        False also allows a learning rate beyond the bound of a quadratic loss.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
-    >>> method, penalty = tacit.Subgradient(1e-3), 1e-3 * tacit.L1()
-    >>> tacit.train(net, problem, method, stop=tacit.Steps(100), penalty=penalty).steps
-    100
-    """
-
-    penalties: ClassVar[str] = "any"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class SGD(Descent):
-    """velocity <- momentum * velocity + gradient; w <- w - learning_rate * velocity.
-
-    With `nesterov` the step goes along gradient + momentum * velocity, as in PyTorch.
 
     Parameters
     ----------
@@ -145,52 +40,105 @@ class SGD(Descent):
         Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
     check
         False also allows a learning rate beyond the bound of a quadratic loss.
+    subgradient
+        True also takes penalties with kinks, such as 0.1 * L1(), and steps along a subgradient.
     label_noise
         The standard deviation of Gaussian noise that every step adds anew to the labels it sees,
         drawn from the seed of `train`; for regression.
+    scaled
+        The largest learning_rate * |w|^2; None sets no such bound.
 
     Examples
     --------
     >>> import tacit
     >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
-    >>> method, stop = tacit.SGD(1e-3, momentum=0.9), tacit.Steps(100)
+    >>> method, stop = tacit.GradientDescent(1e-3, momentum=0.9), tacit.Steps(100)
     >>> tacit.train(net, problem, method, stop=stop, batch=2, seed=1).steps
     100
     """
 
     momentum: float = 0.0
     nesterov: bool = False
+    subgradient: bool = dataclasses.field(default=False, kw_only=True)
     label_noise: float = dataclasses.field(default=0.0, kw_only=True)
-    checks: ClassVar[Checks] = {"momentum": share, "label_noise": not_negative}
-    elementwise: ClassVar[bool] = True
+    scaled: float | None = dataclasses.field(default=None, kw_only=True)
+    checks: ClassVar[Checks] = {
+        "momentum": share,
+        "nesterov": flag,
+        "subgradient": flag,
+        "label_noise": not_negative,
+        "scaled": lambda *given: None if given[2] is None else positive(*given),
+    }
 
-    def refuse(self, task: Any) -> None:
-        if self.label_noise and not isinstance(task.problem, Regression | MatrixProblem):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.momentum and self.scaled is not None:
             raise ValueError(
-                f"SGD: label_noise={self.label_noise:g} is added to numbers, the labels of a "
-                f"regression, got {type(task.problem).__name__}; leave it out"
+                "GradientDescent: scaled= bounds plain steps, got momentum="
+                f"{self.momentum:g} with it; leave one of them out"
             )
 
-    def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        return () if self._plain else zeros(parameters)
+    @property
+    def scheme(self) -> Scheme:
+        plain = self.scaled is None
+        clock = Clock(self.learning_rate) if plain else self._clock
+        return super().scheme._replace(
+            clock=clock,
+            start=self._start,
+            limit=self._limit,
+            label_noise=self.label_noise,
+            penalties="any" if self.subgradient else "smooth",
+            elementwise=plain,
+        )
 
     @property
-    def _plain(self) -> bool:
-        return isinstance(self.momentum, float) and self.momentum == 0
+    def _clock(self) -> ScaledClock:
+        return ScaledClock(self.learning_rate, self.scaled)
+
+    @property
+    def _remembers(self) -> bool:
+        return not (isinstance(self.momentum, float) and self.momentum == 0)
+
+    def _start(self, task: Any) -> Any:
+        who = type(self).__name__
+        if self.label_noise and not isinstance(task.problem, Regression | MatrixProblem):
+            raise ValueError(
+                f"{who}: label_noise={self.label_noise:g} is added to numbers, the labels of a "
+                f"regression, got {type(task.problem).__name__}; leave it out"
+            )
+        rate = float(self.scheme.clock.rate(task.start, 0))
+        parts = jax.tree.leaves(task.start)
+        least = min(FINEST * float(np.finfo(part.dtype).eps) for part in parts)
+        if 0 < rate * self.weight_decay < least:
+            raise ValueError(
+                f"{who}: a step shrinks the parameters by learning_rate * "
+                f"weight_decay = {rate * self.weight_decay:.2g}, which their precision cannot "
+                f"resolve (it needs {least:.2g}); take larger steps or precision='double'"
+            )
+        return task.start
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        if self.scaled is not None:
+            return jnp.float64(0.0)
+        return zeros(parameters) if self._remembers else ()
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         gradient = oracle.gradient(parameters)
-        if self._plain:
+        if self.scaled is not None:
+            rate = self._clock.rate(parameters, k)
+            return plus(parameters, -rate, gradient), memory + rate
+        if not self._remembers:
             return plus(parameters, -self.learning_rate, gradient), memory
         velocity = plus(gradient, self.momentum, memory)
         ahead = plus(gradient, self.momentum, velocity) if self.nesterov else velocity
         return plus(parameters, -self.learning_rate, ahead), velocity
 
-    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+    def _limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         if self.nesterov:
             return None
+        words = "2 (1 + momentum)" if self.momentum else "2"
         bound = over(2 * (1 + self.momentum), smoothness + curvature + self.weight_decay)
-        return bound, "below 2 (1 + momentum)/(largest curvature of the objective)"
+        return bound, f"below {words}/(largest curvature of the objective)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -236,7 +184,10 @@ class Adam(Descent):
     epsilon: float = 1e-8
     decoupled: bool = False
     checks: ClassVar[Checks] = {"mean_decay": share, "square_decay": share, "epsilon": not_negative}
-    elementwise: ClassVar[bool] = True
+
+    @property
+    def scheme(self) -> Scheme:
+        return super().scheme._replace(limit=self._limit, elementwise=True)
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         return zeros(parameters), zeros(parameters)
@@ -262,7 +213,7 @@ class Adam(Descent):
             moved = plus(moved, -self.learning_rate, oracle.penalty.subgradient(parameters))
         return moved, (mean, square)
 
-    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+    def _limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         if not (self.decoupled and curvature):
             return None
         return 2 / curvature, "below 2/(curvature of the decoupled penalty)"

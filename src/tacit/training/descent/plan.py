@@ -11,7 +11,7 @@ import numpy as np
 from tacit.records import Kind, Outcome
 from tacit.training import record as recording
 from tacit.training import stop as stopping
-from tacit.training.descent.method import Descent
+from tacit.training.descent.clock import Clock
 from tacit.training.goals import listed
 from tacit.training.path import Path
 from tacit.training.task import Moment, Task
@@ -69,7 +69,7 @@ class Goals:
             if numbers["log_loss"] <= level:
                 return f"reached {rule}"
         for rule in self.near:
-            if rule.gap(self.task.predictor(moment.parameters)) <= 0:
+            if rule.gap(self.task.predictor(moment.state)) <= 0:
                 return f"reached {rule}"
         if moment.log_t >= self.log_t:
             return f"reached t = {math.exp(moment.log_t):.6g}"
@@ -97,7 +97,7 @@ class Goals:
             return Outcome(Kind.SOLVED, f"took all {moment.step} steps, {loss}")
         short = [f"{loss} above {rule}" for rule, _ in self.levels]
         for rule in self.near:
-            gap = rule.gap(self.task.predictor(moment.parameters))
+            gap = rule.gap(self.task.predictor(moment.state))
             short.append(f"{gap:.4g} degrees outside {rule}")
         short += [str(rule.missed(numbers)) for rule in self.others]
         sentence = f"{moment.step} steps ended at {' and '.join(short)}; allow more steps"
@@ -108,7 +108,7 @@ MOST = 10**7  # steps of a run that only a goal ends
 LOOKS = 20  # per decade of steps at a goal, where records are fewer
 
 
-class Plan(NamedTuple):
+class StepPlan(NamedTuple):
     """Steps to record and to measure, or times if `timed`; the last step; and the goals."""
 
     records: Sequence[Any]
@@ -131,24 +131,24 @@ class Plan(NamedTuple):
         return np.isin(np.arange(path.dataset.sizes["time"]), nearest)
 
 
-def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
+def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> StepPlan:
     who, epoch = run.who, run.batches.epoch
-    last = last_step(who, run.method, stop, epoch)
-    goals = Goals(who, run.task, stop, run.meter.first, epoch is None, run.method.steady)
+    last = last_step(who, run.scheme.clock, stop, epoch)
+    goals = Goals(who, run.task, stop, run.meter.first, epoch is None, run.scheme.clock.steady)
     time = stopping.first(stop, stopping.Time)
-    if time is not None and run.method.timed:
+    if time is not None and run.scheme.clock.timed:
         times = recording.times_to_record(who, record, run.rate(run.begin()), time.t)
-        return Plan(times, times, last, goals, timed=True)
+        return StepPlan(times, times, last, goals, timed=True)
     records = recording.steps_to_record(who, record, last, epoch)
     looks = set(records)
     if goals.sought and epoch is None:
         looks |= set(recording.log_spaced(last, LOOKS))
     elif goals.any and epoch is not None:
         looks |= set(range(epoch, last + 1, epoch))
-    return Plan(records, sorted(looks), last, goals)
+    return StepPlan(records, sorted(looks), last, goals)
 
 
-def last_step(who: str, method: Descent, stop: Sequence[Any], epoch: int | None) -> int:
+def last_step(who: str, clock: Clock, stop: Sequence[Any], epoch: int | None) -> int:
     """The largest number of steps that the rules allow."""
     if not stop:
         raise ValueError(f"{who}: descent never ends by itself; give a rule, stop=Steps(1000)")
@@ -160,7 +160,7 @@ def last_step(who: str, method: Descent, stop: Sequence[Any], epoch: int | None)
             if epoch is None:
                 raise ValueError(f"{who}: Epochs needs batch=; use Steps")
             found.append(rule.count * epoch)
-        elif isinstance(rule, stopping.Time) and (count := method.steps_in(rule.t)) is not None:
+        elif isinstance(rule, stopping.Time) and (count := clock.steps_in(rule.t)) is not None:
             if count > 1e15:
                 raise ValueError(
                     f"{who}: Time({rule.t:g}) is {count:.3g} steps; give a larger learning_rate"

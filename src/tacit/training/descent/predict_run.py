@@ -20,7 +20,7 @@ from tacit.training import stop as stopping
 from tacit.training.descent.compiled import batches
 from tacit.training.descent.effective_scale import EffectiveScale
 from tacit.training.descent.mean_steps import Gains, MeanSteps, Seen
-from tacit.training.descent.methods import SGD, GradientDescent
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.descent.plan import last_step
 from tacit.training.descent.scheduled import Scheduled
 
@@ -68,7 +68,8 @@ class PredictedRun(Record):
     --------
     >>> import tacit
     >>> problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
-    >>> run = tacit.predict_run(net, problem, tacit.SGD(0.02), batch=1, stop=tacit.Steps(100))
+    >>> method, stop = tacit.GradientDescent(0.02), tacit.Steps(100)
+    >>> run = tacit.predict_run(net, problem, method, batch=1, stop=stop)
     >>> run.fails_at, run.fails_from < 0.02
     (0, True)
     """
@@ -83,7 +84,7 @@ class PredictedRun(Record):
     sentence: str
 
 
-class State(NamedTuple):
+class MeanState(NamedTuple):
     """The dual variable, log(w+ w-), the tilt, and the variance of log(w+ w-) over seeds."""
 
     nu: Array
@@ -96,7 +97,7 @@ class Now(NamedTuple):
     """The state at a time; `fresh` if its kernel is new."""
 
     t: float
-    state: State
+    state: MeanState
     seen: Seen
     gains: Gains
     fresh: bool
@@ -132,7 +133,7 @@ def predict_run(
     problem
         The regression.
     method
-        GradientDescent, or SGD without momentum, with any weight decay and label noise; or one of
+        GradientDescent without momentum, with any weight decay and label noise; or one of
         these in Scheduled.
     stop
         Steps, Epochs or Time.
@@ -148,7 +149,7 @@ def predict_run(
     --------
     >>> import tacit
     >>> problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
-    >>> method, stop = tacit.SGD(0.002, label_noise=0.2), tacit.Steps(20_000)
+    >>> method, stop = tacit.GradientDescent(0.002, label_noise=0.2), tacit.Steps(20_000)
     >>> predicted = tacit.predict_run(net, problem, method, batch=1, stop=stop)
     >>> path = tacit.train(net, problem, tacit.EffectiveScale(method), batch=1, stop=stop)
     >>> scale = tacit.effective_regularizer(path).shape
@@ -190,14 +191,14 @@ def mean_path(
 
 def _system(
     who: str, model: Any, problem: Any, method: Any, stop: Any, batch: int | None
-) -> tuple[list[tuple[MeanSteps, int]], State]:
+) -> tuple[list[tuple[MeanSteps, int]], MeanState]:
     """The mean steps of the checked arguments, their number, and their start."""
     method = method.method if isinstance(method, EffectiveScale) else method
     whole, method = method, method.method if isinstance(method, Scheduled) else method
     _refuse(who, method, model)
     if not isinstance(problem, Regression):
         raise ValueError(f"{who}: the problem must be a Regression, got {type(problem).__name__}")
-    if not method.steady:
+    if not method.scheme.clock.steady:
         raise ValueError(f"{who}: the learning rate must be fixed, got {method!r}")
     largest = max(float(part) for v in (problem.X, problem.y) for part in (v.max(), -v.min()))
     if largest > LARGEST:
@@ -206,10 +207,10 @@ def _system(
     rules = stopping.rules(who, stop)
     if goals := [rule for rule in rules if not rule.budget]:
         raise ValueError(f"{who}: stop must be Steps, Epochs or Time, got {goals[0]!r}")
-    steps = last_step(who, whole, rules, size.epoch)
+    steps = last_step(who, whole.scheme.clock, rules, size.epoch)
     pieces = [(steps, method.learning_rate)]
     if isinstance(whole, Scheduled):
-        pieces = whole.pieces(steps)
+        pieces = whole.clock.pieces(steps)
     means = [
         MeanSteps(
             problem.X,
@@ -227,17 +228,16 @@ def _system(
         raise ValueError(
             f"{who}: steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
         )
-    start = State(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
+    start = MeanState(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
     return [(mean, count) for mean, (count, _) in zip(means, pieces, strict=True)], start
 
 
 def _refuse(who: str, method: Any, model: Any) -> None:
     """Raises an error unless there is a theory of the mean of these steps."""
-    plain = isinstance(method, GradientDescent) or (isinstance(method, SGD) and not method.momentum)
-    if not plain:
+    if not (isinstance(method, GradientDescent) and not method.momentum):
         raise ValueError(
-            f"{who}: only steps of GradientDescent or of SGD without momentum can be predicted, "
-            f"got {method!r}"
+            f"{who}: only steps of GradientDescent without momentum can be predicted, got "
+            f"{method!r}"
         )
     if not (isinstance(model, DiagonalNet) and model.depth == 2 and model.signed):
         raise ValueError(f"{who}: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
@@ -252,7 +252,7 @@ def _start(model: DiagonalNet, dimension: int) -> tuple[Array, Array]:
 
 
 def _predicted(
-    state: State, seen: Seen, worst: Worst, fallen: Array, steps: int, rate: float
+    state: MeanState, seen: Seen, worst: Worst, fallen: Array, steps: int, rate: float
 ) -> PredictedRun:
     inexact = (INTEGRATION + NEXT_ORDER * worst.share**2) * fallen
     doubt = DEVIATIONS * np.sqrt(state.variance + inexact**2) / 2
@@ -267,7 +267,9 @@ def _predicted(
     return PredictedRun(q, seen.beta, low, high, steps, worst.fails_at, fails_from, sentence)
 
 
-def _states(who: str, mean: MeanSteps, state: State, steps: int, pieces: int = 1) -> Iterator[Now]:
+def _states(
+    who: str, mean: MeanSteps, state: MeanState, steps: int, pieces: int = 1
+) -> Iterator[Now]:
     """States from the start to the last step, by linearly implicit steps of the flow of means."""
     end, t = steps * mean.rate, 0.0
     mean.refresh(mean.seen(*state[:3]).weight)
@@ -294,8 +296,8 @@ def _states(who: str, mean: MeanSteps, state: State, steps: int, pieces: int = 1
 
 
 def _step(
-    mean: MeanSteps, state: State, seen: Seen, gains: Gains, dt: float
-) -> tuple[float, tuple[State, Seen, Gains]]:
+    mean: MeanSteps, state: MeanState, seen: Seen, gains: Gains, dt: float
+) -> tuple[float, tuple[MeanState, Seen, Gains]]:
     """One step of ROS2 for nu, of the mean rates for the rest, and the error of both."""
     nu, c, tilt, variance = state
     factors, pivots, _ = dgetrf(mean.implicit(STAGE * dt))
@@ -312,7 +314,9 @@ def _step(
         # the mean residual of the step, which has brought nu from one end to the other
         residual = (state.nu - nu) / (mean.speed * dt)
         found = mean.gains(residual, *_powers(seen.used, new.used))
-        moved = State(nu, c + dt * found.c, tilt + dt * found.tilt, variance + dt * found.variance)
+        moved = MeanState(
+            nu, c + dt * found.c, tilt + dt * found.tilt, variance + dt * found.variance
+        )
         missed = [new_end - old for new_end, old in zip(moved[1:3], ahead, strict=True)]
         if max(float(np.abs(each).max()) for each in missed) > CLOSE:
             new = mean.seen(*moved[:3])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 from tacit.lazy import jnp
-from tacit.training.descent.method import Descent, Oracle, over, plus
+from tacit.training.descent.method import Descent, Oracle, Scheme, over, plus
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -38,17 +38,16 @@ class Proximal(Descent):
     """
 
     accelerated: bool = False
-    penalties: ClassVar[str] = "prox"
-    batches: ClassVar[bool] = False
+
+    @property
+    def scheme(self) -> Scheme:
+        return super().scheme._replace(limit=self._limit, penalties="prox", batches=False)
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         return (parameters, jnp.float64(1.0)) if self.accelerated else ()
 
-    def ahead(self, parameters: Any, memory: Any) -> Any:
-        return memory[0] if self.accelerated else parameters
-
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        ahead = self.ahead(parameters, memory)
+        ahead = memory[0] if self.accelerated else parameters
         moved = plus(ahead, -self.learning_rate, oracle.loss_gradient(ahead))
         moved = oracle.prox(moved, self.learning_rate)
         if not self.accelerated:
@@ -58,6 +57,6 @@ class Proximal(Descent):
         push = (weight - 1) / grown
         return moved, (plus(moved, push, plus(moved, -1.0, parameters)), grown)
 
-    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+    def _limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         words, top = ("at most 1", 1 + 1e-12) if self.accelerated else ("below 2", 2.0)
         return over(top, smoothness), f"{words}/(largest curvature of the loss)"

@@ -13,12 +13,14 @@ import numpy as np
 
 from tacit.arguments import Array, finite_array
 from tacit.lazy import jnp
-from tacit.training.descent.method import Descent, Oracle, Wrapped
+from tacit.records import assign
+from tacit.training.descent.clock import Clock, VariableClock
+from tacit.training.descent.method import Oracle, Scheme, StepMethod, Wrapped
 
 PIECES = 12  # pieces of constant learning rate by which a prediction replaces a linear change
 
 
-@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Scheduled(Wrapped):
     """A step-by-step method whose learning rate is multiplied by a factor that changes.
 
@@ -37,17 +39,18 @@ class Scheduled(Wrapped):
     Examples
     --------
     >>> import tacit
-    >>> warm = tacit.Scheduled(tacit.SGD(0.01), [0, 100, 1000], [0.0, 1.0, 0.0])
+    >>> warm = tacit.Scheduled(tacit.GradientDescent(0.01), [0, 100, 1000], [0.0, 1.0, 0.0])
     >>> problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
     >>> round(tacit.train(net, problem, warm, stop=tacit.Steps(1000)).t, 6)
     5.0
     """
 
-    steps: tuple[int, ...]
-    factors: tuple[float, ...]
+    steps: Sequence[int]
+    factors: Sequence[float]
 
-    def __init__(self, method: Descent, steps: Sequence[int], factors: Sequence[float]) -> None:
-        if not (isinstance(method, Descent) and method.steady):
+    def __post_init__(self) -> None:
+        method, steps, factors = self.method, self.steps, self.factors
+        if not (isinstance(method, StepMethod) and method.scheme.clock.steady):
             raise ValueError(
                 f"Scheduled: needs a step-by-step method with a fixed learning rate, got {method!r}"
             )
@@ -62,36 +65,47 @@ class Scheduled(Wrapped):
             raise ValueError(f"Scheduled: steps must be whole, >= 0 and not fall, got {steps!r}")
         if values.min() < 0 or not values.max() > 0:
             raise ValueError(f"Scheduled: factors must be >= 0 and not all 0, got {factors!r}")
-        super().__init__(method)
-        object.__setattr__(self, "learning_rate", method.learning_rate * float(values.max()))
-        object.__setattr__(self, "steps", tuple(int(step) for step in at))
-        object.__setattr__(self, "factors", tuple(float(value) for value in values))
+        assign(self, steps=tuple(map(int, at)), factors=tuple(map(float, values)))
 
     def __repr__(self) -> str:
         return f"Scheduled({self.method!r}, {list(self.steps)}, {list(self.factors)})"
 
     @property
-    def steady(self) -> bool:
-        return False
+    def scheme(self) -> Scheme:
+        inner = self.method.scheme
+        largest = inner.learning_rate * max(self.factors)
+        return inner._replace(step=self.step, clock=self.clock, learning_rate=largest)
+
+    @property
+    def clock(self) -> ScheduleClock:
+        return ScheduleClock(self.method.scheme.clock, self.steps, self.factors)
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        now = self.method.with_numbers({"learning_rate": self.clock.rate(parameters, k)})
+        return now.scheme.step(oracle, parameters, memory, k)
+
+
+class ScheduleClock(VariableClock):
+    """Training time where the rates of a steady clock are multiplied by a factor."""
+
+    def __init__(self, inner: Clock, steps: Sequence[int], factors: Sequence[float]) -> None:
+        super().__init__(inner.learning_rate)
+        self.steps, self.factors = steps, factors
 
     def factor(self, k: Any) -> Any:
         """The factor of step k; at a jump the later value."""
         return jnp.interp(k, jnp.array(_apart(self.steps)), jnp.array(self.factors))
 
     def rate(self, parameters: Any, k: Any) -> Any:
-        return self.factor(k) * self.method.rate(parameters, k)
-
-    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        now = self.method.with_numbers({"learning_rate": self.rate(parameters, k)})
-        return now.step(oracle, parameters, memory, k)
+        return self.factor(k) * self.learning_rate
 
     def log_time(self, memory: Any, k: int) -> float:
-        total = self.method.learning_rate * self.total(k)
+        total = self.learning_rate * self.total(k)
         return math.log(total) if total > 0 else -math.inf
 
     def steps_in(self, t: float) -> float | None:
         """The first step by which the rates sum to t; inf where they never do."""
-        wanted, last = t / self.method.learning_rate, self.steps[-1]
+        wanted, last = t / self.learning_rate, self.steps[-1]
         if self.total(last) < wanted:
             rest = wanted - self.total(last)
             return last + rest / self.factors[-1] if self.factors[-1] else math.inf
@@ -116,16 +130,9 @@ class Scheduled(Wrapped):
         ends = np.unique(
             [0, *(min(math.ceil(x), steps) for x in np.concatenate([at, *marks])), steps]
         )
-        sums = self.method.learning_rate * np.diff([self.total(int(end)) for end in ends])
+        sums = self.learning_rate * np.diff([self.total(int(end)) for end in ends])
         counts = np.diff(ends)
         return [(int(n), s / n) for n, s in zip(counts, sums, strict=True) if s > 0]
-
-    def describe(self) -> dict[str, Any]:
-        more = {"steps": list(self.steps), "factors": list(self.factors)}
-        return {**super().describe(), **more}
-
-    def kind(self) -> tuple[Any, ...]:
-        return (*super().kind(), self.steps, self.factors)
 
 
 def _apart(steps: Sequence[int]) -> Array:

@@ -11,7 +11,8 @@ from tacit.lazy import jax, jnp
 from tacit.records import Checks
 from tacit.regularizers.norms import Linf, as_norm
 from tacit.regularizers.spectral import MatrixNorm, Spectral
-from tacit.training.descent.method import Descent, Oracle, plus, zeros
+from tacit.training.descent.clock import LogClock
+from tacit.training.descent.method import Descent, Oracle, Scheme, no_decay, plus, zeros
 from tacit.training.task import Task
 
 
@@ -59,7 +60,11 @@ class SteepestDescent(Descent):
         "normalized": flag,
     }
 
-    def refuse(self, task: Task) -> None:
+    @property
+    def scheme(self) -> Scheme:
+        return super().scheme._replace(start=self._start)
+
+    def _start(self, task: Task) -> Any:
         who, parts = type(self).__name__, jax.tree.leaves(task.start)
         flat = all(part.ndim < 2 for part in parts)
         if flat and isinstance(self.norm, MatrixNorm) and self.norm.shape is None:
@@ -72,6 +77,7 @@ class SteepestDescent(Descent):
             self.norm.value(task.start)
         except ValueError as reason:
             raise ValueError(f"{who}: {reason}") from None
+        return task.start
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         return zeros(parameters) if self._remembers else ()
@@ -195,11 +201,14 @@ class NormalizedDescent(Descent):
     True
     """
 
-    batches: ClassVar[bool] = False
-    penalties: ClassVar[str] = "none"
-    decays: ClassVar[bool] = False
-    steady: ClassVar[bool] = False
-    logarithmic: ClassVar[bool] = True
+    checks: ClassVar[Checks] = {"weight_decay": no_decay}
+
+    @property
+    def scheme(self) -> Scheme:
+        clock = LogClock(self.learning_rate)
+        return super().scheme._replace(
+            clock=clock, penalties="none", batches=False, logarithmic=True
+        )
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         return jnp.float64(-math.inf)
@@ -208,6 +217,3 @@ class NormalizedDescent(Descent):
         log_loss, gradient = oracle.log_value_and_gradient(parameters)
         log_time = jnp.logaddexp(memory, jnp.log(self.learning_rate) - log_loss)
         return plus(parameters, -self.learning_rate, gradient), log_time
-
-    def log_time(self, memory: Any, k: int) -> float:
-        return float(memory)

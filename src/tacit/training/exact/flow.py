@@ -233,7 +233,7 @@ def _decay(who: str, penalty: Any) -> float:
     if not plain or not all(plain):
         raise ValueError(
             f"{who}: an exact flow takes the penalty c * L2() only, which is a weight decay of "
-            f"2 c, got {penalty!r}; use Subgradient or Proximal"
+            f"2 c, got {penalty!r}; use GradientDescent(..., subgradient=True) or Proximal"
         )
     return float(sum(2 * weight for weight, _ in terms))
 

@@ -17,8 +17,7 @@ from tacit.training import stop as stopping
 from tacit.training.exact.flow import Flow, RunSettings, own_time, requested_times, times_to_record
 from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.solver import GaveUp, crossing, quiet
-from tacit.training.exact.task import Moment
-from tacit.training.task import Progress
+from tacit.training.task import Moment, Progress
 
 ROUNDING = 1e-26  # of the loss of the zero predictor: the loss that rounding leaves of an exact fit
 SETTLED = 1e-9  # relative change of every variable over a decade of time that counts as none
@@ -34,7 +33,7 @@ class Goal(NamedTuple):
     outcome: Callable[[Moment], Outcome]
 
 
-class Plan(NamedTuple):
+class FlowPlan(NamedTuple):
     """When to stop, and what to record, in the time of the flow."""
 
     times: Iterator[float]  # increasing
@@ -76,13 +75,13 @@ def planned(
     first: float,
     level: float,
     log_unit: float = 0.0,
-) -> Plan:
+) -> FlowPlan:
     """The plan of a run in training time over exp(log_unit), with records from `first` on."""
     t_max = math.inf if settings.t_max is None else own_time(settings.t_max, log_unit)
     requested = [own_time(t, log_unit) for t in requested_times(who, settings)]
     times = times_to_record(first, settings.per_decade, requested, t_max)
     bare = not settings.goals and settings.t_max is not None
-    return Plan(times, flow.max_steps, t_max, level, bare, unit, progress=settings.progress)
+    return FlowPlan(times, flow.max_steps, t_max, level, bare, unit, progress=settings.progress)
 
 
 class Integrator(abc.ABC):
@@ -125,27 +124,27 @@ class Integrator(abc.ABC):
         """True if no variable moved."""
         return bool((np.abs(now.state - before.state) <= SETTLED * np.abs(now.state)).all())
 
-    def at_rest(self, now: Moment, plan: Plan) -> Outcome:
+    def at_rest(self, now: Moment, plan: FlowPlan) -> Outcome:
         """The outcome of a flow that a decade of time has not moved."""
         where = f"at rest since {self.time_text(now.t / 10)}{self.level(now)}"
         if plan.bare:
             return Outcome(Kind.SOLVED, where)
         return Outcome(Kind.STALLED, f"{where}: {self.why(now, plan)}")
 
-    def why(self, now: Moment, plan: Plan) -> str:
+    def why(self, now: Moment, plan: FlowPlan) -> str:
         return "the model cannot move further"
 
-    def reached(self, now: Moment, plan: Plan) -> Outcome:
+    def reached(self, now: Moment, plan: FlowPlan) -> Outcome:
         if plan.bare:
             return Outcome(Kind.SOLVED, f"followed to {self.state_text(now)}")
         return self.spent(now, plan, "Time; allow more time")
 
-    def spent(self, now: Moment, plan: Plan, by: str) -> Outcome:
+    def spent(self, now: Moment, plan: FlowPlan, by: str) -> Outcome:
         goal = f" > {math.exp(plan.log_level):.3g}" if plan.log_level > -math.inf else ""
         return Outcome(Kind.BUDGET_SPENT, f"stopped at {self.state_text(now)}{goal} by {by}")
 
 
-def follow(flow: Integrator, plan: Plan, begin: Moment) -> tuple[list[Moment], Outcome]:
+def follow(flow: Integrator, plan: FlowPlan, begin: Moment) -> tuple[list[Moment], Outcome]:
     """Moments at the start, at the times of the plan and at the end, and the outcome."""
     records = [begin]
     if flow.log_loss(begin) <= plan.log_level:
@@ -155,7 +154,7 @@ def follow(flow: Integrator, plan: Plan, begin: Moment) -> tuple[list[Moment], O
     return records, go_on(flow, plan, records)
 
 
-def go_on(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
+def go_on(flow: Integrator, plan: FlowPlan, records: list[Moment]) -> Outcome:
     """Adds the moments of a flow that can move to `records`; the outcome."""
     with quiet():
         try:
@@ -167,9 +166,9 @@ def go_on(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
             return Outcome(Kind.STALLED, sentence)
 
 
-def _steps(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
+def _steps(flow: Integrator, plan: FlowPlan, records: list[Moment]) -> Outcome:
     checkpoint = last = records[-1]
-    meter, due = _Meter(flow, plan, last), next(plan.times, math.inf)
+    reporter, due = _Reporter(flow, plan, last), next(plan.times, math.inf)
     turns = Turns(10 * plan.max_steps + 10_000, "the flow")
     while True:
         turns.take()
@@ -187,11 +186,11 @@ def _steps(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
             return met[1](_end(records, flow.at(t)))
         if t < plan.t_max and _passes(flow, plan, 1.1 * last.t):
             if not plan.looks:
-                meter.report(t)
+                reporter.report(t)
             continue
         last = now = records[-1] if records[-1].t == t else flow.at(t)
         loss = flow.log_loss(now) if plan.looks else -math.inf
-        meter.report(t, loss)
+        reporter.report(t, loss)
         end = _ended(flow, plan, checkpoint, now, loss)
         if end is not None:
             _end(records, now)
@@ -200,7 +199,7 @@ def _steps(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
             checkpoint = now
 
 
-def _passes(flow: Integrator, plan: Plan, soon: float) -> bool:
+def _passes(flow: Integrator, plan: FlowPlan, soon: float) -> bool:
     """True if nothing is checked after this step, since it is small and others follow."""
     if plan.looks:
         return bool(flow.steps % plan.look) and flow.t < soon
@@ -208,7 +207,7 @@ def _passes(flow: Integrator, plan: Plan, soon: float) -> bool:
 
 
 def _ended(
-    flow: Integrator, plan: Plan, before: Moment, now: Moment, loss: float
+    flow: Integrator, plan: FlowPlan, before: Moment, now: Moment, loss: float
 ) -> Outcome | None:
     if not (loss < math.inf and np.isfinite(now.state).all()):
         return Outcome(Kind.DIVERGED, f"not finite at {flow.time_text(now.t)}")
@@ -225,7 +224,7 @@ def _ended(
     return None
 
 
-def _met(flow: Integrator, plan: Plan, now: Moment, loss: float) -> str | None:
+def _met(flow: Integrator, plan: FlowPlan, now: Moment, loss: float) -> str | None:
     """None if the loss is too large, and otherwise a remark for the outcome."""
     if loss <= plan.log_level:
         return ""
@@ -233,7 +232,7 @@ def _met(flow: Integrator, plan: Plan, now: Moment, loss: float) -> str | None:
 
 
 def _first_met(
-    flow: Integrator, plan: Plan, before: float, now: float
+    flow: Integrator, plan: FlowPlan, before: float, now: float
 ) -> tuple[float, Callable[[Moment], Outcome]] | None:
     found = []
     for goal in plan.goals:
@@ -249,10 +248,10 @@ def _end(records: list[Moment], last: Moment) -> Moment:
     return last
 
 
-class _Meter:
+class _Reporter:
     """Reports the progress of a run in its time or its loss."""
 
-    def __init__(self, flow: Integrator, plan: Plan, begin: Moment) -> None:
+    def __init__(self, flow: Integrator, plan: FlowPlan, begin: Moment) -> None:
         self.flow, self.plan = flow, plan
         self.by_loss = plan.t_max == math.inf
         self.first = flow.log_loss(begin) if self.by_loss else 0.0
@@ -277,7 +276,7 @@ def planned_fit(
     problem: Regression,
     unit: float,
     log_unit: float = 0.0,
-) -> Plan:
+) -> FlowPlan:
     """The plan of a run on values, in units of exp(log_unit) of the training time."""
     log_scale = float(log_sum_of_squares(problem.y)) if problem.y.any() else 0.0
     why = "where a linear predictor learns values"
@@ -294,7 +293,7 @@ class FitIntegrator(Integrator):
     def log_loss(self, now: Moment) -> float:
         return float(log_sum_of_squares(self.problem.X @ now.predictor - self.problem.y))
 
-    def why(self, now: Moment, plan: Plan) -> str:
+    def why(self, now: Moment, plan: FlowPlan) -> str:
         X, y = self.problem.X, self.problem.y
         best = np.linalg.lstsq(X, y, rcond=None)[0]
         floor = float(np.sum((X @ best - y) ** 2))

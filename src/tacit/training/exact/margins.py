@@ -14,13 +14,12 @@ from tacit.limits import Turns
 from tacit.records import Kind, Outcome
 from tacit.training import stop as stopping
 from tacit.training.exact.flow import Flow, RunSettings
-from tacit.training.exact.follow import SADDLE, STOPS, Goal, Integrator, Plan, go_on
+from tacit.training.exact.follow import SADDLE, STOPS, FlowPlan, Goal, Integrator, go_on
 from tacit.training.exact.solver import GaveUp, inside, try_step
-from tacit.training.exact.task import Moment
 from tacit.training.goals import Near
 from tacit.training.labels import columns
 from tacit.training.stop import Stop
-from tacit.training.task import Progress
+from tacit.training.task import Moment, Progress
 
 LOOSER = (1e-8, 1e-6)  # tolerances to fall back to
 RECOVERED = 5  # so many steps between two failures are progress
@@ -102,7 +101,7 @@ class MarginSteps(Integrator):
     def state_text(self, now: Moment) -> str:
         return f"smoothed margin {now.smoothed_margin:.6g}"
 
-    def reached(self, now: Moment, plan: Plan) -> Outcome:
+    def reached(self, now: Moment, plan: FlowPlan) -> Outcome:
         g = now.smoothed_margin
         return Outcome(Kind.SOLVED, f"reached smoothed margin {g:.6g}, log loss {-g:.6g}")
 
@@ -200,7 +199,7 @@ class MarginIntegrator(MarginSteps):
             state = inside(self.solver, lambda state: float(state[-1]), sigma, ends, NEAR)
         return self.system.moment(sigma, state[:-1])
 
-    def reached(self, now: Moment, plan: Plan) -> Outcome:
+    def reached(self, now: Moment, plan: FlowPlan) -> Outcome:
         if self.rules and all(rule.directional for rule in self.rules):
             away = min(rule.gap(now.predictor) for rule in self.rules)
             sentence = (
@@ -229,13 +228,13 @@ class MarginPlan(NamedTuple):
     progress: Progress | None
     met: bool = False  # whether the start is there already
 
-    def of(self, part: MarginSteps) -> Plan:
+    def of(self, part: MarginSteps) -> FlowPlan:
         goals: tuple[Goal, ...] = ()
         if self.log_t_max < math.inf or any(rule.directional for rule in self.rules):
             goals = (*map(_direction, self.rules), Goal(self._time_left, self._out_of_time))
         end = part.end
         settings: Any = {"goals": goals, "rests": False, "progress": self.progress}
-        return Plan(self._records(part), self.max_steps, end, unit=end, **settings)
+        return FlowPlan(self._records(part), self.max_steps, end, unit=end, **settings)
 
     def _records(self, part: MarginSteps) -> Iterator[float]:
         spaced: list[float] = []

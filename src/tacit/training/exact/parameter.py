@@ -19,8 +19,9 @@ from tacit.training.exact.loss import log_mean_loss, tail
 from tacit.training.exact.margins import MarginSystem, follow_margin, margin_records, planned_margin
 from tacit.training.exact.solver import state_at, step
 from tacit.training.exact.stiff import follow_stiff
-from tacit.training.exact.task import Moment, separable
-from tacit.training.labels import columns, linear
+from tacit.training.exact.task import separable
+from tacit.training.labels import build_dataset, columns, linear_columns
+from tacit.training.task import Moment
 
 WHO = "ParameterFlow"
 GAP = 1e-10  # gaps of order one need not be known better
@@ -210,10 +211,11 @@ class ParameterFlow(Flow):
         plan = planned_margin(WHO, self, settings, model, system.begin_g)
         moments, outcome = follow_margin(system, plan)
         final = moments[-1].parameters
-        return Followed(linear(problem, margin_records(moments), final), outcome, final)
+        found = linear_columns(problem, margin_records(moments))
+        return Followed(build_dataset(problem, found, final), outcome, final)
 
     def _regress(self, model: Separable, problem: Regression, settings: RunSettings) -> Followed:
-        flow = _Descent(model, problem)
+        flow = ParameterIntegrator(model, problem)
         plan = planned_fit(WHO, self, settings, model, problem, flow.unit)
         if not flow.stuck:
             flow.start_solver(self.rtol, plan.t_max)
@@ -223,10 +225,11 @@ class ParameterFlow(Flow):
             found = {"t": t, "log_t": np.log(t)} | columns(moments, "predictor")
         found["parameters"] = np.array([flow.start + moment.state for moment in moments])
         final = found["parameters"][-1]
-        return Followed(linear(problem, found, final), outcome, final)
+        dataset = build_dataset(problem, linear_columns(problem, found), final)
+        return Followed(dataset, outcome, final)
 
 
-class _Descent(FitIntegrator):
+class ParameterIntegrator(FitIntegrator):
     """The flow of one model on one problem, in parameters measured from `origin`.
 
     A large start barely moves, so there the displacement from the start is integrated: the

@@ -18,20 +18,21 @@ from tacit.problems.classification import Classification
 from tacit.training import stop as stopping
 from tacit.training.exact.bdf import LAZY, Backward, Decayed, Displaced, GaussNewton
 from tacit.training.exact.flow import Flow, Followed, RunSettings, decay_times, last_time
-from tacit.training.exact.follow import ROUNDING, STOPS, Integrator, Plan, follow, planned
+from tacit.training.exact.follow import ROUNDING, STOPS, FlowPlan, Integrator, follow, planned
 from tacit.training.exact.loss import finite
 from tacit.training.exact.solver import GaveUp
-from tacit.training.exact.task import Derivative, Moment, Task, task
-from tacit.training.labels import dataset
+from tacit.training.exact.task import Derivative
+from tacit.training.samples import SampleTask
+from tacit.training.task import Moment
 
 
 class StiffIntegrator(Integrator):
     """The flow of one task under decay at `rate`, to accuracy `rtol` in each step."""
 
     def __init__(
-        self, who: str, task: Task, rate: float, rtol: float, t_max: float = math.inf
+        self, who: str, task: SampleTask, rate: float, rtol: float, t_max: float = math.inf
     ) -> None:
-        self.samples, self.loss, self.start = task.samples, task.loss, task.start
+        self.samples, self.loss, self.start = task.outputs, task.loss, task.start
         self.rate, self.rtol, self.t_max = rate, rtol, t_max
         separable = isinstance(task.model, Separable)
         self.plain = Decayed(self.samples, self.loss, rate, rtol, separable)
@@ -116,12 +117,12 @@ class StiffIntegrator(Integrator):
 def follow_stiff(flow: Flow, model: object, problem: object, settings: RunSettings) -> Followed:
     """theta' = -grad L - rate theta of any model, with the settings of `flow`."""
     who, rate = type(flow).__name__, settings.weight_decay
-    job = task(who, model, problem)
+    task = SampleTask(who, model, problem)
     if rate:
-        _check_decay(who, job, settings)
-    level = -math.inf if rate else _log_level(who, job, settings)
+        _check_decay(who, task, settings)
+    level = -math.inf if rate else _log_level(who, task, settings)
     t_max = math.inf if settings.t_max is None else settings.t_max
-    system = StiffIntegrator(who, job, rate, flow.rtol, t_max)
+    system = StiffIntegrator(who, task, rate, flow.rtol, t_max)
     first = 0.02 * system.unit
     if rate:
         times = decay_times(who, settings, math.log(min(first, 0.1 * t_max)), t_max).t
@@ -131,14 +132,14 @@ def follow_stiff(flow: Flow, model: object, problem: object, settings: RunSettin
             "rests": False,
             "progress": settings.progress,
         }
-        plan = Plan(iter(times.tolist()), flow.max_steps, t_max, **ends)
+        plan = FlowPlan(iter(times.tolist()), flow.max_steps, t_max, **ends)
     else:
         plan = planned(who, flow, settings, system.unit, first, level)
     moments, outcome = follow(system, plan, system.begin)
-    return Followed(dataset(job, rate, moments), outcome, moments[-1].state)
+    return Followed(task.dataset(moments, {}, rate), outcome, moments[-1].state)
 
 
-def _check_decay(who: str, job: Task, settings: RunSettings) -> None:
+def _check_decay(who: str, task: SampleTask, settings: RunSettings) -> None:
     rate = settings.weight_decay
     why = "under weight decay, where time alone ends training"
     stopping.understood(who, settings.stops, (stopping.Time,), why)
@@ -147,16 +148,16 @@ def _check_decay(who: str, job: Task, settings: RunSettings) -> None:
             f"{who}: training with weight decay never ends by itself; give stop=Time(t), some "
             f"multiples of 1/weight_decay = {1 / rate:.4g}"
         )
-    largest = float(np.abs(job.start).max())
+    largest = float(np.abs(task.start).max())
     last_time(who, rate, math.log(largest) if largest else 0.0, settings.t_max)
 
 
-def _log_level(who: str, job: Task, settings: RunSettings) -> float:
-    labels = isinstance(job.problem, Classification)
-    why = f"where {type(job.model).__name__} learns {'labels' if labels else 'values'}"
+def _log_level(who: str, task: SampleTask, settings: RunSettings) -> float:
+    labels = isinstance(task.problem, Classification)
+    why = f"where {type(task.model).__name__} learns {'labels' if labels else 'values'}"
     stopping.understood(who, settings.stops, (*STOPS, stopping.Scale) if labels else STOPS, why)
     fitted: float | None = stopping.Interpolated().relative
     if settings.t_max is not None:
         fitted = None if labels else ROUNDING
-    unit = job.loss.log_unit(job.samples.predict(job.start))
-    return settings.log_level(who, job.model, unit, fitted)
+    unit = task.loss.log_unit(task.outputs.predict(task.start))
+    return settings.log_level(who, task.model, unit, fitted)

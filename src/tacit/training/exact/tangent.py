@@ -23,8 +23,8 @@ from tacit.problems.regression import Regression
 from tacit.training.exact.flow import Flow, Followed, RunSettings
 from tacit.training.exact.follow import Integrator, follow, log_level, planned
 from tacit.training.exact.solver import SHORT, GaveUp
-from tacit.training.exact.task import Moment, Task, task
-from tacit.training.labels import dataset
+from tacit.training.samples import SampleTask
+from tacit.training.task import Moment
 
 SHRINK, GROW, SAFETY = 0.1, 4.0, 0.9
 
@@ -41,7 +41,7 @@ class Tangent(NamedTuple):
     vectors: Any
 
 
-class State(NamedTuple):
+class TangentState(NamedTuple):
     """Where the flow is, the step it tries next, and how many were tried and taken."""
 
     t: Any
@@ -95,7 +95,7 @@ def move(at: Tangent, residual: Any, step: Any) -> Any:
     return -pull(at.derivative, at.vectors @ (integral * (at.vectors.T @ residual)))
 
 
-def trial(function: Any, X: Any, state: State) -> tuple[Any, Tangent, Any]:
+def trial(function: Any, X: Any, state: TangentState) -> tuple[Any, Tangent, Any]:
     """(parameters, tangent there, error) after one exponential midpoint step.
 
     The midpoint rule and the trapezoidal rule, both of second order, are compared. Between them
@@ -113,7 +113,7 @@ def trial(function: Any, X: Any, state: State) -> tuple[Any, Tangent, Any]:
     return state.parameters + changes[1], there, changes[1] - trapezoid
 
 
-def size(state: State, error: Any, scale: Any) -> Any:
+def size(state: TangentState, error: Any, scale: Any) -> Any:
     """An error of the parameters, relative to them or by what it can do to an output.
 
     At a small start the first is the larger one, at a large start the second: there outputs change
@@ -126,7 +126,7 @@ def size(state: State, error: Any, scale: Any) -> Any:
     return jnp.linalg.norm(error) * share
 
 
-def advanced(function: Any, X: Any, y: Any, state: State, limits: Limits) -> State:
+def advanced(function: Any, X: Any, y: Any, state: TangentState, limits: Limits) -> TangentState:
     """The state after one try, which counts only if its error is below the tolerance."""
     left = limits.t - state.t
     cut = state.step >= left
@@ -138,12 +138,12 @@ def advanced(function: Any, X: Any, y: Any, state: State, limits: Limits) -> Sta
     step = now.step * jnp.where(jnp.isnan(excess), SHRINK, factor)
     step = jnp.where(taken & cut, jnp.maximum(step, state.step), step)
     t, residual = jnp.where(cut, limits.t, state.t + now.step), function(ended, X) - y
-    after = State(t, ended, step, residual, there, state.tried, state.taken)
+    after = TangentState(t, ended, step, residual, there, state.tried, state.taken)
     chosen = jax.tree.map(functools.partial(jnp.where, taken), after, state)
     return chosen._replace(step=step, tried=state.tried + 1, taken=state.taken + taken)
 
 
-def unreachable(state: State) -> Any:
+def unreachable(state: TangentState) -> Any:
     """True if the kernel cannot reduce what is left of the residual."""
     modes = (state.tangent.vectors.T @ state.residual) ** 2
     return modes @ (state.tangent.values > 0) <= 1e-12 * modes.sum()
@@ -154,18 +154,18 @@ def compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(begin, advance), each compiled once per function and shape, whatever start and data."""
 
     @functools.partial(jax.jit, static_argnums=0)
-    def begin(function: Any, X: Any, y: Any, start: Any) -> State:
+    def begin(function: Any, X: Any, y: Any, start: Any) -> TangentState:
         residual = one_number_per_row(function(start, X), X) - y
         here = tangent(function, start, X)
         speed = 2 * jnp.linalg.norm(pull(here.derivative, residual))
         # a small start leaves at the speed of its curvature, long before its kernel matters
         fastest = jnp.maximum(2 * here.values[-1], speed / jnp.linalg.norm(start))
         zero = jnp.zeros((), residual.dtype)
-        return State(zero, start, 0.01 / fastest, residual, here, jnp.int64(0), jnp.int64(0))
+        return TangentState(zero, start, 0.01 / fastest, residual, here, jnp.int64(0), jnp.int64(0))
 
     @functools.partial(jax.jit, static_argnums=0)
-    def advance(function: Any, X: Any, y: Any, state: State, limits: Limits) -> State:
-        def go_on(state: State) -> Any:
+    def advance(function: Any, X: Any, y: Any, state: TangentState, limits: Limits) -> TangentState:
+        def go_on(state: TangentState) -> Any:
             busy = (state.t < limits.t) & (jnp.sum(state.residual**2) > limits.loss)
             return busy & (state.tried < limits.tries) & moving(state) & ~unreachable(state)
 
@@ -175,7 +175,7 @@ def compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return begin, advance
 
 
-def moving(state: State) -> Any:
+def moving(state: TangentState) -> Any:
     return state.step > 1e-15 * state.t
 
 
@@ -239,27 +239,27 @@ class TangentFlow(Flow):
                 f"{WHO}: the problem must be a Regression, for the kernel acts exactly under the "
                 f"squared loss only, got {type(problem).__name__}; use ParameterFlow"
             )
-        job = task(WHO, model, problem)
-        log_unit = job.loss.log_unit(job.start)
-        level = log_level(WHO, settings, job.model, log_unit, "to a tangent flow", fitted=1e-9)
-        flow = _Steps(self, job, math.exp(level), math.exp(log_unit))
+        task = SampleTask(WHO, model, problem)
+        log_unit = task.loss.log_unit(task.start)
+        level = log_level(WHO, settings, task.model, log_unit, "to a tangent flow", fitted=1e-9)
+        flow = TangentIntegrator(self, task, math.exp(level), math.exp(log_unit))
         # the logarithm of what the compiled steps compare with, to the bit
         level = math.log(flow.target)
         plan = planned(WHO, self, settings, flow.first, flow.first, level)._replace(rests=False)
         moments, outcome = follow(flow, plan, flow.at(0.0))
         steps = {"integrator_steps": np.array([flow.taken[moment.t] for moment in moments])}
-        return Followed(dataset(job, 0.0, moments, steps), outcome, moments[-1].state)
+        return Followed(task.dataset(moments, steps), outcome, moments[-1].state)
 
 
-class _Steps(Integrator):
+class TangentIntegrator(Integrator):
     """Compiled steps, as many as lead to the next record."""
 
-    def __init__(self, flow: TangentFlow, task: Task, target: float, scale: float) -> None:
+    def __init__(self, flow: TangentFlow, task: SampleTask, target: float, scale: float) -> None:
         self.flow, self.function, self.target = flow, function_of(task.model), target
         self.X, self.y = task.problem.design, task.problem.y
         self.scale = math.sqrt(scale / len(self.y))
         with double_precision(), np.errstate(all="ignore"):
-            self.state: State = compiled()[0](self.function, self.X, self.y, task.start)
+            self.state: TangentState = compiled()[0](self.function, self.X, self.y, task.start)
         loss, top = self._loss(), float(self.state.tangent.values[-1])
         if not (math.isfinite(top) and math.isfinite(loss)):
             raise ValueError(
@@ -290,7 +290,7 @@ class _Steps(Integrator):
         loss = self._loss()  # moments are those of the last step; none are interpolated
         return math.log(loss) if loss > 0 else -math.inf
 
-    def _holds(self, condition: Callable[[State], Any]) -> bool:
+    def _holds(self, condition: Callable[[TangentState], Any]) -> bool:
         return bool(condition(jax.device_get(self.state)))
 
     def at(self, t: float) -> Moment:

@@ -1,10 +1,10 @@
-"""A model with the problem it is to learn: predictions, gradients and tangents of its samples."""
+"""Predictions, gradients and tangents of a model on the samples of a problem."""
 
 from __future__ import annotations
 
 import abc
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.problems.regression import Regression
-from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
 from tacit.training.exact.matrices.system import SparseKernel
 
 
@@ -178,58 +177,6 @@ def samples_of(model: Model, problem: Any, start: Array) -> Samples:
 
 
 Problem = Regression | Classification
-
-
-class Moment(NamedTuple):
-    """What a flow computes at one time; None for what it does not compute."""
-
-    t: float  # in the time of the flow
-    state: Array  # the variables that move: parameters, duals, factors
-    predictions: Any = None
-    displacement: Any = None  # of e^(rate t) parameters from the start, while small
-    kernel: Any = None  # the tangent kernel
-    predictor: Any = None
-    dual: Any = None
-    log_growth: Any = None  # log of |w+| and |w-| over their start, in two rows
-    log_t: Any = None  # where the flow is integrated in another variable
-    smoothed_margin: Any = None
-    margins: Any = None
-    log_slopes: Any = None  # log |dbeta_i/dw|^2 up to a constant
-    parameters: Any = None  # where `state` is something else
-
-
-class Task(NamedTuple):
-    """A checked pair of model and problem, with the start and the loss."""
-
-    model: Model
-    problem: Any
-    start: Array
-    samples: Samples
-    loss: Loss
-
-
-def task(who: str, model: object, problem: object) -> Task:
-    """`model` and `problem` if they fit each other; otherwise an error with the reason."""
-    if not isinstance(problem, Regression | Classification | MatrixProblem):
-        raise ValueError(
-            f"{who}: the problem must be a Regression or a Classification, or a matrix problem "
-            f"such as Completion, got {type(problem).__name__}; wrap the data as Regression(X, y)"
-        )
-    if not isinstance(model, Model):
-        raise ValueError(
-            f"{who}: the model must be a Model such as DiagonalNet, or FunctionModel around a "
-            f"function of yours, got {type(model).__name__}"
-        )
-    if isinstance(problem, MatrixProblem) and not isinstance(model, MatrixModel):
-        raise ValueError(
-            f"{who}: a matrix problem needs a model of a matrix such as Factorization, got "
-            f"{type(model).__name__}; use problem.regression() for models of vectors"
-        )
-    start = model.start(problem.dimension)
-    loss: Loss = SquaredLoss(problem.y, problem.loss)
-    if isinstance(problem, Classification):
-        loss = MarginLoss(problem.y, problem.loss)
-    return Task(model, problem, start, samples_of(model, problem, start), loss)
 
 
 def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:

@@ -96,7 +96,6 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the run, its curves from the first step on, and the share of the twins."""
     from tacit.models.tokens.mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
-    from tacit.records import NumericalError
     from tacit.training.descent.methods import Adam
     from tacit.training.record import LogSpaced
     from tacit.training.stop import Steps
@@ -112,9 +111,8 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
         penalty=one["beta"] * PENALTIES[one["penalty"]],
         stop=Steps(one["steps"]),
         record=LogSpaced(one["per_decade"]),
+        throw=True,
     )
-    if not path.outcome.ok:
-        raise NumericalError("addition", path.outcome)
     twins = problem.twins.sum() / problem.test.sum()
     return {**one, "split": seed, "twins": twins, **curves_of(path.dataset, CURVES, first=1)}
 

@@ -77,8 +77,7 @@ def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | No
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """Errors of one student in units of the variance of the labels, t1, t2 and the kind."""
     from tacit.measures.grokking import grokking
-    from tacit.records import NumericalError
-    from tacit.training.descent.methods import SGD, Adam
+    from tacit.training.descent.methods import Adam, GradientDescent
     from tacit.training.record import LogSpaced
     from tacit.training.stop import Steps
     from tacit.training.train import train
@@ -91,13 +90,14 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     path = train(
         model,
         data.training,
-        {"Adam": Adam, "SGD": SGD}[one["method"]](one["learning_rate"]),
+        Adam(one["learning_rate"])
+        if one["method"] == "Adam"
+        else GradientDescent(one["learning_rate"], subgradient=True),
         penalty=None if penalty is None else one["beta"] * penalty,
         stop=Steps(one["steps"]),
         record=LogSpaced(one["per_decade"]),
+        throw=True,
     )
-    if not path.outcome.ok:
-        raise NumericalError("student", path.outcome)
     steps = path.dataset.step.values.astype(float)
     fitted = data.share(path.dataset.loss.values, data.training)
     tested = data.share(path.dataset.test_loss.values, data.test)

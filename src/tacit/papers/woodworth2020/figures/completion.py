@@ -14,7 +14,6 @@ from tacit.measures.curves import crossing
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import low_rank_completion
 from tacit.problems.matrix_problem import Completion
-from tacit.records import NumericalError
 from tacit.regularizers.spectral import Nuclear
 from tacit.solvers.interpolate import interpolate
 from tacit.training.descent.methods import GradientDescent
@@ -186,18 +185,14 @@ def rich(
 def flow(problem: Any, model: Any, rtol: float, loss: float) -> Path:
     """The path of gradient flow to zero loss."""
     method = MatrixFlow(rtol=rtol)
-    path = train(model, problem, method, stop=Interpolated(loss), record=LogSpaced(1))
-    if not path.outcome.ok:
-        raise NumericalError("Figure 5", path.outcome)
+    path = train(model, problem, method, stop=Interpolated(loss), record=LogSpaced(1), throw=True)
     return path
 
 
 def descent(problem: Any, model: Any, step: float, loss: float) -> Path:
     """The path of gradient descent to zero loss."""
     stop = [Interpolated(loss), Steps(int(MOST / step))]
-    path = train(model, problem, GradientDescent(step), stop=stop, record=LogSpaced(1))
-    if not path.outcome.ok:
-        raise NumericalError("Figure 5", path.outcome)
+    path = train(model, problem, GradientDescent(step), stop=stop, record=LogSpaced(1), throw=True)
     return path
 
 

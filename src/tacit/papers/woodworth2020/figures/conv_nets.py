@@ -19,7 +19,7 @@ from tacit.models.linearized import OutputLayer
 from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, present
 from tacit.problems.images.load import Images, load_images
 from tacit.studies.sizes import Sizes, sized
-from tacit.training.descent.methods import SGD
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.goals import Accuracy
 from tacit.training.path import Path
 from tacit.training.record import At, log_spaced
@@ -151,7 +151,7 @@ def trained(
     return train(
         OutputLayer(net) if output else net,
         images,
-        SGD(step),
+        GradientDescent(step),
         batch=batch,
         seed=seed,
         stop=stop if whole else [*stop, Accuracy(train=1.0)],

@@ -16,7 +16,7 @@ from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, presen
 from tacit.plotting.style import BLACK, BLUE, GREY, RED, sheet_of
 from tacit.problems.images.load import Images, load_images
 from tacit.studies.sizes import Sizes, sized
-from tacit.training.descent.methods import SGD
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.goals import Accuracy
 from tacit.training.record import At
 from tacit.training.stop import Epochs
@@ -79,7 +79,7 @@ def trained(
     path = train(
         OutputLayer(net) if output else net,
         images,
-        SGD(step),
+        GradientDescent(step),
         batch=batch,
         seed=seed,
         stop=[Epochs(epochs), Accuracy(train=1.0)],

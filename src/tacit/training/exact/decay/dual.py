@@ -28,7 +28,7 @@ PIECE = 1024  # features summed in single precision
 SMALL = 1e-5  # below this |s| the laws are linear to s^2, which the series keeps
 
 
-class Moment(NamedTuple):
+class Scales(NamedTuple):
     """The scales of one time: log sigma, -d log sigma / dt over D rate, and log(a_i / sigma)."""
 
     log_sigma: float
@@ -63,7 +63,7 @@ class DecayLaw:
         fallen = max(0.0, -self.log_amplitude(t))
         return 1 + fallen if self.depth == 2 else math.exp(min(fallen * (1 - 2 / self.depth), 25.0))
 
-    def at(self, t: float) -> Moment:
+    def at(self, t: float) -> Scales:
         largest = self.log_amplitude(t)
         log_sigma = float(np.logaddexp(0.0, largest))
         log_a = self.depth * (self.log_start - self.rate * t)
@@ -71,7 +71,7 @@ class DecayLaw:
         if self.depth > 2:
             drive = math.log(self.depth * (self.depth - 2))
             drive += (self.depth - 2) * (self.log_alpha - self.rate * t)
-        return Moment(
+        return Scales(
             log_sigma,
             share=math.exp(min(largest - log_sigma, 0.0)),
             log_ratio=log_a - log_sigma,
@@ -80,10 +80,10 @@ class DecayLaw:
             log_drive=drive,
         )
 
-    def s(self, now: Moment, pull: Array) -> Array:
+    def s(self, now: Scales, pull: Array) -> Array:
         return pull * (now.unit * self.kappa)
 
-    def predictor(self, now: Moment, pull: Array) -> Array:
+    def predictor(self, now: Scales, pull: Array) -> Array:
         """beta to relative accuracy everywhere: near s = 0 from pull, otherwise from logarithms."""
         s = self.s(now, pull)
         size = np.abs(s)
@@ -99,14 +99,14 @@ class DecayLaw:
         large = np.exp(log_base + angle) * -np.expm1(-2 * angle)
         return np.where(size < SMALL, linear, np.copysign(large, s))
 
-    def slope(self, now: Moment, pull: Array) -> Array:
+    def slope(self, now: Scales, pull: Array) -> Array:
         size = np.abs(self.s(now, pull))
         if self.depth == 2:
             return np.exp(now.log_ratio + size) * (1 + np.exp(-2 * size)) * self.kappa
         base = self.p * np.exp(now.log_ratio) * self.kappa
         return base * ((1 - size) ** -(self.p + 1) + (1 + size) ** -(self.p + 1))
 
-    def log_slopes(self, now: Moment, pull: Array) -> Array:
+    def log_slopes(self, now: Scales, pull: Array) -> Array:
         """Logarithms of |d beta_i / dw|^2 up to a common factor, for the tangent kernel."""
         size = np.abs(self.s(now, pull))
         if self.depth == 2:
@@ -116,7 +116,7 @@ class DecayLaw:
         power = 2 * (self.depth - 1) / (self.depth - 2)
         return log_kernel + np.logaddexp(-power * low, -power * high)
 
-    def log_growth(self, now: Moment, pull: Array) -> Array:
+    def log_growth(self, now: Scales, pull: Array) -> Array:
         s = self.s(now, pull)
         if self.depth == 2:
             return np.array([s / 2, -s / 2])
@@ -236,7 +236,7 @@ class DecayDual(abc.ABC):
         log_fast = -float(np.logaddexp(-self.log_rate, log_t))
         return -float(np.logaddexp(log_fast, math.log(self.law.rate)))
 
-    def _moment(self, tau: float) -> tuple[Moment, float, float]:
+    def _moment(self, tau: float) -> tuple[Scales, float, float]:
         """The scales of the law at tau, log of what multiplies q, and -d log sigma / d tau."""
         log_t = self.log_time(tau)
         now, log_slope = self.law.at(math.exp(log_t)), self._log_time_slope(log_t)

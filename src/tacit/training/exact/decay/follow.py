@@ -19,10 +19,9 @@ from tacit.training.exact.decay.dual import (
     SquareDecay,
 )
 from tacit.training.exact.flow import Flow, Times
-from tacit.training.exact.follow import Integrator, Plan, go_on
+from tacit.training.exact.follow import FlowPlan, Integrator, go_on
 from tacit.training.exact.solver import GaveUp, state_at, try_step
-from tacit.training.exact.task import Moment
-from tacit.training.task import Progress
+from tacit.training.task import Moment, Progress
 
 LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
 STRIDE = 5.0  # the longest step in tau: a longer one extrapolates beyond float64
@@ -35,7 +34,7 @@ def follow_decay(
     steps = DecaySteps(dual, times, flow.rtol)
     end = steps.end
     settings: Any = {"bare": True, "rests": False, "progress": progress, "unit": end}
-    plan = Plan(iter(steps.names), flow.max_steps, end, **settings)
+    plan = FlowPlan(iter(steps.names), flow.max_steps, end, **settings)
     moments = [Moment(0.0, np.zeros(len(dual.rows)), log_t=-math.inf)]
     return moments, go_on(steps, plan, moments)
 

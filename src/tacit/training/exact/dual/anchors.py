@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.training.exact.dual.integrator import Anchor, DualForm, corner
 from tacit.training.exact.solver import GaveUp, tolerance
-from tacit.training.exact.task import Moment
+from tacit.training.task import Moment
 
 LAZY = 1e-3  # the largest |s| that the linearised flow may reach for this file to be used
 INSIDE = 0.1  # the largest |s| it then follows

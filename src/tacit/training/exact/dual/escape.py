@@ -19,11 +19,11 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.records import Outcome
 from tacit.training.exact.dual.margin import MarginDual
-from tacit.training.exact.follow import Plan
+from tacit.training.exact.follow import FlowPlan
 from tacit.training.exact.loss import rise, tail
 from tacit.training.exact.margins import PASSED, MarginPlan, MarginSteps
 from tacit.training.exact.solver import GaveUp, inside, try_step
-from tacit.training.exact.task import Moment
+from tacit.training.task import Moment
 
 SEPARATED = 10.0  # log(1/loss) beyond log N: no saddle is left, and gaps can be held
 RESTART = 1e8  # a step shorter than 1/RESTART of tau restarts tau at zero
@@ -136,5 +136,5 @@ class Escape(MarginSteps):
         system.start = np.concatenate([state[:-1], margins - g, [0.0]])
         return system
 
-    def reached(self, now: Moment, plan: Plan) -> Outcome:
+    def reached(self, now: Moment, plan: FlowPlan) -> Outcome:
         return PASSED if self.passes_on else super().reached(now, plan)

@@ -32,8 +32,9 @@ from tacit.training.exact.flow import (
 )
 from tacit.training.exact.follow import follow, planned_fit
 from tacit.training.exact.margins import follow_margin, margin_records, planned_margin
-from tacit.training.exact.task import Moment, Problem, separable
-from tacit.training.labels import columns, linear
+from tacit.training.exact.task import Problem, separable
+from tacit.training.labels import build_dataset, columns, linear_columns
+from tacit.training.task import Moment
 
 WHO = "DualFlow"
 
@@ -101,7 +102,8 @@ class DualFlow(Flow):
             found = {"t": named(np.exp(log_t), settings), "log_t": log_t}
         final = _parameters(net, problem.dimension, moments[-1])
         found |= columns(moments, "predictor", "dual")
-        return Followed(linear(problem, found, final), outcome, final)
+        dataset = build_dataset(problem, linear_columns(problem, found), final)
+        return Followed(dataset, outcome, final)
 
     def _classify(
         self, net: DiagonalNet, problem: Classification, settings: RunSettings
@@ -111,7 +113,8 @@ class DualFlow(Flow):
         plan = planned_margin(WHO, self, settings, net, system.g0)
         moments, outcome = follow_margin(system, plan, opening(system, plan))
         final = _parameters(net, problem.dimension, moments[-1])
-        return Followed(linear(problem, margin_records(moments), final), outcome, final)
+        found = linear_columns(problem, margin_records(moments))
+        return Followed(build_dataset(problem, found, final), outcome, final)
 
     def _decay(self, net: DiagonalNet, problem: Problem, settings: RunSettings) -> Followed:
         why, rate = "under weight decay, where time alone ends training", settings.weight_decay
@@ -128,7 +131,8 @@ class DualFlow(Flow):
         log_first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
         times = decay_times(WHO, settings, log_first, t_max)
         moments, outcome = follow_decay(dual, times, self, settings.progress)
-        return Followed(linear(problem, recorded(dual, times, moments)), outcome, None)
+        found = linear_columns(problem, recorded(dual, times, moments))
+        return Followed(build_dataset(problem, found), outcome, None)
 
 
 def _unmoved(problem: Regression) -> tuple[list[Moment], Outcome]:

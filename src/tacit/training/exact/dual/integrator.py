@@ -14,9 +14,9 @@ from tacit.arguments import Array
 from tacit.limits import Turns
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.regression import Regression
-from tacit.training.exact.follow import SETTLED, FitIntegrator, Plan
+from tacit.training.exact.follow import SETTLED, FitIntegrator, FlowPlan
 from tacit.training.exact.solver import SHORT, GaveUp, try_step
-from tacit.training.exact.task import Moment
+from tacit.training.task import Moment
 
 RANK = 1e-12  # singular values below this fraction of the largest count as zero
 
@@ -166,7 +166,7 @@ class DualIntegrator(FitIntegrator):
     """The flow of the dual; its time is training time over exp(log_unit)."""
 
     def __init__(
-        self, problem: Regression, anchor: Anchor, rtol: float, plan: Plan, log_unit: float
+        self, problem: Regression, anchor: Anchor, rtol: float, plan: FlowPlan, log_unit: float
     ) -> None:
         super().__init__(problem)
         self.rtol, self.t_max, self.log_unit = rtol, plan.t_max, log_unit

@@ -18,7 +18,7 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
 from tacit.training.exact.loss import Tail, log_mean_loss, tail
 from tacit.training.exact.margins import HIGHEST, MarginSystem
-from tacit.training.exact.task import Moment
+from tacit.training.task import Moment
 
 SMALL = 1e-7  # below this |s| the laws are linear to rounding
 LOG_2 = math.log(2)

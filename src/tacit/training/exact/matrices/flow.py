@@ -17,7 +17,7 @@ from tacit.models.tangent import turn
 from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.records import Checks, Kind, Outcome
 from tacit.training.exact.flow import Flow, Followed, RunSettings
-from tacit.training.exact.follow import SETTLED, Integrator, Plan, follow, log_level, planned
+from tacit.training.exact.follow import SETTLED, FlowPlan, Integrator, follow, log_level, planned
 from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.matrices.system import (
     FactorSystem,
@@ -31,8 +31,8 @@ from tacit.training.exact.matrices.system import (
     kept_sign,
 )
 from tacit.training.exact.solver import SHORT, GaveUp, LostRank, state_at, step
-from tacit.training.exact.task import Moment
-from tacit.training.labels import assembled, of_matrices
+from tacit.training.labels import build_dataset, matrix_columns
+from tacit.training.task import Moment
 
 WHO = "MatrixFlow"
 FORMS = ("factors", "lifted")
@@ -67,14 +67,14 @@ class MatrixSteps(Integrator):
         moved = np.abs(now.state - before.state).max()
         return bool(moved <= SETTLED * np.abs(now.state).max())
 
-    def at_rest(self, now: Moment, plan: Plan) -> Outcome:
+    def at_rest(self, now: Moment, plan: FlowPlan) -> Outcome:
         outcome = super().at_rest(now, plan)
         if not self.system.rate:
             return outcome
         where = outcome.sentence.split(":")[0]
         return Outcome(Kind.SOLVED, f"{where}, held by weight decay")
 
-    def why(self, now: Moment, plan: Plan) -> str:
+    def why(self, now: Moment, plan: FlowPlan) -> str:
         problem, floor = self.system.problem, 0.0
         if not isinstance(problem, Completion):  # entries seen once each can always be fitted
             best = problem.design @ np.linalg.lstsq(problem.design, problem.y, rcond=None)[0]
@@ -270,7 +270,7 @@ class MatrixFlow(Flow):
         plan = planned(WHO, self, settings, steps.first, steps.first, level)
         moments, outcome = follow(steps, plan, Moment(0.0, system.start))
         last = system.parameters(moments[-1].state)
-        return Followed(assembled(problem, _recorded(system, moments), last), outcome, last)
+        return Followed(build_dataset(problem, _recorded(system, moments), last), outcome, last)
 
     def _system(self, model: MatrixModel, problem: MatrixProblem, rate: float) -> System:
         if self.form == "lifted":
@@ -293,7 +293,7 @@ def _recorded(system: System, moments: list[Moment]) -> dict[str, Array]:
     log_loss = log_sum_of_squares(predictions - problem.y)
     with np.errstate(under="ignore", divide="ignore"):
         recorded = {"t": t, "log_t": np.log(t), "log_loss": log_loss, "loss": np.exp(log_loss)}
-    recorded |= {"predictions": predictions} | of_matrices(problem, matrices)
+    recorded |= {"predictions": predictions} | matrix_columns(problem, matrices)
     recorded["parameter_norm"] = np.array([system.norm(moment.state) for moment in moments])
     if not isinstance(system, LiftedSystem):
         states = np.array([moment.state.ravel() for moment in moments])
