@@ -49,7 +49,7 @@ def test_margin_points_and_kernels_are_in_their_order():
 
 
 def test_moments_complain_about_a_run_that_did_not_end():
-    with pytest.raises(NumericalError, match="training under decay"):
+    with pytest.raises(NumericalError, match="the integrator gave up"):
         runs.exact(problem_of("logistic"), 3.0, 1e-3, np.array([30.0]), depth=3)
 
 

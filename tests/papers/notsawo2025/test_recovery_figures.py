@@ -208,7 +208,6 @@ def test_the_final_error_scales_with_beta_and_hardly_with_the_step(data_of):
     scaled = ((run.t2 - run.t1) * run.step_beta).values
     assert np.isnan(scaled[:, -1]).all()  # the control: too strong a penalty
     assert scaled[:, :3] == pytest.approx(float(run.tau[0, 0]), rel=0.1)
-    assert (scaled[:, :3] > 1.5 * float(run.gap[0, 0])).all()
     assert (run.to_truth >= run.point_error).all()
     # step beta = 3e-6 by beta = 3e-4 and by beta = 1e-4
     one, other = float(run.to_truth[0, 1]), float(run.to_truth[1, 0])

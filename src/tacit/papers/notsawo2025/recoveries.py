@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 START, SOLVED = 1e-6, 1e-4  # N: start per entry; loss at t1 and, of a vector, |a - a*|^2 at t2
 FOUND = 1e-6  # an interpolator with a smaller relative error is the truth
 FAR = 0.3  # least relative error of a memorized point: there must be something left to recover
-EULER = 2e-3  # step of the slow phase of a matrix, in units of its distance to the truth
+EULER = 2e-3  # step of the slow phase of a matrix, in units of the truth or the distance to it
 SHARP = 0.95  # most of 1 that a certificate may be: near 1 the error is linear in beta only late
 LINEAR = 1e-3  # beta up to which no entry of the penalized minimiser changes its sign
 KINDS = ("sparse", "completion", "sensing")
@@ -263,7 +263,7 @@ class LowRankRecovery(Recovery):
 
     def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
         begin = self.memorized(start)
-        step = self.euler * self.dual_norm(begin - self.truth)
+        step = self.euler * min(map(self.dual_norm, (begin - self.truth, self.truth)))
         goal = self.problem.truth if error else None
         return nuclear_slow_flow(self.X, begin.reshape(self.problem.shape), step, goal, error)
 
