@@ -184,5 +184,5 @@ def test_a_run_that_fails_is_an_error_with_its_sentence(monkeypatch):
     few = lambda **settings: ParameterFlow(**settings, max_steps=5)  # noqa: E731
     monkeypatch.setattr(table_completion, "ParameterFlow", few)
     given = library()["L-F3a"].study.at("tiny").arguments
-    with pytest.raises(NumericalError, match="budget spent: .* by 5 integrator steps"):
+    with pytest.raises(NumericalError, match=r"budget spent: .* by 5 integrator steps"):
         table_completion.cell(1e-4, 1, **given)
