@@ -1,4 +1,4 @@
-"""`tacit explore` in a headless Chromium: first render, slider to redraw, opening a large study.
+"""`penchant explore` in a headless Chromium: first render, slider to redraw, opening a large study.
 
 A move sets a slider (or a choice) of the page to a random value and is timed in the browser: from
 the change of the control until the answer of the server has been painted (two frames later). The
@@ -42,10 +42,10 @@ MOVE = """(([name, value]) => new Promise(done => {
 
 
 def large_study(file: Path, side: int) -> Path:
-    """A study of side x side cells with trajectories, as `tacit run` gathers it."""
+    """A study of side x side cells with trajectories, as `penchant run` gathers it."""
     import xarray
 
-    from tacit import store
+    from penchant import store
 
     rng = np.random.default_rng(0)
     shape, dims = (side, side), ("alpha", "decay")
@@ -70,7 +70,7 @@ def large_study(file: Path, side: int) -> Path:
 
 def moves(view: Any, count: int) -> list[tuple[str, float | str]]:
     """Random values for the controls of a view in turn; each differs from the one before."""
-    from tacit.explore.controls import Number
+    from penchant.explore.controls import Number
 
     rng = np.random.default_rng(1)
     now, found = dict(view.start), []
@@ -93,8 +93,8 @@ def taken(name: str, views: dict[str, Any], count: int) -> list[float]:
     from bokeh.document import Document
     from bokeh.protocol import Protocol
 
-    from tacit.explore.document import Live
-    from tacit.explore.state import State
+    from penchant.explore.document import Live
+    from penchant.explore.state import State
 
     found, events, protocol = [], [], Protocol()
     page = Live(document := Document(), State(name, views[name].start), views)
@@ -130,10 +130,10 @@ def main() -> None:
     from clock import arguments, ratio, seconds, table
 
     from explore_browser import CHROMIUM, served
-    from tacit.explore import sphere
-    from tacit.explore.study.file import read_study
-    from tacit.explore.study.view import study_view
-    from tacit.explore.views import theory_views
+    from penchant.explore import sphere
+    from penchant.explore.study.file import read_study
+    from penchant.explore.study.view import study_view
+    from penchant.explore.views import theory_views
 
     quick = arguments(__doc__ or "").quick
     if CHROMIUM is None:

@@ -12,13 +12,13 @@ import time
 import numpy as np
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
-from tacit.models.factorization import Factorization
-from tacit.problems.matrices import low_rank_completion
-from tacit.problems.matrix_problem import Completion
-from tacit.training.exact.matrices.flow import MatrixFlow
-from tacit.training.record import LogSpaced
-from tacit.training.stop import Interpolated
-from tacit.training.train import train
+from penchant.models.factorization import Factorization
+from penchant.problems.matrices import low_rank_completion
+from penchant.problems.matrix_problem import Completion
+from penchant.training.exact.matrices.flow import MatrixFlow
+from penchant.training.record import LogSpaced
+from penchant.training.stop import Interpolated
+from penchant.training.train import train
 
 STEP = 1e-5  # printed below W's Figure 5
 LOSSES = (1e-10, 1e-4)
@@ -92,7 +92,7 @@ def main() -> None:
     table(
         [
             "k",
-            "tacit, a row of the map",
+            "penchant, a row of the map",
             "one step of descent",
             "its steps",
             f"its steps to loss {LOSSES[1]:g}",
@@ -102,8 +102,8 @@ def main() -> None:
     )
     print(f"\nDescent at k = 1000, alpha = 1 to its end: differs by {check(problem):.2g} of M.")
     days = descents / 86400
-    print(f"Whole map: tacit {seconds(total)}, descent {days[0]:.3g} days (extrapolated).")
-    ratio("descent / tacit, whole map", descents[0] / total, ">= 1000", judged=not quick)
+    print(f"Whole map: penchant {seconds(total)}, descent {days[0]:.3g} days (extrapolated).")
+    ratio("descent / penchant, whole map", descents[0] / total, ">= 1000", judged=not quick)
     print(f"Both stopped at loss {LOSSES[1]:g} already: {descents[1] / sooner:.3g} times.")
     ratio("whole map / 15 s", total / 15, "<= 1", judged=not quick)
     ratio("a row at k = 1000 / at k = 10", ours[-1] / ours[0], "<= 2", judged=not quick)

@@ -1,4 +1,4 @@
-"""Wall time of `import tacit` and `tacit --help` in fresh processes."""
+"""Wall time of `import penchant` and `penchant --help` in fresh processes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from clock import arguments, best_of, ratio, seconds, table
 COMMANDS = {
     "python -c pass": ["-c", "pass"],
     "import numpy": ["-c", "import numpy"],
-    "import tacit": ["-c", "import tacit"],
+    "import penchant": ["-c", "import penchant"],
     # what the console script runs, without asking where it is installed
-    "tacit --help": [
+    "penchant --help": [
         "-c",
-        "import sys; sys.argv = ['tacit', '--help']; import tacit.cli as c; c.app()",
+        "import sys; sys.argv = ['penchant', '--help']; import penchant.cli as c; c.app()",
     ],
 }
 
@@ -29,9 +29,9 @@ def main() -> None:
     times = {name: best_of(repeats, lambda c=c: run(c))[0] for name, c in COMMANDS.items()}
     print("Fresh processes, the best of several, so the files are in the disk cache.\n")
     table(["command", "time"], [[name, seconds(value)] for name, value in times.items()])
-    ratio("import tacit / 0.5 s", times["import tacit"] / 0.5, "<= 1", judged=not quick)
-    ratio("tacit --help / 1 s", times["tacit --help"] / 1.0, "<= 1", judged=not quick)
-    print(f"import tacit / import numpy: {times['import tacit'] / times['import numpy']:.2f}")
+    ratio("import penchant / 0.5 s", times["import penchant"] / 0.5, "<= 1", judged=not quick)
+    ratio("penchant --help / 1 s", times["penchant --help"] / 1.0, "<= 1", judged=not quick)
+    print(f"import penchant / import numpy: {times['import penchant'] / times['import numpy']:.2f}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import numpy as np
 from clock import ONE_THREAD, arguments, best_of, noisy_sparse, ratio, seconds, table
 from scipy.optimize import linprog
 
-from tacit import L1, interpolate
+from penchant import L1, interpolate
 
 
 def highs(X: np.ndarray, y: np.ndarray, method: str) -> np.ndarray:

@@ -16,12 +16,12 @@ from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 from rivals import by_clarabel
 from threadpoolctl import threadpool_limits
 
-from tacit import Q
-from tacit.problems.classification import separable_points, uniform_points
-from tacit.records import Kind, Outcome
-from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.margins.rows import certified
-from tacit.solvers.solution import Found
+from penchant import Q
+from penchant.problems.classification import separable_points, uniform_points
+from penchant.records import Kind, Outcome
+from penchant.solvers.margins.path import MarginPath, max_margin_path
+from penchant.solvers.margins.rows import certified
+from penchant.solvers.solution import Found
 
 # measured as it is: what counts as solved is moved onto its margins
 THEIRS = Outcome(Kind.STALLED, "found by another solver")

@@ -7,7 +7,7 @@ own, by the interpreter that the environment variable TORCH_PYTHON names (this o
 none). Short spans of both take turns, so that both meet the same load; the fastest span of each
 counts, and both sleep in between, since idle threads of the other side may still spin. Processor
 time, the sum over all threads, stands beside: other programs disturb it less. Our side leaves the
-67 pixels out that are black in all training images (see `tacit.training.images`). If MNIST is
+67 pixels out that are black in all training images (see `penchant.training.images`). If MNIST is
 not in the cache folder, noise of the same size with as many black pixels takes its place: beyond
 their number the speed does not depend on what the images show.
 """
@@ -102,7 +102,7 @@ class Rival:
 
 def pictures() -> Any:
     """MNIST, or noise of its size."""
-    from tacit.problems.images import Images, load_images
+    from penchant.problems.images import Images, load_images
 
     try:
         return load_images("mnist", flat=True)
@@ -123,11 +123,11 @@ class Ours:
     """Our training, step by step, span by span or by the epoch."""
 
     def __init__(self, images: Any, net: Any, span: int):
-        from tacit.precision import double_precision
-        from tacit.training.descent.compiled import batches
-        from tacit.training.descent.driver import Run
-        from tacit.training.descent.methods import GradientDescent
-        from tacit.training.images import ImageTask
+        from penchant.precision import double_precision
+        from penchant.training.descent.compiled import batches
+        from penchant.training.descent.driver import Run
+        from penchant.training.descent.methods import GradientDescent
+        from penchant.training.images import ImageTask
 
         self.count, self.precision = span, double_precision
         task = ImageTask("mnist", net, images, still=True)
@@ -147,7 +147,7 @@ class Ours:
 
     def losses(self, count: int) -> list[float]:
         """The losses of the first batches, each before its step."""
-        from tacit.training.descent.compiled import per_sample
+        from penchant.training.descent.compiled import per_sample
 
         task, found = self.run.task, []
         for k, rows in enumerate(self.rows[:count]):
@@ -205,7 +205,7 @@ def speeds(images: Any, net: Any, span: int, repeats: int, judged: bool) -> None
 def main() -> None:
     from clock import arguments
 
-    from tacit.models.image_net import dense_net
+    from penchant.models.image_net import dense_net
 
     quick = arguments(__doc__ or "").quick
     images = pictures()

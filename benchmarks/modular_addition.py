@@ -97,15 +97,15 @@ def ours(problem: Any, net: Any, steps: int) -> tuple[Callable[[], Any], list[fl
     """A function that takes `steps` compiled steps, and our losses over the first ones."""
     import jax
 
-    from tacit.precision import double_precision
-    from tacit.regularizers.norms import L2
-    from tacit.training.descent.compiled import Batches
-    from tacit.training.descent.driver import Run
-    from tacit.training.descent.methods import Adam
-    from tacit.training.record import At
-    from tacit.training.stop import Steps
-    from tacit.training.tokens import TokenTask
-    from tacit.training.train import train
+    from penchant.precision import double_precision
+    from penchant.regularizers.norms import L2
+    from penchant.training.descent.compiled import Batches
+    from penchant.training.descent.driver import Run
+    from penchant.training.descent.methods import Adam
+    from penchant.training.record import At
+    from penchant.training.stop import Steps
+    from penchant.training.tokens import TokenTask
+    from penchant.training.train import train
 
     adam, penalty, record = Adam(RATE), BETA * L2(), At(steps=range(LOSSES))
     task, whole = TokenTask("Adam", net, problem), Batches(None, problem.samples)
@@ -130,7 +130,7 @@ def products(problem: Any, net: Any, steps: int) -> dict[str, Callable[[], Any]]
     import jax
     from threadpoolctl import threadpool_limits
 
-    from tacit.training.cross_entropy import distinct
+    from penchant.training.cross_entropy import distinct
 
     rng = np.random.default_rng(0)
     count, width, hidden = len(distinct(net, problem)[0]), net.embedding, net.width
@@ -204,14 +204,14 @@ def transition(seeds: int, judged: bool) -> None:
     """Prints t1 and t2 of several seeds beside the printed ones, and the time to t2."""
     from clock import ratio, seconds, table
 
-    from tacit.models.tokens.mlp import TokenMLP
-    from tacit.problems.operations import modular_arithmetic
-    from tacit.regularizers.norms import L2
-    from tacit.training.descent.methods import Adam
-    from tacit.training.goals import Accuracy
-    from tacit.training.record import LogSpaced
-    from tacit.training.stop import Steps
-    from tacit.training.train import train
+    from penchant.models.tokens.mlp import TokenMLP
+    from penchant.problems.operations import modular_arithmetic
+    from penchant.regularizers.norms import L2
+    from penchant.training.descent.methods import Adam
+    from penchant.training.goals import Accuracy
+    from penchant.training.record import LogSpaced
+    from penchant.training.stop import Steps
+    from penchant.training.train import train
 
     stop, record = [Steps(20_000), Accuracy(test=0.99)], LogSpaced(40)
     rows, took = [], []
@@ -235,8 +235,8 @@ def transition(seeds: int, judged: bool) -> None:
 def main() -> None:
     from clock import arguments
 
-    from tacit.models.tokens.mlp import TokenMLP
-    from tacit.problems.operations import modular_arithmetic
+    from penchant.models.tokens.mlp import TokenMLP
+    from penchant.problems.operations import modular_arithmetic
 
     quick = arguments(__doc__ or "").quick
     problem, net = modular_arithmetic(operation="+", **SIZES), TokenMLP()

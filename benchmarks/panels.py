@@ -6,8 +6,8 @@ import tempfile
 
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
-from tacit.papers.files import save
-from tacit.papers.registry import library
+from penchant.lab.files import save
+from penchant.lab.registry import all_claims
 
 FIGURES = ("M-F3", "M-F4")
 
@@ -18,7 +18,7 @@ def main() -> None:
     rows, total = [], 0.0
     with tempfile.TemporaryDirectory() as folder:
         for id in FIGURES:
-            one = library()[id]
+            one = all_claims()[id]
             data, found = best_of(repeats, lambda one=one: one.data())
             drawing, _ = best_of(repeats, lambda one=one, d=found: one.picture(d))
             files, _ = best_of(repeats, lambda one=one, d=found: save(one, d, folder, ["png"]))

@@ -140,7 +140,7 @@ def rival(net: Any, x: Any, route: str) -> tuple[float, np.ndarray]:
     from torch.func import functional_call, grad, jacrev, vmap
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    from tacit.measures.kernels.outputs import MANY, Output, Projection
+    from penchant.measures.kernels.outputs import MANY, Output, Projection
 
     read, params = Output("benchmark"), dict(net.named_parameters())
     params = {name: value.detach() for name, value in params.items()}
@@ -179,10 +179,10 @@ def ours(net: Any, x: Any) -> tuple[dict[str, float], np.ndarray]:
     """Processor time of the set-up of a watch and of a look, and the kernel."""
     import torch
 
-    import tacit
+    import penchant
 
     begin = time.process_time()
-    watch = tacit.watch(net, x, budget=None, raise_errors=True)
+    watch = penchant.watch(net, x, budget=None, raise_errors=True)
     setup = time.process_time() - begin
     with torch.no_grad():
         for value in net.parameters():

@@ -100,7 +100,7 @@ def compiled_descent() -> Any:
 @functools.cache
 def limit(depth: int, scale: float, seed: int) -> float:
     """1/lambda at the start: descent on the sum of squares is stable below it."""
-    from tacit.papers.woodworth2020.figures.circle_nets import data, gradients, start
+    from penchant_papers.woodworth2020.figures.circle_nets import data, gradients, start
 
     model = start(depth, scale, seed)
     J = gradients(model, model.start(2), data(seed).training.X)
@@ -114,12 +114,12 @@ def coarse(start: Start) -> float:
 
 def sample(start_: Start, end: float) -> dict[str, float]:
     """The errors of both at one time, for one start."""
-    from tacit.papers.woodworth2020.figures.circle_nets import RTOL, data, start
-    from tacit.precision import double_precision
-    from tacit.training.exact.tangent import TangentFlow
-    from tacit.training.record import At
-    from tacit.training.stop import Interpolated, Time
-    from tacit.training.train import train
+    from penchant.precision import double_precision
+    from penchant.training.exact.tangent import TangentFlow
+    from penchant.training.record import At
+    from penchant.training.stop import Interpolated, Time
+    from penchant.training.train import train
+    from penchant_papers.woodworth2020.figures.circle_nets import RTOL, data, start
 
     problem, model = data(start_[2]), start(*start_)
     task, fine = problem.training, min(0.001, 0.1 * limit(*start_))
@@ -139,8 +139,8 @@ def sample(start_: Start, end: float) -> dict[str, float]:
 
 def sweep(scales: Any, seeds: int) -> tuple[float, float, dict[Start, Any]]:
     """(seconds, processor seconds, the ends by their starts) of ours, in a fresh state."""
-    from tacit.papers.woodworth2020.figures.circle_nets import data, ended
-    from tacit.records import NumericalError
+    from penchant.records import NumericalError
+    from penchant_papers.woodworth2020.figures.circle_nets import data, ended
 
     begin, work, ends = time.perf_counter(), time.process_time(), {}
     for depth, scale, seed in itertools.product(DEPTHS, map(float, scales), range(seeds)):
@@ -169,7 +169,7 @@ def main() -> None:
     from clock import arguments, ratio, seconds, table
 
     quick = arguments(__doc__ or "").quick
-    from tacit.papers.woodworth2020.figures.circle_nets import data, start
+    from penchant_papers.woodworth2020.figures.circle_nets import data, start
 
     scales, seeds = np.logspace(-3, 3, 4 if quick else 20), 2 if quick else 10
     took, work, ends = sweep(scales, seeds)

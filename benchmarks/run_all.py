@@ -1,7 +1,7 @@
 """Runs every benchmark in turn; with `--write` the output becomes RESULTS.md beside this file.
 
 Those against PyTorch run where torch is installed. The line below the name of a benchmark says when
-it ran, with which version of tacit and under which load; the head has the last libraries.
+it ran, with which version of penchant and under which load; the head has the last libraries.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def run(name: str, flags: list[str]) -> str:
     took = time.perf_counter() - start
     command = " ".join(["python", f"benchmarks/{name}.py", *flags])
     busy = " (loaded machine)" if load > 1 else ""
-    when = f"{datetime.date.today()}, tacit {source_version()}, load {load:.1f}{busy}"
+    when = f"{datetime.date.today()}, penchant {source_version()}, load {load:.1f}{busy}"
     return f"## {name}\n`{command}` ({took:.0f} s; {when})\n\n{output}\n"
 
 
@@ -111,7 +111,9 @@ def main() -> None:
     torch = WITH_TORCH if importlib.util.find_spec("torch") else ()
     sections = {name: run(name, flags) for name in chosen.names or (*SCRIPTS, *torch)}
     found = stored_sections() | sections
-    old = "Sections without a date are older, and the version of tacit was not recorded with them."
+    old = (
+        "Sections without a date are older, and the version of penchant was not recorded with them."
+    )
     head = f"# Measured\n{processor()}\n\n{versions()}\n\n{old}\n"
     print("\n".join(sections.values()))
     if chosen.write:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from clock import ONE_THREAD, arguments, best_of, noisy_sparse, ratio, seconds, table
 
-import tacit
+import penchant
 
 
 def jumps(samples: int, dimension: int, log_alpha: float) -> None:
     """Every jump by `saddles`, and one run of DualFlow to its end."""
     X, y = noisy_sparse(samples, dimension)
-    problem = tacit.Regression(X, y)
-    ours, found = best_of(5, lambda: tacit.saddles(problem))
-    net = tacit.DiagonalNet(2, log_alpha=log_alpha)
-    theirs, path = best_of(1, lambda: tacit.train(net, problem, tacit.DualFlow()))
+    problem = penchant.Regression(X, y)
+    ours, found = best_of(5, lambda: penchant.saddles(problem))
+    net = penchant.DiagonalNet(2, log_alpha=log_alpha)
+    theirs, path = best_of(1, lambda: penchant.train(net, problem, penchant.DualFlow()))
     print(f"\nN={samples}, d={dimension}: {len(found.tau) - 1} jumps")
-    least = tacit.interpolate(problem, tacit.L1()).beta
+    least = penchant.interpolate(problem, penchant.L1()).beta
     rows = [
         ["saddles", seconds(ours), f"{np.abs(found.end - least).max():.1e}"],
         [
@@ -32,17 +32,17 @@ def jumps(samples: int, dimension: int, log_alpha: float) -> None:
 def clocks(samples: int, dimension: int, steps: int) -> None:
     """One-sample SGD of a diagonal net with and without its effective scale."""
     X, y = noisy_sparse(samples, dimension)
-    problem, net = tacit.Regression(X, y), tacit.DiagonalNet(2, alpha=0.1)
-    rate, stop = 0.05 / float((X**2).sum(axis=1).max()) / samples, tacit.Steps(steps)
+    problem, net = penchant.Regression(X, y), penchant.DiagonalNet(2, alpha=0.1)
+    rate, stop = 0.05 / float((X**2).sum(axis=1).max()) / samples, penchant.Steps(steps)
     methods = {
-        "plain": tacit.GradientDescent(rate),
-        "with its clock": tacit.EffectiveScale(tacit.GradientDescent(rate)),
+        "plain": penchant.GradientDescent(rate),
+        "with its clock": penchant.EffectiveScale(penchant.GradientDescent(rate)),
     }
     times, ends = {}, {}
     for name, method in methods.items():
 
-        def run(method: tacit.GradientDescent = method) -> tacit.Path:
-            return tacit.train(net, problem, method, batch=1, stop=stop)
+        def run(method: penchant.GradientDescent = method) -> penchant.Path:
+            return penchant.train(net, problem, method, batch=1, stop=stop)
 
         run()  # compiles
         times[name], ends[name] = best_of(5, run)
@@ -56,24 +56,28 @@ def clocks(samples: int, dimension: int, steps: int) -> None:
 def predictions(samples: int, dimension: int, steps: int, trained: int) -> None:
     """The end of many steps, predicted, against the compiled run; that is timed on fewer steps."""
     X, y = noisy_sparse(samples, dimension)
-    problem, net, stop = tacit.Regression(X, y), tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(steps)
+    problem, net, stop = (
+        penchant.Regression(X, y),
+        penchant.DiagonalNet(2, alpha=0.1),
+        penchant.Steps(steps),
+    )
     rows, ratios = [], {}
     for name, batch in {"all samples": None, "one sample": 1}.items():
-        limit = tacit.predict_run(
-            net, problem, tacit.GradientDescent(1e-9), batch=batch, stop=stop
+        limit = penchant.predict_run(
+            net, problem, penchant.GradientDescent(1e-9), batch=batch, stop=stop
         ).fails_from
-        method = tacit.GradientDescent(0.3 * limit)
+        method = penchant.GradientDescent(0.3 * limit)
         most = trained if batch else trained // 10
 
         def predict(
-            method: tacit.GradientDescent = method, batch: int | None = batch
-        ) -> tacit.PredictedRun:
-            return tacit.predict_run(net, problem, method, batch=batch, stop=stop)
+            method: penchant.GradientDescent = method, batch: int | None = batch
+        ) -> penchant.PredictedRun:
+            return penchant.predict_run(net, problem, method, batch=batch, stop=stop)
 
         def run(
-            few: int, method: tacit.GradientDescent = method, batch: int | None = batch
-        ) -> tacit.Path:
-            return tacit.train(net, problem, method, batch=batch, stop=tacit.Steps(few))
+            few: int, method: penchant.GradientDescent = method, batch: int | None = batch
+        ) -> penchant.Path:
+            return penchant.train(net, problem, method, batch=batch, stop=penchant.Steps(few))
 
         run(10)  # compiles
         # what a run costs besides its steps is in both

@@ -16,11 +16,11 @@ from time import perf_counter, process_time
 import numpy as np
 from clock import arguments, ratio, seconds, table
 
-from tacit.studies.cells import cells_of
-from tacit.studies.code.version import code_of
-from tacit.studies.gather import gather
-from tacit.studies.run import cells_folder, run_study, write_dataset
-from tacit.studies.study import Study
+from penchant.lab.studies.cells import cells_of
+from penchant.lab.studies.code.version import code_of
+from penchant.lab.studies.gather import gather
+from penchant.lab.studies.run import cells_folder, run_study, write_dataset
+from penchant.lab.studies.study import Study
 
 WORK = 20_000  # additions of a busy cell
 
@@ -78,7 +78,7 @@ def spinning(count: int) -> float:
 def main() -> None:
     quick = arguments(__doc__ or "").quick
     side = 10 if quick else 100
-    with tempfile.TemporaryDirectory(prefix="tacit-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="penchant-bench-") as folder:
         place = Path(folder)
         cell, used, gathered = overhead(place, side)
         one, two = (wall(place, side, jobs) for jobs in (1, 2))

@@ -1,4 +1,4 @@
-"""The first and the second `tacit verify W M L N` in an empty folder, and the default tests."""
+"""The first and the second `penchant verify W M L N` in an empty folder, and the default tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from clock import arguments, ratio, seconds, table
 
 ROOT = Path(__file__).resolve().parent.parent
-TACIT = (sys.executable, "-c", "from tacit.cli import app; app()")
+PENCHANT = (sys.executable, "-c", "from penchant.cli import app; app()")
 
 
 def timed(command: tuple[str, ...], folder: Path | str) -> float:
@@ -25,9 +25,9 @@ def main() -> None:
     quick = arguments(__doc__ or "").quick
     what = ("W-T1", "W-F2") if quick else ("W", "M", "L", "N")
     with tempfile.TemporaryDirectory() as folder:
-        first, second = (timed((*TACIT, "verify", *what), folder) for _ in range(2))
+        first, second = (timed((*PENCHANT, "verify", *what), folder) for _ in range(2))
     rows = [
-        [f"tacit verify {' '.join(what)}, first time", seconds(first)],
+        [f"penchant verify {' '.join(what)}, first time", seconds(first)],
         ["the same again", seconds(second)],
     ]
     if not quick:

@@ -28,7 +28,7 @@ import rivals  # noqa: F401  (holds XLA to one core, before JAX starts)
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 from threadpoolctl import threadpool_limits
 
-from tacit import (
+from penchant import (
     At,
     Classification,
     DiagonalNet,
@@ -38,7 +38,7 @@ from tacit import (
     majority,
     train,
 )
-from tacit.training.path import Path
+from penchant.training.path import Path
 
 RATE, END = 1e-3, 10.0  # decay, and rate * t at the end
 LAST = END / RATE

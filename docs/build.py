@@ -2,9 +2,9 @@
 
 With names, `W-F9` or `when_will_it_grok`, only these. A script that imports a library that is not
 installed (torch, lightning) is left out with a sentence, and its old picture stays; the picture
-what_does_alpha_do needs Fashion-MNIST (`tacit data fashion-mnist`).
-The four phase diagrams are those of `tacit run`. The diagrams of networks are SVG, the others are
-PNG of 200 dpi with a palette: sharp on every screen, and small.
+what_does_alpha_do needs Fashion-MNIST (`penchant data fashion-mnist`).
+The four phase diagrams are those of `penchant run`. The diagrams of networks are SVG, the others
+are PNG of 200 dpi with a palette: sharp on every screen, and small.
 """
 
 import ast
@@ -18,12 +18,12 @@ from pathlib import Path
 
 from PIL import Image
 
-from tacit.papers.reading import read_study
-from tacit.papers.registry import library
-from tacit.plotting.study.picture import draw_study
-from tacit.plotting.style import RC, styled
-from tacit.studies.run import run_study
-from tacit.threads import one_thread
+from penchant.lab.reading import read_study
+from penchant.lab.registry import all_claims
+from penchant.lab.studies.run import run_study
+from penchant.plotting.study.picture import draw_study
+from penchant.plotting.style import RC, styled
+from penchant.threads import one_thread
 
 HERE = Path(__file__).resolve().parent
 GALLERY = HERE.parent / "gallery"
@@ -72,7 +72,7 @@ def lacking(script: Path | None) -> list[str]:
 
 def _draw(name: str, file: Path) -> None:
     if name in DIAGRAMS:
-        experiment = library()[name]
+        experiment = all_claims()[name]
         with styled():
             experiment.picture(experiment.data()).savefig(file, metadata={"Date": None})
         return

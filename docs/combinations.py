@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import optax
 
-import tacit
+import penchant
 
 PAGE = Path(__file__).resolve().parent / "combinations.md"
 
@@ -35,53 +35,53 @@ def images() -> Any:
     rng = np.random.default_rng(0)
     arrays = rng.random((12, 8, 8, 1)), np.arange(12) % 2
     about = {"classes": ("a", "b"), "description": "noise", "recipe": {"generator": "images"}}
-    return tacit.Images("noise", *arrays, *arrays, **about)
+    return penchant.Images("noise", *arrays, *arrays, **about)
 
 
 PROBLEMS: dict[str, Callable[[], Any]] = {
-    "Regression": lambda: tacit.sparse_regression(5, 4, sparsity=1, seed=1),
-    "Classification": lambda: tacit.separable_points(5, 4, margin=0.5, seed=1),
-    "Completion": lambda: tacit.low_rank_completion(samples=3, dimension=2, rank=1, seed=1),
-    "Sensing": lambda: tacit.gaussian_sensing(samples=3, dimension=2, rank=1, seed=1),
-    "token pairs": lambda: tacit.modular_addition(5, fraction=0.6),
+    "Regression": lambda: penchant.sparse_regression(5, 4, sparsity=1, seed=1),
+    "Classification": lambda: penchant.separable_points(5, 4, margin=0.5, seed=1),
+    "Completion": lambda: penchant.low_rank_completion(samples=3, dimension=2, rank=1, seed=1),
+    "Sensing": lambda: penchant.gaussian_sensing(samples=3, dimension=2, rank=1, seed=1),
+    "token pairs": lambda: penchant.modular_addition(5, fraction=0.6),
     "Images": images,
 }
 MODELS: dict[str, Callable[[], Any]] = {
-    "LinearPredictor": lambda: tacit.LinearPredictor(0.5),
-    "DiagonalNet": lambda: tacit.DiagonalNet(2, alpha=0.5),
-    "DiagonalNet, depth 3": lambda: tacit.DiagonalNet(3, alpha=0.5),
-    "two_layer": lambda: tacit.two_layer(3, alpha=0.5),
-    "FunctionModel": lambda: tacit.FunctionModel(net, started()),
-    "LinearMatrix": lambda: tacit.LinearMatrix(start=np.eye(2)),
-    "Factorization": lambda: tacit.Factorization(2, alpha=0.5),
-    "DeepFactorization": lambda: tacit.DeepFactorization(3, 2, alpha=0.5),
-    "TokenMLP": lambda: tacit.TokenMLP(embedding=4, width=4),
-    "TwoTokenNet": lambda: tacit.TwoTokenNet(4, alpha=0.5),
-    "dense_net": lambda: tacit.dense_net(4),
-    "conv_net": lambda: tacit.conv_net("2-M-FC"),
+    "LinearPredictor": lambda: penchant.LinearPredictor(0.5),
+    "DiagonalNet": lambda: penchant.DiagonalNet(2, alpha=0.5),
+    "DiagonalNet, depth 3": lambda: penchant.DiagonalNet(3, alpha=0.5),
+    "two_layer": lambda: penchant.two_layer(3, alpha=0.5),
+    "FunctionModel": lambda: penchant.FunctionModel(net, started()),
+    "LinearMatrix": lambda: penchant.LinearMatrix(start=np.eye(2)),
+    "Factorization": lambda: penchant.Factorization(2, alpha=0.5),
+    "DeepFactorization": lambda: penchant.DeepFactorization(3, 2, alpha=0.5),
+    "TokenMLP": lambda: penchant.TokenMLP(embedding=4, width=4),
+    "TwoTokenNet": lambda: penchant.TwoTokenNet(4, alpha=0.5),
+    "dense_net": lambda: penchant.dense_net(4),
+    "conv_net": lambda: penchant.conv_net("2-M-FC"),
 }
 METHODS: dict[str, Callable[[], Any]] = {
-    "GradientDescent": lambda: tacit.GradientDescent(1e-3),
-    "Proximal": lambda: tacit.Proximal(1e-3),
-    "Adam": lambda: tacit.Adam(1e-3),
+    "GradientDescent": lambda: penchant.GradientDescent(1e-3),
+    "Proximal": lambda: penchant.Proximal(1e-3),
+    "Adam": lambda: penchant.Adam(1e-3),
     "optax.adamw": lambda: optax.adamw(1e-3),
-    "NormalizedDescent": lambda: tacit.NormalizedDescent(1e-3),
-    "HeldNorm": lambda: tacit.HeldNorm(1e-3),
-    "DualFlow": tacit.DualFlow,
-    "ParameterFlow": tacit.ParameterFlow,
-    "MatrixFlow": tacit.MatrixFlow,
-    "TangentFlow": tacit.TangentFlow,
+    "NormalizedDescent": lambda: penchant.NormalizedDescent(1e-3),
+    "HeldNorm": lambda: penchant.HeldNorm(1e-3),
+    "DualFlow": penchant.DualFlow,
+    "ParameterFlow": penchant.ParameterFlow,
+    "MatrixFlow": penchant.MatrixFlow,
+    "TangentFlow": penchant.TangentFlow,
 }
 FLOWS = ("DualFlow", "ParameterFlow", "MatrixFlow", "TangentFlow")
 
 
 def tried(model: str, problem: str, method: str) -> str | None:
     """None if the combination trains for a moment, else the sentence that refuses it."""
-    given: dict[str, Any] = {"stop": tacit.Time(1e-3) if method in FLOWS else tacit.Steps(2)}
+    given: dict[str, Any] = {"stop": penchant.Time(1e-3) if method in FLOWS else penchant.Steps(2)}
     if method == "Proximal":
-        given["penalty"] = 1e-3 * tacit.L1()
+        given["penalty"] = 1e-3 * penchant.L1()
     try:
-        path = tacit.train(MODELS[model](), PROBLEMS[problem](), METHODS[method](), **given)
+        path = penchant.train(MODELS[model](), PROBLEMS[problem](), METHODS[method](), **given)
     except ValueError as refusal:
         return str(refusal)
     assert np.isfinite(path.log_loss)

@@ -1,7 +1,7 @@
 """Generate the table of docs/papers.md from the record: `python docs/coverage.py`.
 
-The record (src/tacit/papers/record) is written by `tacit verify --record`; the table shows for
-every claim the largest size that is on record.
+The record (src/penchant_papers/record) is written by `penchant verify --record`; the table shows
+for every claim the largest size that is on record.
 """
 
 import re
@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.evidence.evidence import STATUSES
-from tacit.evidence.verdict import MEANINGS, shown
-from tacit.papers.record import Recorded, recorded
-from tacit.papers.registry import library
-from tacit.report.write import write_whole
+from penchant.lab.evidence.evidence import STATUSES
+from penchant.lab.evidence.verdict import MEANINGS, shown
+from penchant.lab.record import Recorded, recorded
+from penchant.lab.registry import all_claims
+from penchant.lab.report.write import write_whole
 
 TABLE = Path(__file__).resolve().parent / "papers.md"
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
@@ -22,11 +22,11 @@ HEAD = ("id", "statement", "status", "scope", "other seeds", "decisive check", "
 
 def rows() -> list[Recorded]:
     """What is on record of every claim, in the order of the sources."""
-    claims = library().experiments()
+    claims = all_claims().experiments()
     known = recorded(claim.id for claim in claims)
     missing = [claim.id for claim in claims if is_missing(known.get(claim.id), claim.statement)]
     if missing:
-        raise SystemExit(f"run `tacit verify --record {' '.join(missing)}` first: not on record")
+        raise SystemExit(f"run `penchant verify --record {' '.join(missing)}` first: not on record")
     return [known[claim.id] for claim in claims]
 
 
@@ -51,13 +51,13 @@ def _words(records: Sequence[Recorded]) -> str:
     )
     sizes = Counter(record.largest for record in records)
     return (
-        f"{len(records)} claims; `tacit verify ID` judges one on this machine. The table shows the"
+        f"{len(records)} claims; `penchant verify ID` judges one here. The table shows the"
         f" record: {sizes['printed']} claims at the size that the source prints (or the nearest"
         f" that two cores can run; the scope says what is smaller), {sizes['quick']} at the quick"
         " size so far. *Other seeds* says how many shifted sets of seeds gave the same status at"
         f" the quick size. {meanings}. The report shows every other check, the controls,"
-        " counterexamples and corrections. This part is generated: `tacit verify --size printed"
-        " --record`, `tacit verify --shift 1000 --record`, `python docs/coverage.py`."
+        " counterexamples and corrections. This part is generated: `penchant verify --size printed"
+        " --record`, `penchant verify --shift 1000 --record`, `python docs/coverage.py`."
     )
 
 

@@ -1,7 +1,7 @@
 """Generate the tables of regimes and forecasts in docs/theory.md at the printed size.
 
-`python docs/watch_tables.py FOLDER` trains the nets of `tacit verify watch-regime --size printed`
-and those of the league of forecasts; cells that are in FOLDER are not computed again.
+`python docs/watch_tables.py FOLDER` trains the nets of `penchant verify watch-regime --size
+printed` and those of the league of forecasts; cells that are in FOLDER are not computed again.
 `python docs/watch_tables.py FOLDER watch-forecast` makes one.
 """
 
@@ -11,15 +11,15 @@ import math
 import sys
 from pathlib import Path
 
-from tacit.papers.experiment import Setting
-from tacit.papers.registry import library
-from tacit.papers.watch.forecast_rules import Score
-from tacit.papers.watch.forecasts import league, recorded, scores
-from tacit.papers.watch.regimes import held_out
-from tacit.papers.watch.rules import BANDS, RULES, called
-from tacit.report.write import write_whole
-from tacit.studies.run import run_study
-from tacit.watch.regime import KINDS
+from penchant.lab.experiment import Setting
+from penchant.lab.registry import all_claims
+from penchant.lab.report.write import write_whole
+from penchant.lab.studies.run import run_study
+from penchant.watch.regime import KINDS
+from penchant_papers.probe.forecast_rules import Score
+from penchant_papers.probe.forecasts import league, recorded, scores
+from penchant_papers.probe.regimes import held_out
+from penchant_papers.probe.rules import BANDS, RULES, called
 
 PAGE = Path(__file__).resolve().parent / "theory.md"
 SHOWN = ("the watch", "the kernel not centred")
@@ -80,7 +80,7 @@ def replaced(text: str, name: str, found: str) -> str:
 
 
 def generate(name: str, folder: Path) -> None:
-    experiment = library()[name]
+    experiment = all_claims()[name]
     if name == "watch-forecast":
         dataset = run_study(league.at(), folder)
     else:

@@ -12,19 +12,22 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
+import penchant
+from penchant.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
 
-problem, step, level = tacit.sparse_recovery(30, 100, sparsity=5, seed=4, snr=np.inf), 0.1, 1e-4
+problem, step, level = penchant.sparse_recovery(30, 100, sparsity=5, seed=4, snr=np.inf), 0.1, 1e-4
 size = np.sum(problem.truth**2)
-slow = tacit.slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)  # no training
+slow = penchant.slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)  # no training
 tau = slow.reaches(problem.truth, np.sqrt(level * size))
 floor = np.sum((problem.truth - slow.points[0]) ** 2) / size
 
 
 def curves(penalty, start, steps):
-    model, method = tacit.LinearPredictor(start), tacit.GradientDescent(step, subgradient=True)
-    run = tacit.train(model, problem, method, penalty=penalty, stop=tacit.Steps(steps))
+    model, method = (
+        penchant.LinearPredictor(start),
+        penchant.GradientDescent(step, subgradient=True),
+    )
+    run = penchant.train(model, problem, method, penalty=penalty, stop=penchant.Steps(steps))
     data = run.dataset.isel(time=slice(1, None))
     return data.step, data.loss, data.test_error / size
 
@@ -32,17 +35,17 @@ def curves(penalty, start, steps):
 with styled():
     picture, (left, right) = sheet("A grok and a mirage", widths=(5, 4), height=3.6)
     for beta, colour in zip((1e-3, 1e-4, 1e-5), CYCLE, strict=False):
-        t, loss, error = curves(beta * tacit.L1(), 1e-6, int(3 * tau / (step * beta)))
+        t, loss, error = curves(beta * penchant.L1(), 1e-6, int(3 * tau / (step * beta)))
         left.plot(t, error, color=colour, label=rf"$\beta = 10^{{{np.log10(beta):.0f}}}$")
         left.axvline(tau / (step * beta), color=colour, linestyle=":", linewidth=1.5)
-    t_2, loss_2, error_2 = curves(1e-4 * tacit.L2(), 10.0, 10**6)
+    t_2, loss_2, error_2 = curves(1e-4 * penchant.L2(), 10.0, 10**6)
     left.plot([], [], ":", color=GREY, label="predicted")
     right.plot(t_2, error_2, color=RED, label="new data")
     right.plot(t_2, loss_2, "--", color=BLUE, label="training loss")
     right.axhline(floor, color=BLACK, linewidth=1, label="floor")
     for axes, shown in ((left, (t, loss, error)), (right, (t_2, loss_2, error_2))):
-        kind = tacit.grokking(*shown, level, floor=floor, error=True).kind
-        axes.set(xscale="log", yscale="log", xlabel="step", title=f"`tacit.grokking`: {kind}")
+        kind = penchant.grokking(*shown, level, floor=floor, error=True).kind
+        axes.set(xscale="log", yscale="log", xlabel="step", title=f"`penchant.grokking`: {kind}")
         axes.legend()
     left.set_ylabel(r"$|a - a^*|^2 / |a^*|^2$")
     picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "any_regularizer.png")

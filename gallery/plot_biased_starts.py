@@ -11,13 +11,13 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import BLACK, BLUE, RED, sheet, styled
+import penchant
+from penchant.plotting.style import BLACK, BLUE, RED, sheet, styled
 
 starts = [(-1, 0), (-1, 0.75), (-0.5, -0.5), (0, 0), (0.5, -0.5), (1, 0), (1.5, -0.5)]
 first = np.ravel(starts).astype(float)
 X = np.kron(np.eye(len(starts)), [1.0, 2.0])  # one copy of the same problem for every start
-problem = tacit.Regression(X, np.full(len(starts), 2.0))
+problem = penchant.Regression(X, np.full(len(starts), 2.0))
 
 with styled():
     title = "The flow ends at the solution nearest to its start, by its own measure"
@@ -25,9 +25,9 @@ with styled():
     for axes, mu, colour in zip(panels, (10.0, 0.01), (RED, BLUE), strict=True):
         size = np.hypot(first, 2 * mu)  # so that w+^2 - w-^2 is `first` and w+ w- is mu
         pair = np.sqrt((size + first) / 2), np.sqrt((size - first) / 2)
-        net, stop = tacit.DiagonalNet(start=pair), tacit.Interpolated(1e-12)
-        path = tacit.train(net, problem, tacit.ParameterFlow(), stop=stop)
-        end = tacit.interpolate(X, problem.y, tacit.derive(lambda w: w**2, start=pair)).beta
+        net, stop = penchant.DiagonalNet(start=pair), penchant.Interpolated(1e-12)
+        path = penchant.train(net, problem, penchant.ParameterFlow(), stop=stop)
+        end = penchant.interpolate(X, problem.y, penchant.derive(lambda w: w**2, start=pair)).beta
         axes.plot(*first.reshape(-1, 2).T, "o", color=colour, label="start")
         for curve in path.dataset.predictor.values.T.reshape(-1, 2, path.dataset.sizes["time"]):
             axes.plot(*curve, color=colour, linewidth=1.5)

@@ -11,22 +11,22 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import CYCLE, GREY, sheet, styled
+import penchant
+from penchant.plotting.style import CYCLE, GREY, sheet, styled
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20, 30))
-problem = tacit.Classification(X, np.sign(X[:, 0] - X[:, 1]))
-sparse = tacit.max_margin(problem.X, problem.y, tacit.L1()).beta
+problem = penchant.Classification(X, np.sign(X[:, 0] - X[:, 1]))
+sparse = penchant.max_margin(problem.X, problem.y, penchant.L1()).beta
 alphas = np.logspace(-1, 2, 7)
 
 
 def zeros(alpha, nearness):
     """The number of leading zeros of the loss when the flow is first this near to l1."""
-    net, stop = tacit.DiagonalNet(depth=2, alpha=alpha), tacit.Near(sparse, min(nearness))
-    path = tacit.train(net, problem, tacit.DualFlow(rtol=1e-6), stop=stop)
+    net, stop = penchant.DiagonalNet(depth=2, alpha=alpha), penchant.Near(sparse, min(nearness))
+    path = penchant.train(net, problem, penchant.DualFlow(rtol=1e-6), stop=stop)
     path = path.dataset.isel(time=slice(1, None))
-    away = tacit.angle(path.predictor, sparse)
+    away = penchant.angle(path.predictor, sparse)
     first = [np.argmax(away <= 1.0001 * degrees) for degrees in nearness]
     return path.smoothed_margin.values[first] / np.log(10)
 

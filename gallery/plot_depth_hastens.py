@@ -10,18 +10,18 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import CYCLE, sheet, styled
+import penchant
+from penchant.plotting.style import CYCLE, sheet, styled
 
-problem = tacit.sparse_regression(samples=25, dimension=80, sparsity=3, seed=2)
+problem = penchant.sparse_regression(samples=25, dimension=80, sparsity=3, seed=2)
 X, y = problem.X, problem.y
-least = np.abs(tacit.interpolate(X, y, tacit.L1()).beta).sum()
+least = np.abs(penchant.interpolate(X, y, penchant.L1()).beta).sum()
 log_mus = np.log(10) * np.linspace(2, -8, 61)
 
 with styled():
     picture, (axes,) = sheet("The rich limit gets cheaper with every layer")
     for colour, depth in zip(CYCLE, (2, 3, 4, 10), strict=False):
-        path = tacit.interpolate_path(X, y, depth=depth, log_alphas=log_mus / depth)
+        path = penchant.interpolate_path(X, y, depth=depth, log_alphas=log_mus / depth)
         excess = np.abs(path.beta).sum(axis=1) / least - 1
         axes.plot(np.exp(log_mus), excess, color=colour, label=f"depth {depth}")
     axes.set(xscale="log", yscale="log", ylim=(1e-4, None))

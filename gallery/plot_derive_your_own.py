@@ -2,8 +2,8 @@
 Derive your own regularizer
 ===========================
 
-Write the map from weights to predictor as a function; `tacit.derive` follows its gradient line and
-returns the function that training minimises. All curves are scaled to curvature 1 at zero.
+Write the map from weights to predictor as a function; `penchant.derive` follows its gradient line
+and returns the function that training minimises. All curves are scaled to curvature 1 at zero.
 """
 
 import sys
@@ -11,8 +11,8 @@ import sys
 import jax.numpy as jnp
 import numpy as np
 
-import tacit
-from tacit.plotting.style import CYCLE, sheet, styled
+import penchant
+from penchant.plotting.style import CYCLE, sheet, styled
 
 maps = {
     "$w$": lambda w: w,
@@ -25,7 +25,7 @@ beta = np.linspace(-40, 40, 161)
 with styled():
     picture, (axes,) = sheet("Write the map, get the regularizer", widths=(6.6,))
     for colour, (name, map) in zip(CYCLE, maps.items(), strict=False):
-        derived = tacit.derive(map, start=1.0)
+        derived = penchant.derive(map, start=1.0)
         curvature = 1 / derived.slope(np.zeros(1))
         axes.plot(beta, derived.terms(beta) / curvature, color=colour, label=name)
     axes.set(ylim=(-10, 400), xlabel=r"predictor $\beta_i$ from $F(w_+) - F(w_-)$")

@@ -10,24 +10,24 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import BLUE, RED, sheet, styled
+import penchant
+from penchant.plotting.style import BLUE, RED, sheet, styled
 
-problem = tacit.sparse_regression(samples=15, dimension=50, sparsity=3, seed=0)
+problem = penchant.sparse_regression(samples=15, dimension=50, sparsity=3, seed=0)
 X, y = problem.X, problem.y
-least = np.abs(tacit.interpolate(X, y, tacit.L1()).beta).sum()
+least = np.abs(penchant.interpolate(X, y, penchant.L1()).beta).sum()
 alphas = np.logspace(1, -3, 33)
 
 
 def excess(regularizer):
     """Relative excess of the l1 norm of the predictor that a regularizer selects."""
-    return np.abs(tacit.interpolate(X, y, regularizer).beta).sum() / least - 1
+    return np.abs(penchant.interpolate(X, y, regularizer).beta).sum() / least - 1
 
 
 with styled():
     picture, (axes,) = sheet("The flow does not end nearest to its start")
-    implicit = [excess(tacit.Q(depth=2, alpha=alpha)) for alpha in alphas]
-    explicit = [excess(tacit.R(alpha=alpha)) for alpha in alphas]
+    implicit = [excess(penchant.Q(depth=2, alpha=alpha)) for alpha in alphas]
+    explicit = [excess(penchant.R(alpha=alpha)) for alpha in alphas]
     axes.plot(alphas, implicit, color=BLUE, label="Q: gradient flow")
     axes.plot(alphas, explicit, color=RED, label="R: least distance from the start")
     axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$")

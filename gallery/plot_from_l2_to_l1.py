@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import CYCLE, sheet, styled
+import penchant
+from penchant.plotting.style import CYCLE, sheet, styled
 
 angle = np.linspace(0, 2 * np.pi, 401)
 direction = np.array([np.cos(angle), np.sin(angle)])
@@ -30,7 +30,7 @@ def level_set(q):
 with styled():
     picture, (axes,) = sheet("The same network: a circle or a diamond", widths=(5.4,), height=4.0)
     for colour, exponent in zip(CYCLE, (1, -1, -2, -5, -1000), strict=False):
-        radius = level_set(tacit.Q(depth=2, log_alpha=exponent * np.log(10)))
+        radius = level_set(penchant.Q(depth=2, log_alpha=exponent * np.log(10)))
         label = rf"$\alpha = 10^{{{exponent}}}$"
         axes.plot(*(radius * direction), color=colour, label=label)
     ticks = {"xticks": [-1, 0, 1], "yticks": [-1, 0, 1]}

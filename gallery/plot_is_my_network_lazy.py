@@ -3,17 +3,17 @@ Is my network lazy?
 ===================
 
 A PyTorch net learns which digits are odd. From a large start it stays in the kernel regime and
-learns no features. The accuracy does not show this; `tacit.watch` does (extras torch and data).
+learns no features. The accuracy does not show this; `penchant.watch` does (extras torch and data).
 """
 
 import sys
 
 import torch
 
-import tacit
-from tacit.plotting.style import BLUE, GREY, RED, end_label, sheet, styled
+import penchant
+from penchant.plotting.style import BLUE, GREY, RED, end_label, sheet, styled
 
-images = tacit.load_images("digits", train=500, flat=True)
+images = penchant.load_images("digits", train=500, flat=True)
 middle, tensor = images.train_images.mean(axis=0), torch.tensor
 X, y = tensor(images.train_images - middle), tensor(images.train_labels % 2)
 X_test, y_test = tensor(images.test_images - middle), tensor(images.test_labels % 2)
@@ -25,7 +25,7 @@ def train(start, step_size):
     for weights, size in zip(model.parameters(), (start, start, 0, 0), strict=True):
         weights.data *= size  # the last layer begins at zero, and with it all outputs
     optimizer = torch.optim.SGD(model.parameters(), lr=step_size)
-    watch = tacit.watch(model, X[:50], optimizer=optimizer, budget=None)  # line 1
+    watch = penchant.watch(model, X[:50], optimizer=optimizer, budget=None)  # line 1
     for step in range(1, 601):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(X), y).backward()

@@ -9,21 +9,21 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import BLACK, CYCLE, sheet, styled
+import penchant
+from penchant.plotting.style import BLACK, CYCLE, sheet, styled
 
 rng = np.random.default_rng(3)
 X, y = rng.standard_normal((5, 8)) / np.sqrt(5), rng.standard_normal(5)
-found = tacit.saddles(X, y)
+found = penchant.saddles(X, y)
 log_alpha, end = -1000.0, 1.4 * found.tau[-1]
 unit = np.exp(found.log_unit(log_alpha=log_alpha))
 times = np.geomspace(found.tau[1] / 2, end, 600)
-path = tacit.train(
-    tacit.DiagonalNet(depth=2, log_alpha=log_alpha),
-    tacit.Regression(X, y),
-    tacit.DualFlow(),
-    stop=tacit.Time(end * unit),
-    record=tacit.At(times=times * unit),
+path = penchant.train(
+    penchant.DiagonalNet(depth=2, log_alpha=log_alpha),
+    penchant.Regression(X, y),
+    penchant.DualFlow(),
+    stop=penchant.Time(end * unit),
+    record=penchant.At(times=times * unit),
 ).dataset
 
 with styled():

@@ -10,12 +10,12 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import BLUE, GREY, sheet, styled
+import penchant
+from penchant.plotting.style import BLUE, GREY, sheet, styled
 
-problem = tacit.sparse_regression(samples=30, dimension=100, sparsity=4, seed=1)
+problem = penchant.sparse_regression(samples=30, dimension=100, sparsity=4, seed=1)
 log_alphas = np.log(10) * np.linspace(1, -8, 91)
-path = tacit.interpolate_path(problem.X, problem.y, depth=2, log_alphas=log_alphas)
+path = penchant.interpolate_path(problem.X, problem.y, depth=2, log_alphas=log_alphas)
 planted = problem.truth != 0
 
 with styled():

@@ -12,23 +12,23 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import BLUE, GREY, RED, sheet, styled
+import penchant
+from penchant.plotting.style import BLUE, GREY, RED, sheet, styled
 
-problem = tacit.low_rank_completion(dimension=10, rank=1, samples=60, seed=0)
-least = tacit.interpolate(problem, tacit.Nuclear()).value
+problem = penchant.low_rank_completion(dimension=10, rank=1, samples=60, seed=0)
+least = penchant.interpolate(problem, penchant.Nuclear()).value
 seen = np.linalg.norm(np.where(problem.observed, problem.truth, 0), "nuc")
 scales = np.logspace(-3, 1.5, 10)  # alpha^2 k
-flow = tacit.MatrixFlow(rtol=1e-4)
-rules = {"stop": tacit.Interpolated(1e-8), "record": tacit.LogSpaced(1)}
+flow = penchant.MatrixFlow(rtol=1e-4)
+rules = {"stop": penchant.Interpolated(1e-8), "record": penchant.LogSpaced(1)}
 
 with styled():
     title = "The wider the factors, the sooner the kernel regime"
     picture, panels = sheet(title, widths=(4.4, 4.4), height=3.8)
     for width, colour, marker in ((100, BLUE, "o"), (10_000, RED, "s")):
         alphas = np.sqrt(scales / width)
-        nets = [tacit.Factorization(width, alpha=alpha) for alpha in alphas]
-        paths = [tacit.train(net, problem, flow, **rules) for net in nets]
+        nets = [penchant.Factorization(width, alpha=alpha) for alpha in alphas]
+        paths = [penchant.train(net, problem, flow, **rules) for net in nets]
         norms = [path.dataset.norm_nuclear.values[-1] for path in paths]
         for axes, scale in zip(panels, (alphas, scales), strict=True):
             excess = np.array(norms) / least - 1

@@ -10,18 +10,21 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import BLACK, BLUE, sheet, styled
+import penchant
+from penchant.plotting.style import BLACK, BLUE, sheet, styled
 
 rng = np.random.default_rng(0)
-problem = tacit.sparse_regression(samples=20, dimension=60, sparsity=3, seed=0)
+problem = penchant.sparse_regression(samples=20, dimension=60, sparsity=3, seed=0)
 X, y = problem.X, problem.y
 shape = rng.uniform(0.5, 2.0, size=60)
 log_alphas = np.log(10) * np.linspace(1, -20, 85)
-flat = tacit.interpolate_path(X, y, depth=2, log_alphas=log_alphas)
-bent = tacit.interpolate_path(X, y, depth=2, log_alphas=log_alphas, shape=shape)
+flat = penchant.interpolate_path(X, y, depth=2, log_alphas=log_alphas)
+bent = penchant.interpolate_path(X, y, depth=2, log_alphas=log_alphas, shape=shape)
 distance = np.linalg.norm(flat.beta - bent.beta, axis=1)
-kernel = tacit.interpolate(X, y, tacit.L2()), tacit.interpolate(X, y, tacit.L2(1 / shape**2))
+kernel = (
+    penchant.interpolate(X, y, penchant.L2()),
+    penchant.interpolate(X, y, penchant.L2(1 / shape**2)),
+)
 
 with styled():
     picture, (axes,) = sheet("The start's shape matters in the kernel regime only")

@@ -10,26 +10,28 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import CYCLE, sheet, styled
+import penchant
+from penchant.plotting.style import CYCLE, sheet, styled
 
-problem = tacit.sparse_regression(samples=10, dimension=30, sparsity=2, seed=0)
+problem = penchant.sparse_regression(samples=10, dimension=30, sparsity=2, seed=0)
 scales = np.logspace(2, -3, 21)
 
 
 def movement(model):
     """How far training turns the tangent kernel of a model on the training samples."""
-    path = tacit.train(
-        model, problem, tacit.ParameterFlow(rtol=1e-8), stop=tacit.Interpolated(1e-6)
+    path = penchant.train(
+        model, problem, penchant.ParameterFlow(rtol=1e-8), stop=penchant.Interpolated(1e-6)
     )
-    before = tacit.tangent_kernel(model, model.start(problem.dimension), problem.X)
-    return tacit.kernel_distance(before, tacit.tangent_kernel(model, path.parameters, problem.X))
+    before = penchant.tangent_kernel(model, model.start(problem.dimension), problem.X)
+    return penchant.kernel_distance(
+        before, penchant.tangent_kernel(model, path.parameters, problem.X)
+    )
 
 
 with styled():
     picture, (axes,) = sheet("Only small starts move the tangent kernel")
     for colour, depth in zip(CYCLE, (2, 3, 4), strict=False):
-        moved = [movement(tacit.DiagonalNet(depth=depth, mu=mu)) for mu in scales]
+        moved = [movement(penchant.DiagonalNet(depth=depth, mu=mu)) for mu in scales]
         axes.plot(scales, moved, "o-", color=colour, markersize=4, label=f"depth {depth}")
     axes.set(xscale="log", xlabel=r"scale of the predictor at the start, $\alpha^D$")
     axes.set_ylabel(r"kernel distance $1 - \cos(K_0, K_\infty)$")

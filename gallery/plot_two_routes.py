@@ -10,19 +10,19 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import CYCLE, GREY, sheet, styled
+import penchant
+from penchant.plotting.style import CYCLE, GREY, sheet, styled
 
 truth = np.zeros(40)
 truth[:4] = 2.0, 1.0, -0.6, 0.3
 X = np.random.default_rng(0).normal(size=(32, 40)) / np.sqrt(32)
-problem = tacit.Regression(X, X @ truth, truth=truth)
-model = tacit.DiagonalNet(depth=2, alpha=1e-6)
+problem = penchant.Regression(X, X @ truth, truth=truth)
+model = penchant.DiagonalNet(depth=2, alpha=1e-6)
 dual, parameters = (
-    tacit.train(model, problem, flow, stop=tacit.Interpolated(1e-6), record=record).dataset
+    penchant.train(model, problem, flow, stop=penchant.Interpolated(1e-6), record=record).dataset
     for flow, record in (
-        (tacit.DualFlow(), tacit.LogSpaced(60)),
-        (tacit.ParameterFlow(), tacit.LogSpaced(10)),
+        (penchant.DualFlow(), penchant.LogSpaced(60)),
+        (penchant.ParameterFlow(), penchant.LogSpaced(10)),
     )
 )
 

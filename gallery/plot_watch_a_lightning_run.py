@@ -12,15 +12,15 @@ import torch
 from torch.nn import Linear, ReLU, Sequential
 from torch.utils.data import DataLoader, TensorDataset
 
-import tacit
+import penchant
 
 try:
     import lightning
 except ImportError:
-    sys.exit("this script needs Lightning, which is not installed: pip install 'tacit[stacks]'")
-from tacit.watch.lightning import WatchCallback
+    sys.exit("this script needs Lightning, which is not installed: pip install 'penchant[stacks]'")
+from penchant.watch.lightning import WatchCallback
 
-images, tensor = tacit.load_images("digits", train=500, flat=True), torch.tensor
+images, tensor = penchant.load_images("digits", train=500, flat=True), torch.tensor
 X, y = tensor(images.train_images), tensor(images.train_labels)
 test = TensorDataset(tensor(images.test_images), tensor(images.test_labels))
 

@@ -9,21 +9,21 @@ follows from the predictors that smaller and smaller starts would select.
 
 import sys
 
-import tacit
-from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
+import penchant
+from penchant.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 
-problem = tacit.majority(samples=60, dimension=300, seed=3)
-net, rate = tacit.DiagonalNet(depth=2, alpha=20.0), 1e-4
-forecast = tacit.forecast(net, problem, rate)  # before training
-flow = tacit.DualFlow(rtol=1e-6, weight_decay=rate)
-path = tacit.train(net, problem, flow).dataset
+problem = penchant.majority(samples=60, dimension=300, seed=3)
+net, rate = penchant.DiagonalNet(depth=2, alpha=20.0), 1e-4
+forecast = penchant.forecast(net, problem, rate)  # before training
+flow = penchant.DualFlow(rtol=1e-6, weight_decay=rate)
+path = penchant.train(net, problem, flow).dataset
 path = path.isel(time=slice(1, None))  # at t = 0 nothing is predicted
 
 with styled():
     title = "First the kernel's classifier, then a better one"
     picture, (axes,) = sheet(title, widths=(6.6,), height=3.8)
-    for norm, line in ((tacit.L2(), "--"), (tacit.L1(), ":")):
-        level = problem.population.accuracy(tacit.max_margin(problem.X, problem.y, norm).beta)
+    for norm, line in ((penchant.L2(), "--"), (penchant.L1(), ":")):
+        level = problem.population.accuracy(penchant.max_margin(problem.X, problem.y, norm).beta)
         name = rf"$\ell_{type(norm).__name__[1]}$ max margin, new samples"
         axes.axhline(level, color=BLACK, linestyle=line, linewidth=1, zorder=5, label=name)
     axes.axvspan(forecast.low, forecast.high, color=PALE, zorder=0)

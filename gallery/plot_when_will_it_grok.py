@@ -3,7 +3,8 @@ When will it grok?
 ==================
 
 Your own net, in your own JAX loop, learns addition mod 17 under weight decay: the training pairs
-early, new ones much later. `tacit.watch` forecasts when at every look, and records its forecasts.
+early, new ones much later. `penchant.watch` forecasts when at every look, and records its
+forecasts.
 """
 
 import sys
@@ -11,10 +12,10 @@ import sys
 import jax
 import numpy as np
 
-import tacit
-from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
+import penchant
+from penchant.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 
-problem, rate, decay = tacit.modular_addition(17, fraction=0.6), 0.04, 5e-3
+problem, rate, decay = penchant.modular_addition(17, fraction=0.6), 0.04, 5e-3
 x, y, train = np.eye(17)[problem.pairs], np.eye(17)[problem.labels], problem.train
 weights = {"embed": np.random.default_rng(0).normal(size=(17, 128)), "read": np.zeros((128, 17))}
 
@@ -30,7 +31,7 @@ def descend(_, w):
 
 steps = jax.jit(lambda w: jax.lax.fori_loop(0, 50, descend, w))
 how = {"parameters": weights, "learning_rate": rate, "weight_decay": decay, "budget": None}
-watch = tacit.watch(net, x[::9], **how)
+watch = penchant.watch(net, x[::9], **how)
 for step in range(50, 18_001, 50):
     right = np.asarray(net(weights := steps(weights), x)).argmax(axis=1) == problem.labels
     watch(step, weights, train_acc=right[train].mean(), test_acc=right[problem.novel].mean())

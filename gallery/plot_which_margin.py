@@ -9,17 +9,17 @@ import sys
 
 import numpy as np
 
-import tacit
-from tacit.plotting.style import CYCLE, GREY, sheet, styled
+import penchant
+from penchant.plotting.style import CYCLE, GREY, sheet, styled
 
 rng = np.random.default_rng(2)
 X = rng.standard_normal((8, 12)) * np.exp(0.5 * rng.standard_normal(12))
-problem = tacit.Classification(X, np.where(rng.random(8) < 0.5, 1, -1))
+problem = penchant.Classification(X, np.where(rng.random(8) < 0.5, 1, -1))
 methods = {
-    "normalized gradient descent": tacit.SteepestDescent(0.005, tacit.L2()),
-    "the largest entry alone": tacit.SteepestDescent(0.015, tacit.L1()),
-    "sign descent": tacit.SignDescent(0.005),
-    "Adam without epsilon": tacit.Adam(0.005, square_decay=0.95, epsilon=0.0),
+    "normalized gradient descent": penchant.SteepestDescent(0.005, penchant.L2()),
+    "the largest entry alone": penchant.SteepestDescent(0.015, penchant.L1()),
+    "sign descent": penchant.SignDescent(0.005),
+    "Adam without epsilon": penchant.Adam(0.005, square_decay=0.95, epsilon=0.0),
 }
 labels, marks = (r"$\ell_1$", r"$\ell_2$", r"$\ell_\infty$"), ("-", "--", ":")
 
@@ -28,8 +28,10 @@ with styled():
         "Each optimizer maximises the margin of its own norm", widths=(3.2,) * 4, height=3.6
     )
     for panel, (name, method) in zip(axes, methods.items(), strict=True):
-        path = tacit.train(tacit.LinearPredictor(), problem, method, stop=tacit.Steps(40_000))
-        shares = 100 * tacit.margin_shares(path, problem)
+        path = penchant.train(
+            penchant.LinearPredictor(), problem, method, stop=penchant.Steps(40_000)
+        )
+        shares = 100 * penchant.margin_shares(path, problem)
         best = int(shares.values[-1].argmax())
         for k, (label, mark) in enumerate(zip(labels, marks, strict=True)):
             width = 3.5 if k == best else 1.8

@@ -21,7 +21,7 @@ PROGRAMS = {
 
 def pytest_configure(config):
     """A program that one test has compiled is read by the others of its worker."""
-    folder = tempfile.TemporaryDirectory(prefix="tacit-programs-", ignore_cleanup_errors=True)
+    folder = tempfile.TemporaryDirectory(prefix="penchant-programs-", ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
     os.environ |= PROGRAMS | {"JAX_COMPILATION_CACHE_DIR": folder.name}
     if KNOWN and config.option.markexpr == "not slow":  # what is slow runs as it does for a user

@@ -1,7 +1,7 @@
 """The requirements of pyproject.toml at their lowest versions, one pin a line, for pip to install.
 
-`python3 tests/lowest_versions.py dev torch` prints those of tacit and of the extras dev and torch;
-without a word it is dev, whose tests they are.
+`python3 tests/lowest_versions.py dev torch` prints those of penchant and of the extras dev and
+torch; without a word it is dev, whose tests they are.
 """
 
 import re
@@ -13,12 +13,12 @@ PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 
 def requirements(extras):
-    """What tacit and these extras ask for, each once; an extra may name other extras."""
+    """What penchant and these extras ask for, each once; an extra may name other extras."""
     project = tomllib.loads(PROJECT.read_text())["project"]
     found = list(project["dependencies"])
     for extra in extras:
         for line in project["optional-dependencies"][extra]:
-            own = re.fullmatch(r"tacit\[(.*)\]", line)
+            own = re.fullmatch(r"penchant\[(.*)\]", line)
             found += requirements(own[1].split(",")) if own else [line]
     return list(dict.fromkeys(found))
 

@@ -15,14 +15,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = """
-import tacit
+import penchant
 
 def cell(alpha, seed):
-    problem = tacit.sparse_regression(6, 12, sparsity=2, seed=seed)
-    beta = tacit.interpolate(problem, tacit.Q(depth=2, alpha=alpha)).beta
+    problem = penchant.sparse_regression(6, 12, sparsity=2, seed=seed)
+    beta = penchant.interpolate(problem, penchant.Q(depth=2, alpha=alpha)).beta
     return {"error": problem.population_error(beta)}
 
-study = tacit.Study(name="tried", function=cell, grid={"alpha": [0.01, 1.0]}, seeds=2)
+study = penchant.Study(name="tried", function=cell, grid={"alpha": [0.01, 1.0]}, seeds=2)
 """
 
 
@@ -43,28 +43,34 @@ def ran(*command: str | Path, folder: Path) -> str:
 def tried(environment: Path, folder: Path) -> None:
     """Run four commands of the installed package in an empty folder and look at what they leave."""
     folder.mkdir()
-    tacit, python = environment / "bin" / "tacit", environment / "bin" / "python"
-    module = Path(ran(python, "-c", "import tacit; print(tacit.__file__)", folder=folder).strip())
+    penchant, python = environment / "bin" / "penchant", environment / "bin" / "python"
+    module = Path(
+        ran(python, "-c", "import penchant; print(penchant.__file__)", folder=folder).strip()
+    )
     if ROOT in module.parents or environment not in module.parents:
         raise SystemExit(f"packages: {module} was imported, not the installed package")
-    if "holds" not in ran(tacit, "verify", "W-L7", folder=folder):
-        raise SystemExit("packages: tacit verify W-L7 does not hold")
-    ran(tacit, "figure", "W-F9", folder=folder)
+    if "holds" not in ran(penchant, "verify", "W-L7", folder=folder):
+        raise SystemExit("packages: penchant verify W-L7 does not hold")
+    ran(penchant, "figure", "W-F9", folder=folder)
     (folder / "tried.py").write_text(STUDY)
-    ran(tacit, "run", "tried.py", folder=folder)
+    ran(penchant, "run", "tried.py", folder=folder)
     left = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
-    wanted = {"tacit-report/index.html", "tacit-report/verdicts.json", "tacit-studies/tried.nc"}
-    wanted |= {"tacit-studies/tried.html"}
+    wanted = {
+        "penchant-report/index.html",
+        "penchant-report/verdicts.json",
+        "penchant-studies/tried.nc",
+    }
+    wanted |= {"penchant-studies/tried.html"}
     if missing := wanted - left:
         raise SystemExit(f"packages: the commands left no {', '.join(sorted(missing))}")
-    if not any(re.fullmatch(r"tacit-figures/W-F9.*\.png", name) for name in left):
-        raise SystemExit("packages: tacit figure W-F9 left no picture")
-    explored(tacit, folder)
+    if not any(re.fullmatch(r"penchant-figures/W-F9.*\.png", name) for name in left):
+        raise SystemExit("packages: penchant figure W-F9 left no picture")
+    explored(penchant, folder)
 
 
-def explored(tacit: Path, folder: Path) -> None:
-    """Open the page of `tacit explore` once."""
-    command = [str(tacit), "explore", "--port", "0"]
+def explored(penchant: Path, folder: Path) -> None:
+    """Open the page of `penchant explore` once."""
+    command = [str(penchant), "explore", "--port", "0"]
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -77,10 +83,10 @@ def explored(tacit: Path, folder: Path) -> None:
             lines = iter(process.stdout.readline, "")
             found = next(filter(None, (re.search(r"http://\S+", line) for line in lines)), None)
             if not found:
-                raise SystemExit("packages: tacit explore printed no address")
+                raise SystemExit("packages: penchant explore printed no address")
             with urllib.request.urlopen(found[0], timeout=60) as answer:
                 if b"<h1" not in answer.read():
-                    raise SystemExit("packages: the page of tacit explore is empty")
+                    raise SystemExit("packages: the page of penchant explore is empty")
         finally:
             process.terminate()
 

@@ -1,8 +1,8 @@
 """Build the site of the docs: `python docs/website [FOLDER [REPORT]]`; FOLDER is site/.
 
-It needs the extra `site` and no network. REPORT is the folder that `tacit verify` wrote,
-tacit-report/ unless another is named: its verdicts give the pages of the papers their pictures and
-corrections, and without it these pages say so. Warnings of Sphinx are errors.
+It needs the extra `site` and no network. REPORT is the folder that `penchant verify` wrote,
+penchant-report/ unless another is named: its verdicts give the pages of the papers their pictures
+and corrections, and without it these pages say so. Warnings of Sphinx are errors.
 """
 
 import sys
@@ -27,5 +27,5 @@ def main(folder: Path, report: Path) -> int:
 
 if __name__ == "__main__":
     given = [Path(name) for name in sys.argv[1:]]
-    places = [*given, *(ROOT / "site", ROOT / "tacit-report")[len(given) :]]
+    places = [*given, *(ROOT / "site", ROOT / "penchant-report")[len(given) :]]
     raise SystemExit(main(*places[:2]))

@@ -18,8 +18,10 @@ SPEED = {
     ("exp_trajectory", "normalized descent / ours, from smoothed margin 0.01"): "A classifier"
     " trained to a loss of 10^-4,342,945: {} times faster than compiled normalized descent"
     " at the same error (extrapolated from its first steps).",
-    ("watch", "PyTorch, dense: time, watched / plain"): "A PyTorch loop with `tacit.watch` in it:"
-    " {} times the time of the plain loop.",
+    (
+        "watch",
+        "PyTorch, dense: time, watched / plain",
+    ): "A PyTorch loop with `penchant.watch` in it: {} times the time of the plain loop.",
 }
 
 

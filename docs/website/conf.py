@@ -10,9 +10,9 @@ import docstrings
 import links
 import mathml
 
-project, author = "tacit", "the tacit developers"
-copyright = "the tacit developers, MIT licence"
-version = release = installed("tacit")
+project, author = "penchant", "the penchant developers"
+copyright = "the penchant developers, MIT licence"
+version = release = installed("penchant")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 exclude_patterns: list[str] = []
 
@@ -27,7 +27,7 @@ python_maximum_signature_line_length = 88
 highlight_language = "none"  # a block without a language is a command or an output
 
 html_theme = "pydata_sphinx_theme"
-html_title = "tacit"
+html_title = "penchant"
 html_static_path = ["static"]
 html_css_files = ["style.css"]
 html_sidebars = {name: [] for name in ("index", "contributing", "changelog")}

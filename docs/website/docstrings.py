@@ -1,9 +1,9 @@
-"""Docstrings of tacit as reStructuredText: they are plain text with code between backticks."""
+"""Docstrings of penchant as reStructuredText: they are plain text with code between backticks."""
 
 import re
 from typing import Any
 
-import tacit
+import penchant
 from links import target
 
 CAMEL = re.compile(r"\b([A-Z][a-z0-9]+[A-Z]\w*|[A-Z]\w+(?=\())")
@@ -22,8 +22,8 @@ def _escaped(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    name = text.removeprefix("tacit.")
-    return _link(name) if name in tacit.__all__ else f"``{text}``"
+    name = text.removeprefix("penchant.")
+    return _link(name) if name in penchant.__all__ else f"``{text}``"
 
 
 def _link(name: str) -> str:
@@ -33,4 +33,6 @@ def _link(name: str) -> str:
 def _plain(text: str) -> str:
     text = re.sub(r"([\\*|])", r"\\\1", text)
     text = re.sub(r"_(?=\W|$)", r"\\_", text, flags=re.M)
-    return CAMEL.sub(lambda found: _link(found[1]) if found[1] in tacit.__all__ else found[0], text)
+    return CAMEL.sub(
+        lambda found: _link(found[1]) if found[1] in penchant.__all__ else found[0], text
+    )

@@ -6,21 +6,21 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 
-import tacit
+import penchant
 
-CODE = re.compile(r"(?:tacit\.)?(\w+)(?:\(.*\))?")
+CODE = re.compile(r"(?:penchant\.)?(\w+)(?:\(.*\))?")
 
 
 def target(name: str) -> str:
     """The full name of a public name in the reference."""
-    return "tacit.watch.watch" if name == "watch" else f"tacit.{name}"
+    return "penchant.watch.watch" if name == "watch" else f"penchant.{name}"
 
 
 def link(app: Any, doctree: Any) -> None:
-    """Wrap every `name`, `tacit.name` and `name(...)` that is public and not in a link yet."""
+    """Wrap every `name`, `penchant.name` and `name(...)` that is public and not in a link yet."""
     for code in list(doctree.findall(nodes.literal)):
         found = CODE.fullmatch(code.astext())
-        if not found or found[1] not in tacit.__all__:
+        if not found or found[1] not in penchant.__all__:
             continue
         if isinstance(code.parent, nodes.reference | addnodes.pending_xref | nodes.title):
             continue

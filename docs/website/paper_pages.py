@@ -1,6 +1,6 @@
 """One page for every source: each statement with its verdict, picture, file and commands.
 
-Verdicts and numbers are those on record, as in docs/papers.md. A report of `tacit verify` adds
+Verdicts and numbers are those on record, as in docs/papers.md. A report of `penchant verify` adds
 pictures; a quick verdict in it that contradicts the record is an error.
 """
 
@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tacit.evidence.evidence import STATUSES
-from tacit.evidence.verdict import MEANINGS, SYMBOLS, Verdict, shown
-from tacit.papers.experiment import Experiment
-from tacit.papers.record import Recorded
-from tacit.papers.registry import library
-from tacit.records import brief
-from tacit.report.write import read_verdicts
-from tacit.sources import SOURCES, Source, source_of
+from penchant.lab.evidence.evidence import STATUSES
+from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, Verdict, shown
+from penchant.lab.experiment import Experiment
+from penchant.lab.papers import Paper, paper_of, papers
+from penchant.lab.record import Recorded
+from penchant.lab.registry import all_claims
+from penchant.lab.report.write import read_verdicts
+from penchant.records import brief
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COVERAGE = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
@@ -34,7 +34,7 @@ def pages(report: Path, folder: Path) -> dict[str, str]:
     for verdict in verdicts.values():
         if verdict.picture:
             (folder / f"{verdict.id}.png").write_bytes(base64.b64decode(verdict.picture))
-    groups = {name_of(source): (source, _rows_of(source, rows)) for source in (*SOURCES, None)}
+    groups = {name_of(paper): (paper, _rows_of(paper, rows)) for paper in papers()}
     found = {
         f"papers/{name}.md": _page(source, own, verdicts) for name, (source, own) in groups.items()
     }
@@ -50,22 +50,18 @@ def _verdicts(report: Path, rows: Iterable[Recorded]) -> dict[str, Verdict]:
         if verdict and (verdict.statement, verdict.status) != (row.statement, row.quick_status):
             raise SystemExit(
                 f"papers: {row.id} {verdict.status} in {file} and {row.quick_status} on record;"
-                f" run `tacit verify {row.id} --record`"
+                f" run `penchant verify {row.id} --record`"
             )
     return verdicts
 
 
-def name_of(source: Source | None) -> str:
-    """The name of its page, which is that of its folder in src/tacit/papers."""
-    return f"{source.authors[0].split()[-1].lower()}{source.year}" if source else "beyond"
+def name_of(paper: Paper) -> str:
+    """The name of its page, which is that of its folder in src/penchant_papers."""
+    return paper.package.rpartition(".")[2]
 
 
-def _rows_of(source: Source | None, rows: Iterable[Recorded]) -> list[Recorded]:
-    return [row for row in rows if source_of(row.id) == source]
-
-
-def _title(source: Source | None) -> str:
-    return source.short if source else "Beyond the sources"
+def _rows_of(paper: Paper, rows: Iterable[Recorded]) -> list[Recorded]:
+    return [row for row in rows if paper_of(row.id) == paper]
 
 
 def _overview(groups: dict[str, Any], rows: list[Recorded], pictures: bool) -> str:
@@ -73,32 +69,32 @@ def _overview(groups: dict[str, Any], rows: list[Recorded], pictures: bool) -> s
     lines = [
         "# Papers",
         "",
-        f"tacit checks {len(rows)} statements and figures. Each is one file of"
-        " `src/tacit/papers/` with its runs, its check, its controls and its picture. The numbers"
-        " are those on record, written by `tacit verify --record`; no verdict is written by hand.",
+        f"penchant checks {len(rows)} statements and figures. Each is one file of"
+        " `src/penchant_papers/` with its runs, check, controls and picture. The numbers"
+        " are on record, written by `penchant verify --record`; no verdict is written by hand.",
         "",
         f"| source | statements | {' | '.join(seen)} |",
         "|---" * (len(seen) + 2) + "|",
     ]
-    for name, (source, own) in groups.items():
+    for name, (paper, own) in groups.items():
         counts = Counter(row.status for row in own)
         numbers = " | ".join(str(counts[status] or "") for status in seen)
-        about = f": {source.title}" if source else ""
-        lines.append(f"| [{_title(source)}]({name}.md){about} | {len(own)} | {numbers} |")
+        about = f": {paper.title}" if paper.authors else ""
+        lines.append(f"| [{paper.short}]({name}.md){about} | {len(own)} | {numbers} |")
     lines += ["", *(f"- {SYMBOLS[status]} *{status}*: {MEANINGS[status]}" for status in seen), ""]
     if not pictures:
         lines += [
             "",
-            "This copy of the site was built without a report of `tacit verify`, so its pages show"
-            " no pictures.",
+            "This copy of the site was built without a report of `penchant verify`, so that its"
+            " pages have no pictures.",
             "",
         ]
     return "\n".join([*lines, "```{toctree}", ":hidden:", "", *groups, "```", ""])
 
 
-def _page(source: Source | None, rows: list[Recorded], verdicts: dict[str, Verdict]) -> str:
-    lines = [f"# {_title(source)}", ""]
-    if source:
+def _page(source: Paper, rows: list[Recorded], verdicts: dict[str, Verdict]) -> str:
+    lines = [f"# {source.short}", ""]
+    if source.authors:
         lines += [
             f"{', '.join(source.authors)}: *{source.title}*, {source.year}.",
             "",
@@ -106,7 +102,7 @@ def _page(source: Source | None, rows: list[Recorded], verdicts: dict[str, Verdi
             "",
         ]
     for row in rows:
-        lines += _statement(library()[row.id], row, verdicts.get(row.id))
+        lines += _statement(all_claims()[row.id], row, verdicts.get(row.id))
     return "\n".join(lines)
 
 
@@ -135,7 +131,8 @@ def _statement(experiment: Experiment, row: Recorded, today: Verdict | None) -> 
         f"- Run ({verdict.size}, {row.verdicts[verdict.size]['date']}): {escaped(verdict.ran)}",
         f"- The same status with other seeds: {row.survival}",
         f"- File: `{file}`",
-        f"- Commands: `tacit verify {row.id}`, `tacit figure {row.id}`, `tacit explore {row.id}`",
+        f"- Commands: `penchant verify {row.id}`, `penchant figure {row.id}`,"
+        f" `penchant explore {row.id}`",
         "",
     ]
     return lines

@@ -5,10 +5,10 @@ import inspect
 import re
 from pathlib import Path
 
-import tacit
+import penchant
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ROOMS = {  # heading -> the parts of tacit whose names stand under it
+ROOMS = {  # heading -> the parts of penchant whose names stand under it
     "Problems": ("problems",),
     "Models": ("models",),
     "Training": ("training",),
@@ -16,8 +16,7 @@ ROOMS = {  # heading -> the parts of tacit whose names stand under it
     "Predictions": ("solvers",),
     "Measures": ("measures",),
     "Your own training loop": ("watch",),
-    "Studies": ("studies",),
-    "Papers and verdicts": ("papers", "evidence"),
+    "Studies and verdicts": ("lab",),
     "Results and files": ("records", "store", "plotting"),
 }
 HEAD = """# Reference
@@ -31,13 +30,13 @@ the failure and goes on. Which method trains which model on which problem is a
 
 
 def room_of(name: str) -> str:
-    """The part of tacit in which a public name lives."""
-    return tacit._HOMES[name].split(".")[1]
+    """The part of penchant in which a public name lives."""
+    return penchant._HOMES[name].split(".")[1]
 
 
 def page_of(name: str) -> str:
     """The name of its page: `Watch` and `watch` are two files on every file system."""
-    twin = any(other != name and other.lower() == name.lower() for other in tacit.__all__)
+    twin = any(other != name and other.lower() == name.lower() for other in penchant.__all__)
     return f"{name}-class" if twin and name[0].isupper() else name
 
 
@@ -45,19 +44,19 @@ def groups() -> dict[str, list[str]]:
     """The public names under each heading; a room without a heading is an error."""
     rooms = {room: heading for heading, own in ROOMS.items() for room in own}
     found: dict[str, list[str]] = {heading: [] for heading in ROOMS}
-    for name in tacit.__all__:
+    for name in penchant.__all__:
         found[rooms[room_of(name)]].append(name)
     return found
 
 
 def document(name: str) -> str:
-    thing = getattr(tacit, name)
+    thing = getattr(penchant, name)
     return inspect.getdoc(getattr(thing, "watch", thing)) or ""  # of the function, not of its room
 
 
 def pages(known: dict[str, str]) -> dict[str, str]:
     """The page of every public name, and the overview."""
-    found = {f"reference/{page_of(name)}.rst": _page(name, known) for name in tacit.__all__}
+    found = {f"reference/{page_of(name)}.rst": _page(name, known) for name in penchant.__all__}
     return found | {"reference/index.md": _overview()}
 
 
@@ -80,8 +79,8 @@ def _first(name: str) -> str:
 
 
 def _page(name: str, known: dict[str, str]) -> str:
-    kind = "autoclass" if inspect.isclass(getattr(tacit, name)) else "autofunction"
-    full = "tacit.watch.watch" if name == "watch" else f"tacit.{name}"
+    kind = "autoclass" if inspect.isclass(getattr(penchant, name)) else "autofunction"
+    full = "penchant.watch.watch" if name == "watch" else f"penchant.{name}"
     lines = [name, "=" * len(name), "", f".. {kind}:: {full}"]
     if kind == "autoclass":
         lines += ["   :members:"]
@@ -92,7 +91,9 @@ def _page(name: str, known: dict[str, str]) -> str:
 def _uses(name: str, known: dict[str, str]) -> list[str]:
     """Links to the pages that use the name."""
     pages = [
-        page for page, text in _texts(tuple(known.items())) if re.search(rf"tacit\.{name}\b", text)
+        page
+        for page, text in _texts(tuple(known.items()))
+        if re.search(rf"penchant\.{name}\b", text)
     ]
     if not pages:
         return []

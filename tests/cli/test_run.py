@@ -1,4 +1,4 @@
-"""`tacit run`: exit codes, what is printed, what is left on disk."""
+"""`penchant run`: exit codes, what is printed, what is left on disk."""
 
 import importlib
 import os
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-import tacit
+import penchant
 from child_processes import HEED_CTRL_C, PATH
-from commands import tacit_command
-from tacit.studies.code import version as versions
+from commands import penchant_command
+from penchant.lab.studies.code import version as versions
 
-command = importlib.import_module("tacit.cli.run")
+command = importlib.import_module("penchant.cli.run")
 
 
 TOML = """
@@ -43,17 +43,17 @@ def write(function="plain", values="[1.0, 2.0, 3.0]", seeds=2):
 
 
 def run(*words, trust=True):
-    return tacit_command("run", *words, *(["--trust"] if trust else []))
+    return penchant_command("run", *words, *(["--trust"] if trust else []))
 
 
 def test_a_study_runs_and_runs_again():
     write()
     code, printed = run("sweep.toml", "--jobs", 2)
     assert code == 0
-    expected = f"sweep: 6 cells, 6 computed now, 0 failed; {Path('tacit-studies/sweep.nc')}"
+    expected = f"sweep: 6 cells, 6 computed now, 0 failed; {Path('penchant-studies/sweep.nc')}"
     assert expected in printed
-    dataset = tacit.load("tacit-studies/sweep.nc")
-    assert dataset.attrs["command"] == "tacit run sweep.toml"
+    dataset = penchant.load("penchant-studies/sweep.nc")
+    assert dataset.attrs["command"] == "penchant run sweep.toml"
     code, printed = run("sweep.toml", "--engine", "here")
     assert code == 0
     assert "6 cells, 0 computed now, 0 failed" in printed
@@ -121,7 +121,7 @@ def test_a_misspelled_key_is_named_with_its_file():
 
 def test_a_function_of_a_file_is_run_only_after_a_yes(monkeypatch, tmp_path):
 
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PENCHANT_CACHE", str(tmp_path / "cache"))
     write()
     code, printed = run("sweep.toml", "--dry", trust=False)
     assert code == 2
@@ -154,7 +154,7 @@ def test_durations_and_sizes_have_units():
 def test_control_c_leaves_everything_finished():
     write("slow", "{linspace = [0, 999, 1000]}", 3)
     process = subprocess.Popen(
-        [sys.executable, "-c", HEED_CTRL_C + "from tacit.cli import app; app()",
+        [sys.executable, "-c", HEED_CTRL_C + "from penchant.cli import app; app()",
          "run", "sweep.toml", "--trust", "--jobs", "2"], stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": PATH}, text=True,
     )  # fmt: skip
@@ -175,8 +175,8 @@ def test_control_c_leaves_everything_finished():
 def test_a_bar_on_a_terminal_shows_failures_and_what_was_set_aside():
     from rich.console import Console
 
-    from tacit.cli.run import meter
-    from tacit.studies.storage.folder import Done
+    from penchant.cli.run import meter
+    from penchant.lab.studies.storage.folder import Done
 
     console = Console(force_terminal=True, width=120, record=True)
     with meter("sweep", console) as progress:

@@ -1,4 +1,4 @@
-"""`tacit explore` in a headless Chromium: drawn, fit for a phone, moved by keys, self-contained."""
+"""`penchant explore` in a headless Chromium: drawn, fit for a phone, moved by keys, on its own."""
 
 import asyncio
 
@@ -8,8 +8,8 @@ pytest.importorskip("bokeh")
 
 from explore_browser import CHROMIUM, FOCUS, PAINTED, browser, served
 from explore_study import made
-from tacit import store
-from tacit.explore import regularizer
+from penchant import store
+from penchant.explore import regularizer
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
 
@@ -149,8 +149,8 @@ async def in_the_dark(page, url):
 def seen(folder):
     """What a browser saw of a page with a little study and a report."""
     from little_papers import library
-    from tacit.papers.verify import gather
-    from tacit.report.write import write_report
+    from penchant.lab.report.write import write_report
+    from penchant.lab.verify import gather
 
     study = store.save(made(), folder / "little.nc")
     write_report(gather(library.select(["A-SUM"]), jobs=1), folder / "report")

@@ -1,4 +1,4 @@
-"""The page of `tacit explore` in process: redrawn by its controls, and started by its command."""
+"""The page of `penchant explore` in process: redrawn by its controls, started by its command."""
 
 import json
 
@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("bokeh")
 
-from commands import tacit_command
-from tacit.explore import regularizer
-from tacit.explore.document import Live
-from tacit.explore.picture import Picture
-from tacit.explore.state import State, View
+from commands import penchant_command
+from penchant.explore import regularizer
+from penchant.explore.document import Live
+from penchant.explore.picture import Picture
+from penchant.explore.state import State, View
 
 
 def live(view, **values):
@@ -86,20 +86,20 @@ def test_the_command_refuses_before_it_serves(tmp_path):
     wrong = {
         (foreign,): "foreign.nc is cut short or is no netCDF file",
         (tmp_path / "none.nc",): "there is no file",
-        ("--report", tmp_path): "`tacit verify` writes one",
+        ("--report", tmp_path): "`penchant verify` writes one",
         ("--host", "0.0.0.0"): "a token is needed",
         ("--host", "0.0.0.0", "--token", "1234"): "at least 16",
         ("--port", "99999"): "at most 65535",
     }
     for words, sentence in wrong.items():
-        code, output = tacit_command("explore", *words, TACIT_TOKEN=None)
+        code, output = penchant_command("explore", *words, PENCHANT_TOKEN=None)
         assert code == 2, output
         assert sentence in " ".join(output.split())
 
 
 def test_curves_of_unequal_length_travel_together_with_the_ends_of_the_axes():
-    from tacit.explore.drawing import columns
-    from tacit.explore.picture import Curve, Panel
+    from penchant.explore.drawing import columns
+    from penchant.explore.picture import Curve, Panel
 
     def travelling(*curves, **ends):
         return columns(Panel("p", "p", "", "", curves, **ends))

@@ -1,4 +1,4 @@
-"""The table [draw] of a study in `tacit explore`: followed, or left aside with its reason."""
+"""The table [draw] of a study in `penchant explore`: followed, or left aside with its reason."""
 
 import json
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from explore_study import opened, sloped
-from tacit import store
-from tacit.explore.state import State
-from tacit.explore.study.file import read_study
-from tacit.explore.study.grid import MOST_LINES
-from tacit.explore.study.view import study_view
+from penchant import store
+from penchant.explore.state import State
+from penchant.explore.study.file import read_study
+from penchant.explore.study.grid import MOST_LINES
+from penchant.explore.study.view import study_view
 
 
 def test_the_table_says_what_is_shown_first():
@@ -106,7 +106,7 @@ def test_the_diagram_is_drawn_with_its_lines():
     pytest.importorskip("bokeh")
     from bokeh.document import Document
 
-    from tacit.explore.document import Live
+    from penchant.explore.document import Live
 
     view = study_view(sloped(contours={"height": 2.5}))
     page = Live(Document(), State("study", view.start), {"study": view})

@@ -9,12 +9,12 @@ import pytest
 import xarray
 
 from explore_study import made
-from tacit import store
-from tacit.explore.claims import ClaimsPage, claims_view, read_claims
-from tacit.explore.state import State, read_state
-from tacit.explore.study import file as study_file
-from tacit.explore.study.file import read_study
-from tacit.store import json_checksum
+from penchant import store
+from penchant.explore.claims import ClaimsPage, claims_view, read_claims
+from penchant.explore.state import State, read_state
+from penchant.explore.study import file as study_file
+from penchant.explore.study.file import read_study
+from penchant.store import json_checksum
 
 
 def test_a_saved_study_is_read_whole(tmp_path):
@@ -43,7 +43,7 @@ def test_what_is_no_netcdf_is_refused_unread(tmp_path, monkeypatch):
 
 
 def test_a_spoiled_study_is_refused_by_its_name(tmp_path):
-    """Why a file of tacit can be refused is in tests/house/test_store.py."""
+    """Why a file of penchant can be refused is in tests/house/test_store.py."""
     file = store.save(made(), tmp_path / "spoiled.nc")
     with h5py.File(file, "r+") as written:
         written["error"][0] = 0.5
@@ -95,9 +95,9 @@ def test_a_file_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     from little_papers import library
-    from tacit.papers.experiment import Setting
-    from tacit.papers.verify import gather
-    from tacit.report.write import write_report
+    from penchant.lab.experiment import Setting
+    from penchant.lab.report.write import write_report
+    from penchant.lab.verify import gather
 
     folder = tmp_path_factory.mktemp("report")
     claims, setting = library.select(["A-SUM", "A-MEAN"]), Setting(pictures=True)

@@ -1,4 +1,4 @@
-"""The server of `tacit explore`: where it listens, whom it answers, what it refuses."""
+"""The server of `penchant explore`: where it listens, whom it answers, what it refuses."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from explore_server import VIEWS, visiting
-from tacit.explore.server import Explorer, check_binding, is_loopback
+from penchant.explore.server import Explorer, check_binding, is_loopback
 
 TOKEN = "a-token-of-24-characters"
 
@@ -91,7 +91,7 @@ OURS = [
 
 
 def test_another_page_cannot_make_this_one_compute(monkeypatch):
-    from tacit.explore import document
+    from penchant.explore import document
 
     drawn = []
 
@@ -177,7 +177,7 @@ def test_a_made_up_session_is_refused():
 
 
 def test_a_message_that_is_too_long_ends_the_connection():
-    from tacit.explore.server import MESSAGE
+    from penchant.explore.server import MESSAGE
 
     async def visits(explorer, get):
         home = f"127.0.0.1:{explorer.port}"
@@ -213,7 +213,7 @@ def test_with_a_token_every_request_needs_it():
         assert (await get("/", Cookie=pair)).code == 200
         assert (await get("/static/js/bokeh.min.js", Cookie=pair)).code == 200
         assert (await get("/", Cookie=pair.replace("token", "taken"))).code == 403
-        assert (await get("/", Cookie="tacit_explore=é")).code == 403
+        assert (await get("/", Cookie="penchant_explore=é")).code == 403
 
     visiting(visits, token=TOKEN)
 
@@ -250,9 +250,9 @@ def test_a_taken_port_is_an_error():
 
 def test_without_bokeh_the_extra_is_named():
     script = ("import sys; sys.modules['bokeh'] = None\n"
-              "from tacit.explore.start import prepared\nprepared()")  # fmt: skip
+              "from penchant.explore.start import prepared\nprepared()")  # fmt: skip
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "pip install 'tacit[page]'" in found.stderr
+    assert "pip install 'penchant[page]'" in found.stderr
 
 
 def test_a_live_page_carries_the_policy_and_no_odd_origin_passes():
@@ -272,7 +272,7 @@ def test_a_live_page_carries_the_policy_and_no_odd_origin_passes():
 
 
 def test_half_open_connections_do_not_stop_the_page(monkeypatch, caplog):
-    from tacit.explore import gate, server
+    from penchant.explore import gate, server
 
     monkeypatch.setattr(gate, "MOST_CONNECTIONS", 20)
     monkeypatch.setattr(server, "UNFINISHED", 0.5)

@@ -1,4 +1,4 @@
-"""Saved studies in `tacit explore`: laid out rightly, with the lines that they ask for."""
+"""Saved studies in `penchant explore`: laid out rightly, with the lines that they ask for."""
 
 from types import SimpleNamespace
 
@@ -7,13 +7,13 @@ import pytest
 import xarray
 
 from explore_study import ALPHAS, SEEDS, made, opened
-from tacit.explore.picture import Picture
-from tacit.explore.state import State, read_state
-from tacit.explore.study.file import read_study
-from tacit.explore.study.grid import plain
-from tacit.explore.study.view import study_view
-from tacit.studies.run import run_study
-from tacit.studies.study import Study
+from penchant.explore.picture import Picture
+from penchant.explore.state import State, read_state
+from penchant.explore.study.file import read_study
+from penchant.explore.study.grid import plain
+from penchant.explore.study.view import study_view
+from penchant.lab.studies.run import run_study
+from penchant.lab.studies.study import Study
 
 
 def panel(picture: Picture, name: str):
@@ -102,7 +102,7 @@ def test_addresses_of_a_study_are_checked():
             read_state(query, views)
 
 
-# --- studies as `tacit run` writes them -------------------------------------------------------
+# --- studies as `penchant run` writes them -------------------------------------------------------
 
 
 def gathered(folder, **description):
@@ -161,7 +161,7 @@ def test_a_click_on_a_cell_moves_the_sliders():
     pytest.importorskip("bokeh")
     from bokeh.document import Document
 
-    from tacit.explore.document import Live
+    from penchant.explore.document import Live
 
     view = study_view(made())
     page = Live(Document(), State("study", {**view.start, "x": "alpha", "y": "width"}),
@@ -186,8 +186,8 @@ def test_foreign_texts_are_shown_as_texts():
     assert len(plain("x" * 10_000)) == 160
     view = study_view(made(title="<img src=x onerror=alert(1)>"))
     pytest.importorskip("bokeh")
-    from tacit.explore.page import plain_page
-    from tacit.report.markup import Markup
+    from penchant.explore.page import plain_page
+    from penchant.lab.report.markup import Markup
 
     page = plain_page(view.title, view.words, {}, Markup(""))
     assert "<img" not in page

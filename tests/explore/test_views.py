@@ -1,4 +1,4 @@
-"""The views of `tacit explore`: what they show against other routes, and addresses."""
+"""The views of `penchant explore`: what they show against other routes, and addresses."""
 
 import contextlib
 import io
@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
-from tacit.explore import grokking, regression, regularizer, sphere
-from tacit.explore.controls import Choice, Number
-from tacit.explore.picture import Picture
-from tacit.explore.state import LONGEST, State, read_state, write_state
-from tacit.explore.views import theory_views
+import penchant
+from penchant.explore import grokking, regression, regularizer, sphere
+from penchant.explore.controls import Choice, Number
+from penchant.explore.picture import Picture
+from penchant.explore.state import LONGEST, State, read_state, write_state
+from penchant.explore.views import theory_views
 
 VIEWS = theory_views()
 
@@ -83,17 +83,17 @@ def test_the_ball_has_one_value_of_q(depth):
     shape = [1.0, 0.6]
     values = {"depth": depth, "log10_mu": -1.5, "shape": 0.6}
     ball = curve(regularizer.picture(values), "ball", "Q")
-    q = tacit.Q(depth, mu=10**-1.5, shape=shape)
+    q = penchant.Q(depth, mu=10**-1.5, shape=shape)
     found = [q(beta) for beta in zip(ball.x, ball.y, strict=True)]
     np.testing.assert_allclose(found, q([1.0, 0.0]), rtol=1e-5)
-    wrong = tacit.Q(depth, mu=10**-1.5)  # the control: without the shape it is another ball
+    wrong = penchant.Q(depth, mu=10**-1.5)  # the control: without the shape it is another ball
     assert np.ptp([wrong(beta) for beta in zip(ball.x, ball.y, strict=True)]) > 1e-2
 
 
 @pytest.mark.parametrize(("depth", "mu", "name"), [(2, 1e6, "l2"), (5, 1e6, "l2"), (5, 1e-9, "l1")])
 def test_q_comes_to_its_limits(depth, mu, name):
     shape = np.array([1.0, 0.7])
-    q = tacit.Q(depth, mu=mu, shape=shape)
+    q = penchant.Q(depth, mu=mu, shape=shape)
     limit = dict(zip(("l1", "l2"), regularizer.limits(depth, shape), strict=True))
     beta = np.array([[0.3, 1.1], [1.0, 0.0], [-0.2, 0.4]])
     ratio = q.terms(beta).sum(axis=1) / limit[name](beta).sum(axis=1)
@@ -106,8 +106,8 @@ def test_the_end_of_regression_is_where_the_flow_goes():
     values = {**regression.VIEW.start, "samples": 20, "log10_alpha": -0.5, "shape": 2.0}
     setting = regression.setting_of(values)
     problem, start = regression.problem_of(setting), regression.start_of(setting)
-    net = tacit.DiagonalNet(depth=2, alpha=10**-0.5, shape=start)
-    path = tacit.train(net, problem, tacit.ParameterFlow(), stop=tacit.Interpolated(1e-16))
+    net = penchant.DiagonalNet(depth=2, alpha=10**-0.5, shape=start)
+    path = penchant.train(net, problem, penchant.ParameterFlow(), stop=penchant.Interpolated(1e-16))
     beta = regression.end(setting, -0.5)
     np.testing.assert_allclose(beta, path.predictor, atol=1e-5)
     picture = regression.picture(values)
@@ -121,8 +121,8 @@ def test_the_errors_along_alpha_pass_through_single_solutions():
     path, l1, _ = regression.errors(setting)
     problem = regression.problem_of(setting)
     for k in (3, 9, 16):
-        q = tacit.Q(3, log_alpha=np.log(10) * regression.LOG10_ALPHAS[k])
-        beta = tacit.interpolate(problem.X, problem.y, q).beta
+        q = penchant.Q(3, log_alpha=np.log(10) * regression.LOG10_ALPHAS[k])
+        beta = penchant.interpolate(problem.X, problem.y, q).beta
         assert path[k] == pytest.approx(problem.population_error(beta), rel=1e-6)
     assert path[-1] == pytest.approx(l1, rel=1e-3)
 
@@ -132,30 +132,30 @@ def test_the_trajectory_on_the_sphere_is_that_of_training_in_the_parameters(
     points, depth, log10_alpha
 ):
     shown = sphere.trajectory(points, depth, log10_alpha)
-    problem, net = tacit.three_points(points), tacit.DiagonalNet(depth, alpha=10**log10_alpha)
-    margins = sphere.rising_margins(
-        depth, net.alpha, points=sphere.RECORDS, end=sphere.END, least_end=sphere.LEAST_END
-    )
+    problem, net = penchant.three_points(points), penchant.DiagonalNet(depth, alpha=10**log10_alpha)
+    margins = sphere.recorded_margins(depth, net.alpha)
     early = int(np.searchsorted(margins, 8.0))
     assert early > 8
-    path = tacit.train(
-        net, problem, tacit.ParameterFlow(rtol=1e-9), stop=tacit.LogLoss(-8.0)
+    path = penchant.train(
+        net, problem, penchant.ParameterFlow(rtol=1e-9), stop=penchant.LogLoss(-8.0)
     ).dataset
     reached = path.smoothed_margin.values
     for k in range(early // 2, early, max(early // 8, 1)):
         at = [np.interp(margins[k], reached, path.predictor.values[:, i]) for i in range(3)]
-        apart = tacit.angle(sphere.directions(shown[k]), np.array(at))
+        apart = penchant.angle(sphere.directions(shown[k]), np.array(at))
         assert apart < 0.3, (k, apart)
 
 
 def test_the_q_path_is_made_of_single_margins():
-    problem = tacit.three_points("3d")
+    problem = penchant.three_points("3d")
     shown = sphere.directions(sphere.q_path("3d", 3))
     for k in (5, 20, 30):
-        alone = tacit.max_margin(problem.X, problem.y, tacit.Q(3, mu=sphere.MUS[k])).beta
-        assert tacit.angle(shown[k], alone) < 1e-3
-        other = tacit.max_margin(problem.X, problem.y, tacit.Q(3, mu=100 * sphere.MUS[k])).beta
-        assert k == 5 or tacit.angle(shown[k], other) > 1e-2
+        alone = penchant.max_margin(problem.X, problem.y, penchant.Q(3, mu=sphere.MUS[k])).beta
+        assert penchant.angle(shown[k], alone) < 1e-3
+        other = penchant.max_margin(
+            problem.X, problem.y, penchant.Q(3, mu=100 * sphere.MUS[k])
+        ).beta
+        assert k == 5 or penchant.angle(shown[k], other) > 1e-2
 
 
 def test_the_viewer_sees_the_near_side_only():
@@ -171,18 +171,18 @@ def test_the_viewer_sees_the_near_side_only():
 
 def test_grokking_is_predicted_and_measured_as_by_a_finer_run():
     key = ("majority", 1.0, -2.0)
-    problem = tacit.majority(grokking.SAMPLES, grokking.DIMENSION, seed=3)
+    problem = penchant.majority(grokking.SAMPLES, grokking.DIMENSION, seed=3)
     shown = grokking.run(*key)
-    net, times = tacit.DiagonalNet(2, alpha=10.0), shown["t"]
-    flow = tacit.DualFlow(rtol=1e-8, weight_decay=0.01)
-    fine = tacit.train(net, problem, flow, record=tacit.At(times=tuple(times))).dataset.isel(
+    net, times = penchant.DiagonalNet(2, alpha=10.0), shown["t"]
+    flow = penchant.DualFlow(rtol=1e-8, weight_decay=0.01)
+    fine = penchant.train(net, problem, flow, record=penchant.At(times=tuple(times))).dataset.isel(
         time=slice(1, None)
     )
     np.testing.assert_allclose(shown["test_accuracy"], fine.test_accuracy, atol=0.01)
     np.testing.assert_allclose(shown["parameter_norm"], fine.parameter_norm, rtol=0.01)
     values = grokking.picture(dict(zip(grokking.VIEW.start, key, strict=True))).values
-    assert values["predicted"] == pytest.approx(tacit.forecast(net, problem, 0.01).transition)
-    measured = tacit.grokking(fine.t, fine.train_accuracy, fine.test_accuracy)
+    assert values["predicted"] == pytest.approx(penchant.forecast(net, problem, 0.01).transition)
+    measured = penchant.grokking(fine.t, fine.train_accuracy, fine.test_accuracy)
     assert measured.kind == "grok"
     assert values["measured"] == pytest.approx(measured.jump, rel=0.02)
 

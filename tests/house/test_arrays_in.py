@@ -6,14 +6,14 @@ import pytest
 import scipy.sparse
 import xarray
 
-import tacit
+import penchant
 
 X = np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
 Y = np.array([1.0, 2.0])
 
 
 def solved(X, y=Y):
-    return tacit.interpolate(X, y, tacit.L2()).beta
+    return penchant.interpolate(X, y, penchant.L2()).beta
 
 
 def test_masked_entries_are_refused_and_a_mask_of_nothing_is_none():
@@ -21,7 +21,7 @@ def test_masked_entries_are_refused_and_a_mask_of_nothing_is_none():
     with pytest.raises(ValueError, match="interpolate: X is a masked array with masked entries"):
         solved(masked)
     with pytest.raises(ValueError, match="y is a masked array with masked entries"):
-        tacit.Regression(X, np.ma.masked_array(Y, mask=[True, False]))
+        penchant.Regression(X, np.ma.masked_array(Y, mask=[True, False]))
     assert np.array_equal(solved(np.ma.masked_array(X, mask=False)), solved(X))
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 import little_papers
-from tacit.arguments import nearest, one_of
-from tacit.evidence.evidence import STATUSES
-from tacit.evidence.verdict import MEANINGS
-from tacit.papers.reading import presets
-from tacit.papers.record import Recorded
-from tacit.papers.registry import library
-from tacit.papers.verify import gather
-from tacit.sources import SOURCES, source_of
+from penchant.arguments import nearest, one_of
+from penchant.lab.evidence.evidence import STATUSES
+from penchant.lab.evidence.verdict import MEANINGS
+from penchant.lab.papers import paper_of, papers
+from penchant.lab.reading import presets
+from penchant.lab.record import Recorded
+from penchant.lab.registry import all_claims
+from penchant.lab.verify import gather
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
@@ -53,7 +53,7 @@ def test_the_table_is_what_the_record_says(records):
 
 
 def test_the_rows_are_the_claims_with_their_statements_in_the_order_of_the_sources():
-    claims = library().experiments()
+    claims = all_claims().experiments()
     assert [row[:2] for row in table()] == [
         [claim.id, " ".join(claim.statement.split())] for claim in claims
     ]
@@ -105,8 +105,8 @@ def test_rows_say_what_the_verdicts_say():
 
 
 def test_a_claim_that_is_not_on_record_is_named(monkeypatch):
-    monkeypatch.setitem(SCRIPT["rows"].__globals__, "library", lambda: little_papers.library)
-    with pytest.raises(SystemExit, match="run `tacit verify --record A-MEAN A-SUM B-FALSE"):
+    monkeypatch.setitem(SCRIPT["rows"].__globals__, "all_claims", lambda: little_papers.library)
+    with pytest.raises(SystemExit, match="run `penchant verify --record A-MEAN A-SUM B-FALSE"):
         SCRIPT["rows"]()
     with pytest.raises(ValueError, match="must hold <!-- coverage: begin -->"):
         replaced("no markers", [])
@@ -122,33 +122,33 @@ def letters(ids):
 
 def test_claims_figures_and_studies_come_in_the_order_of_the_sources():
     order = ["W", "M", "L", "N"]
-    assert [source.letter for source in SOURCES] == order
+    assert [paper.letters for paper in papers()] == [*order, "beyond", "watch"]
     # what goes beyond the papers comes last, and the watch after it
-    assert letters(library().ids) == [*order, "beyond", "watch"]
+    assert letters(all_claims().ids) == [*order, "beyond", "watch"]
     assert letters(presets()) == ["phase"]
 
 
 def test_the_order_does_not_depend_on_what_was_imported_first():
     probe = (
-        "import tacit.papers.notsawo2025, tacit.papers.woodworth2020.theorem_1;"
-        "from tacit.papers.registry import library; print(*library().ids)"
+        "import penchant_papers.notsawo2025, penchant_papers.woodworth2020.theorem_1;"
+        "from penchant.lab.registry import all_claims; print(*all_claims().ids)"
     )
     found = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
-    assert tuple(found.stdout.split()) == library().ids, found.stderr
+    assert tuple(found.stdout.split()) == all_claims().ids, found.stderr
 
 
 def test_every_claim_and_figure_has_a_source_that_names_its_authors():
-    for id in library().ids:
-        if id.startswith(("beyond-", "watch-")):
-            assert source_of(id) is None
-        else:
-            assert source_of(id).letter == id[0]
-    assert source_of("phase-scale-width") is None
+    for id in all_claims().ids:
+        paper = paper_of(id)
+        assert id.startswith(f"{paper.letters}-")
+        assert bool(paper.authors) != (paper.letters in ("beyond", "watch"))
+    assert paper_of("phase-scale-width") is None
 
 
 def test_the_page_names_the_sources_alike():
-    for source in SOURCES:
-        assert f"**{source.letter}** {source.short}, *{source.title}*" in TABLE, source.letter
+    for paper in papers():
+        if paper.authors:
+            assert f"**{paper.letters}** {paper.short}, *{paper.title}*" in TABLE, paper.letters
 
 
 # --- the nearest names ---------------------------------------------------------------------

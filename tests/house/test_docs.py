@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tacit
-from tacit.papers.moroshko2020.open_question import CLOSE
-from tacit.papers.moroshko2020.ratchets import Case, random_set
+import penchant
+from penchant_papers.moroshko2020.open_question import CLOSE
+from penchant_papers.moroshko2020.ratchets import Case, random_set
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANGES = (ROOT / "CHANGELOG.md").read_text()
 THEORY = (ROOT / "docs" / "theory.md").read_text()
-PANEL = tacit.three_points("3d")
+PANEL = penchant.three_points("3d")
 
 
 def numbers_in(pattern):
@@ -30,10 +30,10 @@ def test_the_story_of_three_points():
         r"are ([\d.]+) degrees apart at mu = ([\d.]+) and ([\d.]+) at mu = ([\d.]+)\."
     )
     angles, mus = parts[::2], parts[1::2]
-    path = tacit.max_margin_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
-    ratchet = tacit.ratchet_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
+    path = penchant.max_margin_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
+    ratchet = penchant.ratchet_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
     assert path.changes[0].mu == pytest.approx(change, rel=2e-3)
-    apart = tacit.angle(path.beta, ratchet.beta)
+    apart = penchant.angle(path.beta, ratchet.beta)
     np.testing.assert_allclose(apart[1:], angles, atol=0.06)
     assert apart[0] < 1e-9  # before the change the two are one
 
@@ -47,7 +47,7 @@ def test_the_counts_of_the_random_data_sets():
         r" support vectors stay the same it still leaves (\d+)\."
     )
     cases = [Case(*random_set(k)) for k in range(int(sets))]
-    gaps = [tacit.angle(case.ratchet(case.depth).beta, case.q.beta).max() for case in cases]
+    gaps = [penchant.angle(case.ratchet(case.depth).beta, case.q.beta).max() for case in cases]
     changes = [case.changes for case in cases]
     for count, gone, side in ((changing, left, True), (steady, lost, False)):
         group = [gap for gap, changed in zip(gaps, changes, strict=True) if changed == side]
@@ -58,11 +58,11 @@ def test_the_counts_of_the_random_data_sets():
 
 def test_the_digits_of_the_loss():
     (zeros,) = re.findall(r"## 15\. How a loss of 10\^-([\d,]+) is computed", THEORY)
-    path = tacit.train(
-        tacit.DiagonalNet(depth=2, alpha=100),
+    path = penchant.train(
+        penchant.DiagonalNet(depth=2, alpha=100),
         PANEL,
-        tacit.DualFlow(rtol=1e-6),
-        stop=tacit.LogLoss(-1e7),
+        penchant.DualFlow(rtol=1e-6),
+        stop=penchant.LogLoss(-1e7),
     )
     assert path.outcome.ok
     assert path.log_loss / np.log(10) == pytest.approx(-float(zeros.replace(",", "")), abs=1)
@@ -73,13 +73,13 @@ def test_the_digits_of_the_loss():
 def test_the_formulas_of_the_flow(depth, alpha):
     """Sections 14 and 15: the law, growing weights, the equation of s; the bounds on g."""
     Z, g, step = PANEL.signed_rows, 50.0, 1e-3
-    flow = tacit.DualFlow()
-    rows = tacit.train(
-        tacit.DiagonalNet(depth=depth, alpha=alpha),
+    flow = penchant.DualFlow()
+    rows = penchant.train(
+        penchant.DiagonalNet(depth=depth, alpha=alpha),
         PANEL,
         flow,
-        stop=tacit.LogLoss(-60),
-        record=[tacit.LogSpaced(), tacit.At(margins=[g - step, g, g + step])],
+        stop=penchant.LogLoss(-60),
+        record=[penchant.LogSpaced(), penchant.At(margins=[g - step, g, g + step])],
     ).dataset
     smoothed_margin = rows.smoothed_margin.values
     assert (rows.margin <= smoothed_margin + 1e-9).all()
@@ -114,19 +114,18 @@ def block(file, heading):
 
 @pytest.fixture
 def problem():
-    return tacit.sparse_regression(samples=3, dimension=6, sparsity=2, seed=1)
+    return penchant.sparse_regression(samples=3, dimension=6, sparsity=2, seed=1)
 
 
 def test_one_version_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     version = project["version"]
-    assert tacit.__version__ == version
+    assert penchant.__version__ == version
     assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"version = {{{version}}}" in (ROOT / "README.md").read_text()
     (heading, day), *_ = re.findall(r"^## (\S+) \((\S+)\)$", CHANGES, re.M)
     assert heading == version
     assert f'date-released: "{day}"' in (ROOT / "CITATION.cff").read_text()
-    assert all(url.startswith("https://") for url in project["urls"].values())
 
 
 def test_the_workflow_runs_the_documented_commands():
@@ -161,7 +160,7 @@ def test_the_readme_s_five_lines(capsys):
 def test_the_readme_s_prediction(capsys):
     exec(block("README.md", "Predict"), space := {})
     predicted, measured = space["predicted"].predictor, space["path"].predictor
-    start = tacit.interpolate(space["problem"], tacit.Q(2, alpha=0.1)).beta  # the control
+    start = penchant.interpolate(space["problem"], penchant.Q(2, alpha=0.1)).beta  # the control
     assert np.abs(predicted - measured).max() < 0.05 < np.abs(start - measured).max()
     assert "the mean scale ends at" in capsys.readouterr().out
 
@@ -174,7 +173,7 @@ def test_the_readme_s_watch(capsys):
 
 
 def test_the_model_recipe(problem):
-    from tacit.models.model import Separable
+    from penchant.models.model import Separable
 
     space = {"np": np, "Separable": Separable}
     exec(block("CONTRIBUTING.md", "A model"), space)
@@ -182,19 +181,19 @@ def test_the_model_recipe(problem):
     step = 1e-6 * np.eye(6)
     slopes = [(model.predictor(w + s) - model.predictor(w - s)) / 2e-6 for s in step]
     np.testing.assert_allclose(np.diag(slopes), model.slopes(w)[0], rtol=1e-6)
-    path = tacit.train(
-        model, problem, tacit.ParameterFlow(), stop=[tacit.Interpolated(), tacit.Time(1.0)]
+    path = penchant.train(
+        model, problem, penchant.ParameterFlow(), stop=[penchant.Interpolated(), penchant.Time(1.0)]
     )
     assert path.log_loss < path.dataset["log_loss"].values[0]
 
 
 def test_the_method_recipe(problem):
-    from tacit.training.descent.method import Descent, plus, zeros
+    from penchant.training.descent.method import Descent, plus, zeros
 
     space = {"dataclasses": dataclasses, "Descent": Descent, "plus": plus, "zeros": zeros}
     exec(block("CONTRIBUTING.md", "A method that takes steps"), space)
     method, start = space["LookAhead"](1e-2), np.full(6, 0.5)
-    path = tacit.train(tacit.LinearPredictor(start), problem, method, stop=tacit.Steps(20))
+    path = penchant.train(penchant.LinearPredictor(start), problem, method, stop=penchant.Steps(20))
     w, v = start, np.zeros(6)
     for _ in range(20):
         slope = 2 * (problem.X @ (w + 0.9 * v) - problem.y) @ problem.X
@@ -204,42 +203,43 @@ def test_the_method_recipe(problem):
 
 
 def test_the_regularizer_recipe(problem):
-    space = {"np": np, "Regularizer": tacit.Regularizer, "dataclasses": dataclasses}
+    space = {"np": np, "Regularizer": penchant.Regularizer, "dataclasses": dataclasses}
     exec(block("CONTRIBUTING.md", "A regularizer"), space)
-    found = tacit.interpolate(problem.X, problem.y, space["Quartic"]())
-    reference = tacit.interpolate(problem.X, problem.y, tacit.Lp(4.0))
+    found = penchant.interpolate(problem.X, problem.y, space["Quartic"]())
+    reference = penchant.interpolate(problem.X, problem.y, penchant.Lp(4.0))
     np.testing.assert_allclose(found.beta, reference.beta, atol=1e-7)
 
 
 def test_the_data_recipe():
-    space = {"np": np, "Classification": tacit.Classification}
+    space = {"np": np, "Classification": penchant.Classification}
     exec(block("CONTRIBUTING.md", "A data set"), space)
     problem = space["two_clusters"](6, 8, seed=2)  # no weight of its Q path falls down to mu = 0.1
-    assert tacit.separation(problem.X, problem.y).separable
-    flow = tacit.DualFlow(rtol=1e-6)
-    end = tacit.train(
-        tacit.DiagonalNet(depth=2, alpha=300), problem, flow, stop=tacit.Scale(0.1)
+    assert penchant.separation(problem.X, problem.y).separable
+    flow = penchant.DualFlow(rtol=1e-6)
+    end = penchant.train(
+        penchant.DiagonalNet(depth=2, alpha=300), problem, flow, stop=penchant.Scale(0.1)
     ).predictor
     at, elsewhere = (
-        tacit.max_margin(problem.X, problem.y, tacit.Q(depth=2, mu=mu)).beta for mu in (0.1, 1.0)
+        penchant.max_margin(problem.X, problem.y, penchant.Q(depth=2, mu=mu)).beta
+        for mu in (0.1, 1.0)
     )
-    assert tacit.angle(end, at) < 0.01
-    assert tacit.angle(end, elsewhere) > 1  # the control
+    assert penchant.angle(end, at) < 0.01
+    assert penchant.angle(end, elsewhere) > 1  # the control
 
 
 HEAD = """
 import numpy as np
-from tacit import DiagonalNet, L1, L2, ParameterFlow, interpolate, sparse_regression, train
-from tacit.evidence.evidence import Evidence, at_most
-from tacit.papers.experiment import Experiment
-from tacit.plotting.style import caption_of, sheet
-from tacit.studies.sizes import sized
+from penchant import DiagonalNet, L1, L2, ParameterFlow, interpolate, sparse_regression, train
+from penchant.lab.evidence.evidence import Evidence, at_most
+from penchant.lab.experiment import Experiment
+from penchant.plotting.style import caption_of, sheet
+from penchant.lab.studies.sizes import sized
 """
 
 
 def test_the_experiment_recipe(tmp_path, monkeypatch):
-    from tacit.papers.experiment import Setting
-    from tacit.papers.registry import Registry
+    from penchant.lab.experiment import Setting
+    from penchant.lab.registry import Registry
 
     code = block("CONTRIBUTING.md", "An experiment")
     assert len(code.splitlines()) < 45  # one screen

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import tacit
-from tacit.training.stop import Steps
+import penchant
+from penchant.training.stop import Steps
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted((ROOT / "gallery").glob("plot_*.py"))
 NAMES = [script.stem for script in SCRIPTS]
 
 
-EVERYWHERE = {"sys", "numpy", "tacit", "jax.numpy"}
+EVERYWHERE = {"sys", "numpy", "penchant", "jax.numpy"}
 BESIDES = {  # a script that shows the user's own model needs the library it is written in
     "plot_is_my_network_lazy": {"torch"},
     "plot_when_will_it_grok": {"jax"},
     "plot_watch_a_lightning_run": {
-        *("torch", "torch.nn", "torch.utils.data", "lightning", "tacit.watch.lightning"),
+        *("torch", "torch.nn", "torch.utils.data", "lightning", "penchant.watch.lightning"),
     },
 }
 LIGHTNING = ROOT / "gallery" / "plot_watch_a_lightning_run.py"
@@ -58,7 +58,9 @@ def drawn(script, folder, monkeypatch):
 def instead_of_clothes(name, train, test, flat):
     """Digits where Fashion-MNIST was asked for, which tests cannot count on."""
     assert name == "fashion-mnist"
-    return tacit.problems.images.load_images("digits", train=train // 4, test=test // 10, flat=flat)
+    return penchant.problems.images.load_images(
+        "digits", train=train // 4, test=test // 10, flat=flat
+    )
 
 
 def lazy(left):
@@ -127,10 +129,10 @@ STATEMENTS = {  # what docs/theory.md says about these pictures
 @pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
 def test_a_script_draws_one_picture(script, tmp_path, monkeypatch):
     if script.stem == "plot_what_does_alpha_do":
-        monkeypatch.setattr(tacit, "load_images", instead_of_clothes)
+        monkeypatch.setattr(penchant, "load_images", instead_of_clothes)
     # that it runs and draws does not depend on how long it trains
     if script.stem not in STATEMENTS:
-        monkeypatch.setattr(tacit, "Steps", lambda count: Steps(min(count, 300)))
+        monkeypatch.setattr(penchant, "Steps", lambda count: Steps(min(count, 300)))
     left = drawn(script, tmp_path, monkeypatch)
     if script.stem in STATEMENTS:
         STATEMENTS[script.stem](left)
@@ -139,10 +141,10 @@ def test_a_script_draws_one_picture(script, tmp_path, monkeypatch):
 
 
 def test_without_the_images_a_script_ends_with_the_way_to_get_them(tmp_path, monkeypatch):
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "nothing"))
+    monkeypatch.setenv("PENCHANT_CACHE", str(tmp_path / "nothing"))
     monkeypatch.setattr(sys, "argv", ["plot_what_does_alpha_do.py", "out.png"])
     script = ROOT / "gallery" / "plot_what_does_alpha_do.py"
-    with pytest.raises(SystemExit, match="`tacit data fashion-mnist` shows how to get it"):
+    with pytest.raises(SystemExit, match="`penchant data fashion-mnist` shows how to get it"):
         runpy.run_path(str(script), run_name="__main__")
 
 
@@ -150,7 +152,7 @@ def test_without_lightning_its_script_ends_with_the_way_to_get_it(tmp_path, monk
     pytest.importorskip("torch")
     monkeypatch.setitem(sys.modules, "lightning", None)
     monkeypatch.setattr(sys, "argv", [str(LIGHTNING), "out.png"])
-    with pytest.raises(SystemExit, match=r"needs Lightning, .* pip install 'tacit\[stacks\]'"):
+    with pytest.raises(SystemExit, match=r"needs Lightning, .* pip install 'penchant\[stacks\]'"):
         runpy.run_path(str(LIGHTNING), run_name="__main__")
 
 
@@ -171,7 +173,7 @@ def test_a_script_is_short_explained_and_public(script):
     }
     froms = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert modules <= EVERYWHERE | BESIDES.get(script.stem, set())
-    assert froms <= {"tacit.plotting.style"} | BESIDES.get(script.stem, set())
+    assert froms <= {"penchant.plotting.style"} | BESIDES.get(script.stem, set())
 
 
 def test_a_script_runs_from_the_command_line(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "tacit"
+SOURCE = ROOT / "src" / "penchant"
 
 # a room may import rooms above it in this list, itself, and the files beside the rooms
 ROOMS = [
@@ -21,16 +21,17 @@ ROOMS = [
     "models",
     "training",
     "measures",
-    "studies",
-    "evidence",
+    "lab.studies",
+    "lab.evidence",
     "plotting",
     "watch",
-    "papers",
-    "report",
+    "lab",
+    "lab.report",
     "explore",
     "cli",
 ]
-SILENT = [*ROOMS[: ROOMS.index("evidence")], "watch"]
+PAPERS = "penchant_papers"
+SILENT = [*ROOMS[: ROOMS.index("lab.evidence")], "watch"]
 EDGE_LIBRARIES = {"typer", "rich", "matplotlib", "bokeh"}
 
 
@@ -43,7 +44,7 @@ def homes():
 
 
 def exists(module):
-    target = SOURCE.joinpath(*module.split(".")[1:])
+    target = SOURCE.parent.joinpath(*module.split("."))
     return target.with_suffix(".py").is_file() or (target / "__init__.py").is_file()
 
 
@@ -62,7 +63,7 @@ def from_names(node, file):
     else:
         module = node.module
     for alias in node.names:
-        if module == "tacit" and alias.name in homes():
+        if module == "penchant" and alias.name in homes():
             yield homes()[alias.name]
         elif exists(f"{module}.{alias.name}"):
             yield f"{module}.{alias.name}"
@@ -70,7 +71,7 @@ def from_names(node, file):
             yield module
 
 
-NAME = r"tacit(?:\.[a-z_][a-z_0-9]*)+"
+NAME = r"penchant(?:_papers)?(?:\.[a-z_][a-z_0-9]*)+"
 
 
 def in_text(text):
@@ -108,7 +109,7 @@ def in_code(text, file):
         elif isinstance(node, ast.ImportFrom):
             yield from from_names(node, file)
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id == "tacit" and node.attr in homes():
+            if node.value.id == "penchant" and node.attr in homes():
                 yield homes()[node.attr]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from in_text(node.value)
@@ -119,24 +120,33 @@ def files(*rooms):
         file
         for room in rooms
         for kind in ("*.py", "*.toml")
-        for file in sorted((SOURCE / room).rglob(kind))
+        for file in sorted(SOURCE.joinpath(*room.split(".")).rglob(kind))
+        if room_of(module_of(file)) == room
     ]
 
 
 def room_of(module):
-    parts = module.split(".")
-    return parts[1] if parts[0] == "tacit" and len(parts) > 1 and parts[1] in ROOMS else None
+    """The room of a module, the innermost one; papers are above all rooms."""
+    if module.partition(".")[0] == "penchant_papers":
+        return PAPERS
+    parts = module.split(".")[1:] if module.startswith("penchant.") else []
+    names = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((name for name in names if name in ROOMS), None)
 
 
 # what has a time axis has `.plot()`, and that alone asks an edge to draw
-DOORS = {("path.py", "tacit.plotting.paths")}
+DOORS = {("path.py", "penchant.plotting.paths")}
+
+
+def height(room):
+    return len(ROOMS) if room == PAPERS else ROOMS.index(room)
 
 
 def backwards(file, room):
     return [
         m
         for m in imports(file)
-        if (r := room_of(m)) and ROOMS.index(r) > ROOMS.index(room) and (file.name, m) not in DOORS
+        if (r := room_of(m)) and height(r) > height(room) and (file.name, m) not in DOORS
     ]
 
 
@@ -148,11 +158,11 @@ def test_imports_point_one_way():
 @pytest.mark.parametrize(
     "text",
     [
-        "from tacit.cli import run",
-        "from tacit import verify",
-        "import tacit.cli",
-        "def f():\n    import tacit\n    tacit.verify('W')",
-        "HOME = 'tacit.cli.run:main'",
+        "from penchant.cli import run",
+        "from penchant import verify",
+        "import penchant.cli",
+        "def f():\n    import penchant\n    penchant.verify('W')",
+        "HOME = 'penchant.cli.run:main'",
     ],
 )
 def test_the_import_test_can_fail(tmp_path, text):
@@ -163,10 +173,10 @@ def test_the_import_test_can_fail(tmp_path, text):
 
 def test_a_table_and_a_relative_import_count(tmp_path):
     table = tmp_path / "wrong.toml"
-    table.write_text('function = "tacit.cli.run:main"\n')
+    table.write_text('function = "penchant.cli.run:main"\n')
     assert backwards(table, "regularizers")
     node = ast.parse("from ..cli import run").body[0]
-    assert list(from_names(node, SOURCE / "regularizers" / "norms.py")) == ["tacit.cli.run"]
+    assert list(from_names(node, SOURCE / "regularizers" / "norms.py")) == ["penchant.cli.run"]
 
 
 def cycle(graph):
@@ -187,9 +197,7 @@ def module_of(file):
 def test_no_module_imports_itself_through_another(room):
     python = [file for file in files(room) if file.suffix == ".py"]
     graph = {
-        module_of(file): {
-            m for m in imports(file) if m.startswith(f"tacit.{room}") and m != module_of(file)
-        }
+        module_of(file): {m for m in imports(file) if room_of(m) == room and m != module_of(file)}
         for file in python
     }
     assert cycle(graph) is None
@@ -206,11 +214,11 @@ def test_numerics_do_not_print_or_plot():
         assert not {m.split(".")[0] for m in imports(file)} & EDGE_LIBRARIES, file
 
 
-def test_importing_tacit_loads_no_room_and_no_large_library():
+def test_importing_penchant_loads_no_room_and_no_large_library():
     lazy = {"jax", "xarray", "sympy", "matplotlib", "pandas", "torch", "typer", "rich"}
     probe = (
-        "import sys, tacit; "
-        f"print([m for m in sys.modules if m in {lazy!r} or m.startswith('tacit.')])"
+        "import sys, penchant; "
+        f"print([m for m in sys.modules if m in {lazy!r} or m.startswith('penchant.')])"
     )
     found = subprocess.run(
         [sys.executable, "-c", probe], capture_output=True, text=True, check=True
@@ -233,13 +241,13 @@ def test_the_tools_are_content(tool):
 
 
 def test_every_public_name_of_the_stub_is_there():
-    import tacit
+    import penchant
 
     listed = ast.parse((SOURCE / "__init__.pyi").read_text()).body
     names = next(node.value for node in listed if isinstance(node, ast.Assign))
-    assert sorted(ast.literal_eval(names)) == tacit.__all__
-    for name in tacit.__all__:
-        assert getattr(tacit, name).__module__.startswith("tacit."), name
+    assert sorted(ast.literal_eval(names)) == penchant.__all__
+    for name in penchant.__all__:
+        assert getattr(penchant, name).__module__.startswith("penchant."), name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        tacit.nothing  # noqa: B018
-    assert tacit.store.load is tacit.load
+        penchant.nothing  # noqa: B018
+    assert penchant.store.load is penchant.load

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-import tacit
-from tacit.limits import Endless, TimeLimit, Turns
+import penchant
+from penchant.limits import Endless, TimeLimit, Turns
 
-SOURCE = Path(tacit.__file__).parent
+SOURCE = Path(penchant.__file__).parent
 #: loops that wait for another process, and what ends them
 WAITING = {
     "cli/data.py": "a program that was started ends",
-    "papers/workers.py": "every experiment was given out and answered, or the pipe closes",
-    "studies/engines/processes.py": "no worker of the pool is busy",
-    "studies/engines/worker.py": "the parent process is gone",
+    "lab/workers.py": "every experiment was given out and answered, or the pipe closes",
+    "lab/studies/engines/processes.py": "no worker of the pool is busy",
+    "lab/studies/engines/worker.py": "the parent process is gone",
 }
 TAKING = {"pop", "popleft", "popitem", "remove"}
 
@@ -72,7 +72,7 @@ FILES = {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("*.
 def test_every_loop_has_a_bound(name):
     source = FILES[name].read_text()
     lines = endless(source)
-    assert not lines or name in WAITING, f"{name}, line {lines}: use Turns of tacit.limits"
+    assert not lines or name in WAITING, f"{name}, line {lines}: use Turns of penchant.limits"
     assert not shared(source)
 
 

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-import tacit
+import penchant
 
 # what the base install does not bring, and whose examples need it
 NEEDS = {"sklearn": {"Images", "OutputLayer", "conv_net", "dense_net", "load_images"}}
 
 
 def document(name: str) -> str:
-    return inspect.getdoc(getattr(tacit, name)) or ""
+    return inspect.getdoc(getattr(penchant, name)) or ""
 
 
 def section(text: str, title: str) -> str:
@@ -43,14 +43,14 @@ def parameters(thing: object) -> list[str]:
     return [] if protocol else list(inspect.signature(thing).parameters)
 
 
-@pytest.mark.parametrize("name", tacit.__all__)
+@pytest.mark.parametrize("name", penchant.__all__)
 def test_the_example_runs(name):
     for module, names in NEEDS.items():
         if name in names:
             pytest.importorskip(module)
     assert section(document(name), "Examples").startswith(">>> "), f"{name} shows no example"
     finder = doctest.DocTestFinder(recurse=False)
-    (example,) = finder.find(getattr(tacit, name), name, module=False, globs={})
+    (example,) = finder.find(getattr(penchant, name), name, module=False, globs={})
     output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.FAIL_FAST)
     with warnings.catch_warnings():
@@ -60,20 +60,20 @@ def test_the_example_runs(name):
     assert runner.failures == 0, "".join(output)
 
 
-@pytest.mark.parametrize("name", tacit.__all__)
+@pytest.mark.parametrize("name", penchant.__all__)
 def test_the_parameters_are_documented_one_by_one_in_their_order(name):
-    assert documented(document(name)) == parameters(getattr(tacit, name))
+    assert documented(document(name)) == parameters(getattr(penchant, name))
 
 
-@pytest.mark.parametrize("name", tacit.__all__)
+@pytest.mark.parametrize("name", penchant.__all__)
 def test_the_signature_is_readable(name):
-    thing = getattr(tacit, name)
+    thing = getattr(penchant, name)
     if not getattr(thing, "_is_protocol", False):
         assert not re.search(r" at 0x|<class |<object", str(inspect.signature(thing)))
 
 
 def test_the_room_watch_is_called_like_its_function():
-    room = importlib.import_module("tacit.watch")  # not the function, which has its name
+    room = importlib.import_module("penchant.watch")  # not the function, which has its name
     assert inspect.signature(room) == inspect.signature(room.watch)
     assert documented(inspect.getdoc(room) or "") == parameters(room)
 
@@ -139,8 +139,8 @@ DATA = {"load_images", "import_images"}  # these read files
 
 def signatures() -> Iterator[tuple[str, inspect.Signature]]:
     """Every public callable and every public method of a public class."""
-    for name in tacit.__all__:
-        thing = getattr(tacit, name)
+    for name in penchant.__all__:
+        thing = getattr(penchant, name)
         yield name, inspect.signature(thing)
         if inspect.isclass(thing):
             for method in vars(thing):
@@ -180,16 +180,16 @@ def test_one_word_for_one_thing():
 def test_every_maker_of_a_problem_is_listed():
     found = {
         name
-        for name in tacit.__all__
-        if getattr(tacit, name).__module__.startswith("tacit.problems.")
-        and inspect.isfunction(getattr(tacit, name))
+        for name in penchant.__all__
+        if getattr(penchant, name).__module__.startswith("penchant.problems.")
+        and inspect.isfunction(getattr(penchant, name))
     }
     assert found == MAKERS.keys() | DATA
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_makers_take_samples_and_dimension_and_then_names(name):
-    signature = inspect.signature(getattr(tacit, name))
+    signature = inspect.signature(getattr(penchant, name))
     assert positional(signature) == MAKERS[name]
     words = list(signature.parameters)
     if "seed" in words:
@@ -200,7 +200,7 @@ def test_makers_take_samples_and_dimension_and_then_names(name):
 
 # --- error texts ---------------------------------------------------------------------------
 
-SOURCE = Path(tacit.__file__).parent
+SOURCE = Path(penchant.__file__).parent
 # two capitals as in DiagonalNet, or a call as in Steps(100)
 CODE = re.compile(r"\b([A-Z][a-z0-9]+[A-Z]\w*)\b|\b([A-Z]\w+)\(")
 OTHERS = {"PyTorch", "NumPy", "SciPy", "TensorBoard", "NaN"}  # names of other people's things
@@ -227,7 +227,7 @@ def test_error_texts_recommend_public_names_only():
     hidden = []
     for file in sorted(SOURCE.rglob("*.py")):
         for line, text in texts(ast.parse(file.read_text())):
-            hidden += [f"{file.name}:{line} {name}" for name in named(text) - set(tacit.__all__)]
+            hidden += [f"{file.name}:{line} {name}" for name in named(text) - set(penchant.__all__)]
     assert not hidden, "\n".join(hidden)
 
 

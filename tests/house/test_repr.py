@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 import little_papers
-import tacit
-from tacit.papers.verify import verify
+import penchant
+from penchant.lab.verify import verify
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(4, 9)), rng.normal(size=4)
 labels = np.sign(X[:, 0])
-net = tacit.DiagonalNet(2, alpha=0.1)
-NAMES = {"Kind": tacit.records.Kind} | {name: getattr(tacit, name) for name in tacit.__all__}
+net = penchant.DiagonalNet(2, alpha=0.1)
+NAMES = {"Kind": penchant.records.Kind} | {
+    name: getattr(penchant, name) for name in penchant.__all__
+}
 
 
 def outputs(w, x):
@@ -139,16 +141,16 @@ CALLS = [
 
 # results and what holds large arrays or the user's functions: short, and no call
 RESULTS = {
-    "Assumptions": lambda: tacit.assumptions(tacit.relu_net(2, 3, alpha=1.0), X),
-    "Delay": lambda: tacit.Delay(3, 4.0, 1.0, 0.1, 0.0),
-    "Derived": lambda: tacit.derive(lambda w: w**3, start=0.1),
-    "Forecast": lambda: tacit.forecast(net, tacit.majority(9, 20), weight_decay=1e-3),
-    "FunctionModel": lambda: tacit.FunctionModel(outputs, np.ones(9)),
-    "Grokking": lambda: tacit.grokking(
+    "Assumptions": lambda: penchant.assumptions(penchant.relu_net(2, 3, alpha=1.0), X),
+    "Delay": lambda: penchant.Delay(3, 4.0, 1.0, 0.1, 0.0),
+    "Derived": lambda: penchant.derive(lambda w: w**3, start=0.1),
+    "Forecast": lambda: penchant.forecast(net, penchant.majority(9, 20), weight_decay=1e-3),
+    "FunctionModel": lambda: penchant.FunctionModel(outputs, np.ones(9)),
+    "Grokking": lambda: penchant.grokking(
         *(np.geomspace(1, 9e3, 50), np.ones(50), np.linspace(0.5, 1, 50))
     ),
-    "HeldSweep": lambda: tacit.HeldSweep("l2", *np.ones((4, 30)), ()),
-    "Images": lambda: tacit.Images(
+    "HeldSweep": lambda: penchant.HeldSweep("l2", *np.ones((4, 30)), ()),
+    "Images": lambda: penchant.Images(
         "mine",
         np.zeros((9, 4, 4)),
         np.zeros(9, int),
@@ -158,36 +160,38 @@ RESULTS = {
         "given",
         {},
     ),
-    "GreedyRank": lambda: tacit.greedy_rank(
-        tacit.low_rank_completion(samples=9, dimension=4, rank=1)
+    "GreedyRank": lambda: penchant.greedy_rank(
+        penchant.low_rank_completion(samples=9, dimension=4, rank=1)
     ),
-    "InterpolationPath": lambda: tacit.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
-    "KernelMachine": lambda: tacit.kernel_interpolant(net, X, y),
-    "KernelRegression": lambda: tacit.kernel_regression(outputs, np.ones(9), X, y),
-    "Lojasiewicz": lambda: tacit.lojasiewicz_quadratic(X, y, np.zeros(9), 1.0),
-    "MarginPath": lambda: tacit.max_margin_path(X, labels, mus=[1.0, 0.5]),
-    "MatrixSolution": lambda: tacit.interpolate(
-        tacit.low_rank_completion(samples=9, dimension=4, rank=1), tacit.Frobenius()
+    "InterpolationPath": lambda: penchant.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
+    "KernelMachine": lambda: penchant.kernel_interpolant(net, X, y),
+    "KernelRegression": lambda: penchant.kernel_regression(outputs, np.ones(9), X, y),
+    "Lojasiewicz": lambda: penchant.lojasiewicz_quadratic(X, y, np.zeros(9), 1.0),
+    "MarginPath": lambda: penchant.max_margin_path(X, labels, mus=[1.0, 0.5]),
+    "MatrixSolution": lambda: penchant.interpolate(
+        penchant.low_rank_completion(samples=9, dimension=4, rank=1), penchant.Frobenius()
     ),
-    "NumericalError": lambda: tacit.NumericalError("w", tacit.Outcome(NAMES["Kind"].STALLED, "s")),
-    "Path": lambda: tacit.train(
-        net, tacit.Regression(X, y), tacit.GradientDescent(1e-4), stop=tacit.Steps(2)
+    "NumericalError": lambda: penchant.NumericalError(
+        "w", penchant.Outcome(NAMES["Kind"].STALLED, "s")
     ),
-    "PredictedRun": lambda: tacit.predict_run(
-        net, tacit.Regression(X, y), tacit.GradientDescent(1e-4), stop=tacit.Steps(9)
+    "Path": lambda: penchant.train(
+        net, penchant.Regression(X, y), penchant.GradientDescent(1e-4), stop=penchant.Steps(2)
     ),
-    "RatchetPath": lambda: tacit.ratchet_path(X, labels, mus=[1.0, 0.5]),
-    "Regression": lambda: tacit.Regression(X, y, truth=np.arange(9.0)),
-    "Reparametrized": lambda: tacit.Reparametrized(lambda u, v: u * v, (1.0, 0.5)),
-    "Saddles": lambda: tacit.saddles(X, y),
-    "Separation": lambda: tacit.separation(X, labels),
-    "SlowFlow": lambda: tacit.SlowFlow(np.arange(20.0), np.ones((20, 3))),
-    "Solution": lambda: tacit.interpolate(X, y, tacit.L1()),
-    "Stability": lambda: tacit.Stability(True, 1.0, 2.0, (1, 2), None),
-    "Custom": lambda: tacit.Custom(lambda w: w @ w),
+    "PredictedRun": lambda: penchant.predict_run(
+        net, penchant.Regression(X, y), penchant.GradientDescent(1e-4), stop=penchant.Steps(9)
+    ),
+    "RatchetPath": lambda: penchant.ratchet_path(X, labels, mus=[1.0, 0.5]),
+    "Regression": lambda: penchant.Regression(X, y, truth=np.arange(9.0)),
+    "Reparametrized": lambda: penchant.Reparametrized(lambda u, v: u * v, (1.0, 0.5)),
+    "Saddles": lambda: penchant.saddles(X, y),
+    "Separation": lambda: penchant.separation(X, labels),
+    "SlowFlow": lambda: penchant.SlowFlow(np.arange(20.0), np.ones((20, 3))),
+    "Solution": lambda: penchant.interpolate(X, y, penchant.L1()),
+    "Stability": lambda: penchant.Stability(True, 1.0, 2.0, (1, 2), None),
+    "Custom": lambda: penchant.Custom(lambda w: w @ w),
     "Verdict": lambda: verify("A-SUM", registry=little_papers.library),
     "Verdicts": lambda: verify("A", registry=little_papers.library),
-    "Watch": lambda: tacit.watch(outputs, X, parameters=np.ones(9)),
+    "Watch": lambda: penchant.watch(outputs, X, parameters=np.ones(9)),
 }
 ABSTRACT = {"Regularizer", "TokenNet"}
 
@@ -201,7 +205,7 @@ ADDRESS = re.compile(r"0x[0-9a-f]{4,}| object at ")
 
 
 def test_every_public_class_has_an_example():
-    classes = {name for name in tacit.__all__ if inspect.isclass(getattr(tacit, name))}
+    classes = {name for name in penchant.__all__ if inspect.isclass(getattr(penchant, name))}
     written = {type(eval(call, NAMES)).__name__ for call in CALLS}
     shown = written | {call.split("(")[0] for call in CALLS} | set(RESULTS) | ABSTRACT
     assert classes <= shown, sorted(classes - shown)
@@ -250,9 +254,9 @@ def test_what_other_arguments_make_is_not_equal(one, other):
 
 
 def test_results_are_compared_number_by_number():
-    one, two = (tacit.interpolate(X, y, tacit.L1()) for _ in range(2))
+    one, two = (penchant.interpolate(X, y, penchant.L1()) for _ in range(2))
     assert one == two
-    assert one != tacit.interpolate(X, 2 * y, tacit.L1())
+    assert one != penchant.interpolate(X, 2 * y, penchant.L1())
     assert len({one, two}) == 1
 
 
@@ -282,15 +286,15 @@ def test_the_repr_of_a_result_is_short(name):
 @pytest.mark.parametrize(
     ("thing", "text"),
     [
-        (tacit.DiagonalNet(depth=2, alpha=1e-2), "DiagonalNet(alpha=0.01)"),
-        (tacit.Q(log_alpha=-5000), "Q(log_alpha=-5000.0)"),
-        (tacit.L2([1.0, 2.0]), "L2(weights=[1.0, 2.0])"),
-        (tacit.three_points("3b"), "three_points(name='3b')"),
+        (penchant.DiagonalNet(depth=2, alpha=1e-2), "DiagonalNet(alpha=0.01)"),
+        (penchant.Q(log_alpha=-5000), "Q(log_alpha=-5000.0)"),
+        (penchant.L2([1.0, 2.0]), "L2(weights=[1.0, 2.0])"),
+        (penchant.three_points("3b"), "three_points(name='3b')"),
         (
-            tacit.Regression(X, y),
+            penchant.Regression(X, y),
             "Regression(X=<array of 4 x 9>, y=[{}])".format(", ".join(map(repr, y.tolist()))),
         ),
-        (tacit.Custom(np.sum), "Custom(value=sum)"),
+        (penchant.Custom(np.sum), "Custom(value=sum)"),
     ],
 )
 def test_what_a_repr_reads_like(thing, text):

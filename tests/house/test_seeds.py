@@ -4,9 +4,9 @@ import ast
 import re
 from pathlib import Path
 
-import tacit.papers
+import penchant_papers
 
-FILES = sorted(Path(tacit.papers.__file__).parent.glob("*/**/*.py"))
+FILES = sorted(Path(penchant_papers.__file__).parent.glob("*/**/*.py"))
 GENERATORS = {"default_rng", "PRNGKey", "RandomState", "SeedSequence"}
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import tacit
-from tacit.papers.registry import library
+import penchant
+from penchant.lab.registry import all_claims
 
 ROOT = Path(__file__).resolve().parents[2]
 WEBSITE = ROOT / "docs" / "website"
@@ -58,12 +58,12 @@ def test_every_public_name_has_a_page(site, source):
     pages = site["reference_pages"]
     overview = (source / "reference" / "index.md").read_text()
     names = [name for own in pages.groups().values() for name in own]
-    assert sorted(names) == sorted(tacit.__all__)
-    files = {pages.page_of(name).lower() for name in tacit.__all__}
-    assert len(files) == len(tacit.__all__)  # also where capitals do not count
-    for name in tacit.__all__:
+    assert sorted(names) == sorted(penchant.__all__)
+    files = {pages.page_of(name).lower() for name in penchant.__all__}
+    assert len(files) == len(penchant.__all__)  # also where capitals do not count
+    for name in penchant.__all__:
         page = (source / "reference" / f"{pages.page_of(name)}.rst").read_text()
-        assert f":: tacit.{name}" in page
+        assert f":: penchant.{name}" in page
         assert f"[`{name}`]({pages.page_of(name)}.rst)" in overview
         assert ">>> " in pages.document(name)
 
@@ -75,21 +75,21 @@ def test_every_statement_has_its_verdict_file_and_commands(site, source):
     for text in texts.values():
         for part in text.split("\n## ")[1:]:
             parts[part.split("\n")[0]] = part
-    assert {*parts} == {*library().ids}
+    assert {*parts} == {*all_claims().ids}
     for id, part in parts.items():
         assert f"*{statuses[id]}*" in part
-        assert f"`tacit verify {id}`" in part
+        assert f"`penchant verify {id}`" in part
         (file,) = [line.split("`")[1] for line in part.splitlines() if line.startswith("- File")]
         assert (ROOT / file).is_file()
     assert "built without a report" in texts["index"]
 
 
 def test_a_report_that_contradicts_the_rows_is_refused(site, tmp_path):
-    from tacit.evidence.evidence import Evidence, within
-    from tacit.evidence.verdict import Verdict, Verdicts
-    from tacit.report.write import write_report
+    from penchant.lab.evidence.evidence import Evidence, within
+    from penchant.lab.evidence.verdict import Verdict, Verdicts
+    from penchant.lab.report.write import write_report
 
-    claim = library()["W-L7"]
+    claim = all_claims()["W-L7"]
     evidence = Evidence("a run", {"c": within(2.0, tolerance=1)})
     verdict = Verdict(claim.id, claim.statement, claim.place, evidence)
     write_report(Verdicts((verdict,)), tmp_path)
@@ -182,7 +182,7 @@ def test_pages_ask_for_nothing_from_elsewhere(built):
     outside = re.compile(r'<(?:script|link|img)[^>]* (?:src|href)="(?:https?:)?//[^"]*"')
     assert outside.findall('<script defer src="https://example.org/a.js">')
     pages = list(built.rglob("*.html"))
-    assert len(pages) > len(tacit.__all__)
+    assert len(pages) > len(penchant.__all__)
     for file in pages:
         assert not outside.findall(file.read_text()), file.name
 

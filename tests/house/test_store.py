@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import xarray
 
-from tacit import DiagonalNet, DualFlow, ParameterFlow, Steps, sparse_regression, train
-from tacit.store import load, save
-from tacit.training.descent.methods import GradientDescent
+from penchant import DiagonalNet, DualFlow, ParameterFlow, Steps, sparse_regression, train
+from penchant.store import load, save
+from penchant.training.descent.methods import GradientDescent
 
 PROBLEM = sparse_regression(3, 6, sparsity=2)
 
@@ -125,7 +125,7 @@ def test_files_of_others_are_refused_by_name(tmp_path):
         load(text)
     other = tmp_path / "other.nc"
     xarray.Dataset({"odd": (("x",), np.ones(3))}).to_netcdf(other, engine="h5netcdf")
-    with pytest.raises(ValueError, match=r"other\.nc is a netCDF file, but not one that tacit"):
+    with pytest.raises(ValueError, match=r"other\.nc is a netCDF file, but not one that penchant"):
         load(other)
     with h5py.File(tmp_path / "plain.h5", "w") as file:
         file["numbers"] = np.arange(3)
@@ -220,7 +220,7 @@ def test_a_replaced_file_keeps_permissions_and_links(tmp_path):
 
 
 def forged(tmp_path, change):
-    """A result of tacit that was changed by somebody with HDF5 tools."""
+    """A result of penchant that was changed by somebody with HDF5 tools."""
     file = save(xarray.Dataset({"x": ("a", [1.0, 2.0])}, attrs={"n": "1"}), tmp_path / "f.nc")
     (tmp_path / "secret").write_bytes(b"0123456789abcdef")
     with h5py.File(file, "r+") as opened:
@@ -273,15 +273,18 @@ def attribute(name, text):
             declared((10**9,), chunks=(10**9 // 4,), compression="gzip"),
             "declares|in pieces that do not fit",
         ),
-        (lambda opened, folder: opened.attrs.__delitem__("tacit_format"), "not one that tacit"),
-        (attribute("tacit_attributes", "[" * 50_000), "nested too deep"),
-        (attribute("tacit_attributes", "{}"), "cut short or damaged"),
-        (attribute("tacit_attributes", "hello"), "cut short or damaged"),
-        (attribute("tacit_dtypes", '{"x": "<U99999999"}'), "declares .* bytes of text"),
-        (attribute("tacit_dtypes", '{"x": "<U9"}'), "its checksum is wrong"),
-        (attribute("tacit_dtypes", '{"x": "O"}'), "gives 'x' the type 'O'"),
-        (attribute("tacit_checksum", "00"), "its checksum is wrong"),
-        (attribute("tacit_format", 1), "has the format 1, and this is 2"),
+        (
+            lambda opened, folder: opened.attrs.__delitem__("penchant_format"),
+            "not one that penchant",
+        ),
+        (attribute("penchant_attributes", "[" * 50_000), "nested too deep"),
+        (attribute("penchant_attributes", "{}"), "cut short or damaged"),
+        (attribute("penchant_attributes", "hello"), "cut short or damaged"),
+        (attribute("penchant_dtypes", '{"x": "<U99999999"}'), "declares .* bytes of text"),
+        (attribute("penchant_dtypes", '{"x": "<U9"}'), "its checksum is wrong"),
+        (attribute("penchant_dtypes", '{"x": "O"}'), "gives 'x' the type 'O'"),
+        (attribute("penchant_checksum", "00"), "its checksum is wrong"),
+        (attribute("penchant_format", 1), "has the format 1, and this is 2"),
     ],
 )
 def test_a_forged_file_is_refused_before_it_is_read(tmp_path, change, reason):
@@ -292,16 +295,16 @@ def test_a_forged_file_is_refused_before_it_is_read(tmp_path, change, reason):
 
 
 def sealed(content):
-    from tacit.store import SEAL, _seal
+    from penchant.store import SEAL, _seal
 
     return content + SEAL + _seal(content)
 
 
 LOAD = """
-import sys, tacit
+import sys, penchant
 for file in sys.argv[1:]:
     try:
-        tacit.load(file)
+        penchant.load(file)
     except ValueError as reason:
         print(reason)
 """
@@ -312,7 +315,7 @@ def test_texts_whose_sizes_lead_nowhere_are_refused(tmp_path):
     sizes, files = {"nowhere": (0, 0), "back": (1, 2**64 - 24), "beyond": (1, 10**6)}, []
     for way, (index, size) in sizes.items():
         files.append(save(mixed(), tmp_path / f"{way}.nc"))
-        content = bytearray(files[-1].read_bytes().rpartition(b"tacit-seal")[0])
+        content = bytearray(files[-1].read_bytes().rpartition(b"penchant-seal")[0])
         struct.pack_into("<HHIQ", content, content.index(b"GCOL") + 16, index, 0, 0, size)
         files[-1].write_bytes(sealed(bytes(content)))
     command = [sys.executable, "-c", LOAD, *map(str, files)]
@@ -323,7 +326,7 @@ def test_texts_whose_sizes_lead_nowhere_are_refused(tmp_path):
 
 def test_a_heap_within_a_heap_is_refused(tmp_path):
     """Otherwise a file of nothing but beginnings is looked through once for each of them."""
-    from tacit.inspection import ENTRY, HEAP, Refusal, refuse_endless_heaps
+    from penchant.inspection import ENTRY, HEAP, Refusal, refuse_endless_heaps
 
     count = 1000
     begin = HEAP + bytes(3) + (16 + 32 * count).to_bytes(8, "little")

@@ -14,10 +14,10 @@ from threadpoolctl import OpenBLASController, threadpool_limits
 from typer.testing import CliRunner
 
 import little_papers
-import tacit
+import penchant
 from little_papers import blas_threads
-from tacit.cli import app
-from tacit.cli.console import errors_in_one_line
+from penchant.cli import app
+from penchant.cli.console import errors_in_one_line
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,13 +26,13 @@ ROOT = Path(__file__).resolve().parents[2]
 def two_threads(monkeypatch, tmp_path):
     """A process whose BLAS takes two threads, unless something limits it."""
     monkeypatch.chdir(tmp_path)
-    for name in tacit.threads.VARIABLES:
+    for name in penchant.threads.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(2):
         assert 2 in blas_threads()  # a library built for one thread may stand beside
         yield
         assert 2 in blas_threads()  # and it is given back
-        assert not set(tacit.threads.VARIABLES) & set(os.environ)
+        assert not set(penchant.threads.VARIABLES) & set(os.environ)
 
 
 class Stopped(Exception):
@@ -70,7 +70,7 @@ def test_the_control_a_bare_function_is_not_limited():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_claims_are_limited_here_and_in_workers(jobs, monkeypatch):
     monkeypatch.setattr(
-        importlib.import_module("tacit.cli.verify"), "library", lambda: little_papers.threads
+        importlib.import_module("penchant.cli.verify"), "all_claims", lambda: little_papers.threads
     )
     result = CliRunner().invoke(app, ["verify", "--no-report", "--jobs", str(jobs)])
     assert result.exit_code == 0, result.output
@@ -80,7 +80,7 @@ def test_claims_are_limited_here_and_in_workers(jobs, monkeypatch):
 def test_training_is_limited():
     seen = []
     with pytest.raises(Stopped):
-        tacit.train(Probe(seen), Probe(seen), tacit.DualFlow())
+        penchant.train(Probe(seen), Probe(seen), penchant.DualFlow())
     assert seen == [{1}]
 
 
@@ -102,7 +102,7 @@ def test_the_last_of_several_threads_gives_the_threads_back():
     seen = {}
 
     def first():
-        with tacit.threads.one_thread(xla=True):
+        with penchant.threads.one_thread(xla=True):
             first_is_in.set()
             second_is_in.wait(10)
         seen["second is still inside"] = blas_threads()
@@ -110,7 +110,7 @@ def test_the_last_of_several_threads_gives_the_threads_back():
     runner = threading.Thread(target=first)
     runner.start()
     first_is_in.wait(10)
-    with tacit.threads.one_thread(xla=True):  # enters second, leaves last
+    with penchant.threads.one_thread(xla=True):  # enters second, leaves last
         second_is_in.set()
         runner.join(10)
     assert seen == {"second is still inside": {1}}
@@ -118,19 +118,19 @@ def test_the_last_of_several_threads_gives_the_threads_back():
 
 
 def test_a_cleared_environment_inside_is_no_error():
-    with tacit.threads.one_thread(xla=True):
-        for name in tacit.threads.VARIABLES:
+    with penchant.threads.one_thread(xla=True):
+        for name in penchant.threads.VARIABLES:
             del os.environ[name]
 
 
 def test_many_calls_from_many_threads_leave_the_threads_as_they_were():
-    problem = tacit.sparse_regression(5, 8, sparsity=2)
+    problem = penchant.sparse_regression(5, 8, sparsity=2)
     # the fixture's thread must not be the only one that threadpoolctl 3.8 obeys
     getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)(force=True)
 
     def solve():
         for _ in range(20):
-            tacit.interpolate(problem, tacit.L2())
+            penchant.interpolate(problem, penchant.L2())
 
     runners = [threading.Thread(target=solve) for _ in range(6)]
     for runner in runners:
@@ -159,12 +159,12 @@ class OpenMP:
 def test_a_blas_with_a_number_for_each_thread_is_limited_in_each(monkeypatch):
     library, entered, leave = OpenMP(), threading.Event(), threading.Event()
     fake = type("Controller", (), {"lib_controllers": [library]})
-    monkeypatch.setattr(tacit.threads, "controller", lambda: fake)
-    tacit.threads._libraries.cache_clear()
+    monkeypatch.setattr(penchant.threads, "controller", lambda: fake)
+    penchant.threads._libraries.cache_clear()
     seen = []
 
     def other():
-        with tacit.threads.one_blas_thread():
+        with penchant.threads.one_blas_thread():
             seen.append(library.num_threads)
             entered.set()
             leave.wait(10)
@@ -173,10 +173,10 @@ def test_a_blas_with_a_number_for_each_thread_is_limited_in_each(monkeypatch):
     runner = threading.Thread(target=other)
     runner.start()
     entered.wait(10)
-    with tacit.threads.one_blas_thread():
+    with penchant.threads.one_blas_thread():
         assert library.num_threads == 1
     assert library.num_threads == 8
     leave.set()
     runner.join(10)
     assert seen == [1, 8]
-    tacit.threads._libraries.cache_clear()
+    penchant.threads._libraries.cache_clear()

@@ -17,7 +17,7 @@ PAGES = sorted(
     file for part in ("start", "howto", "website") for file in (ROOT / "docs" / part).glob("*.md")
 )
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
-COMMAND = "from tacit.cli import app; app()"
+COMMAND = "from penchant.cli import app; app()"
 pytestmark = [  # warnings of Lightning and Transformers about their own code and the data of a page
     pytest.mark.filterwarnings("ignore:.*LeafSpec.*"),
     pytest.mark.filterwarnings("ignore:.*num_workers.*"),
@@ -47,7 +47,7 @@ def ran(blocks):
         elif language == "bash":
             for line in code.splitlines():
                 program, *words = shlex.split(line)
-                assert program == "tacit"
+                assert program == "penchant"
                 subprocess.run([sys.executable, "-c", COMMAND, *words], check=True)
         elif language == "text" and printed is not None:
             assert printed == code

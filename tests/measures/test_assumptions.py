@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penchant.measures.assumptions import Line, assumptions, require_theorem, roughness
+from penchant.models.diagonal import DiagonalNet, ProductNet
+from penchant.models.function import FunctionModel
+from penchant.models.linearized import Linearized
+from penchant.models.model import Model
+from penchant.models.two_layer import two_layer
+from penchant.models.unbiased import Difference, Unbiased
 from refusals import refusals
-from tacit.measures.assumptions import Line, assumptions, require_theorem, roughness
-from tacit.models.diagonal import DiagonalNet, ProductNet
-from tacit.models.function import FunctionModel
-from tacit.models.linearized import Linearized
-from tacit.models.model import Model
-from tacit.models.two_layer import two_layer
-from tacit.models.unbiased import Difference, Unbiased
 
 D = 3
 X = np.random.default_rng(0).standard_normal((9, D))

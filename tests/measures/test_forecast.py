@@ -7,14 +7,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import tacit
-from tacit.measures.forecast import forecast, forecast_run, transition_time
-from tacit.measures.turning import meeting
-from tacit.models.function import FunctionModel
-from tacit.papers.lyu2023.forecasts import half_turned, jump
-from tacit.problems.classification import separable_points
-from tacit.problems.matrices import multiplication_table
-from tacit.problems.population import majority, wide_margin
+import penchant
+from penchant.measures.forecast import forecast, forecast_run, transition_time
+from penchant.measures.turning import meeting
+from penchant.models.function import FunctionModel
+from penchant.problems.classification import separable_points
+from penchant.problems.matrices import multiplication_table
+from penchant.problems.population import majority, wide_margin
+from penchant_papers.lyu2023.forecasts import half_turned, jump
 
 # models whose regularizer is not known: only the norms speak
 
@@ -39,14 +39,14 @@ def test_the_start_and_the_displacement_meet(seed, log_alpha, log_rate, depth):
     """For a diagonal net delta0 is |w| / (sqrt 2 D alpha^(D-1)), w the l2 max margin point."""
     problem = separable_points(4, 9, margin=0.3, seed=seed)
     rate = math.exp(log_rate)
-    w = tacit.max_margin(problem.X, problem.y, tacit.L2()).beta
+    w = penchant.max_margin(problem.X, problem.y, penchant.L2()).beta
     log_delta = math.log(np.linalg.norm(w) / math.sqrt(2) / depth) - (depth - 1) * log_alpha
     log_start = log_alpha + math.log(18) / 2
     # g of the theory; at most 1 means a decay too strong for a transition
     log_level = math.log(depth) + log_rate + 2 * (log_delta + (depth - 1) * log_start) / depth
     if -log_level < 3:
         return
-    net = tacit.DiagonalNet(depth, log_alpha=log_alpha)
+    net = penchant.DiagonalNet(depth, log_alpha=log_alpha)
     z, g = meeting(depth, rate, log_start, net, problem)
     met = log_delta + math.log(g) + (depth - 1) * z
     assert log_start - z == pytest.approx(met, abs=1e-6 * abs(log_alpha))
@@ -60,21 +60,23 @@ def test_without_a_known_regularizer_the_norms_speak():
     problem, rate = separable_points(4, 9, margin=0.3, seed=5), 1e-5
     found = forecast(unknown(3, 2.0, 9), problem, rate)
     log_start = 2.0 + math.log(18) / 2
-    z, g = meeting(3, rate, log_start, tacit.DiagonalNet(3, log_alpha=2.0), problem)
+    z, g = meeting(3, rate, log_start, penchant.DiagonalNet(3, log_alpha=2.0), problem)
     assert found.transition * rate == pytest.approx(z)
     assert found.smoothed_margin == pytest.approx(g)
     assert found.log_norm == pytest.approx(log_start - z)
     interval = found.low * rate, found.high * rate
     assert interval == pytest.approx((z - math.log(4) / 3, z + 1.5))
     assert "tangent kernel" in found.basis
-    assert "minimisers of Q" in forecast(tacit.DiagonalNet(3, log_alpha=2.0), problem, rate).basis
+    assert (
+        "minimisers of Q" in forecast(penchant.DiagonalNet(3, log_alpha=2.0), problem, rate).basis
+    )
 
 
 def test_it_tends_to_log_alpha_over_rate():
     problem, rate = separable_points(4, 9, margin=0.3, seed=0), 1e-9
     ratios = []
     for log_alpha in (5.0, 50.0, 500.0):
-        found = forecast(tacit.DiagonalNet(2, log_alpha=log_alpha), problem, rate)
+        found = forecast(penchant.DiagonalNet(2, log_alpha=log_alpha), problem, rate)
         assert found.naive == pytest.approx(log_alpha / rate)
         ratios.append(abs(found.transition / found.naive - 1))
     assert ratios[0] > 3 * ratios[1] > 9 * ratios[2]
@@ -83,9 +85,9 @@ def test_it_tends_to_log_alpha_over_rate():
 @pytest.fixture(scope="module")
 def run():
     problem, rate = majority(40, 300, seed=2), 1e-3
-    net = tacit.DiagonalNet(2, alpha=4.0)
-    path = tacit.train(
-        net, problem, tacit.DualFlow(rtol=1e-6, weight_decay=rate), stop=tacit.Time(9 / rate)
+    net = penchant.DiagonalNet(2, alpha=4.0)
+    path = penchant.train(
+        net, problem, penchant.DualFlow(rtol=1e-6, weight_decay=rate), stop=penchant.Time(9 / rate)
     )
     return net, problem, rate, path.dataset
 
@@ -120,35 +122,35 @@ def test_time_as_steps(run):
 
 def test_regression_meets_where_theory_says():
     """delta0 of a diagonal net is |w| / (sqrt(8) alpha) with w the shortest interpolant."""
-    problem = tacit.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=3)
+    problem = penchant.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=3)
     w = np.linalg.pinv(problem.X) @ problem.y
     found = forecast(unknown(2, math.log(20.0), 12), problem, 1e-4)
     delta = np.linalg.norm(w) / math.sqrt(8) / 20
     assert found.transition * 1e-4 == pytest.approx(math.log(20 * math.sqrt(24) / delta) / 2)
     with pytest.raises(ValueError, match="so strong"):
-        forecast(tacit.DiagonalNet(2, alpha=2.0), problem, 1e3)
+        forecast(penchant.DiagonalNet(2, alpha=2.0), problem, 1e3)
 
 
 # models whose regularizer is known: the minimisers of Q, held against runs
 
 WAYS = {
-    "majority": (lambda s: majority(40, 300, seed=s), tacit.DiagonalNet(2, alpha=6.0)),
-    "depth 3": (lambda s: majority(40, 300, seed=s), tacit.DiagonalNet(3, alpha=4.0)),
+    "majority": (lambda s: majority(40, 300, seed=s), penchant.DiagonalNet(2, alpha=6.0)),
+    "depth 3": (lambda s: majority(40, 300, seed=s), penchant.DiagonalNet(3, alpha=4.0)),
     "wide margin": (
         lambda s: wide_margin(20, 400, gamma=4.0, seed=s),
-        tacit.DiagonalNet(2, alpha=6.0),
+        penchant.DiagonalNet(2, alpha=6.0),
     ),
     "regression": (
-        lambda s: tacit.sparse_regression(30, 80, sparsity=2, noise=0.0, seed=s),
-        tacit.DiagonalNet(2, alpha=6.0),
+        lambda s: penchant.sparse_regression(30, 80, sparsity=2, noise=0.0, seed=s),
+        penchant.DiagonalNet(2, alpha=6.0),
     ),
 }
 RATE = 1e-4
 
 
 def by_training(net, problem, expected):
-    flow = tacit.DualFlow(rtol=1e-6, weight_decay=RATE)
-    return tacit.train(net, problem, flow, stop=tacit.Time(expected.high + 6 / RATE)).dataset
+    flow = penchant.DualFlow(rtol=1e-6, weight_decay=RATE)
+    return penchant.train(net, problem, flow, stop=penchant.Time(expected.high + 6 / RATE)).dataset
 
 
 @pytest.mark.parametrize("family", WAYS)
@@ -167,38 +169,38 @@ def test_the_predictor_turns_and_the_test_curve_jumps_where_it_was_predicted(fam
 
 
 def test_a_start_of_unequal_entries_turns_where_it_was_predicted():
-    net = tacit.DiagonalNet(3, alpha=3.0, shape=np.linspace(0.5, 2.0, 40))
-    problem = tacit.sparse_regression(20, 40, sparsity=2, noise=0.0, seed=21)
+    net = penchant.DiagonalNet(3, alpha=3.0, shape=np.linspace(0.5, 2.0, 40))
+    problem = penchant.sparse_regression(20, 40, sparsity=2, noise=0.0, seed=21)
     expected = forecast(net, problem, RATE)
     turns = half_turned(by_training(net, problem, expected), RATE)
     assert turns == pytest.approx(expected.transition * RATE, abs=0.1)
     # control: equal entries of the same norm turn elsewhere
-    equal = tacit.DiagonalNet(3, alpha=3.0 * float(np.linalg.norm(net.shape)) / math.sqrt(40))
+    equal = penchant.DiagonalNet(3, alpha=3.0 * float(np.linalg.norm(net.shape)) / math.sqrt(40))
     assert abs(forecast(equal, problem, RATE).transition * RATE - turns) > 0.2
 
 
 def measured_by(problem):
-    if isinstance(problem, tacit.Classification):
+    if isinstance(problem, penchant.Classification):
         return problem.population.accuracy
-    if isinstance(problem, tacit.Regression):
+    if isinstance(problem, penchant.Regression):
         return lambda beta: float(((beta - problem.truth) ** 2).sum())
     return problem.test_error
 
 
 def test_a_wide_margin_forgives_the_turning_and_its_measure_knows():
     """The fall comes after the predictor has turned; neither the norms nor log alpha tell it."""
-    problem, net = wide_margin(32, 2000, gamma=8.0, seed=11), tacit.DiagonalNet(2, alpha=20.0)
+    problem, net = wide_margin(32, 2000, gamma=8.0, seed=11), penchant.DiagonalNet(2, alpha=20.0)
     predictor = forecast(net, problem, 1e-3)
     accuracy = forecast(net, problem, 1e-3, measure=problem.population.accuracy)
-    flow = tacit.DualFlow(rtol=1e-6, weight_decay=0.001)
-    seen = jump(tacit.train(net, problem, flow, stop=tacit.Time(13000.0)).dataset)
+    flow = penchant.DualFlow(rtol=1e-6, weight_decay=0.001)
+    seen = jump(penchant.train(net, problem, flow, stop=penchant.Time(13000.0)).dataset)
     assert accuracy.transition == pytest.approx(seen, abs=300)
     assert seen - predictor.transition > 1000
     assert seen - forecast(unknown(2, math.log(20.0), 2000), problem, 1e-3).transition > 1000
     # the test accuracy of the two ends, by the max margins themselves
     kernel, rich = (
-        problem.population.accuracy(tacit.max_margin(problem.X, problem.y, norm).beta)
-        for norm in (tacit.L2(), tacit.L1())
+        problem.population.accuracy(penchant.max_margin(problem.X, problem.y, norm).beta)
+        for norm in (penchant.L2(), penchant.L1())
     )
     assert kernel > 0.99 > 0.85 > rich
 
@@ -209,12 +211,16 @@ TABLES = [(8, 0.6, 10.0), (12, 0.5, 3.0), (16, 0.5, 100.0), (24, 0.4, 10.0)]
 def predicted_and_seen(dimension, fraction, alpha, rate, seed=0):
     """The forecasts of a table and its run in the parameters, in units of 1/rate."""
     problem = multiplication_table(dimension, fraction=fraction, seed=seed)
-    model = tacit.DifferenceFactorization(alpha=alpha)
+    model = penchant.DifferenceFactorization(alpha=alpha)
     plain = forecast(model, problem, rate)
     tested = forecast(model, problem, rate, measure=problem.test_error)
-    flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=rate)
-    data = tacit.train(
-        model, problem, flow, stop=tacit.Time(plain.high + 3 / rate), record=tacit.LogSpaced(40)
+    flow = penchant.ParameterFlow(rtol=1e-6, weight_decay=rate)
+    data = penchant.train(
+        model,
+        problem,
+        flow,
+        stop=penchant.Time(plain.high + 3 / rate),
+        record=penchant.LogSpaced(40),
     ).dataset
     return plain, tested, half_turned(data, rate), jump(data) * rate
 
@@ -245,11 +251,11 @@ def test_large_tables_too(dimension, fraction, rate):
 def test_the_start_of_a_matrix_model_has_the_norm_of_its_parameters():
     """|theta0| = alpha sqrt(2 d) for U = V = alpha I, and not the norm of the shape (d, d)."""
     problem = multiplication_table(16, fraction=0.5, seed=0)
-    found = forecast(tacit.DifferenceFactorization(alpha=10.0), problem, 1e-3)
+    found = forecast(penchant.DifferenceFactorization(alpha=10.0), problem, 1e-3)
     log_start = found.log_norm + found.transition * 1e-3
     assert log_start == pytest.approx(math.log(10 * math.sqrt(32)))
     # a Gaussian start has no known regularizer: the norms meet, those of its own start
-    model = tacit.DifferenceFactorization(alpha=10.0, seed=3)
+    model = penchant.DifferenceFactorization(alpha=10.0, seed=3)
     found = forecast(model, problem, 1e-3)
     norm = np.linalg.norm(model.start(256))
     assert found.log_norm + found.transition * 1e-3 == pytest.approx(math.log(norm))
@@ -259,9 +265,9 @@ def test_a_strong_decay_next_to_many_entries_is_not_refused():
     """A large norm is no reason to refuse; what counts is how much of y is left unfitted."""
     problem = multiplication_table(24, fraction=0.5, seed=0)
     rate = 1e-3 * problem.samples
-    assert forecast(tacit.DifferenceFactorization(alpha=10.0), problem, rate).transition > 0
+    assert forecast(penchant.DifferenceFactorization(alpha=10.0), problem, rate).transition > 0
     with pytest.raises(ValueError, match="so strong"):
-        forecast(tacit.DifferenceFactorization(alpha=10.0), problem, 1e3)
+        forecast(penchant.DifferenceFactorization(alpha=10.0), problem, 1e3)
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -274,25 +280,25 @@ def test_a_strong_decay_next_to_many_entries_is_not_refused():
 @example(seed=803, factor=2.0, more=1.0, depth=2)  # rounding ended the record a stage early
 def test_the_forecast_follows_its_symmetries(seed, factor, more, depth):
     """A start e^more times as large decays for `more` longer; y times c is a start c^(-1/L)."""
-    problem = tacit.sparse_regression(6, 14, sparsity=2, noise=0.0, seed=seed)
-    first = forecast(tacit.DiagonalNet(depth, log_alpha=8.0), problem, 1e-7)
-    later = forecast(tacit.DiagonalNet(depth, log_alpha=8.0 + more), problem, 1e-7)
+    problem = penchant.sparse_regression(6, 14, sparsity=2, noise=0.0, seed=seed)
+    first = forecast(penchant.DiagonalNet(depth, log_alpha=8.0), problem, 1e-7)
+    later = forecast(penchant.DiagonalNet(depth, log_alpha=8.0 + more), problem, 1e-7)
     assert (later.transition - first.transition) * 1e-7 == pytest.approx(more, rel=1e-6)
-    scaled = tacit.Regression(problem.X, factor * problem.y)
-    other = forecast(tacit.DiagonalNet(depth, log_alpha=8.0), scaled, 1e-7)
+    scaled = penchant.Regression(problem.X, factor * problem.y)
+    other = forecast(penchant.DiagonalNet(depth, log_alpha=8.0), scaled, 1e-7)
     gap = (first.transition - other.transition) * 1e-7
     assert gap == pytest.approx(math.log(factor) / depth, abs=1e-6)
 
 
 def test_a_small_start_has_no_kernel_phase():
-    found = forecast(tacit.DiagonalNet(2, alpha=1e-3), majority(40, 300, seed=2), 1e-3)
+    found = forecast(penchant.DiagonalNet(2, alpha=1e-3), majority(40, 300, seed=2), 1e-3)
     assert found.transition == 0
     assert "no delayed transition" in found.sentence
     assert math.isnan(found.naive)
 
 
 def zero(problem):
-    return tacit.Regression(problem.X, 0 * problem.y)
+    return penchant.Regression(problem.X, 0 * problem.y)
 
 
 def biased():
@@ -302,21 +308,24 @@ def biased():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, 0.0), "without decay"),
-        (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, -1.0), "weight_decay must be > 0"),
-        (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, 1e4), "so strong"),
-        (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), "p", 1e-3), "must be a Regression"),
+        (lambda p: forecast(penchant.DiagonalNet(2, alpha=3.0), p, 0.0), "without decay"),
+        (
+            lambda p: forecast(penchant.DiagonalNet(2, alpha=3.0), p, -1.0),
+            "weight_decay must be > 0",
+        ),
+        (lambda p: forecast(penchant.DiagonalNet(2, alpha=3.0), p, 1e4), "so strong"),
+        (lambda p: forecast(penchant.DiagonalNet(2, alpha=3.0), "p", 1e-3), "must be a Regression"),
         (lambda p: forecast(biased(), p, 1e-3), "needs f\\(c theta\\)"),
         (lambda p: forecast(unknown(2, 1.0, 2), p, 1e-3, measure=np.sum), "leave measure out"),
         (
             lambda p: forecast(
-                tacit.DiagonalNet(2, alpha=3.0), majority(8, 20), 1e-9, measure=lambda beta: 1.0
+                penchant.DiagonalNet(2, alpha=3.0), majority(8, 20), 1e-9, measure=lambda beta: 1.0
             ),
             "the measure stays at 1",
         ),
         (lambda p: transition_time(alpha=0.5, weight_decay=1e-3), "is not positive"),
         (lambda p: transition_time(weight_decay=1e-3), "exactly one"),
-        (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), zero(p), 1e-3), "nothing to fit"),
+        (lambda p: forecast(penchant.DiagonalNet(2, alpha=3.0), zero(p), 1e-3), "nothing to fit"),
         (lambda p: forecast_run([1.0] * 9, [1.0] * 9, [1.0] * 9), "t must increase"),
         (lambda p: transition_time(log_alpha=1e10, weight_decay=1e-300), "beyond float64"),
         (lambda p: forecast_run([1, 2], [1, 1], [1, 1]), "at least 4 times"),
@@ -335,15 +344,15 @@ def test_transition_time_is_the_formula():
     assert transition_time(alpha=math.e**2, weight_decay=0.5) == pytest.approx(4.0)
 
 
-NOISY = tacit.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=3)
-WIDE = tacit.DiagonalNet(2, alpha=1.0)
+NOISY = penchant.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=3)
+WIDE = penchant.DiagonalNet(2, alpha=1.0)
 
 
 def test_small_steps_on_all_samples_turn_when_the_flow_does():
     for measure in (None, NOISY.population_error):
-        flow = tacit.forecast(WIDE, NOISY, 0.01, measure=measure)
-        method = tacit.GradientDescent(1e-6, weight_decay=0.01)
-        found = tacit.forecast(WIDE, NOISY, method=method, measure=measure)
+        flow = penchant.forecast(WIDE, NOISY, 0.01, measure=measure)
+        method = penchant.GradientDescent(1e-6, weight_decay=0.01)
+        found = penchant.forecast(WIDE, NOISY, method=method, measure=measure)
         assert found.transition == pytest.approx(flow.transition, rel=0.1)
         assert found.weight_decay == flow.weight_decay == 0.01
         assert found.basis == "the start, by the mean of its steps"
@@ -351,17 +360,17 @@ def test_small_steps_on_all_samples_turn_when_the_flow_does():
 
 def test_label_noise_on_small_batches_moves_the_transition_as_training_does():
     decay, rate = 0.03, 6e-4
-    flow = tacit.forecast(WIDE, NOISY, decay, measure=NOISY.population_error).transition
-    method = tacit.GradientDescent(rate, label_noise=0.5, weight_decay=decay)
+    flow = penchant.forecast(WIDE, NOISY, decay, measure=NOISY.population_error).transition
+    method = penchant.GradientDescent(rate, label_noise=0.5, weight_decay=decay)
     half = NOISY.population_error(np.linalg.lstsq(NOISY.X, NOISY.y)[0]) / 2
     times = []
     for batch in (1, 4):
-        found = tacit.forecast(
+        found = penchant.forecast(
             WIDE, NOISY, method=method, batch=batch, measure=NOISY.population_error
         )
-        record = tacit.At(steps=[int(t / rate) for t in np.linspace(0.2, flow, 100)])
-        run = tacit.train(
-            WIDE, NOISY, method, batch=batch, stop=tacit.Time(flow), record=record
+        record = penchant.At(steps=[int(t / rate) for t in np.linspace(0.2, flow, 100)])
+        run = penchant.train(
+            WIDE, NOISY, method, batch=batch, stop=penchant.Time(flow), record=record
         ).dataset
         measured = flow * (run.test_error.values[1:] > half).mean()  # the curve is noisy
         assert found.transition == pytest.approx(measured, rel=0.1)
@@ -371,12 +380,12 @@ def test_label_noise_on_small_batches_moves_the_transition_as_training_does():
 
 
 def test_a_method_says_its_own_decay():
-    method = tacit.GradientDescent(1e-3, weight_decay=0.01)
+    method = penchant.GradientDescent(1e-3, weight_decay=0.01)
     with pytest.raises(ValueError, match=r"give weight_decay to the method, got 0.1 too"):
-        tacit.forecast(WIDE, NOISY, 0.1, method=method)
+        penchant.forecast(WIDE, NOISY, 0.1, method=method)
     with pytest.raises(ValueError, match="a flow has no batch, got 1"):
-        tacit.forecast(WIDE, NOISY, 0.1, batch=1)
+        penchant.forecast(WIDE, NOISY, 0.1, batch=1)
     with pytest.raises(ValueError, match="without decay"):
-        tacit.forecast(WIDE, NOISY, method=tacit.GradientDescent(1e-3))
+        penchant.forecast(WIDE, NOISY, method=penchant.GradientDescent(1e-3))
     with pytest.raises(ValueError, match="forecast: only steps of GradientDescent"):
-        tacit.forecast(WIDE, NOISY, method=tacit.Adam(1e-3, weight_decay=0.01))
+        penchant.forecast(WIDE, NOISY, method=penchant.Adam(1e-3, weight_decay=0.01))

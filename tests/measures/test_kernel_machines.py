@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from penchant import train
+from penchant.measures.kernels import features as tangent_features
+from penchant.measures.kernels.machines import kernel_interpolant, kernel_svm
+from penchant.measures.kernels.tangent import kernel_predictor, tangent_kernel
+from penchant.models.diagonal import DiagonalNet, ProductNet
+from penchant.models.function import FunctionModel
+from penchant.models.linearized import Linearized
+from penchant.models.two_layer import two_layer
+from penchant.models.unbiased import Difference, Unbiased
+from penchant.problems.regression import Regression
+from penchant.records import Kind
+from penchant.regularizers.norms import L1, L2
+from penchant.solvers.interpolate import interpolate
+from penchant.solvers.max_margin import max_margin
+from penchant.training.exact.parameter import ParameterFlow
 from refusals import refusals
-from tacit import train
-from tacit.measures.kernels import features as tangent_features
-from tacit.measures.kernels.machines import kernel_interpolant, kernel_svm
-from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
-from tacit.models.diagonal import DiagonalNet, ProductNet
-from tacit.models.function import FunctionModel
-from tacit.models.linearized import Linearized
-from tacit.models.two_layer import two_layer
-from tacit.models.unbiased import Difference, Unbiased
-from tacit.problems.regression import Regression
-from tacit.records import Kind
-from tacit.regularizers.norms import L1, L2
-from tacit.solvers.interpolate import interpolate
-from tacit.solvers.max_margin import max_margin
-from tacit.training.exact.parameter import ParameterFlow
 
 N, D = 12, 5
 rng = np.random.default_rng(3)

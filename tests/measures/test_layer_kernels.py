@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
+import penchant
+from penchant.measures.kernels.layers import layer_groups
+from penchant.precision import double_precision
+from penchant.watch.backends import backend
 from refusals import refusals
-from tacit.measures.kernels.layers import layer_groups
-from tacit.precision import double_precision
-from tacit.watch.backends import backend
 
 
 def net(params, x):
@@ -40,18 +40,18 @@ def kernels_by_name():
 
 
 def test_every_array_has_the_kernel_of_its_own_gradients():
-    found = tacit.tangent_kernel(net, net_params(), X, outputs="full", layers=True)
+    found = penchant.tangent_kernel(net, net_params(), X, outputs="full", layers=True)
     expected = kernels_by_name()
     assert list(found) == NAMES
     for name, kernel in expected.items():
         np.testing.assert_allclose(found[name], kernel, rtol=1e-9, atol=1e-11)
-    whole = tacit.tangent_kernel(net, net_params(), X, outputs="full")
+    whole = penchant.tangent_kernel(net, net_params(), X, outputs="full")
     np.testing.assert_allclose(sum(found.values()), whole, rtol=1e-12, atol=1e-12)
     assert np.abs(found["layers.0.w"] - found["layers.1.w"]).max() > 0.1  # not one for all
 
 
 def test_a_function_of_the_names_makes_groups():
-    parts = tacit.tangent_kernel(
+    parts = penchant.tangent_kernel(
         net, net_params(), X[:4], X, outputs="mean", layers=lambda name: name.rsplit(".", 1)[0]
     )
     assert list(parts) == ["layers.0", "layers.1", "out"]
@@ -63,10 +63,10 @@ def test_a_function_of_the_names_makes_groups():
 
 
 def test_a_model_is_one_layer():
-    model, x = tacit.DiagonalNet(alpha=1.0), np.eye(3)
-    found = tacit.tangent_kernel(model, model.start(3), x, layers=True)
+    model, x = penchant.DiagonalNet(alpha=1.0), np.eye(3)
+    found = penchant.tangent_kernel(model, model.start(3), x, layers=True)
     np.testing.assert_allclose(
-        found["parameters"], tacit.tangent_kernel(model, model.start(3), x), rtol=1e-14
+        found["parameters"], penchant.tangent_kernel(model, model.start(3), x), rtol=1e-14
     )
 
 
@@ -83,7 +83,7 @@ def moving(room, monkeypatch):
     """The second look of a watch with this many bytes for kernels of layers."""
     monkeypatch.setattr(backend, "ROOM", room)
     params = net_params()
-    watch = tacit.watch(net, X, parameters=params, budget=None, raise_errors=True)
+    watch = penchant.watch(net, X, parameters=params, budget=None, raise_errors=True)
     params["out"] = params["out"] * np.linspace(1, 2, 3)
     params["layers"][0]["w"] = params["layers"][0]["w"] * 1.5
     watch(1, params)
@@ -113,7 +113,7 @@ def test_a_layer_that_began_at_zero_has_no_relative_move():
     def line(w, x):
         return x @ w["a"] + w["b"]
 
-    watch = tacit.watch(line, X, parameters=w, budget=None, raise_errors=True)
+    watch = penchant.watch(line, X, parameters=w, budget=None, raise_errors=True)
     watch(1, {"a": 2 * np.ones(4), "b": np.ones(())})
     row = watch.dataset.isel(time=1)
     np.testing.assert_array_equal(row.layer_moved, [1, np.nan])
@@ -121,9 +121,12 @@ def test_a_layer_that_began_at_zero_has_no_relative_move():
 
 
 test_wrong_layers_are_told = refusals(
-    (lambda: tacit.tangent_kernel(net, net_params(), X, outputs=0, layers=2), "layers must be Tr"),
     (
-        lambda: tacit.tangent_kernel(net, net_params(), X, outputs=0, layers=len),
+        lambda: penchant.tangent_kernel(net, net_params(), X, outputs=0, layers=2),
+        "layers must be Tr",
+    ),
+    (
+        lambda: penchant.tangent_kernel(net, net_params(), X, outputs=0, layers=len),
         "layers must return a name, got 10 for layers.0.b",
     ),
 )
@@ -134,7 +137,7 @@ def test_modules_of_torch_have_layers_too():
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
     module, x = module.double(), torch.as_tensor(X)
-    found = tacit.tangent_kernel(module, x, outputs="mean", layers=True)
+    found = penchant.tangent_kernel(module, x, outputs="mean", layers=True)
     params = {name: value.detach() for name, value in module.named_parameters()}
     jacobian = torch.func.jacrev(lambda p: torch.func.functional_call(module, p, (x,)))(params)
     assert list(found) == list(params)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from refusals import refusals
-from tacit import (
+from penchant import (
     L1,
     L2,
     LinearPredictor,
@@ -22,6 +21,7 @@ from tacit import (
     train,
     two_layer,
 )
+from refusals import refusals
 
 PROBLEM = separable_points(8, 6, margin=0.5, seed=1)
 PATH = train(LinearPredictor(), PROBLEM, SignDescent(0.01), stop=Steps(3000))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refusals import refusals
-from tacit import (
+from penchant import (
     DiagonalNet,
     ParameterFlow,
     ProductNet,
@@ -17,7 +16,8 @@ from tacit import (
     tangent_kernel,
     train,
 )
-from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
+from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
+from refusals import refusals
 
 rng = np.random.default_rng(0)
 X, X2 = rng.standard_normal((6, 4)), rng.standard_normal((3, 4))

@@ -9,10 +9,10 @@ import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
+import penchant
+from penchant import three_points
+from penchant.measures.margins import stability
 from refusals import refusals
-from tacit import three_points
-from tacit.measures.margins import stability
 
 
 def path_of(margins, clock):
@@ -44,11 +44,11 @@ def test_on_a_trained_path_it_tells_panel_b_from_panel_d():
     found = {}
     for name in ("3b", "3d"):
         problem = three_points(name)
-        path = tacit.train(
-            tacit.DiagonalNet(alpha=30.0),
+        path = penchant.train(
+            penchant.DiagonalNet(alpha=30.0),
             problem,
-            tacit.DualFlow(rtol=1e-8),
-            stop=tacit.Scale(0.001),
+            penchant.DualFlow(rtol=1e-8),
+            stop=penchant.Scale(0.001),
         )
         limit = problem.signed_rows @ path.predictor
         found[name] = stability(path, limit).since
@@ -73,7 +73,7 @@ def test_angle_against_mpmath(vector, turn, exponent):
         a = a + np.array([1.0, 0.0, 0.0])
     side = np.cross(a, [0.3, -0.8, 0.52])
     b = math.cos(turn) * a / np.linalg.norm(a) + math.sin(turn) * side / np.linalg.norm(side)
-    found = float(tacit.angle(a * 10.0**exponent, b))
+    found = float(penchant.angle(a * 10.0**exponent, b))
     with mpmath.workdps(50):
         x, y = [mpmath.mpf(float(v)) for v in a], [mpmath.mpf(float(v)) for v in b]
         dot = mpmath.fsum(p * q for p, q in zip(x, y, strict=True))
@@ -84,18 +84,18 @@ def test_angle_against_mpmath(vector, turn, exponent):
 
 
 def test_azimuth_and_pitch_of_known_directions():
-    azimuth, pitch = tacit.azimuth_pitch([[1, 0, 0], [0, 2, 0], [1, 1, math.sqrt(2)]])
+    azimuth, pitch = penchant.azimuth_pitch([[1, 0, 0], [0, 2, 0], [1, 1, math.sqrt(2)]])
     assert azimuth == pytest.approx([0, 90, 45])
     assert pitch == pytest.approx([0, 0, 45])
     with pytest.raises(ValueError, match="3 coordinates"):
-        tacit.azimuth_pitch([1.0, 2.0])
+        penchant.azimuth_pitch([1.0, 2.0])
     with pytest.raises(ValueError, match="no direction"):
-        tacit.angle([0.0, 0.0], [1.0, 0.0])
+        penchant.angle([0.0, 0.0], [1.0, 0.0])
 
 
 def test_margins_and_support_vectors():
     X, y = [[1.0, 2.0], [3.0, -1.0]], [1, -1]
-    assert tacit.margins(X, y, [1.0, 1.0]) == pytest.approx([3.0, -2.0])
-    assert tacit.support_vectors([1.0, 1.0005, 1.1]).tolist() == [True, True, False]
+    assert penchant.margins(X, y, [1.0, 1.0]) == pytest.approx([3.0, -2.0])
+    assert penchant.support_vectors([1.0, 1.0005, 1.1]).tolist() == [True, True, False]
     with pytest.raises(ValueError, match="one entry per feature"):
-        tacit.margins(X, y, [1.0])
+        penchant.margins(X, y, [1.0])

@@ -14,23 +14,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refusals import refusals
-from tacit import DiagonalNet
-from tacit.measures.kernels.blocks import (
+from penchant import DiagonalNet
+from penchant.measures.kernels.blocks import (
     ROOM,
     Gradients,
     blocked_kernel,
     grouped_kernels,
     plan,
 )
-from tacit.measures.kernels.factors import Factors
-from tacit.measures.kernels.gradients import FunctionGradients
-from tacit.measures.kernels.regression import kernel_regression
-from tacit.measures.kernels.tangent import tangent_kernel
-from tacit.measures.kernels.turn import gradient_turn
-from tacit.models.tangent import gradient_distance, kernel_distance
-from tacit.precision import double_precision
-from tacit.records import NumericalError
+from penchant.measures.kernels.factors import Factors
+from penchant.measures.kernels.gradients import FunctionGradients
+from penchant.measures.kernels.regression import kernel_regression
+from penchant.measures.kernels.tangent import tangent_kernel
+from penchant.measures.kernels.turn import gradient_turn
+from penchant.models.tangent import gradient_distance, kernel_distance
+from penchant.precision import double_precision
+from penchant.records import NumericalError
+from refusals import refusals
 
 MANY = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -350,8 +350,8 @@ CHILD = """
 import sys
 import jax.numpy as jnp
 import numpy as np
-from tacit.measures.kernels.blocks import blocked_kernel, plan
-from tacit.measures.kernels.gradients import FunctionGradients
+from penchant.measures.kernels.blocks import blocked_kernel, plan
+from penchant.measures.kernels.gradients import FunctionGradients
 
 def bytes_of(name):
     line = next(line for line in open("/proc/self/status") if line.startswith(name))

@@ -8,13 +8,13 @@ import copy
 import numpy as np
 import pytest
 
-import tacit
+import penchant
 
 torch = pytest.importorskip("torch")
 
+from penchant.measures.torch.quiet import plain_attention  # noqa: E402
 from support import torch_blocks, torch_layers, torch_transformers  # noqa: E402, F401
 from support.torch_nets import CASES  # noqa: E402
-from tacit.measures.torch.quiet import plain_attention  # noqa: E402
 
 RIGHT, NEARLY = 1e-6, 2e-4  # in float64 and in float32, relative to the largest entry
 
@@ -66,7 +66,7 @@ def test_a_kernel_is_that_of_autograd(name):
         expected = by_hand(module, x)
     before = copy.deepcopy(module.state_dict())
     spoil_memory()
-    found = tacit.tangent_kernel(module, x, outputs="full")
+    found = penchant.tangent_kernel(module, x, outputs="full")
     size = np.abs(expected).max()
     assert np.abs(found - expected).max() <= RIGHT * size
     for key, value in module.state_dict().items():
@@ -74,7 +74,7 @@ def test_a_kernel_is_that_of_autograd(name):
     module, x = module.float(), converted(x, torch.float32)
     for _ in range(2):
         spoil_memory()
-        found = tacit.tangent_kernel(module, x, outputs="full")
+        found = penchant.tangent_kernel(module, x, outputs="full")
         assert np.abs(found - expected).max() <= NEARLY * size
 
 

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
-from tacit.measures.kernels.blocks import blocked_kernel
+import penchant
+from penchant.measures.kernels.blocks import blocked_kernel
 
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from tacit.measures.torch import tape as tapes  # noqa: E402
-from tacit.measures.torch.gradients import TorchGradients  # noqa: E402
-from tacit.measures.torch.module import TorchFunction, torch_inputs  # noqa: E402
-from tacit.measures.torch.quiet import plain_attention  # noqa: E402
+from penchant.measures.torch import tape as tapes  # noqa: E402
+from penchant.measures.torch.gradients import TorchGradients  # noqa: E402
+from penchant.measures.torch.module import TorchFunction, torch_inputs  # noqa: E402
+from penchant.measures.torch.quiet import plain_attention  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 FEW = settings(deadline=None, derandomize=True, max_examples=15)
@@ -298,7 +298,7 @@ def test_every_parameter_has_the_kernel_of_its_jacobian(name):
     module, x, x2 = build(), draw(), draw()[:3]
     first, second = jacobians(module, x), jacobians(module, x2)
     for outputs, form in (("full", "ncp,mdp->ncmd"), ("mean", "ncp,mcp->nm")):
-        found = tacit.tangent_kernel(
+        found = penchant.tangent_kernel(
             module, x, x2, outputs=outputs, layers=True, precision="double"
         )
         assert list(found) == list(first)
@@ -415,7 +415,7 @@ def test_a_small_transformer_of_any_shape(samples, times, width, rows, seed):
         mix=Conv1D(width, 3),
     )
     x = torch.randint(rows, (samples, times))
-    found = tacit.tangent_kernel(module, x, outputs="full", precision="double", layers=True)
+    found = penchant.tangent_kernel(module, x, outputs="full", precision="double", layers=True)
     assert not gradients_of(module, x)[0].rest
     for name, J in jacobians(module, x).items():
         expected = np.einsum("ncp,mdp->ncmd", J, J)

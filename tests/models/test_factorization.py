@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refusals import refusals
-from tacit.models.factorization import (
+from penchant.models.factorization import (
     DifferenceFactorization,
     Factorization,
     SymmetricFactorization,
 )
-from tacit.models.matrix import DeepFactorization
-from tacit.precision import double_precision
+from penchant.models.matrix import DeepFactorization
+from penchant.precision import double_precision
+from refusals import refusals
 
 ONCE = settings(max_examples=25, deadline=None, derandomize=True)
 MODELS = {

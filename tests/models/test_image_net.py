@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penchant.models.image_layers import maxima, name_of
+from penchant.models.image_net import VGG, conv_net, dense_net
+from penchant.precision import double_precision
+from penchant.problems.images import Images, load_images
 from refusals import refusals
-from tacit.models.image_layers import maxima, name_of
-from tacit.models.image_net import VGG, conv_net, dense_net
-from tacit.precision import double_precision
-from tacit.problems.images import Images, load_images
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 15}
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from refusals import refusals
-from tacit import (
+from penchant import (
     DiagonalNet,
     Interpolated,
     ProductNet,
@@ -19,16 +18,17 @@ from tacit import (
     sparse_regression,
     train,
 )
-from tacit.models.linearized import Linearized
-from tacit.precision import double_precision
-from tacit.problems.classification import three_points
-from tacit.regularizers.norms import L2
-from tacit.solvers.interpolate import interpolate
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.descent.steepest import NormalizedDescent
-from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.stop import LogLoss
+from penchant.models.linearized import Linearized
+from penchant.precision import double_precision
+from penchant.problems.classification import three_points
+from penchant.regularizers.norms import L2
+from penchant.solvers.interpolate import interpolate
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.descent.steepest import NormalizedDescent
+from penchant.training.exact.dual.flow import DualFlow
+from penchant.training.exact.parameter import ParameterFlow
+from penchant.training.stop import LogLoss
+from refusals import refusals
 
 D = 5
 SHAPE = np.random.default_rng(0).uniform(0.5, 2, D) * np.array([1, -1, 1, 1, -1])

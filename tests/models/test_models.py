@@ -6,8 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from refusals import refusals
-from tacit import (
+from penchant import (
     DiagonalNet,
     Linearized,
     ParameterFlow,
@@ -17,8 +16,9 @@ from tacit import (
     sparse_regression,
     train,
 )
-from tacit.precision import double_precision
-from tacit.training.descent.methods import GradientDescent
+from penchant.precision import double_precision
+from penchant.training.descent.methods import GradientDescent
+from refusals import refusals
 
 D = 5
 rng = np.random.default_rng(0)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from penchant.models.relu_net import ReluFunction, relu_net
+from penchant.models.unbiased import Difference
+from penchant.precision import double_precision
+from penchant.problems.circle import circle_teacher, mean_square
 from refusals import refusals
-from tacit.models.relu_net import ReluFunction, relu_net
-from tacit.models.unbiased import Difference
-from tacit.precision import double_precision
-from tacit.problems.circle import circle_teacher, mean_square
 
 X = np.random.default_rng(1).standard_normal((4, 3))
 

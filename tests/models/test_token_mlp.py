@@ -10,25 +10,31 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from penchant.models.tokens.mlp import Tensors, TokenMLP
+from penchant.precision import double_precision
+from penchant.problems.arithmetic import TokenPairs
+from penchant.problems.operations import modular_arithmetic
+from penchant.problems.regression import Regression
+from penchant.records import Kind
+from penchant.regularizers.norms import L1, L2
+from penchant.training.cross_entropy import (
+    TokenLoss,
+    all_pairs,
+    distinct,
+    distinct_pairs,
+    incidence,
+)
+from penchant.training.descent.compiled import Batches
+from penchant.training.descent.methods import Adam, GradientDescent
+from penchant.training.descent.proximal import Proximal
+from penchant.training.descent.steepest import NormalizedDescent
+from penchant.training.goals import Accuracy, Below
+from penchant.training.record import At, LogSpaced
+from penchant.training.stop import Steps
+from penchant.training.tokens import TokenTask
+from penchant.training.train import train
+from penchant_papers.notsawo2025.figures import runs as token_runs
 from refusals import refusals
-from tacit.models.tokens.mlp import Tensors, TokenMLP
-from tacit.papers.notsawo2025.figures import runs as token_runs
-from tacit.precision import double_precision
-from tacit.problems.arithmetic import TokenPairs
-from tacit.problems.operations import modular_arithmetic
-from tacit.problems.regression import Regression
-from tacit.records import Kind
-from tacit.regularizers.norms import L1, L2
-from tacit.training.cross_entropy import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
-from tacit.training.descent.compiled import Batches
-from tacit.training.descent.methods import Adam, GradientDescent
-from tacit.training.descent.proximal import Proximal
-from tacit.training.descent.steepest import NormalizedDescent
-from tacit.training.goals import Accuracy, Below
-from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Steps
-from tacit.training.tokens import TokenTask
-from tacit.training.train import train
 
 PENALTIES = {**token_runs.PENALTIES, "l2 over all": L2(squared=False)}
 PROBLEM = modular_arithmetic(7, operation="+", fraction=0.6, seed=1)

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from penchant.models.tokens.net import TokenNet
+from penchant.models.tokens.transformer import TokenTransformer
+from penchant.models.tokens.two_layer import TokenQuadratic
+from penchant.precision import double_precision
+from penchant.problems.operations import modular_arithmetic
+from penchant.regularizers.norms import L2
+from penchant.training.cross_entropy import TokenLoss
+from penchant.training.descent.methods import Adam
+from penchant.training.stop import Steps
+from penchant.training.tokens import TokenTask
+from penchant.training.train import train
 from refusals import refusals
-from tacit.models.tokens.net import TokenNet
-from tacit.models.tokens.transformer import TokenTransformer
-from tacit.models.tokens.two_layer import TokenQuadratic
-from tacit.precision import double_precision
-from tacit.problems.operations import modular_arithmetic
-from tacit.regularizers.norms import L2
-from tacit.training.cross_entropy import TokenLoss
-from tacit.training.descent.methods import Adam
-from tacit.training.stop import Steps
-from tacit.training.tokens import TokenTask
-from tacit.training.train import train
 
 LITTLE = modular_arithmetic(5, operation="+", fraction=0.6, seed=1)
 PROBLEM = modular_arithmetic(7, operation="+", fraction=0.6, seed=1)

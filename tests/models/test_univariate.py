@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
-from refusals import refusals
-from tacit.measures.kernels.machines import kernel_interpolant
-from tacit.models.two_layer import two_layer
-from tacit.models.unbiased import Difference
-from tacit.models.univariate import (
+from penchant.measures.kernels.machines import kernel_interpolant
+from penchant.models.two_layer import two_layer
+from penchant.models.unbiased import Difference
+from penchant.models.univariate import (
     Layers,
     kernel_move,
     layers,
@@ -22,17 +21,18 @@ from tacit.models.univariate import (
     tangent_hinges,
     univariate_relu,
 )
-from tacit.papers.woodworth2020.figures.spline_nets import (
+from penchant.problems.regression import Regression, plateau, zigzag
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.record import LogSpaced
+from penchant.training.stop import Interpolated, Steps
+from penchant.training.train import train
+from penchant_papers.woodworth2020.figures.spline_nets import (
     cubic_spline,
     learn,
     least_norm,
     linear_spline,
 )
-from tacit.problems.regression import Regression, plateau, zigzag
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.record import LogSpaced
-from tacit.training.stop import Interpolated, Steps
-from tacit.training.train import train
+from refusals import refusals
 
 X = np.linspace(-1.3, 1.4, 27)
 

@@ -9,18 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from penchant import GradientDescent, Steps, train
+from penchant.measures.kernels.tangent import tangent_kernel
+from penchant.models.diagonal import DiagonalNet, ProductNet
+from penchant.models.function import FunctionModel
+from penchant.models.model import Separable
+from penchant.models.reparametrized import Reparametrized
+from penchant.models.two_layer import ACTIVATIONS, two_layer
+from penchant.models.unbiased import Difference, Unbiased
+from penchant.precision import double_precision
+from penchant.problems.regression import Regression, sparse_regression
+from penchant.training.exact.parameter import ParameterFlow
 from refusals import refusals
-from tacit import GradientDescent, Steps, train
-from tacit.measures.kernels.tangent import tangent_kernel
-from tacit.models.diagonal import DiagonalNet, ProductNet
-from tacit.models.function import FunctionModel
-from tacit.models.model import Separable
-from tacit.models.reparametrized import Reparametrized
-from tacit.models.two_layer import ACTIVATIONS, two_layer
-from tacit.models.unbiased import Difference, Unbiased
-from tacit.precision import double_precision
-from tacit.problems.regression import Regression, sparse_regression
-from tacit.training.exact.parameter import ParameterFlow
 
 D = 4
 rng = np.random.default_rng(0)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.papers.experiment import Setting
-from tacit.papers.registry import library
+from penchant.lab.experiment import Setting
+from penchant.lab.registry import all_claims
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +14,7 @@ def cells(tmp_path_factory):
     """One folder of cells for all workers of a session."""
     base = Path(tmp_path_factory.getbasetemp())
     shared = base.parent if base.name.startswith("popen-") else base
-    return shared / "tacit-studies"
+    return shared / "penchant-studies"
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,7 @@ def data_of(cells):
 
     @functools.cache
     def found(id, size="tiny"):
-        return library()[id].data(Setting(size, cells))
+        return all_claims()[id].data(Setting(size, cells))
 
     return found
 
@@ -34,7 +34,7 @@ def verdict_of(data_of):
 
     @functools.cache
     def found(id, size="tiny"):
-        experiment = library()[id]
+        experiment = all_claims()[id]
         return experiment.verdict(experiment.evidence(data_of(id, size)), size)
 
     return found

@@ -3,19 +3,23 @@
 import pytest
 
 from figure_checks import flat
+from penchant.lab.registry import all_claims
+from penchant.plotting.style import styled
+from penchant.plotting.typeset import typeset
+from penchant_papers.lyu2023 import paper as L
+from penchant_papers.moroshko2020 import paper as M
 from slow_experiments import SLOW
-from tacit.papers.lyu2023 import STATEMENTS as L
-from tacit.papers.moroshko2020 import STATEMENTS as M
-from tacit.papers.registry import library
-from tacit.plotting.style import styled
-from tacit.plotting.typeset import typeset
 
-DRAWN = [id for id in (*M, *L) if library()[id].draw is not None and id not in SLOW]
+DRAWN = [
+    id
+    for id in (*M.statements, *L.statements)
+    if all_claims()[id].draw is not None and id not in SLOW
+]
 
 
 @pytest.mark.parametrize("id", DRAWN)
 def test_a_drawing_says_what_it_is(data_of, id):
-    experiment = library()[id]
+    experiment = all_claims()[id]
     picture = experiment.picture(data_of(id))
     assert flat(picture.get_suptitle()) == flat(typeset(experiment.title))
     caption = flat(picture._supxlabel.get_text())
@@ -26,7 +30,7 @@ def test_a_drawing_says_what_it_is(data_of, id):
 
 @pytest.mark.parametrize("id", DRAWN)
 def test_no_legend_covers_a_curve(data_of, id):
-    picture, seen = library()[id].picture(data_of(id)), 0
+    picture, seen = all_claims()[id].picture(data_of(id)), 0
     with styled():
         picture.canvas.draw()
     for axes in (axes for axes in picture.axes if axes.get_legend()):

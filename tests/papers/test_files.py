@@ -4,16 +4,16 @@ import pytest
 import xarray
 from PIL import Image
 
-import tacit.store
-from tacit.papers.experiment import Setting
-from tacit.papers.files import save
-from tacit.papers.registry import library
+import penchant.store
+from penchant.lab.experiment import Setting
+from penchant.lab.files import save
+from penchant.lab.registry import all_claims
 
 
 @pytest.fixture
 def diagram(data_of):
     """A small experiment and its data."""
-    return library()["W-F9"], data_of("W-F9")
+    return all_claims()["W-F9"], data_of("W-F9")
 
 
 def test_picture_and_data_lie_side_by_side(diagram, tmp_path):
@@ -23,7 +23,7 @@ def test_picture_and_data_lie_side_by_side(diagram, tmp_path):
     assert {"W-F9.png", "W-F9.svg"} < set(names)
     assert sorted((tmp_path / "new" / "folder").iterdir()) == sorted(files)
     for dataset in data:
-        loaded = tacit.store.load(tmp_path / "new" / "folder" / f"{dataset.study}.nc")
+        loaded = penchant.store.load(tmp_path / "new" / "folder" / f"{dataset.study}.nc")
         xarray.testing.assert_identical(loaded, dataset)
         assert loaded.attrs["experiment"] == "W-F9"
     with Image.open(tmp_path / "new" / "folder" / "W-F9.png") as picture:
@@ -45,7 +45,7 @@ def test_a_failure_leaves_nothing(diagram, tmp_path, monkeypatch):
     before = {tmp_path / f"W-F9.{kind}": b"earlier" for kind in ("png", "svg", "nc")}
     for file, content in before.items():
         file.write_bytes(content)
-    monkeypatch.setattr(tacit.store, "save", full)
+    monkeypatch.setattr(penchant.store, "save", full)
     with pytest.raises(OSError, match="no space left"):
         save(*diagram, tmp_path)
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
@@ -73,4 +73,4 @@ def test_datasets_say_what_they_are(data_of):
 
 def test_an_unknown_size_is_refused_with_the_nearest():
     with pytest.raises(ValueError, match=r"unknown size 'print'; did you mean printed\?"):
-        library()["W-T1"].data(Setting("print"))
+        all_claims()["W-T1"].data(Setting("print"))

@@ -6,11 +6,12 @@ import json
 import pytest
 
 import little_papers
-from tacit.evidence.evidence import Evidence, within
-from tacit.evidence.verdict import Verdict
-from tacit.papers import record
-from tacit.papers.record import Recorded, kept, read_record, recorded, write_record
-from tacit.papers.registry import library
+from penchant.lab import record
+from penchant.lab.evidence.evidence import Evidence, within
+from penchant.lab.evidence.verdict import Verdict
+from penchant.lab.papers import papers
+from penchant.lab.record import Recorded, kept, read_record, recorded, write_record
+from penchant.lab.registry import all_claims
 
 GOOD = Evidence("a run", {"c": within(0.5, tolerance=1)}, controls={"wrong": 2.0})
 BAD = Evidence("a run", {"c": within(1.5, tolerance=1)}, controls={"wrong": 2.0})
@@ -18,7 +19,7 @@ BAD = Evidence("a run", {"c": within(1.5, tolerance=1)}, controls={"wrong": 2.0}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "FOLDER", tmp_path / "record")
+    monkeypatch.setattr(record, "file_of", lambda id: tmp_path / "record" / f"{id}.json")
     return tmp_path / "record"
 
 
@@ -82,15 +83,15 @@ def test_a_record_with_an_edited_number_is_refused(folder):
 
 
 def test_every_claim_is_on_record_in_its_own_words():
-    records = recorded(library().ids)
-    for experiment in library().experiments():
+    records = recorded(all_claims().ids)
+    for experiment in all_claims().experiments():
         known = records[experiment.id]
-        assert known.statement == experiment.statement, f"tacit verify {experiment.id} --record"
+        assert known.statement == experiment.statement, f"penchant verify {experiment.id} --record"
         assert known.quick_status is not None, experiment.id
         for size in known.verdicts:
             assert known.verdict(size).id == experiment.id
-    names = {file.stem for file in record.FOLDER.glob("*.json")}
-    assert names == set(library().ids)
+    names = {file.stem for paper in papers() for file in paper.record.glob("*.json")}
+    assert names == set(all_claims().ids)
 
 
 @pytest.mark.filterwarnings("default")

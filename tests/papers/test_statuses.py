@@ -8,16 +8,16 @@ import secrets
 
 import pytest
 
-import tacit
+import penchant
 from figure_checks import assert_axes_named, assert_readable
+from penchant.lab.experiment import Setting
+from penchant.lab.record import recorded
+from penchant.lab.registry import all_claims
 from slow_experiments import SLOW
-from tacit.papers.experiment import Setting
-from tacit.papers.record import recorded
-from tacit.papers.registry import library
 
 SHIFTS = (1000, 2000)
 SHORT = 2.0  # seconds on record at the quick size, up to which shifted seeds are a default test
-RECORDS = recorded(library().ids)
+RECORDS = recorded(all_claims().ids)
 STATUSES = {id: record.quick_status for id, record in RECORDS.items()}
 LONG = {id for id, record in RECORDS.items() if record.verdicts["quick"]["seconds"] > SHORT}
 
@@ -29,7 +29,7 @@ def cases(slow):
 
 @pytest.mark.parametrize("id", list(cases(SLOW)))
 def test_status_and_picture(id, data_of):
-    experiment, data = library()[id], data_of(id)
+    experiment, data = all_claims()[id], data_of(id)
     verdict = experiment.verdict(experiment.evidence(data), "tiny")
     assert verdict.status == STATUSES[id], str(verdict)
     assert verdict.controls
@@ -44,7 +44,7 @@ def test_status_and_picture(id, data_of):
 @pytest.mark.parametrize("shift", SHIFTS)
 @pytest.mark.parametrize("id", list(cases(LONG)))
 def test_other_seeds_give_the_same_status(id, shift):
-    verdict = library()[id].run(Setting("tiny", shift=shift))
+    verdict = all_claims()[id].run(Setting("tiny", shift=shift))
     assert verdict.status == STATUSES[id], str(verdict)
 
 
@@ -52,8 +52,8 @@ def test_other_seeds_give_the_same_status(id, shift):
 @pytest.mark.parametrize("id", STATUSES)
 def test_a_shift_that_nobody_has_seen_gives_the_same_status(id):
     shift = secrets.randbelow(10**6)
-    print(f"tacit verify {id} --shift {shift}")
-    verdict = tacit.verify(id, shift=shift)
+    print(f"penchant verify {id} --shift {shift}")
+    verdict = penchant.verify(id, shift=shift)
     assert verdict.status == STATUSES[id], f"{verdict.command}\n{verdict}"
 
 
@@ -65,20 +65,20 @@ DATA = {"W-F6c": "mnist", "W-F6d": "cifar10", "W-F8": "cifar10"}  # what the pri
 def test_status_at_the_printed_size(id):
     if id in DATA:
         try:
-            tacit.load_images(DATA[id], train=10, test=10)
+            penchant.load_images(DATA[id], train=10, test=10)
         except FileNotFoundError as absent:
             pytest.skip(str(absent))
-    verdict = tacit.verify(id, size="printed")
+    verdict = penchant.verify(id, size="printed")
     assert verdict.status == recorded([id])[id].status, str(verdict)
 
 
 def test_every_experiment_is_on_record_and_listed_in_the_order_of_its_paper():
-    assert set(library().ids) == set(STATUSES)
-    letters = list(dict.fromkeys(id.split("-")[0] for id in library().ids))
+    assert set(all_claims().ids) == set(STATUSES)
+    letters = list(dict.fromkeys(id.split("-")[0] for id in all_claims().ids))
     assert letters == ["W", "M", "L", "N", "beyond", "watch"]
 
 
 def test_statements_are_sentences():
-    for experiment in library().experiments():
+    for experiment in all_claims().experiments():
         assert experiment.statement.lstrip("(")[0].isupper(), experiment.id
         assert experiment.statement.endswith("."), experiment.id

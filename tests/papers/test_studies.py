@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import tacit.papers
-from tacit.papers.reading import read_study
-from tacit.papers.registry import library
-from tacit.studies.sizes import SIZES
+import penchant_papers
+from penchant.lab.reading import read_study
+from penchant.lab.registry import all_claims
+from penchant.lab.studies.sizes import SIZES
 
-STUDIES = library().studies()
+STUDIES = all_claims().studies()
 
 
 @pytest.mark.parametrize("name", sorted(STUDIES))
@@ -22,16 +22,16 @@ def test_a_study_is_whole_at_every_size(name):
 
 
 def test_names_are_those_of_the_experiments():
-    for experiment in library().experiments():
+    for experiment in all_claims().experiments():
         names = [sizes.name for sizes in experiment.studies]
         assert len(set(names)) == len(names), experiment.id
         assert all(name.startswith(experiment.source + "-") for name in names), experiment.id
 
 
 def test_an_id_stands_in_one_file_and_in_the_list_of_its_paper():
-    paths = sorted(Path(tacit.papers.__file__).parent.glob("*/**/*.py"))
+    paths = sorted(Path(penchant_papers.__file__).parent.glob("*/**/*.py"))
     texts = {path: path.read_text() for path in paths}
-    for id in library().ids:
+    for id in all_claims().ids:
         word = re.compile(rf"(?<![\w-]){re.escape(id)}(?![\w-])")
         found = [path for path, text in texts.items() if word.search(text)]
         assert [path.name == "__init__.py" for path in found].count(True) == 1, id

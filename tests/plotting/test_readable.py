@@ -9,13 +9,13 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import LogFormatter, LogLocator
 
 from figure_checks import collisions, raw_texts
-from tacit.evidence.plot import Plot, Series
-from tacit.papers.reading import read_study
-from tacit.plotting.placing import Note, write_beside
-from tacit.plotting.plots import drawable, panels
-from tacit.plotting.study.words import short
-from tacit.plotting.style import clear_logs, sheet, styled
-from tacit.plotting.typeset import in_letters, typeset
+from penchant.lab.evidence.plot import Plot, Series
+from penchant.lab.reading import read_study
+from penchant.plotting.placing import Note, write_beside
+from penchant.plotting.plots import drawable, panels
+from penchant.plotting.study.words import short
+from penchant.plotting.style import clear_logs, sheet, styled
+from penchant.plotting.typeset import in_letters, typeset
 
 PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
 

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penchant.models.tangent import turn
+from penchant.models.tokens.two_layer import TwoTokenNet, Weights
+from penchant.precision import double_precision
+from penchant.problems.arithmetic import TokenPairs, modular_addition
+from penchant.records import Kind
+from penchant.training.descent.compiled import Batches
+from penchant.training.descent.driver import Run
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.record import At
+from penchant.training.stop import Steps, Time
+from penchant.training.tokens import TokenTask, cross_entropies, flat
+from penchant.training.train import train
 from refusals import refusals
-from tacit.models.tangent import turn
-from tacit.models.tokens.two_layer import TwoTokenNet, Weights
-from tacit.precision import double_precision
-from tacit.problems.arithmetic import TokenPairs, modular_addition
-from tacit.records import Kind
-from tacit.training.descent.compiled import Batches
-from tacit.training.descent.driver import Run
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.record import At
-from tacit.training.stop import Steps, Time
-from tacit.training.tokens import TokenTask, cross_entropies, flat
-from tacit.training.train import train
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=40)
 

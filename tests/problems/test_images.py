@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import image_packages as fake
-from tacit.problems.images import cache, import_images, importing, load_images
-from tacit.problems.images.cache import status
-from tacit.problems.images.catalogue import CATALOGUE, find
+from penchant.problems.images import cache, import_images, importing, load_images
+from penchant.problems.images.cache import status
+from penchant.problems.images.catalogue import CATALOGUE, find
 
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")
 NAMES = sorted(fake.SETS)
@@ -30,7 +30,7 @@ def little_world(monkeypatch, tmp_path):
     """The fake sets in place of the real ones, an own cache folder, and no way to the network."""
     for name, images in fake.SETS.items():
         monkeypatch.setitem(CATALOGUE, name, images)
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PENCHANT_CACHE", str(tmp_path / "cache"))
 
     def refuse(*args, **kwargs):
         raise AssertionError("a test reached for the network or for another program")
@@ -262,8 +262,8 @@ def test_an_interrupted_writer_leaves_what_was_there(packages, monkeypatch, fail
 
 def test_a_cache_folder_that_cannot_be_made_is_an_error(packages, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(OSError, match=r"^import_images: cannot write to .*set TACIT_CACHE"):
+    monkeypatch.setenv("PENCHANT_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(OSError, match=r"^import_images: cannot write to .*set PENCHANT_CACHE"):
         import_images("mnist", packages["mnist"])
 
 
@@ -302,7 +302,7 @@ class Burglar:
     """Makes a folder when it is unpickled."""
 
     def __reduce__(self):
-        return os.mkdir, (os.path.join(os.environ["TACIT_CACHE"], "burgled"),)
+        return os.mkdir, (os.path.join(os.environ["PENCHANT_CACHE"], "burgled"),)
 
 
 def _pickled(data):
@@ -346,7 +346,7 @@ def test_a_damaged_file_in_the_cache_is_never_loaded(packages, damage, name):
     file = import_images(name, packages[name])
     assert status(find("test", name)).condition == "verified"
     file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(ValueError, match=f"damaged .*; `tacit data {name}` shows how") as raised:
+    with pytest.raises(ValueError, match=f"damaged .*; `penchant data {name}` shows how") as raised:
         load_images(name)
     assert "\n" not in str(raised.value)
     assert status(find("test", name)).condition == "damaged"
@@ -357,7 +357,9 @@ def test_a_damaged_file_in_the_cache_is_never_loaded(packages, damage, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_absent_set_names_the_command_and_nothing_is_downloaded(name):
-    with pytest.raises(FileNotFoundError, match=f"load_images: .*; `tacit data {name}` shows how"):
+    with pytest.raises(
+        FileNotFoundError, match=f"load_images: .*; `penchant data {name}` shows how"
+    ):
         load_images(name)
     assert status(find("test", name)).condition == "absent"
     assert not cache.folder().exists()
@@ -366,20 +368,20 @@ def test_an_absent_set_names_the_command_and_nothing_is_downloaded(name):
 @pytest.mark.parametrize(
     ("platform", "variables", "expected"),
     [
-        ("linux", {"TACIT_CACHE": "~/mine"}, "mine"),
-        ("win32", {"TACIT_CACHE": "~/mine"}, "mine"),
-        ("linux", {}, ".cache/tacit"),
-        ("linux", {"XDG_CACHE_HOME": "HOME/xdg"}, "xdg/tacit"),
-        ("linux", {"XDG_CACHE_HOME": "xdg"}, ".cache/tacit"),
-        ("darwin", {"XDG_CACHE_HOME": "HOME/xdg"}, "Library/Caches/tacit"),
-        ("win32", {"LOCALAPPDATA": "HOME/local"}, "local/tacit"),
-        ("win32", {}, "AppData/Local/tacit"),
+        ("linux", {"PENCHANT_CACHE": "~/mine"}, "mine"),
+        ("win32", {"PENCHANT_CACHE": "~/mine"}, "mine"),
+        ("linux", {}, ".cache/penchant"),
+        ("linux", {"XDG_CACHE_HOME": "HOME/xdg"}, "xdg/penchant"),
+        ("linux", {"XDG_CACHE_HOME": "xdg"}, ".cache/penchant"),
+        ("darwin", {"XDG_CACHE_HOME": "HOME/xdg"}, "Library/Caches/penchant"),
+        ("win32", {"LOCALAPPDATA": "HOME/local"}, "local/penchant"),
+        ("win32", {}, "AppData/Local/penchant"),
     ],
 )
 def test_the_cache_folder_is_where_the_system_keeps_caches(
     monkeypatch, tmp_path, platform, variables, expected
 ):
-    for name in ("TACIT_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+    for name in ("PENCHANT_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(tmp_path))
@@ -478,11 +480,13 @@ def test_other_digits_than_the_known_ones_are_refused(monkeypatch):
 
 def test_a_missing_extra_is_named(monkeypatch, packages):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(ImportError, match=r"part of scikit-learn, .* pip install 'tacit\[data\]'"):
+    with pytest.raises(
+        ImportError, match=r"part of scikit-learn, .* pip install 'penchant\[data\]'"
+    ):
         load_images("digits")
     assert status(find("test", "digits")).condition == "absent"
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"needs Pillow: pip install 'tacit\[data\]'"):
+    with pytest.raises(ImportError, match=r"needs Pillow: pip install 'penchant\[data\]'"):
         import_images("cifar10", packages["cifar10"])
     assert stored_files() == []
     with pytest.raises(ValueError, match="digits are part of scikit-learn and need no import"):

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refusals import refusals
-from tacit.problems.matrices import (
+from penchant.problems.matrices import (
     coherence,
     coherent_completion,
     commuting_sensing,
@@ -14,7 +13,8 @@ from tacit.problems.matrices import (
     low_rank_completion,
     multiplication_table,
 )
-from tacit.problems.matrix_problem import Completion, Sensing
+from penchant.problems.matrix_problem import Completion, Sensing
+from refusals import refusals
 
 ONCE = settings(max_examples=30, deadline=None, derandomize=True)
 PROBLEMS = {

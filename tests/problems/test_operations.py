@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penchant.problems.arithmetic import modular_addition
+from penchant.problems.operations import modular_arithmetic, permutation_group, permutations
 from refusals import refusals
-from tacit.problems.arithmetic import modular_addition
-from tacit.problems.operations import modular_arithmetic, permutation_group, permutations
 
 SLOW = {
     "+": lambda x, y, p: (x + y) % p,

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from penchant.problems.population import MajorityCube, WideMargin, majority, wide_margin
+from penchant.regularizers.norms import L1, L2
+from penchant.solvers.max_margin import max_margin
 from refusals import refusals
-from tacit.problems.population import MajorityCube, WideMargin, majority, wide_margin
-from tacit.regularizers.norms import L1, L2
-from tacit.solvers.max_margin import max_margin
 
 calm = settings(deadline=None, derandomize=True, max_examples=40)
 

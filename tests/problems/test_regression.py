@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from penchant import Regression, sparse_recovery, sparse_regression
 from refusals import refusals
-from tacit import Regression, sparse_recovery, sparse_regression
 
 
 def test_the_truth_is_sparse_and_of_unit_length():

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penchant.models.linear import LinearPredictor
+from penchant.models.two_layer import student, two_layer
+from penchant.problems.classification import separable_points
+from penchant.problems.regression import Regression
+from penchant.problems.teacher import questions, teacher_student
+from penchant.regularizers.custom import DerivativeMatch
+from penchant.regularizers.norms import L2
+from penchant.training.descent.methods import Adam, GradientDescent
+from penchant.training.stop import Steps
+from penchant.training.train import train
 from refusals import refusals
-from tacit.models.linear import LinearPredictor
-from tacit.models.two_layer import student, two_layer
-from tacit.problems.classification import separable_points
-from tacit.problems.regression import Regression
-from tacit.problems.teacher import questions, teacher_student
-from tacit.regularizers.custom import DerivativeMatch
-from tacit.regularizers.norms import L2
-from tacit.training.descent.methods import Adam, GradientDescent
-from tacit.training.stop import Steps
-from tacit.training.train import train
 
 
 def test_the_dense_teacher_is_the_law_of_the_source():

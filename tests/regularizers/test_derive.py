@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
+from penchant.records import Kind, NumericalError
+from penchant.regularizers.derive import derive
+from penchant.regularizers.norms import L2
+from penchant.regularizers.q import Q
+from penchant.solvers.interpolate import interpolate
 from refusals import refusals
-from tacit.records import Kind, NumericalError
-from tacit.regularizers.derive import derive
-from tacit.regularizers.norms import L2
-from tacit.regularizers.q import Q
-from tacit.solvers.interpolate import interpolate
 
 BETA = np.array([-300.0, -2.0, -0.7, -1e-3, -1e-9, 1e-12, 1e-5, 0.1, 1.0, 7.0, 1e4])
 
@@ -371,7 +371,7 @@ def test_maps_without_a_formula_say_so():
 
 
 def test_a_wrong_formula_is_not_accepted():
-    from tacit.regularizers.closed_form import Search
+    from penchant.regularizers.closed_form import Search
 
     search = Search(power(3, 0.2))
     right = power(3, 0.2).closed_form.primal.subs(alpha, 0.2)

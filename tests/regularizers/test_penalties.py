@@ -6,23 +6,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from penchant.models.function import FunctionModel
+from penchant.models.linear import LinearPredictor
+from penchant.precision import double_precision
+from penchant.problems.regression import Regression
+from penchant.regularizers.custom import Custom, DerivativeMatch
+from penchant.regularizers.derive import derive
+from penchant.regularizers.lp import Lp
+from penchant.regularizers.norms import L1, L2, Linf
+from penchant.regularizers.penalty import Blocks, Penalty, PerTensor
+from penchant.regularizers.q import Q, R
+from penchant.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
+from penchant.solvers.interpolate import interpolate
+from penchant.solvers.max_margin import max_margin
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.stop import Steps
+from penchant.training.train import train
 from refusals import refusals
-from tacit.models.function import FunctionModel
-from tacit.models.linear import LinearPredictor
-from tacit.precision import double_precision
-from tacit.problems.regression import Regression
-from tacit.regularizers.custom import Custom, DerivativeMatch
-from tacit.regularizers.derive import derive
-from tacit.regularizers.lp import Lp
-from tacit.regularizers.norms import L1, L2, Linf
-from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
-from tacit.regularizers.q import Q, R
-from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
-from tacit.solvers.interpolate import interpolate
-from tacit.solvers.max_margin import max_margin
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.stop import Steps
-from tacit.training.train import train
 
 MIXED = Blocks([(L1(), 1), (None, 1), (L2(squared=False), 2)])
 FLAT = [

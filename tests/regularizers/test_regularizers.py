@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.regularizers.lp import Lp
-from tacit.regularizers.norms import L1, L2
-from tacit.regularizers.q import Q, R
+from penchant.regularizers.lp import Lp
+from penchant.regularizers.norms import L1, L2
+from penchant.regularizers.q import Q, R
 
-settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=60)
-settings.load_profile("tacit")
+settings.register_profile("penchant", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("penchant")
 
 SHAPE = np.array([0.5, -2.0, 1.3])
 SMOOTH = {

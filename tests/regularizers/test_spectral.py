@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penchant.problems.matrix_problem import Completion, Sensing
+from penchant.regularizers.norms import L1
+from penchant.regularizers.q import Q
+from penchant.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
+from penchant.solvers.matrices.measurements import Rows, measurements
+from penchant.solvers.matrices.path import barrier_gram, weighted
+from penchant.solvers.matrices.state import Power, Sinh, State, law_of, spectrum
 from refusals import refused_with
-from tacit.problems.matrix_problem import Completion, Sensing
-from tacit.regularizers.norms import L1
-from tacit.regularizers.q import Q
-from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
-from tacit.solvers.matrices.measurements import Rows, measurements
-from tacit.solvers.matrices.path import barrier_gram, weighted
-from tacit.solvers.matrices.state import Power, Sinh, State, law_of, spectrum
 
-settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=25)
-settings.load_profile("tacit")
+settings.register_profile("penchant", deadline=None, derandomize=True, max_examples=25)
+settings.load_profile("penchant")
 
 REGULARIZERS = [
     Nuclear(),

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from refusals import refusals, refused_with
-from tacit import (
+from penchant import (
     L1,
     L2,
     Frobenius,
@@ -19,9 +18,10 @@ from tacit import (
     max_margin_path,
     ratchet_path,
 )
-from tacit.problems.classification import separable_points
-from tacit.problems.matrices import gaussian_sensing, low_rank_completion
-from tacit.problems.regression import Regression, sparse_regression
+from penchant.problems.classification import separable_points
+from penchant.problems.matrices import gaussian_sensing, low_rank_completion
+from penchant.problems.regression import Regression, sparse_regression
+from refusals import refusals, refused_with
 
 X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
 Y = np.array([1.0, -2.0])

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from tacit.records import Kind, Outcome
-from tacit.solvers.certificate import Certificate, judge
+from penchant.records import Kind, Outcome
+from penchant.solvers.certificate import Certificate, judge
 
 CLAIM = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
 

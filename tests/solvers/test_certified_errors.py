@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import judge
 import oracle
-import tacit
+import penchant
 from fraction_walks import solve_exactly
 from odd_problems import Problem
-from tacit import (
+from penchant import (
     L1,
     L2,
     Frobenius,
@@ -37,13 +37,13 @@ from tacit import (
     ratchet_path,
     stationary_points,
 )
-from tacit.solvers.accuracy import Equations, Given
-from tacit.solvers.certificate import TOLERANCE
-from tacit.solvers.certificate import judge as verdict
-from tacit.solvers.constraints import reduce
-from tacit.solvers.margins import ratchet
-from tacit.solvers.margins.rows import Margins, given_rows
-from tacit.solvers.solution import SOLVED
+from penchant.solvers.accuracy import Equations, Given
+from penchant.solvers.certificate import TOLERANCE
+from penchant.solvers.certificate import judge as verdict
+from penchant.solvers.constraints import reduce
+from penchant.solvers.margins import ratchet
+from penchant.solvers.margins.rows import Margins, given_rows
+from penchant.solvers.solution import SOLVED
 
 DIGITS = 120
 
@@ -248,8 +248,8 @@ def test_every_solver_has_an_error():
     """What a user can call and what carries the certified error; None needs none."""
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(3, 5)), np.array([1.0, -1.0, 1.0])
-    matrices = tacit.Sensing(rng.normal(size=(3, 2, 2)), y)
-    net = tacit.DiagonalNet(alpha=0.5)
+    matrices = penchant.Sensing(rng.normal(size=(3, 2, 2)), y)
+    net = penchant.DiagonalNet(alpha=0.5)
     answers = [
         interpolate(X, y, Q(2, alpha=0.1)),
         interpolate(matrices, Nuclear()),
@@ -258,12 +258,12 @@ def test_every_solver_has_an_error():
         max_margin_path(X, y, mus=[1.0]),
         ratchet_path(X, y, mus=[1.0]),
         stationary_points(X, y, Lp(0.5), starts=2)[0],
-        tacit.saddles(X, y),
-        tacit.slow_flow(X, np.ones(5)),
-        tacit.nuclear_slow_flow(X[:1, :4], np.eye(2), 0.05, throw=False),
-        tacit.greedy_rank(matrices),
-        tacit.kernel_interpolant(net, X, y),
-        tacit.kernel_svm(net, X, y),
+        penchant.saddles(X, y),
+        penchant.slow_flow(X, np.ones(5)),
+        penchant.nuclear_slow_flow(X[:1, :4], np.eye(2), 0.05, throw=False),
+        penchant.greedy_rank(matrices),
+        penchant.kernel_interpolant(net, X, y),
+        penchant.kernel_svm(net, X, y),
     ]
     for answer in answers:
         error = np.max(answer.error)

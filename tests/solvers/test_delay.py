@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from general_solvers import least_l1
-from tacit.problems.regression import sparse_recovery
-from tacit.solvers.least_squares import (
+from penchant.problems.regression import sparse_recovery
+from penchant.solvers.least_squares import (
     descent_points,
     error_floor,
     least_squares_limit,
@@ -16,7 +16,7 @@ from tacit.solvers.least_squares import (
     predicted_delay,
     ridge_limit,
 )
-from tacit.solvers.slow_flow import slow_flow
+from penchant.solvers.slow_flow import slow_flow
 
 few = settings(max_examples=25, deadline=None, derandomize=True)
 

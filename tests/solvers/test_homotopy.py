@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.records import Kind
-from tacit.regularizers.lp import Lp
-from tacit.regularizers.norms import L2
-from tacit.regularizers.q import Q
-from tacit.regularizers.regularizer import Regularizer
-from tacit.solvers import homotopy
-from tacit.solvers.homotopy import margin
-from tacit.solvers.interpolate import interpolate
+from penchant.records import Kind
+from penchant.regularizers.lp import Lp
+from penchant.regularizers.norms import L2
+from penchant.regularizers.q import Q
+from penchant.regularizers.regularizer import Regularizer
+from penchant.solvers import homotopy
+from penchant.solvers.homotopy import margin
+from penchant.solvers.interpolate import interpolate
 
 
 class Entropy(Regularizer):

@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
+import penchant
 from general_solvers import least_l1
-from tacit.records import Kind
-from tacit.regularizers.lp import Lp
-from tacit.regularizers.norms import L1, L2
-from tacit.regularizers.q import Q, R
-from tacit.solvers.interpolate import interpolate
-from tacit.solvers.interpolation_path import interpolate_path
+from penchant.records import Kind
+from penchant.regularizers.lp import Lp
+from penchant.regularizers.norms import L1, L2
+from penchant.regularizers.q import Q, R
+from penchant.solvers.interpolate import interpolate
+from penchant.solvers.interpolation_path import interpolate_path
 
-settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=40)
-settings.load_profile("tacit")
+settings.register_profile("penchant", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("penchant")
 
 
 def problem(seed, samples=8, dimension=30, noise=0.1, sparsity=3):
@@ -116,7 +116,7 @@ def test_the_acceptance_line_of_the_first_issue():
     rng = np.random.default_rng(1)
     X, b = rng.normal(size=(40, 200)), np.zeros(200)
     b[:4] = 1
-    s = tacit.interpolate(X, X @ b, tacit.Q(depth=2, log_alpha=-2000.0))
+    s = penchant.interpolate(X, X @ b, penchant.Q(depth=2, log_alpha=-2000.0))
     assert max(s.residual, s.kkt, np.abs(s.beta - b).max()) < 1e-6
 
 

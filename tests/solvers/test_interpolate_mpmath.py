@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 import oracle
 import oracle_q
-from tacit import Q, R, interpolate, interpolate_path
+from penchant import Q, R, interpolate, interpolate_path
 
 AGREE = 1e-10  # of max|beta|; what issue and users may rely on
 EXACT = 1e-12  # relative, for values, gradients and inverse gradients

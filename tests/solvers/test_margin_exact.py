@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tacit import L1, max_margin
-from tacit.records import Kind
-from tacit.solvers.continuation import Failed
-from tacit.solvers.margins import face
-from tacit.solvers.margins.rows import scaled_rows
+from penchant import L1, max_margin
+from penchant.records import Kind
+from penchant.solvers.continuation import Failed
+from penchant.solvers.margins import face
+from penchant.solvers.margins.rows import scaled_rows
 
 
 def separable(rng, integer=False):

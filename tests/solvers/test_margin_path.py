@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from tacit.problems.classification import three_points
-from tacit.regularizers.norms import L1, L2
-from tacit.regularizers.q import Q
-from tacit.solvers.interpolate import interpolate
-from tacit.solvers.margins.path import max_margin_path
-from tacit.solvers.max_margin import max_margin
+from penchant.problems.classification import three_points
+from penchant.regularizers.norms import L1, L2
+from penchant.regularizers.q import Q
+from penchant.solvers.interpolate import interpolate
+from penchant.solvers.margins.path import max_margin_path
+from penchant.solvers.max_margin import max_margin
 
 MUS = np.logspace(3, -8, 23)
 

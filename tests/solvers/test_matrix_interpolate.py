@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from tacit.problems.matrices import commuting_sensing, gaussian_sensing, low_rank_completion
-from tacit.problems.matrix_problem import Completion, Sensing
-from tacit.records import Kind, NumericalError
-from tacit.regularizers.norms import L1, L2
-from tacit.regularizers.q import Q
-from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
-from tacit.solvers.interpolate import interpolate
-from tacit.solvers.matrices.interpolate import graph_distance, kkt, matrix_interpolant
+from penchant.problems.matrices import commuting_sensing, gaussian_sensing, low_rank_completion
+from penchant.problems.matrix_problem import Completion, Sensing
+from penchant.records import Kind, NumericalError
+from penchant.regularizers.norms import L1, L2
+from penchant.regularizers.q import Q
+from penchant.regularizers.spectral import Frobenius, Nuclear, Schatten
+from penchant.solvers.interpolate import interpolate
+from penchant.solvers.matrices.interpolate import graph_distance, kkt, matrix_interpolant
 
-settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=20)
-settings.load_profile("tacit")
+settings.register_profile("penchant", deadline=None, derandomize=True, max_examples=20)
+settings.load_profile("penchant")
 
 REGULARIZERS = {
     "nuclear": Nuclear(),

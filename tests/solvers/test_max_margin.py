@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from oracle_q import inverse_gradient
-from tacit.problems.classification import three_points
-from tacit.problems.population import majority, wide_margin
-from tacit.records import Kind, NumericalError
-from tacit.regularizers.derive import derive
-from tacit.regularizers.lp import Lp
-from tacit.regularizers.norms import L1, L2
-from tacit.regularizers.q import Q, R
-from tacit.solvers.margins import walk as margin_walk
-from tacit.solvers.max_margin import max_margin
+from penchant.problems.classification import three_points
+from penchant.problems.population import majority, wide_margin
+from penchant.records import Kind, NumericalError
+from penchant.regularizers.derive import derive
+from penchant.regularizers.lp import Lp
+from penchant.regularizers.norms import L1, L2
+from penchant.regularizers.q import Q, R
+from penchant.solvers.margins import walk as margin_walk
+from penchant.solvers.max_margin import max_margin
 
 
 def separable(seed):

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from penchant import L1, L2, Linf, Nuclear, Spectral, interpolate, max_margin
+from penchant.solvers.solution import kkt_residual
 from refusals import refusals
-from tacit import L1, L2, Linf, Nuclear, Spectral, interpolate, max_margin
-from tacit.solvers.solution import kkt_residual
 
 SOME = settings(deadline=None, derandomize=True, max_examples=25)
 

@@ -7,7 +7,7 @@ import pytest
 import judge
 import oracle
 from odd_problems import Problem
-from tacit import (
+from penchant import (
     L1,
     L2,
     Frobenius,
@@ -21,7 +21,7 @@ from tacit import (
     interpolate_path,
     max_margin,
 )
-from tacit.records import Kind, NumericalError
+from penchant.records import Kind, NumericalError
 
 TIED = np.array([[1.0, 0, 1, 1], [1, 1, 1, 0]])
 CUBE = np.array([[0.0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 0]])

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-import tacit
-from tacit.records import Kind
-from tacit.solvers.exact import independent, separates
-from tacit.solvers.margins.active_set import Unbounded
-from tacit.solvers.separation import require_separable, separating, separation
+import penchant
+from penchant.records import Kind
+from penchant.solvers.exact import independent, separates
+from penchant.solvers.margins.active_set import Unbounded
+from penchant.solvers.separation import require_separable, separating, separation
 
 SEEDS = st.integers(0, 10_000)
 MODEST = settings(deadline=None, derandomize=True, max_examples=60)
@@ -136,12 +136,14 @@ def test_columns_over_many_decades_are_separated(decades):
     for seed in range(40):
         Z, beta = badly_scaled(seed, decades)
         assert min(exact_margins(Z, beta)) > 0
-        found = tacit.separation(Z, np.ones(len(Z)))
+        found = penchant.separation(Z, np.ones(len(Z)))
         assert found.separable
         assert min(exact_margins(Z, found.direction)) > 0
 
 
-@pytest.mark.parametrize("regularizer", [tacit.L1(), tacit.L2(), tacit.Lp(3.0), tacit.Q(alpha=0.1)])
+@pytest.mark.parametrize(
+    "regularizer", [penchant.L1(), penchant.L2(), penchant.Lp(3.0), penchant.Q(alpha=0.1)]
+)
 def test_independent_rows_over_many_decades_are_fitted(regularizer):
     """Any y is in the range of independent rows, whatever the units of the columns."""
     for seed in range(10):
@@ -149,7 +151,7 @@ def test_independent_rows_over_many_decades_are_fitted(regularizer):
         X = rng.normal(size=(5, 8)) * 10.0 ** np.linspace(-16, 16, 8)
         y = rng.normal(size=5)
         assert independent(X)
-        found = tacit.interpolate(X, y, regularizer)
+        found = penchant.interpolate(X, y, regularizer)
         assert found.outcome.kind is Kind.SOLVED
         assert found.kkt < 1e-8
         exact = [Fraction(float(b)) for b in found.beta]
@@ -161,19 +163,19 @@ def test_independent_rows_over_many_decades_are_fitted(regularizer):
 @pytest.mark.parametrize(
     "regularizer",
     [
-        tacit.L1(),
-        tacit.L2(),
-        tacit.Lp(1.5),
-        tacit.Lp(3.0),
-        tacit.Q(alpha=1e-3),
-        tacit.Q(alpha=10.0),
+        penchant.L1(),
+        penchant.L2(),
+        penchant.Lp(1.5),
+        penchant.Lp(3.0),
+        penchant.Q(alpha=1e-3),
+        penchant.Q(alpha=10.0),
     ],
 )
 def test_margins_of_rows_over_16_decades_are_met_in_their_own_units(regularizer):
     for seed in range(6):
         rng = np.random.default_rng(seed)
         Z = rng.normal(size=(10, 20)) * 10.0 ** np.linspace(-8, 8, 10)[:, None]
-        found = tacit.max_margin(Z, np.ones(10), regularizer)
+        found = penchant.max_margin(Z, np.ones(10), regularizer)
         assert found.outcome.kind is Kind.SOLVED
         assert min(exact_margins(Z, found.beta)) > 1 - 1e-11
         assert found.residual < 1e-11
@@ -185,7 +187,7 @@ def test_a_least_norm_over_16_decades_has_no_shorter_rival():
     for seed in range(6):
         rng = np.random.default_rng(seed)
         Z = rng.normal(size=(10, 20)) * 10.0 ** np.linspace(-8, 8, 10)[:, None]
-        found = tacit.max_margin(Z, np.ones(10), tacit.L2())
+        found = penchant.max_margin(Z, np.ones(10), penchant.L2())
         bound = found.dual.sum() / np.linalg.norm(found.dual @ Z)
         assert np.linalg.norm(found.beta) <= bound * (1 + 1e-9)
 
@@ -196,13 +198,13 @@ def test_separable_points_are_not_called_inseparable(monkeypatch):
     def errs(rows, softness):
         raise Unbounded(np.ones(len(rows.c)))
 
-    monkeypatch.setattr("tacit.solvers.separation.least_squares", errs)
+    monkeypatch.setattr("penchant.solvers.separation.least_squares", errs)
     Z, _ = badly_scaled(0, 13)
-    with pytest.raises(tacit.NumericalError, match="a predictor with positive margins exists"):
-        tacit.separation(Z, np.ones(len(Z)))
+    with pytest.raises(penchant.NumericalError, match="a predictor with positive margins exists"):
+        penchant.separation(Z, np.ones(len(Z)))
     opposite = np.array([[1.0, 2.0], [-1.0, -2.0]])
-    assert not tacit.separation(opposite, np.ones(2)).separable
-    failed = tacit.max_margin(Z, np.ones(len(Z)), tacit.L1(), throw=False)
+    assert not penchant.separation(opposite, np.ones(2)).separable
+    failed = penchant.max_margin(Z, np.ones(len(Z)), penchant.L1(), throw=False)
     assert failed.outcome.kind is Kind.STALLED
 
 
@@ -225,7 +227,7 @@ def test_rows_that_differ_in_their_last_bit_are_not_called_inconsistent():
     X[4, 0] = np.nextafter(X[4, 0], np.inf)
     y = np.arange(5.0)
     with pytest.raises(ValueError, match="the rows of X are independent, but too close"):
-        tacit.interpolate(X, y, tacit.L2())
+        penchant.interpolate(X, y, penchant.L2())
     X[4] = X[3]
     with pytest.raises(ValueError, match="no beta fits it"):
-        tacit.interpolate(X, y, tacit.L2())
+        penchant.interpolate(X, y, penchant.L2())

@@ -14,9 +14,9 @@ import judge
 import oracle
 import outcomes
 from odd_problems import problem
-from tacit import L1, L2, Lp, Q, interpolate
-from tacit.records import Kind
-from tacit.solvers import exact
+from penchant import L1, L2, Lp, Q, interpolate
+from penchant.records import Kind
+from penchant.solvers import exact
 
 DECADES = [13, 32, 60]
 NORMS = {L1(): 1.0, L2(): 2.0, Lp(1.1): 1.1, Lp(1.5): 1.5, Lp(3.0): 3.0}
@@ -149,7 +149,7 @@ def test_nearly_equal_rows_are_certified_without_allowance_for_rounding(seed):
 def test_what_is_not_certified_is_not_called_solved(monkeypatch):
     """Where float64 has no room for the proof the outcome says so."""
     X, y = data(32, 0)
-    monkeypatch.setattr("tacit.solvers.constraints.PARTS", 1)
+    monkeypatch.setattr("penchant.solvers.constraints.PARTS", 1)
     solution = interpolate(X, y, L2(), throw=False)
     assert solution.outcome.kind is Kind.APPROXIMATE
     assert solution.error > judge.RIGHT

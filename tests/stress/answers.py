@@ -17,7 +17,7 @@ from mpmath import mpf
 from scipy.optimize import nnls
 
 import judge
-import tacit
+import penchant
 from fraction_walks import (
     beyond,
     dot,
@@ -28,7 +28,7 @@ from fraction_walks import (
     walk_slow_flow,
 )
 from odd_problems import Problem, rank
-from tacit.records import Kind, Outcome
+from penchant.records import Kind, Outcome
 
 Verdict = tuple[str, str]  # one of outcomes.OUTCOMES, and why
 RIGHT = 1e-7
@@ -65,7 +65,7 @@ def outside(numbers: Any) -> bool:
 
 def separable(X: np.ndarray, y: np.ndarray) -> bool:
     """Whether some plane separates the points, exactly where HiGHS gives a direction."""
-    return judge.separable(problem_of(X, y, tacit.L2(), "max_margin"))
+    return judge.separable(problem_of(X, y, penchant.L2(), "max_margin"))
 
 
 def clearly_separable(X: np.ndarray, y: np.ndarray) -> bool:
@@ -217,8 +217,8 @@ def of_nuclear_flow(X: np.ndarray, start: np.ndarray, rate: float, answer: Any) 
         return GOOD
     if not y.any():
         return verdict("" if norm <= 10 * rate else f"the end has the norm {norm}, least is 0")
-    best = tacit.interpolate(tensor, y, tacit.Nuclear(), throw=False)
-    given = problem_of(tensor, y, tacit.Nuclear(), "interpolate")
+    best = penchant.interpolate(tensor, y, penchant.Nuclear(), throw=False)
+    given = problem_of(tensor, y, penchant.Nuclear(), "interpolate")
     if not best.outcome.ok or judge.wrong(given, best):
         return GOOD  # counted where it belongs
     off = norm - best.value
@@ -233,7 +233,7 @@ def of_interpolations(
 ) -> Verdict:
     verdicts = []
     for scale, solution in zip(scales, answer, strict=True):
-        case = problem_of(X, y, tacit.Q(depth, log_alpha=scale), "interpolate")
+        case = problem_of(X, y, penchant.Q(depth, log_alpha=scale), "interpolate")
         end = by_outcome(case, solution.outcome)
         if solution.outcome.ok and not solvable:
             end = "wrong", "solved, but nothing fits these targets"
@@ -242,7 +242,7 @@ def of_interpolations(
 
 
 def by_outcome(case: Problem, outcome: Outcome) -> Verdict | None:
-    solve = tacit.max_margin if case.verb == "max_margin" else tacit.interpolate
+    solve = penchant.max_margin if case.verb == "max_margin" else penchant.interpolate
     lost = outcome.kind is Kind.OUT_OF_RANGE and judge.out_of_range(case, solve)
     return failed(outcome, lost)
 
@@ -250,7 +250,7 @@ def by_outcome(case: Problem, outcome: Outcome) -> Verdict | None:
 def of_margins(X: np.ndarray, y: np.ndarray, depth: int, mus: np.ndarray, answer: Any) -> Verdict:
     verdicts = []
     for k, mu in enumerate(mus):
-        case = problem_of(X, y, tacit.Q(depth, mu=mu), "max_margin")
+        case = problem_of(X, y, penchant.Q(depth, mu=mu), "max_margin")
         solution = types.SimpleNamespace(
             **{name: getattr(answer, name)[k]
                for name in ("beta", "dual", "log_dual_unit", "value", "residual", "kkt")},
@@ -282,7 +282,7 @@ def of_ratchet(X: np.ndarray, y: np.ndarray, depth: int, answer: Any) -> Verdict
     corners = [min(corners[0] * 1e3, 1e300), *corners]
     inner = [float(np.sqrt(a * b)) for a, b in itertools.pairwise(corners)]
     mus = sorted([*corners, *inner], reverse=True)
-    fine = tacit.ratchet_path(X, y, depth, mus=mus, throw=False)
+    fine = penchant.ratchet_path(X, y, depth, mus=mus, throw=False)
     for outcome in fine.outcomes:
         if (end := failed(outcome, far)) is not None:
             return end
@@ -329,7 +329,7 @@ def off_its_graph(Z: np.ndarray, depth: int, answer: Any) -> str:
             s = [mp.fdot(nu, column) for column in columns]
             terms = max(mp.fsum(abs(n * x) for n, x in zip(nu, c, strict=True)) for c in columns)
             blur = [judge.ROUNDING * terms] * len(b)
-            law = judge.law(tacit.Q(depth, mu=float(mu)), len(b))
+            law = judge.law(penchant.Q(depth, mu=float(mu)), len(b))
             if text := judge.off_graph(law, b, s, blur):
                 return f"mu = {mu:.6g}: {text}"
     return ""
@@ -483,7 +483,7 @@ def shortest_least_squares(X: np.ndarray, y: np.ndarray) -> list[Fraction]:
 
 def of_kernel_svm(X: np.ndarray, y: np.ndarray, answer: Any) -> Verdict:
     """The l2 max margin with its dual, in 60 digits; `dual` is known but for one factor."""
-    case = problem_of(X, y, tacit.L2(), "max_margin")
+    case = problem_of(X, y, penchant.L2(), "max_margin")
     if (end := by_outcome(case, answer.outcome)) is not None:
         return end
     weights = answer.dual * y
@@ -528,7 +528,7 @@ def of_flow(X: np.ndarray, y: np.ndarray, q: Any, outcome: Outcome, beta: np.nda
     if (end := failed(outcome)) is not None:
         return end
     case = problem_of(X, y, q, "interpolate")
-    best = tacit.interpolate(X, y, q, throw=False)
+    best = penchant.interpolate(X, y, q, throw=False)
     if not best.outcome.ok or judge.wrong(case, best):
         return GOOD  # counted where it belongs
     off = np.abs(beta - best.beta).max() / (np.abs(best.beta).max() or 1.0)

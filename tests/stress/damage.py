@@ -92,8 +92,8 @@ def no_sentence(text: str) -> str:
 
 
 def command_fault(*words: str) -> str:
-    """What is wrong with how a command of tacit ends: a traceback, an order to the terminal."""
-    from tacit.cli import app
+    """What is wrong with how a command of penchant ends: a traceback, an order to the terminal."""
+    from penchant.cli import app
 
     try:
         with bounded(SECONDS), warnings.catch_warnings():

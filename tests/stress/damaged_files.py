@@ -19,15 +19,15 @@ import xarray
 
 import little_papers
 from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
-from tacit import store
-from tacit.evidence import saved
-from tacit.papers.verify import gather
-from tacit.problems.images import cache
-from tacit.problems.images.catalogue import PARTS, ImageSet, checksum
-from tacit.report.write import read_verdicts
-from tacit.studies.run import run_study
-from tacit.studies.study import Study
-from tacit.watch import record
+from penchant import store
+from penchant.lab.evidence import saved
+from penchant.lab.report.write import read_verdicts
+from penchant.lab.studies.run import run_study
+from penchant.lab.studies.study import Study
+from penchant.lab.verify import gather
+from penchant.problems.images import cache
+from penchant.problems.images.catalogue import PARTS, ImageSet, checksum
+from penchant.watch import record
 
 Words = tuple[str, ...]
 SHOW, WATCH = ("show",), ("watch", "--no-figure")

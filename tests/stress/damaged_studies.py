@@ -12,12 +12,12 @@ import numpy as np
 
 from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
 from killed_studies import KILLER, STUDY, child, kill_points, killed_runs
-from tacit.studies.cells import Cell, cell_name
-from tacit.studies.compute import Result
-from tacit.studies.run import run_study
-from tacit.studies.storage import files
-from tacit.studies.storage.folder import survey
-from tacit.studies.study import Study
+from penchant.lab.studies.cells import Cell, cell_name
+from penchant.lab.studies.compute import Result
+from penchant.lab.studies.run import run_study
+from penchant.lab.studies.storage import files
+from penchant.lab.studies.storage.folder import survey
+from penchant.lab.studies.study import Study
 
 SPEC = {"function": "study_cells:plain", "arguments": {"a": 1.0}, "dims": {}}
 CELL = Cell(cell_name(SPEC, "code"), (0,), SPEC)

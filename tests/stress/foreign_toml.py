@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import tacit
+import penchant
 from damage import Found, chosen, fault
-from tacit.studies.estimate import estimate
-from tacit.studies.parts import REFUSED, ROOMS
-from tacit.studies.reading import read_study
+from penchant.lab.studies.estimate import estimate
+from penchant.lab.studies.parts import REFUSED, ROOMS
+from penchant.lab.studies.reading import read_study
 
 BASE = {
     "problem": 'is = "sparse_regression"\nsamples = 4\ndimension = 8\nsparsity = 1',
@@ -44,9 +44,9 @@ STRANGERS = (
     "open",
     "subprocess.Popen",
     "bait:cell",
-    "tacit.save",
-    "tacit.store.save",
-    "tacit.studies.run.run_study",
+    "penchant.save",
+    "penchant.store.save",
+    "penchant.lab.studies.run.run_study",
     "__class__",
     "store",
     "",
@@ -66,8 +66,8 @@ FUNCTIONS = (
     "shutil:rmtree",
     "bait:",
     ":cell",
-    "tacit:save",
-    "tacit.studies.run:run_study",
+    "penchant:save",
+    "penchant.lab.studies.run:run_study",
     "../bait:cell",
     "bait:cell.__globals__",
 )
@@ -98,7 +98,7 @@ class Events:
     def __call__(self, event: str, given: tuple[Any, ...]) -> None:
         if not self.folder:
             return
-        own = f"{tempfile.gettempdir()}{os.sep}tacit-dry-"  # where --dry puts its sample cells
+        own = f"{tempfile.gettempdir()}{os.sep}penchant-dry-"  # where --dry puts its sample cells
         first = given[0] if given and isinstance(given[0], str) else ""
         inside = event in ("os.remove", "os.rmdir") and given[1] != -1  # how rmtree of it goes on
         if first.startswith(own) or "__pycache__" in first or inside:
@@ -130,8 +130,8 @@ def names() -> list[str]:
     """The public names that a table may not name."""
     return [
         name
-        for name in tacit.__all__
-        if getattr(tacit, name).__module__.split(".")[1] not in ROOMS or name in REFUSED
+        for name in penchant.__all__
+        if getattr(penchant, name).__module__.split(".")[1] not in ROOMS or name in REFUSED
     ]
 
 

@@ -13,10 +13,10 @@ import pandas
 import scipy.sparse
 import xarray
 
-import tacit
+import penchant
 from damage import Found, chosen, no_sentence
 from outcomes import TimeSpent, bounded
-from tacit.training.descent.methods import GradientDescent
+from penchant.training.descent.methods import GradientDescent
 
 SECONDS = 10.0  # of processor time for one call
 X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
@@ -110,35 +110,35 @@ else:
 
 
 def run(flow: Any, problem: Any, **rules: Any) -> Any:
-    return tacit.train(tacit.DiagonalNet(2, alpha=0.5), problem, flow, **rules)
+    return penchant.train(penchant.DiagonalNet(2, alpha=0.5), problem, flow, **rules)
 
 
 FITS: dict[str, Callable[[Any, Any], Any]] = {
-    "interpolate L1": lambda X, y: tacit.interpolate(X, y, tacit.L1()),
-    "interpolate L2": lambda X, y: tacit.interpolate(X, y, tacit.L2()),
-    "interpolate Q": lambda X, y: tacit.interpolate(X, y, tacit.Q(3, alpha=0.1)),
-    "interpolate_path": lambda X, y: tacit.interpolate_path(X, y, 2, log_alphas=[0.0, -3.0]),
-    "slow_flow": lambda X, y: tacit.slow_flow(X, y),
-    "Regression": tacit.Regression,
-    "DualFlow": lambda X, y: run(tacit.DualFlow(), tacit.Regression(X, y)),
+    "interpolate L1": lambda X, y: penchant.interpolate(X, y, penchant.L1()),
+    "interpolate L2": lambda X, y: penchant.interpolate(X, y, penchant.L2()),
+    "interpolate Q": lambda X, y: penchant.interpolate(X, y, penchant.Q(3, alpha=0.1)),
+    "interpolate_path": lambda X, y: penchant.interpolate_path(X, y, 2, log_alphas=[0.0, -3.0]),
+    "slow_flow": lambda X, y: penchant.slow_flow(X, y),
+    "Regression": penchant.Regression,
+    "DualFlow": lambda X, y: run(penchant.DualFlow(), penchant.Regression(X, y)),
     "ParameterFlow": lambda X, y: run(
-        tacit.ParameterFlow(), tacit.Regression(X, y), stop=tacit.Time(10.0)
+        penchant.ParameterFlow(), penchant.Regression(X, y), stop=penchant.Time(10.0)
     ),
     "GradientDescent": lambda X, y: run(
-        GradientDescent(1e-2), tacit.Regression(X, y), stop=tacit.Steps(20)
+        GradientDescent(1e-2), penchant.Regression(X, y), stop=penchant.Steps(20)
     ),
 }
 MARGINS: dict[str, Callable[[Any, Any], Any]] = {
-    "max_margin L1": lambda X, y: tacit.max_margin(X, y, tacit.L1()),
-    "max_margin L2": lambda X, y: tacit.max_margin(X, y, tacit.L2()),
-    "max_margin Q": lambda X, y: tacit.max_margin(X, y, tacit.Q(3, alpha=0.1)),
-    "separation": lambda X, y: tacit.separation(X, y),
-    "Classification": tacit.Classification,
+    "max_margin L1": lambda X, y: penchant.max_margin(X, y, penchant.L1()),
+    "max_margin L2": lambda X, y: penchant.max_margin(X, y, penchant.L2()),
+    "max_margin Q": lambda X, y: penchant.max_margin(X, y, penchant.Q(3, alpha=0.1)),
+    "separation": lambda X, y: penchant.separation(X, y),
+    "Classification": penchant.Classification,
     "DualFlow of labels": lambda X, y: run(
-        tacit.DualFlow(), tacit.Classification(X, y), stop=tacit.LogLoss(-5.0)
+        penchant.DualFlow(), penchant.Classification(X, y), stop=penchant.LogLoss(-5.0)
     ),
     "ParameterFlow of labels": lambda X, y: run(
-        tacit.ParameterFlow(), tacit.Classification(X, y), stop=tacit.Time(10.0)
+        penchant.ParameterFlow(), penchant.Classification(X, y), stop=penchant.Time(10.0)
     ),
 }
 
@@ -164,7 +164,7 @@ def call_fault(call: Callable[[], Any]) -> str:
             call()
     except TimeSpent as reason:
         return f"no end: {reason}"
-    except (ValueError, tacit.NumericalError) as reason:
+    except (ValueError, penchant.NumericalError) as reason:
         return no_sentence(str(reason))
     except Exception as reason:
         return f"{type(reason).__name__}: {str(reason)[:200]}"

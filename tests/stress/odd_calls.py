@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import answers
-import tacit
+import penchant
 from answers import Verdict
 from odd_problems import labels, log_alpha, rows, scaled, targets
 
@@ -83,7 +83,7 @@ def saddles(rng) -> Call:
     return Call(
         "saddles",
         kind,
-        lambda: tacit.saddles(X, y, depth=depth, throw=False),
+        lambda: penchant.saddles(X, y, depth=depth, throw=False),
         lambda answer: answers.of_saddles(X, y, answer),
     )
 
@@ -97,7 +97,7 @@ def slow_flow(rng) -> Call:
     return Call(
         "slow_flow",
         kind,
-        lambda: tacit.slow_flow(X, start, throw=False),
+        lambda: penchant.slow_flow(X, start, throw=False),
         lambda answer: answers.of_slow_flow(X, start, answer),
     )
 
@@ -111,7 +111,7 @@ def nuclear_slow_flow(rng) -> Call:
     return Call(
         "nuclear_slow_flow",
         f"{shape}, rate {rate}",
-        lambda: tacit.nuclear_slow_flow(X, start, rate, throw=False),
+        lambda: penchant.nuclear_slow_flow(X, start, rate, throw=False),
         lambda answer: answers.of_nuclear_flow(X, start, rate, answer),
     )
 
@@ -123,7 +123,7 @@ def interpolate_path(rng) -> Call:
     return Call(
         "interpolate_path",
         f"{kind}, depth {depth}, {scales}",
-        lambda: tacit.interpolate_path(X, y, depth, log_alphas=scales, measure=lambda s: s),
+        lambda: penchant.interpolate_path(X, y, depth, log_alphas=scales, measure=lambda s: s),
         lambda answer: answers.of_interpolations(X, y, depth, scales, answer, solvable),
         lambda: not solvable,
     )
@@ -136,7 +136,7 @@ def max_margin_path(rng) -> Call:
     return Call(
         "max_margin_path",
         f"{kind}, depth {depth}, {mus}",
-        lambda: tacit.max_margin_path(X, y, depth, mus=mus, throw=False),
+        lambda: penchant.max_margin_path(X, y, depth, mus=mus, throw=False),
         lambda answer: answers.of_margins(X, y, depth, mus, answer),
         lambda: not answers.separable(X, y),
     )
@@ -149,7 +149,7 @@ def ratchet_path(rng) -> Call:
     return Call(
         "ratchet_path",
         f"{kind}, depth {depth}, {mus}",
-        lambda: tacit.ratchet_path(X, y, depth, mus=mus, throw=False),
+        lambda: penchant.ratchet_path(X, y, depth, mus=mus, throw=False),
         lambda answer: answers.of_ratchet(X, y, depth, answer),
         lambda: not answers.separable(X, y),
     )
@@ -161,23 +161,23 @@ def greedy_rank(rng) -> Call:
     if how == "whole":
         matrix = rng.normal(size=(side, int(rng.integers(1, 4))))
         shape, count = matrix.shape, matrix.size
-        problem = tacit.Sensing(np.eye(count).reshape(count, *shape), matrix.ravel())
+        problem = penchant.Sensing(np.eye(count).reshape(count, *shape), matrix.ravel())
         known: Any = matrix
     elif how == "commuting":
         X, y = rng.normal(size=(int(rng.integers(1, side + 1)), side)), None
         y = X @ rng.normal(size=side)
         basis = np.linalg.qr(rng.normal(size=(side, side)))[0]
-        problem = tacit.Sensing(np.array([(basis * row) @ basis.T for row in X]), y)
+        problem = penchant.Sensing(np.array([(basis * row) @ basis.T for row in X]), y)
         known = (X, y, basis)
     else:
         A = rng.normal(size=(int(rng.integers(1, side * side)), side, side))
         A = A * 10.0 ** rng.uniform(-1.5, 1.5, size=(len(A), 1, 1))
-        problem = tacit.Sensing(A, A.reshape(len(A), -1) @ rng.normal(size=side * side))
+        problem = penchant.Sensing(A, A.reshape(len(A), -1) @ rng.normal(size=side * side))
         known = None
     return Call(
         "greedy_rank",
         f"{how}, {problem.samples} of {problem.shape}",
-        lambda: tacit.greedy_rank(problem, throw=False),
+        lambda: penchant.greedy_rank(problem, throw=False),
         lambda answer: answers.of_greedy_rank(problem, known, answer),
     )
 
@@ -185,11 +185,11 @@ def greedy_rank(rng) -> Call:
 def stationary_points(rng) -> Call:
     kind, X = design(rng, 3, 4, modest=True)
     y, _ = labels(rng, X)
-    norm = tacit.Lp(float(rng.choice([0.3, 0.5, 0.8])))
+    norm = penchant.Lp(float(rng.choice([0.3, 0.5, 0.8])))
     return Call(
         "stationary_points",
         f"{kind}, {norm}",
-        lambda: tacit.stationary_points(X, y, norm, starts=4),
+        lambda: penchant.stationary_points(X, y, norm, starts=4),
         lambda answer: answers.of_local_points(X, y, norm.p, answer),
         lambda: not answers.separable(X, y),
     )
@@ -202,14 +202,14 @@ def machine(rng, labelled: bool) -> Call:
         float(rng.choice([rng.uniform(-5, 3), -300.0, 200.0])),
     )
     route = str(rng.choice(["auto", "features", "kernel"]))
-    net = tacit.DiagonalNet(depth, log_alpha=scale)
+    net = penchant.DiagonalNet(depth, log_alpha=scale)
     kind = f"{kind}, depth {depth}, log_alpha {scale:.3g}, {route}"
     if labelled:
         y, _ = labels(rng, X)
         return Call(
             "kernel_svm",
             kind,
-            lambda: tacit.kernel_svm(net, X, y, route=route, throw=False),
+            lambda: penchant.kernel_svm(net, X, y, route=route, throw=False),
             lambda answer: answers.of_kernel_svm(X, y, answer),
             lambda: not answers.clearly_separable(X, y),
         )
@@ -217,7 +217,7 @@ def machine(rng, labelled: bool) -> Call:
     return Call(
         "kernel_interpolant",
         kind,
-        lambda: tacit.kernel_interpolant(net, X, y, route=route, throw=False),
+        lambda: penchant.kernel_interpolant(net, X, y, route=route, throw=False),
         lambda answer: answers.of_kernel_interpolant(X, y, answer),
     )
 
@@ -236,11 +236,13 @@ def norm_margin(rng) -> Call:
     name, X = rows(rng, samples, shape[0] * shape[1])
     scale, X = scaled(rng, X, plain=True)
     y, _ = labels(rng, X)
-    norm: Any = (tacit.Linf(), tacit.Nuclear(shape), tacit.Spectral(shape))[int(rng.integers(3))]
+    norm: Any = (penchant.Linf(), penchant.Nuclear(shape), penchant.Spectral(shape))[
+        int(rng.integers(3))
+    ]
     return Call(
         f"max_margin {type(norm).__name__}",
         f"{name}, {scale}, {norm}",
-        lambda: tacit.max_margin(X, y, norm, throw=False),
+        lambda: penchant.max_margin(X, y, norm, throw=False),
         lambda answer: answers.of_norm_margin(X, y, norm, answer),
         lambda: not answers.clearly_separable(X, y),
     )
@@ -252,7 +254,7 @@ def separation(rng) -> Call:
     return Call(
         "separation",
         kind,
-        lambda: tacit.separation(X, y),
+        lambda: penchant.separation(X, y),
         lambda answer: answers.of_separation(X, y, answer),
         lambda: bool(np.abs(X).max(axis=1).min() < 1e-300),
     )
@@ -268,13 +270,13 @@ def flow_data(rng) -> tuple[str, np.ndarray, np.ndarray]:
 
 def vector_flow(rng) -> Call:
     kind, X, y = flow_data(rng)
-    flow: Any = tacit.DualFlow() if rng.random() < 0.5 else tacit.ParameterFlow()
+    flow: Any = penchant.DualFlow() if rng.random() < 0.5 else penchant.ParameterFlow()
     depth, scale = int(rng.choice([2, 2, 3])), float(rng.uniform(-4, 1))
-    q, net = tacit.Q(depth, log_alpha=scale), tacit.DiagonalNet(depth, log_alpha=scale)
+    q, net = penchant.Q(depth, log_alpha=scale), penchant.DiagonalNet(depth, log_alpha=scale)
     return Call(
         type(flow).__name__,
         f"{kind}, {q}",
-        lambda: tacit.train(net, tacit.Regression(X, y), flow),
+        lambda: penchant.train(net, penchant.Regression(X, y), flow),
         lambda answer: answers.of_flow(X, y, q, answer.outcome, answer.predictor),
         lambda: not y.any(),
     )
@@ -285,8 +287,8 @@ def matrix_flow(rng) -> Call:
     kind, X, y = flow_data(rng)
     alpha, side = float(np.exp(rng.uniform(-3, 1))), X.shape[1]
     basis = np.linalg.qr(rng.normal(size=(side, side)))[0]
-    problem = tacit.Sensing(np.array([(basis * row) @ basis.T for row in X]), y)
-    model = tacit.DifferenceFactorization(alpha=alpha)
+    problem = penchant.Sensing(np.array([(basis * row) @ basis.T for row in X]), y)
+    model = penchant.DifferenceFactorization(alpha=alpha)
 
     def spectrum(path: Any) -> np.ndarray:
         matrix = path.predictor.reshape(side, side)
@@ -295,9 +297,9 @@ def matrix_flow(rng) -> Call:
     return Call(
         "MatrixFlow",
         f"{kind}, alpha {alpha:.3g}",
-        lambda: tacit.train(model, problem, tacit.MatrixFlow()),
+        lambda: penchant.train(model, problem, penchant.MatrixFlow()),
         lambda path: answers.of_flow(
-            X, y, tacit.Q(2, log_alpha=math.log(alpha)), path.outcome, spectrum(path)
+            X, y, penchant.Q(2, log_alpha=math.log(alpha)), path.outcome, spectrum(path)
         ),
         lambda: not y.any(),
     )

@@ -16,8 +16,8 @@ import odd_calls
 import oracle
 from odd_calls import Call
 from odd_problems import FIRST, Problem, problem, rank
-from tacit import Q, interpolate, max_margin
-from tacit.records import NumericalError
+from penchant import Q, interpolate, max_margin
+from penchant.records import NumericalError
 
 OUTCOMES = ("solved and right", "refused", "approximate", "stalled", "hung", "wrong", "crashed")
 FAULTS = ("hung", "wrong", "crashed")  # none is allowed

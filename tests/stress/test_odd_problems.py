@@ -11,7 +11,7 @@ import judge
 import outcomes
 import table
 from odd_problems import FIRST, problem
-from tacit import L1, Q, interpolate
+from penchant import L1, Q, interpolate
 
 
 def failures(seeds, stream: int = FIRST) -> list[tuple[str, str, str]]:
@@ -91,7 +91,7 @@ SAMPLED = [name for name in table.KINDS if name != "odd problems for the solvers
 
 
 @pytest.mark.parametrize("name", SAMPLED)
-def test_a_sample_of_what_must_not_break_tacit(name, tmp_path):
+def test_a_sample_of_what_must_not_break_penchant(name, tmp_path):
     kind, _ = table.KINDS[name]
     found = kind(tmp_path, 2 if "kill" in name else 24)
     assert len(found) > 1
@@ -100,7 +100,7 @@ def test_a_sample_of_what_must_not_break_tacit(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLED)
-def test_nothing_breaks_tacit(name, tmp_path):
+def test_nothing_breaks_penchant(name, tmp_path):
     kind, size = table.KINDS[name]
     assert failed(kind(tmp_path, size)) == []
 

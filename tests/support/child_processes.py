@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-import tacit
+import penchant
 
-FOLDERS = [str(Path(__file__).parent), str(Path(tacit.__file__).parents[1])]
+FOLDERS = [str(Path(__file__).parent), str(Path(penchant.__file__).parents[1])]
 PATH = os.pathsep.join(FOLDERS)
 # a suite started in the background ignores Ctrl-C, and so would the child; to mend it before the
 # child starts would take a fork, which JAX's threads forbid

@@ -1,11 +1,11 @@
-"""A `tacit` command run in this process."""
+"""A `penchant` command run in this process."""
 
 from typer.testing import CliRunner
 
-from tacit.cli import app
+from penchant.cli import app
 
 
-def tacit_command(*words, **environment):
+def penchant_command(*words, **environment):
     """(exit code, everything printed) of one command; an error that is not told raises."""
     result = CliRunner().invoke(app, [str(word) for word in words], env=environment)
     if result.exception and not isinstance(result.exception, SystemExit):

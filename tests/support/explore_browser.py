@@ -20,7 +20,7 @@ FLAGS = (
 SERVE = """
 import sys
 from pathlib import Path
-from tacit.explore.start import prepared
+from penchant.explore.start import prepared
 files = (Path(name) if name else None for name in sys.argv[1:3])
 found = prepared(*files, port=0, warm=sys.argv[3] == "warm")
 print(found.url, flush=True)

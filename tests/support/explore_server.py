@@ -1,4 +1,4 @@
-"""A server of `tacit explore` in the process of the test, to be visited."""
+"""A server of `penchant explore` in the process of the test, to be visited."""
 
 import asyncio
 import contextlib
@@ -7,8 +7,8 @@ import stat
 
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 
-from tacit.explore import regularizer
-from tacit.explore.server import Explorer
+from penchant.explore import regularizer
+from penchant.explore.server import Explorer
 
 VIEWS = {"regularizer": regularizer.VIEW}
 

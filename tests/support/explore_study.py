@@ -1,4 +1,4 @@
-"""Small gathered studies for the tests of `tacit explore`."""
+"""Small gathered studies for the tests of `penchant explore`."""
 
 import json
 
@@ -9,7 +9,7 @@ ALPHAS, WIDTHS, SEEDS, TIMES = 4, 3, 2, 6
 
 
 def made(**attributes):
-    """A study as `tacit run` gathers it, with one failed cell."""
+    """A study as `penchant run` gathers it, with one failed cell."""
     shape = (ALPHAS, WIDTHS, SEEDS)
     dims = ("alpha", "width", "seed")
     error = np.arange(np.prod(shape), dtype=float).reshape(shape)

@@ -7,8 +7,8 @@ import re
 import numpy as np
 from matplotlib.text import Text
 
-from tacit.plotting.style import styled
-from tacit.plotting.typeset import GREEK
+from penchant.plotting.style import styled
+from penchant.plotting.typeset import GREEK
 
 FORMULA = re.compile(r"(?<!\\)\$.*?(?<!\\)\$", re.DOTALL)
 RAW = re.compile(  # mathematics as it is typed: alpha^2, l1, t2, 1e-05, a_hat, <=

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import linprog
 
-from tacit.problems.classification import Classification
+from penchant.problems.classification import Classification
 
 
 def loss_gradient(model, problem):

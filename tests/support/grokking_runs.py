@@ -6,16 +6,16 @@ import dataclasses
 
 import numpy as np
 
-import tacit
-from tacit.problems.arithmetic import TokenPairs
+import penchant
+from penchant.problems.arithmetic import TokenPairs
 
-DENSITY = tacit.LogSpaced(30)
+DENSITY = penchant.LogSpaced(30)
 
 
 def accuracies(model, problem, method, steps, **given):
     """The accuracies of a run from its first step on."""
-    path = tacit.train(
-        model, problem, method, stop=tacit.Steps(steps), record=DENSITY, **given
+    path = penchant.train(
+        model, problem, method, stop=penchant.Steps(steps), record=DENSITY, **given
     ).dataset.isel(time=slice(1, None))
     names = {"t": "step", "train": "train_accuracy", "test": "test_accuracy"}
     return {name: path[of].values for name, of in names.items()}
@@ -23,7 +23,7 @@ def accuracies(model, problem, method, steps, **given):
 
 def sums(modulus=23, fraction=0.6, wrong=0.0, everywhere=True, operation="+", seed=0):
     """Modular arithmetic; a share of the labels is `wrong`, `everywhere` or in training only."""
-    whole = tacit.modular_arithmetic(modulus, operation=operation, fraction=fraction, seed=seed)
+    whole = penchant.modular_arithmetic(modulus, operation=operation, fraction=fraction, seed=seed)
     rng = np.random.default_rng(seed)
     drawn = rng.random(len(whole.labels)) < wrong
     labels = np.where(
@@ -35,20 +35,20 @@ def sums(modulus=23, fraction=0.6, wrong=0.0, everywhere=True, operation="+", se
 
 
 def mlp(steps=6000, rate=0.003, decay=1.0, width=64, seed=0, **data):
-    net = tacit.TokenMLP(width, width, seed=seed)
-    return accuracies(net, sums(seed=seed, **data), tacit.Adam(rate, weight_decay=decay), steps)
+    net = penchant.TokenMLP(width, width, seed=seed)
+    return accuracies(net, sums(seed=seed, **data), penchant.Adam(rate, weight_decay=decay), steps)
 
 
 def quadratic(steps=20000, rate=0.01, decay=0.3, alpha=1.0, width=128, seed=0, method=None, **data):
-    net = tacit.TokenQuadratic(width, alpha=alpha, seed=seed)
-    method = method or tacit.Adam(rate, weight_decay=decay)
+    net = penchant.TokenQuadratic(width, alpha=alpha, seed=seed)
+    method = method or penchant.Adam(rate, weight_decay=decay)
     return accuracies(net, sums(seed=seed, **data), method, steps)
 
 
 def group(steps=10000, rate=0.003, decay=1.0, fraction=0.6, seed=0):
-    problem = tacit.permutation_group(4, fraction=fraction, seed=seed)
-    net = tacit.TokenMLP(64, 64, seed=seed)
-    return accuracies(net, problem, tacit.Adam(rate, weight_decay=decay), steps)
+    problem = penchant.permutation_group(4, fraction=fraction, seed=seed)
+    net = penchant.TokenMLP(64, 64, seed=seed)
+    return accuracies(net, problem, penchant.Adam(rate, weight_decay=decay), steps)
 
 
 def digits(
@@ -63,23 +63,23 @@ def digits(
     batch=None,
 ):
     """As in Omnigrok: a ReLU net on few digits from a large start."""
-    images = tacit.load_images("digits", train=train, test=360, seed=seed)
+    images = penchant.load_images("digits", train=train, test=360, seed=seed)
     rng = np.random.default_rng(seed)
     drawn = rng.random(train) < wrong
     labels = np.where(drawn, rng.integers(0, 10, train), images.train_labels)
     images = dataclasses.replace(images, train_labels=labels.astype(images.train_labels.dtype))
-    net = tacit.dense_net((width,), alpha=alpha, seed=seed)
-    return accuracies(net, images, tacit.Adam(rate, weight_decay=decay), steps, batch=batch)
+    net = penchant.dense_net((width,), alpha=alpha, seed=seed)
+    return accuracies(net, images, penchant.Adam(rate, weight_decay=decay), steps, batch=batch)
 
 
 def diagonal(norm, decay, gap=0.0, samples=50, dimension=150, end=10.0, seed=0):
     """L: the flow of a diagonal net under decay; labels of three coordinates or with a gap."""
-    make = tacit.wide_margin if gap else tacit.majority
+    make = penchant.wide_margin if gap else penchant.majority
     problem = make(samples, dimension, **({"gamma": gap} if gap else {}), seed=seed)
-    net = tacit.DiagonalNet(depth=2, alpha=norm / np.sqrt(2 * dimension))
+    net = penchant.DiagonalNet(depth=2, alpha=norm / np.sqrt(2 * dimension))
     times = np.geomspace(1e-2, end / decay, 120)
-    flow = tacit.DualFlow(rtol=1e-5, weight_decay=decay)
-    path = tacit.train(net, problem, flow, record=tacit.At(times=times)).dataset
+    flow = penchant.DualFlow(rtol=1e-5, weight_decay=decay)
+    path = penchant.train(net, problem, flow, record=penchant.At(times=times)).dataset
     path = path.isel(time=slice(1, None))
     names = {"t": "t", "train": "train_accuracy", "test": "test_accuracy", "norm": "parameter_norm"}
     return {name: path[of].values for name, of in names.items()}
@@ -89,19 +89,19 @@ def recovery(
     penalty, beta, steps, start=1.0, samples=30, dimension=100, sparsity=5, rate=0.1, seed=0
 ):
     """N: linear regression with a penalty from a large start; squared errors of it."""
-    problem = tacit.sparse_recovery(samples, dimension, sparsity=sparsity, seed=seed)
+    problem = penchant.sparse_recovery(samples, dimension, sparsity=sparsity, seed=seed)
     method = (
-        tacit.GradientDescent(rate, subgradient=True)
+        penchant.GradientDescent(rate, subgradient=True)
         if penalty == "l1"
-        else tacit.GradientDescent(rate)
+        else penchant.GradientDescent(rate)
     )
-    law = {"l1": tacit.L1(), "l2": tacit.L2()}[penalty]
-    path = tacit.train(
-        tacit.LinearPredictor(start),
+    law = {"l1": penchant.L1(), "l2": penchant.L2()}[penalty]
+    path = penchant.train(
+        penchant.LinearPredictor(start),
         problem,
         method,
         penalty=beta * law,
-        stop=tacit.Steps(steps),
+        stop=penchant.Steps(steps),
         record=DENSITY,
     ).dataset.isel(time=slice(1, None))
     points, size = path.predictor.values, np.sum(problem.truth**2)
@@ -122,13 +122,13 @@ def spectrum(power, steps, samples=60, dimension=60, noise=0.0, seed=0):
     X, new = rng.standard_normal((2, samples, dimension)) * scale
     truth = rng.standard_normal(dimension) / scale * np.arange(1.0, dimension + 1) ** -0.75
     y = X @ truth + noise * rng.standard_normal(samples)
-    problem = tacit.Regression(X, y, truth=truth)
+    problem = penchant.Regression(X, y, truth=truth)
     rate = 0.9 / np.linalg.norm(X, 2) ** 2
-    path = tacit.train(
-        tacit.LinearPredictor(),
+    path = penchant.train(
+        penchant.LinearPredictor(),
         problem,
-        tacit.GradientDescent(rate),
-        stop=tacit.Steps(steps),
+        penchant.GradientDescent(rate),
+        stop=penchant.Steps(steps),
         record=DENSITY,
     ).dataset.isel(time=slice(1, None))
     points = path.predictor.values
@@ -145,24 +145,24 @@ def margin(steps, samples=40, dimension=30, rate=0.5, seed=0):
     truth = rng.standard_normal(dimension)
     scale = np.arange(1.0, dimension + 1) ** -1.0
     X, new = (rng.standard_normal((n, dimension)) * scale for n in (samples, 2000))
-    problem = tacit.Classification(
+    problem = penchant.Classification(
         X,
         np.sign(X @ truth),
         loss="logistic",
-        test=tacit.Classification(new, np.sign(new @ truth), loss="logistic"),
+        test=penchant.Classification(new, np.sign(new @ truth), loss="logistic"),
     )
-    return accuracies(tacit.LinearPredictor(), problem, tacit.GradientDescent(rate), steps)
+    return accuracies(penchant.LinearPredictor(), problem, penchant.GradientDescent(rate), steps)
 
 
 def sparse(alpha, decay, samples=50, dimension=60, noise=0.5, end=10.0, seed=0):
     """A diagonal net on noisy labels of a sparse truth, as many as there are features: it fits,
     overfits, and forgets its start under decay. Squared errors as shares of the truth's square.
     """
-    problem = tacit.sparse_regression(samples, dimension, sparsity=3, noise=noise, seed=seed)
-    net = tacit.DiagonalNet(depth=2, alpha=alpha)
+    problem = penchant.sparse_regression(samples, dimension, sparsity=3, noise=noise, seed=seed)
+    net = penchant.DiagonalNet(depth=2, alpha=alpha)
     times = np.geomspace(1e-6, end / decay, 130)
-    flow = tacit.DualFlow(rtol=1e-5, weight_decay=decay)
-    path = tacit.train(net, problem, flow, record=tacit.At(times=times)).dataset
+    flow = penchant.DualFlow(rtol=1e-5, weight_decay=decay)
+    path = penchant.train(net, problem, flow, record=penchant.At(times=times)).dataset
     path = path.isel(time=slice(1, None))
     points, size = path.predictor.values, np.sum(problem.truth**2)
     residuals = points @ problem.X.T - problem.y
@@ -175,13 +175,13 @@ def sparse(alpha, decay, samples=50, dimension=60, noise=0.5, end=10.0, seed=0):
 
 def completion(beta, steps, start=1.0, samples=24, dimension=6, rate=0.1, seed=0):
     """N: matrix completion with the squared Frobenius norm from a large start; squared errors."""
-    problem = tacit.low_rank_completion(samples, dimension, rank=1, seed=seed)
-    path = tacit.train(
-        tacit.LinearMatrix((dimension, dimension), start),
+    problem = penchant.low_rank_completion(samples, dimension, rank=1, seed=seed)
+    path = penchant.train(
+        penchant.LinearMatrix((dimension, dimension), start),
         problem,
-        tacit.GradientDescent(rate),
-        penalty=beta * tacit.L2(),
-        stop=tacit.Steps(steps),
+        penchant.GradientDescent(rate),
+        penalty=beta * penchant.L2(),
+        stop=penchant.Steps(steps),
         record=DENSITY,
     ).dataset.isel(time=slice(1, None))
     points, size = path.predictor.values, np.sum(problem.truth**2)

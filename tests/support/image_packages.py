@@ -14,7 +14,7 @@ import zlib
 
 import numpy as np
 
-from tacit.problems.images.catalogue import CIFAR10, FASHION, MNIST
+from penchant.problems.images.catalogue import CIFAR10, FASHION, MNIST
 
 BATCH = 3  # images a sheet
 

@@ -2,7 +2,7 @@
 
 `python tests/support/jump_points.py POINTS RUNS` trains all runs again (some minutes of one
 processor), writes the points and the curves of EXAMPLES, and prints the constants of
-tacit.measures.jump. A point is a run asked at a step between memorization and the jump, as the
+penchant.measures.jump. A point is a run asked at a step between memorization and the jump, as the
 watch sees it. The runs are the DEVELOPMENT settings of
 the league of forecasts with seed 1, and MORE, drawn by hand to cover what these leave out. No run
 of the league itself was used.
@@ -15,8 +15,8 @@ import sys
 import numpy as np
 import xarray
 
-from tacit.measures.jump import FALLS, LATE, LONGEST, STILL, Losses, Progress
-from tacit.watch import prediction, progress
+from penchant.measures.jump import FALLS, LATE, LONGEST, STILL, Losses, Progress
+from penchant.watch import prediction, progress
 
 TIMES = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 8.0)  # of the memorization
 APART = 1.25  # and all steps so far apart
@@ -198,8 +198,8 @@ def read_runs(file):
 
 
 def main(file, examples):
-    from tacit.papers.watch.grokking_runs import DEVELOPMENT
-    from tacit.papers.watch.trajectories import Run, record
+    from penchant_papers.probe.grokking_runs import DEVELOPMENT
+    from penchant_papers.probe.trajectories import Run, record
 
     runs = [(run, 1) for run in DEVELOPMENT]
     runs += [(Run(*given[:7], **given[7]), given[8]) for given in MORE]

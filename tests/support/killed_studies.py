@@ -24,10 +24,10 @@ def kill_points(times, chance):
 KILLER = f"""
 import os, random, signal, sys, time
 from killed_studies import finished_cells, kill_points
-from tacit.studies.code.version import code_of
-from tacit.studies.run import run_study
-from tacit.studies.study import Study
-from tacit.threads import controller
+from penchant.lab.studies.code.version import code_of
+from penchant.lab.studies.run import run_study
+from penchant.lab.studies.study import Study
+from penchant.threads import controller
 controller()
 code_of(Study(**{STUDY!r}))
 study, chance, hits, counts = Study(**{STUDY!r}), random.Random(int(sys.argv[2])), 0, []
@@ -48,7 +48,7 @@ print(hits, *counts)
 
 def finished_cells(out):
     """The number of cells on disk."""
-    from tacit.studies.storage.folder import listed
+    from penchant.lab.studies.storage.folder import listed
 
     return len(listed(Path(out) / "slow.cells"))
 
@@ -61,8 +61,8 @@ def child(code, *words, **more):
 
 RUN = f"""
 import sys
-from tacit.studies.run import run_study
-from tacit.studies.study import Study
+from penchant.lab.studies.run import run_study
+from penchant.lab.studies.study import Study
 if __name__ == "__main__":
     run_study(Study(**{STUDY!r}), sys.argv[1], sys.argv[2], 2)
 """

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from tacit.evidence.evidence import Evidence, at_most, within
-from tacit.evidence.plot import Plot, Series
-from tacit.papers.experiment import Experiment
-from tacit.papers.registry import Registry
-from tacit.studies.sizes import sized
+from penchant.lab.evidence.evidence import Evidence, at_most, within
+from penchant.lab.evidence.plot import Plot, Series
+from penchant.lab.experiment import Experiment
+from penchant.lab.registry import Registry
+from penchant.lab.studies.sizes import sized
 
 
 def count(terms: int) -> dict[str, int]:

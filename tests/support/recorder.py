@@ -1,6 +1,6 @@
 """What a study reports while it runs."""
 
-from tacit.studies.engines.complete import Progress
+from penchant.lab.studies.engines.complete import Progress
 
 
 class Recorder(Progress):

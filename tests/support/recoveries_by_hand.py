@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from tacit.evidence.evidence import judge
-from tacit.papers.registry import library
+from penchant.lab.evidence.evidence import judge
+from penchant.lab.registry import all_claims
 
 
 def judged(id, data):
     """The status of an experiment with these datasets."""
-    return judge(library()[id].check(*data))[0]
+    return judge(all_claims()[id].check(*data))[0]
 
 
 def descend(case, step, beta, start, steps, penalty):

@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
-import tacit
-from tacit.records import Kind, NumericalError, Outcome
+import penchant
+from penchant.records import Kind, NumericalError, Outcome
 
 
 def plain(a, b=0.0, seed=0):
@@ -82,7 +82,7 @@ def forking(a, folder):
 
 def doubtful(a):
     """Ways to return that are no success."""
-    problem = tacit.sparse_regression(4, 6, sparsity=1)
+    problem = penchant.sparse_regression(4, 6, sparsity=1)
     if a == 1:
         return {}
     if a == 2:
@@ -90,11 +90,13 @@ def doubtful(a):
     if a == 3:
         return {"value": 1.0, "curve": np.full(2, math.nan)}
     if a >= 4:
-        wild = tacit.GradientDescent(1e3, check=False)
-        tame = tacit.GradientDescent(1e-3)
+        wild = penchant.GradientDescent(1e3, check=False)
+        tame = penchant.GradientDescent(1e-3)
         methods = [wild] if a == 4 else [tame, wild]
         for method in methods:
-            path = tacit.train(tacit.LinearPredictor(), problem, method, stop=tacit.Steps(200))
+            path = penchant.train(
+                penchant.LinearPredictor(), problem, method, stop=penchant.Steps(200)
+            )
         return {"value": path.log_loss, "curve": np.ones(2)}
     return {"value": -math.inf, "curve": np.array([1.0, math.nan])}
 

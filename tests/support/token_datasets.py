@@ -3,7 +3,7 @@
 import numpy as np
 import xarray
 
-from tacit.papers.notsawo2025.figures.runs import CURVES, USUAL
+from penchant_papers.notsawo2025.figures.runs import CURVES, USUAL
 
 SIZES = {"modulus": 31, "fraction": 0.5, "width": 32, "learning_rate": 1e-2, "decoupled": False}
 

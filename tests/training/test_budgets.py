@@ -5,55 +5,59 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import tacit
-from tacit.records import Kind
-from tacit.training.exact.dual import integrator
-from tacit.training.exact.dual.integrator import PATIENCE, is_stuck
-from tacit.training.task import Moment
+import penchant
+from penchant.records import Kind
+from penchant.training.exact.dual import integrator
+from penchant.training.exact.dual.integrator import PATIENCE, is_stuck
+from penchant.training.task import Moment
 
-SPARSE = tacit.sparse_regression(8, 20, sparsity=2, seed=0)
+SPARSE = penchant.sparse_regression(8, 20, sparsity=2, seed=0)
 RNG = np.random.default_rng(0)
 ROWS, TARGETS = RNG.normal(size=(5, 8)), RNG.normal(size=5)
 LABELS = np.sign(TARGETS)
-TABLE = tacit.low_rank_completion(samples=50, dimension=10, rank=1, seed=0)
-NET = tacit.DiagonalNet(2, alpha=0.1)
-WIDE = tacit.two_layer(20, alpha=1e100)
+TABLE = penchant.low_rank_completion(samples=50, dimension=10, rank=1, seed=0)
+NET = penchant.DiagonalNet(2, alpha=0.1)
+WIDE = penchant.two_layer(20, alpha=1e100)
 
 
 @pytest.mark.parametrize(
     ("model", "problem", "flow"),
     [
-        (NET, tacit.Regression(ROWS, 1e200 * TARGETS), tacit.DualFlow),
-        (tacit.DiagonalNet(3, alpha=0.1), tacit.Regression(ROWS, 1e200 * TARGETS), tacit.DualFlow),
-        (NET, tacit.Classification(1e200 * ROWS, LABELS), tacit.DualFlow),
-        (NET, tacit.Regression(1e200 * ROWS, TARGETS), tacit.ParameterFlow),
-        (WIDE, tacit.Regression(ROWS, TARGETS), tacit.ParameterFlow),
-        (WIDE, tacit.Regression(ROWS, TARGETS), tacit.TangentFlow),
-        (tacit.DeepFactorization(3, 10, alpha=1e100), TABLE, tacit.MatrixFlow),
+        (NET, penchant.Regression(ROWS, 1e200 * TARGETS), penchant.DualFlow),
+        (
+            penchant.DiagonalNet(3, alpha=0.1),
+            penchant.Regression(ROWS, 1e200 * TARGETS),
+            penchant.DualFlow,
+        ),
+        (NET, penchant.Classification(1e200 * ROWS, LABELS), penchant.DualFlow),
+        (NET, penchant.Regression(1e200 * ROWS, TARGETS), penchant.ParameterFlow),
+        (WIDE, penchant.Regression(ROWS, TARGETS), penchant.ParameterFlow),
+        (WIDE, penchant.Regression(ROWS, TARGETS), penchant.TangentFlow),
+        (penchant.DeepFactorization(3, 10, alpha=1e100), TABLE, penchant.MatrixFlow),
     ],
 )
 def test_data_and_starts_beyond_float64_are_a_sentence(model, problem, flow):
     sentence = rf"^{flow.__name__}: .* beyond float64.*(rescale|smaller)"
     with pytest.raises(ValueError, match=sentence):
-        tacit.train(model, problem, flow())
+        penchant.train(model, problem, flow())
 
 
 def test_large_data_that_float64_holds_are_still_followed():
     """The overflow of a square is refused, not the size: a start of the same regime is solved."""
-    path = tacit.train(NET, tacit.Regression(1e100 * ROWS, TARGETS), tacit.DualFlow())
+    path = penchant.train(NET, penchant.Regression(1e100 * ROWS, TARGETS), penchant.DualFlow())
     assert path.outcome.kind is Kind.SOLVED
-    plain = tacit.train(NET, tacit.Regression(ROWS, 1e-100 * TARGETS), tacit.DualFlow())
+    plain = penchant.train(NET, penchant.Regression(ROWS, 1e-100 * TARGETS), penchant.DualFlow())
     np.testing.assert_allclose(path.predictor, plain.predictor, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: tacit.Q(10**400),
-        lambda: tacit.Q(-(10**400)),
-        lambda: tacit.Q(alpha=10**400),
-        lambda: tacit.Q(alpha=10**5000),  # more digits than Python prints
-        lambda: tacit.DualFlow(max_steps=10**400),
+        lambda: penchant.Q(10**400),
+        lambda: penchant.Q(-(10**400)),
+        lambda: penchant.Q(alpha=10**400),
+        lambda: penchant.Q(alpha=10**5000),  # more digits than Python prints
+        lambda: penchant.DualFlow(max_steps=10**400),
     ],
 )
 def test_integers_that_float64_does_not_hold_are_a_sentence(make):
@@ -64,8 +68,8 @@ def test_integers_that_float64_does_not_hold_are_a_sentence(make):
 
 def test_a_fit_to_rounding_is_not_called_impossible():
     """8 equations for 20 unknowns always have a solution."""
-    for model in (NET, tacit.DiagonalNet(3, alpha=1.0)):
-        path = tacit.train(model, SPARSE, tacit.DualFlow(), stop=tacit.Loss(1e-300))
+    for model in (NET, penchant.DiagonalNet(3, alpha=1.0)):
+        path = penchant.train(model, SPARSE, penchant.DualFlow(), stop=penchant.Loss(1e-300))
         assert path.outcome.kind is Kind.STALLED
         assert "rounding leaves no less; stop at a larger loss" in path.outcome.sentence
         misfit = SPARSE.X @ path.predictor - SPARSE.y
@@ -75,21 +79,23 @@ def test_a_fit_to_rounding_is_not_called_impossible():
 def test_contradicting_rows_are_still_called_that():
     X = np.vstack([SPARSE.X, SPARSE.X[:1]])
     y = np.append(SPARSE.y, SPARSE.y[0] + 1.0)
-    path = tacit.train(NET, tacit.Regression(X, y), tacit.DualFlow())
+    path = penchant.train(NET, penchant.Regression(X, y), penchant.DualFlow())
     assert "no linear predictor fits y, the least-squares loss is 0.5" in path.outcome.sentence
 
 
 def test_steps_that_bring_nothing_forward_end_a_flow(monkeypatch):
     """From alpha = 1e-8 a net of depth 5 leaves its saddle within 1e-24 of the time it took."""
     monkeypatch.setattr(integrator, "PATIENCE", PATIENCE // 10)  # the sentence keeps its number
-    model = tacit.DiagonalNet(5, alpha=1e-8)
-    path = tacit.train(model, SPARSE, tacit.DualFlow())
+    model = penchant.DiagonalNet(5, alpha=1e-8)
+    path = penchant.train(model, SPARSE, penchant.DualFlow())
     assert path.outcome.kind is Kind.STALLED
     assert f"{PATIENCE} steps advanced neither the time nor a weight" in path.outcome.sentence
     assert "interpolate()" in path.outcome.sentence
     # the first weight has grown before that: the same place as from a start that float64 resolves
-    stop = [tacit.Interpolated(), tacit.Time(1.0001 * path.t * 1e-24 / 1e-12)]
-    before = tacit.train(tacit.DiagonalNet(5, alpha=1e-4), SPARSE, tacit.DualFlow(), stop=stop)
+    stop = [penchant.Interpolated(), penchant.Time(1.0001 * path.t * 1e-24 / 1e-12)]
+    before = penchant.train(
+        penchant.DiagonalNet(5, alpha=1e-4), SPARSE, penchant.DualFlow(), stop=stop
+    )
     assert np.abs(path.predictor).argmax() == np.abs(before.predictor).argmax()
     np.testing.assert_allclose(path.predictor, before.predictor, atol=1e-2)
 
@@ -105,15 +111,15 @@ def test_a_weight_that_grows_while_time_stands_still_is_progress():
 
 
 def test_decayed_training_beyond_the_end_of_all_motion_is_refused():
-    for flow in (tacit.ParameterFlow(weight_decay=1e-3), tacit.DualFlow(weight_decay=1e-3)):
+    for flow in (penchant.ParameterFlow(weight_decay=1e-3), penchant.DualFlow(weight_decay=1e-3)):
         with pytest.raises(ValueError, match=r"Flow: times must lie between .* 1000/weight_decay"):
-            tacit.train(NET, SPARSE, flow, stop=tacit.Time(1e300))
+            penchant.train(NET, SPARSE, flow, stop=penchant.Time(1e300))
 
 
 def test_a_path_has_a_bounded_number_of_records():
     with pytest.raises(ValueError, match="per_decade must be at most 1000, got 1000000"):
-        tacit.LogSpaced(10**6)
-    assert tacit.LogSpaced(1000).per_decade == 1000
+        penchant.LogSpaced(10**6)
+    assert penchant.LogSpaced(1000).per_decade == 1000
 
 
 @pytest.mark.parametrize("p", [8.0, 10.0])
@@ -121,7 +127,7 @@ def test_margins_of_large_p_on_badly_scaled_columns_are_bounded(p):
     """The count of exchanges is bounded, and the answer is near the least norm there is."""
     X = np.random.default_rng(0).normal(size=(20, 40)) * 10.0 ** np.linspace(-6, 6, 40)
     y = np.sign(np.random.default_rng(1).normal(size=20))
-    found = tacit.max_margin(X, y, tacit.Lp(p), throw=False)
+    found = penchant.max_margin(X, y, penchant.Lp(p), throw=False)
     assert found.iterations <= 20 * (20 + 40) + 100
     assert ((X @ found.beta) * y).min() > 1 - 1e-12
     # weak duality: sum nu / |Z^T nu|_q bounds the norm of any such predictor from below

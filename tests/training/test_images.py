@@ -9,26 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
+import penchant
+from penchant.models.image_net import conv_net, dense_net
+from penchant.models.linearized import Linearized, OutputLayer
+from penchant.precision import double_precision
+from penchant.problems.images import load_images
+from penchant.records import Kind
+from penchant.training import images as image_loss
+from penchant.training.cross_entropy import cross_entropy, log_cross_entropy
+from penchant.training.descent.method import Descent
+from penchant.training.descent.methods import Adam, GradientDescent
+from penchant.training.descent.proximal import Proximal
+from penchant.training.descent.steepest import NormalizedDescent
+from penchant.training.goals import Accuracy, Below, Near
+from penchant.training.images import Features, ImageLoss, ImageTask, block_starts, outputs
+from penchant.training.path import load_path
+from penchant.training.record import At
+from penchant.training.stop import Epochs, Loss, Steps
+from penchant.training.task import Meter, Moment
+from penchant.training.train import train
 from refusals import refusals, refused
-from tacit.models.image_net import conv_net, dense_net
-from tacit.models.linearized import Linearized, OutputLayer
-from tacit.precision import double_precision
-from tacit.problems.images import load_images
-from tacit.records import Kind
-from tacit.training import images as image_loss
-from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
-from tacit.training.descent.method import Descent
-from tacit.training.descent.methods import Adam, GradientDescent
-from tacit.training.descent.proximal import Proximal
-from tacit.training.descent.steepest import NormalizedDescent
-from tacit.training.goals import Accuracy, Below, Near
-from tacit.training.images import Features, ImageLoss, ImageTask, block_starts, outputs
-from tacit.training.path import load_path
-from tacit.training.record import At
-from tacit.training.stop import Epochs, Loss, Steps
-from tacit.training.task import Meter, Moment
-from tacit.training.train import train
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 30}
 BATCH = 64
@@ -268,7 +268,7 @@ def test_weights_at_black_pixels_stay_and_count_in_tests(dark, digits):
 
 
 def test_accelerated_proximal_steps_keep_the_precision_of_the_net(digits):
-    rules = {"penalty": 1e-3 * tacit.L1(), "stop": Steps(30)}
+    rules = {"penalty": 1e-3 * penchant.L1(), "stop": Steps(30)}
     single = train(NET, digits, Proximal(0.1, accelerated=True), **rules)
     for part in single.parameters.values():
         assert part.dtype == np.float32
@@ -322,7 +322,7 @@ def curve(digits):
 @settings(**COMMON)
 @given(accuracy=st.floats(0.3, 1), loss=st.floats(0.01, 3))
 def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, curve):
-    from tacit.training.descent.plan import Goals
+    from penchant.training.descent.plan import Goals
 
     with pytest.MonkeyPatch.context() as patch, double_precision():
         patch.setattr(image_loss, "BLOCK", 50)
@@ -525,7 +525,7 @@ def test_bad_problems_get_one_sentence(digits):
     wrong = {
         "batch must be at most the 192 samples": (NET, digits, {**epochs, "batch": 256}),
         "the model must be a net on images, got DiagonalNet; use dense_net": (
-            tacit.DiagonalNet(alpha=1.0),
+            penchant.DiagonalNet(alpha=1.0),
             digits,
             epochs,
         ),
@@ -578,7 +578,7 @@ test_bad_nets_get_one_sentence = refusals(
 
 def test_a_quadratic_penalty_is_weight_decay_also_at_black_pixels(dark):
     net, given = double(NET), {"batch": BATCH, "stop": Epochs(2)}
-    path = train(net, dark, GradientDescent(0.1), penalty=0.15 * tacit.L2(), **given)
+    path = train(net, dark, GradientDescent(0.1), penalty=0.15 * penchant.L2(), **given)
     decayed = train(net, dark, GradientDescent(0.1, weight_decay=0.3), **given)
     assert_close(path.parameters, decayed.parameters.values(), 1e-12)
     square = sum(np.sum(part**2) for part in path.parameters.values())
@@ -590,7 +590,7 @@ def test_a_quadratic_penalty_is_weight_decay_also_at_black_pixels(dark):
 
 def test_a_proximal_step_on_a_net_sets_weights_to_zero(dark):
     net, rate, weight = double(NET), 0.05, 2.0
-    path = train(net, dark, Proximal(rate), penalty=weight * tacit.L1(), stop=Steps(1))
+    path = train(net, dark, Proximal(rate), penalty=weight * penchant.L1(), stop=Steps(1))
     hand = ByHand(net.start(dark))
     X = np.float64(dark.train_images).reshape(192, -1)
     slopes = hand.gradient(hand.start, X, dark.train_labels)

@@ -7,16 +7,16 @@ import os
 import numpy as np
 import pytest
 
-from tacit import store
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.tokens.two_layer import Weights
-from tacit.problems.regression import sparse_regression
-from tacit.records import Kind, Outcome
-from tacit.training import path as saving
-from tacit.training.descent.methods import Adam, GradientDescent
-from tacit.training.path import Path, load_path
-from tacit.training.stop import Steps
-from tacit.training.train import train
+from penchant import store
+from penchant.models.diagonal import DiagonalNet
+from penchant.models.tokens.two_layer import Weights
+from penchant.problems.regression import sparse_regression
+from penchant.records import Kind, Outcome
+from penchant.training import path as saving
+from penchant.training.descent.methods import Adam, GradientDescent
+from penchant.training.path import Path, load_path
+from penchant.training.stop import Steps
+from penchant.training.train import train
 
 PROBLEM = sparse_regression(12, 20, sparsity=2, seed=0)
 NET = DiagonalNet(2, alpha=0.1)
@@ -90,7 +90,7 @@ def test_a_named_tuple_from_elsewhere_is_made_alike_and_nothing_is_imported(runs
     assert type(found) is not Mine
     assert (type(found).__name__, found._fields) == ("Mine", ("a", "b"))
     np.testing.assert_array_equal(found.a, A)
-    for module in ("this", "tacit.cli.__main__", "tacit.models.nothing"):
+    for module in ("this", "penchant.cli.__main__", "penchant.models.nothing"):
         assert saving._named(f"{module}:X", ("a",))(1) == (1,)
     assert "this" not in __import__("sys").modules
 

@@ -15,23 +15,23 @@ import jax
 import numpy as np
 import pytest
 
-import tacit
-from tacit.precision import double_precision
-from tacit.problems.regression import Regression
-from tacit.records import Kind
-from tacit.training.descent.compiled import Batches
-from tacit.training.descent.held_norm import HeldNorm
-from tacit.training.descent.method import Descent, Oracle, plus, zeros
-from tacit.training.descent.methods import Adam, GradientDescent
-from tacit.training.descent.steepest import NormalizedDescent, SignDescent
-from tacit.training.goals import Accuracy
-from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Epochs, Loss, Steps, Stop, Time
-from tacit.training.train import train
+import penchant
+from penchant.precision import double_precision
+from penchant.problems.regression import Regression
+from penchant.records import Kind
+from penchant.training.descent.compiled import Batches
+from penchant.training.descent.held_norm import HeldNorm
+from penchant.training.descent.method import Descent, Oracle, plus, zeros
+from penchant.training.descent.methods import Adam, GradientDescent
+from penchant.training.descent.steepest import NormalizedDescent, SignDescent
+from penchant.training.goals import Accuracy
+from penchant.training.record import At, LogSpaced
+from penchant.training.stop import Epochs, Loss, Steps, Stop, Time
+from penchant.training.train import train
 
-NET = tacit.DiagonalNet(2, alpha=0.1)
-DATA = tacit.sparse_regression(20, 50, sparsity=3)
-LABELS = tacit.separable_points(12, 5, margin=0.3, seed=1)
+NET = penchant.DiagonalNet(2, alpha=0.1)
+DATA = penchant.sparse_regression(20, 50, sparsity=3)
+LABELS = penchant.separable_points(12, 5, margin=0.3, seed=1)
 
 
 def by_hand(w: np.ndarray, problem: Regression, rate: float, steps: int) -> np.ndarray:
@@ -75,7 +75,7 @@ def test_time_is_the_sum_of_the_learning_rates() -> None:
     np.testing.assert_array_equal(path.dataset.t, 1e-3 * np.array([0, 10, 20, 250]))
 
 
-@pytest.mark.parametrize("rule", [Loss(1e-4), tacit.LogLoss(float(np.log(1e-4)))])
+@pytest.mark.parametrize("rule", [Loss(1e-4), penchant.LogLoss(float(np.log(1e-4)))])
 def test_the_first_step_below_a_loss_is_found(rule: Any) -> None:
     path = train(NET, DATA, GradientDescent(1e-3), stop=[Steps(10**5), rule], record=At([1]))
     record = At(range(min(path.steps, 9999)))
@@ -86,7 +86,7 @@ def test_the_first_step_below_a_loss_is_found(rule: Any) -> None:
 
 
 def test_a_budget_that_ends_before_the_goal_is_reported() -> None:
-    path = train(NET, DATA, GradientDescent(1e-3), stop=[Steps(10), tacit.Interpolated()])
+    path = train(NET, DATA, GradientDescent(1e-3), stop=[Steps(10), penchant.Interpolated()])
     assert path.outcome.kind is Kind.BUDGET_SPENT
     assert "10 steps ended" in path.outcome.sentence
 
@@ -159,7 +159,7 @@ def test_a_run_is_resumed_by_the_same_run_only() -> None:
         ({"method": Adam(2e-3)}, "learning_rate"),
         ({"batch": 4}, "batch"),
         ({"seed": 1}, "seed"),
-        ({"model": tacit.DiagonalNet(2, alpha=0.2)}, "alpha"),
+        ({"model": penchant.DiagonalNet(2, alpha=0.2)}, "alpha"),
         ({"stop": Steps(10)}, "10 steps already"),
     ]:
         args = {"model": NET, "problem": DATA, "method": Adam(1e-3), "batch": 5} | changed
@@ -203,15 +203,15 @@ def test_a_new_method_is_a_few_lines_and_trains_everything() -> None:
     for problem, model in [
         (LABELS, NET),
         (
-            tacit.low_rank_completion(samples=20, dimension=6, rank=1),
-            tacit.Factorization(6, alpha=0.1),
+            penchant.low_rank_completion(samples=20, dimension=6, rank=1),
+            penchant.Factorization(6, alpha=0.1),
         ),
-        (tacit.gaussian_sensing(samples=8, dimension=4, rank=1), tacit.LinearMatrix()),
-        (Regression(np.eye(4), np.ones(4)), tacit.two_layer(3, alpha=0.5)),
-        (tacit.modular_addition(5, fraction=0.6), tacit.TokenMLP(embedding=4, width=4)),
-        (noise_images(), tacit.dense_net(4)),
+        (penchant.gaussian_sensing(samples=8, dimension=4, rank=1), penchant.LinearMatrix()),
+        (Regression(np.eye(4), np.ones(4)), penchant.two_layer(3, alpha=0.5)),
+        (penchant.modular_addition(5, fraction=0.6), penchant.TokenMLP(embedding=4, width=4)),
+        (noise_images(), penchant.dense_net(4)),
     ]:
-        given_ = {"batch": 3, "penalty": 1e-3 * tacit.L2(), "record": LogSpaced(3)}
+        given_ = {"batch": 3, "penalty": 1e-3 * penchant.L2(), "record": LogSpaced(3)}
         few = train(model, problem, method, stop=Steps(30), **given_)
         part = train(model, problem, method, stop=Steps(11), **given_)
         again = train(model, problem, method, stop=Steps(30), resume=part, **given_)
@@ -220,10 +220,10 @@ def test_a_new_method_is_a_few_lines_and_trains_everything() -> None:
             np.testing.assert_array_equal(one, other)
 
 
-def noise_images() -> tacit.Images:
+def noise_images() -> penchant.Images:
     rng = np.random.default_rng(0)
     arrays = rng.random((12, 4, 4, 1)), np.arange(12) % 2
-    return tacit.Images("noise", *arrays, *arrays, ("a", "b"), "noise", {"generator": "noise"})
+    return penchant.Images("noise", *arrays, *arrays, ("a", "b"), "noise", {"generator": "noise"})
 
 
 @pytest.mark.parametrize(("samples", "size"), [(1, 1), (12, 5), (12, 12), (9, 3)])
@@ -260,25 +260,25 @@ def test_batches_estimate_the_gradient_without_bias() -> None:
 
 
 def test_rules_stop_at_an_accuracy_a_number_and_a_direction() -> None:
-    held_out = tacit.separable_points(30, 5, margin=0.3, seed=1)
+    held_out = penchant.separable_points(30, 5, margin=0.3, seed=1)
     problem = dataclasses.replace(LABELS, test=held_out)
     path = train(NET, problem, GradientDescent(0.1), stop=[Steps(10**4), Accuracy(train=1.0)])
     assert path.dataset.train_accuracy.values[-1] == 1.0
     assert {"test_loss", "test_accuracy"} <= set(path.dataset.data_vars)
     error = train(
-        NET, DATA, GradientDescent(1e-3), stop=[Steps(10**4), tacit.Below("test_error", 0.5)]
+        NET, DATA, GradientDescent(1e-3), stop=[Steps(10**4), penchant.Below("test_error", 0.5)]
     )
     assert error.dataset.test_error.values[-1] <= 0.5
-    goal = tacit.max_margin(LABELS.X, LABELS.y, tacit.L1()).beta
-    near = train(NET, LABELS, NormalizedDescent(0.1), stop=[Steps(10**4), tacit.Near(goal, 20)])
+    goal = penchant.max_margin(LABELS.X, LABELS.y, penchant.L1()).beta
+    near = train(NET, LABELS, NormalizedDescent(0.1), stop=[Steps(10**4), penchant.Near(goal, 20)])
     assert near.outcome.ok
-    assert float(tacit.angle(near.predictor, goal)) <= 20
+    assert float(penchant.angle(near.predictor, goal)) <= 20
     with pytest.raises(ValueError, match="not recorded here; there are log_loss"):
         train(NET, DATA, GradientDescent(1e-3), stop=[Steps(9), Accuracy(test=0.9)])
 
 
 def test_what_cannot_be_is_one_sentence() -> None:
-    linear = tacit.LinearPredictor()
+    linear = penchant.LinearPredictor()
     cases: list[tuple[str, Callable[[], Any]]] = [
         ("never ends by itself", lambda: train(NET, DATA, GradientDescent(0.1))),
         (
@@ -294,7 +294,7 @@ def test_what_cannot_be_is_one_sentence() -> None:
             "must be below",
             lambda: train(linear, DATA, GradientDescent(1.0, momentum=0.5), stop=Steps(1)),
         ),
-        ("needs a penalty", lambda: train(linear, DATA, tacit.Proximal(1e-3), stop=Steps(1))),
+        ("needs a penalty", lambda: train(linear, DATA, penchant.Proximal(1e-3), stop=Steps(1))),
         ("Epochs needs batch=", lambda: train(NET, DATA, GradientDescent(0.1), stop=Epochs(2))),
         ("stop must be a rule", lambda: train(NET, DATA, GradientDescent(0.1), stop=100)),  # type: ignore
         # type: ignore
@@ -353,7 +353,7 @@ def test_a_rule_of_one_s_own_is_followed_or_refused(rule: Stop) -> None:
         with pytest.raises(ValueError, match=f"^GradientDescent: {sentence}"):
             train(NET, DATA, GradientDescent(1e-3), stop=stop)
     with pytest.raises(ValueError, match=f"DualFlow: {type(rule).__name__} does not apply here"):
-        train(NET, DATA, tacit.DualFlow(), stop=rule)
+        train(NET, DATA, penchant.DualFlow(), stop=rule)
     path = train(NET, DATA, GradientDescent(1e-3), stop=[Steps(10**4), Fitted()])
     assert path.outcome.kind is Kind.SOLVED
     assert path.dataset.loss[-1] <= 0.5 < path.dataset.loss[-2]
@@ -365,11 +365,11 @@ def test_runs_that_differ_in_numbers_share_their_compiled_code(
     import jax
 
     def end(rate: float, weight: float, start: float) -> None:
-        given: dict[str, Any] = {"penalty": weight * tacit.L1(), "stop": Steps(30)}
+        given: dict[str, Any] = {"penalty": weight * penchant.L1(), "stop": Steps(30)}
         train(
-            tacit.LinearPredictor(start),
+            penchant.LinearPredictor(start),
             DATA,
-            tacit.GradientDescent(rate, subgradient=True),
+            penchant.GradientDescent(rate, subgradient=True),
             **given,
         )
 
@@ -395,7 +395,7 @@ def test_a_path_and_several_paths_are_drawn() -> None:
     paths = [train(NET, DATA, GradientDescent(rate), stop=Steps(50)) for rate in (1e-4, 1e-3)]
     figure = paths[0].plot()
     assert [axes.get_ylabel() for axes in figure.axes] == ["log loss", "test error", "norm l1"]
-    both = tacit.plot({"slow": paths[0], "fast": paths[1]}, "loss", x="step")
+    both = penchant.plot({"slow": paths[0], "fast": paths[1]}, "loss", x="step")
     (axes,) = both.axes
     assert axes.get_xlabel() == "step"
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["slow", "fast"]
@@ -404,12 +404,12 @@ def test_a_path_and_several_paths_are_drawn() -> None:
     with pytest.raises(ValueError, match="'speed' is not a number recorded along these paths"):
         paths[0].plot("speed")
     with pytest.raises(ValueError, match="a mapping from labels to paths"):
-        tacit.plot([])
+        penchant.plot([])
 
 
 def test_a_run_of_variable_steps_that_diverges_records_no_step_twice():
-    problem = tacit.sparse_regression(8, 16, sparsity=2, noise=0.1, seed=1)
-    net, method = tacit.DiagonalNet(2, alpha=0.3), GradientDescent(1.0, scaled=50.0)
+    problem = penchant.sparse_regression(8, 16, sparsity=2, noise=0.1, seed=1)
+    net, method = penchant.DiagonalNet(2, alpha=0.3), GradientDescent(1.0, scaled=50.0)
     path = train(net, problem, method, stop=Time(100.0))
     assert path.outcome.kind is Kind.DIVERGED
     assert path.dataset.sizes["time"] > 1
@@ -420,15 +420,15 @@ def test_a_run_of_variable_steps_that_diverges_records_no_step_twice():
     "options",
     [
         {"method": GradientDescent(1e-3)},
-        {"method": Adam(1e-3), "batch": 2, "penalty": 1e-3 * tacit.L2()},
+        {"method": Adam(1e-3), "batch": 2, "penalty": 1e-3 * penchant.L2()},
     ],
     ids=["plain", "batches and penalty"],
 )
 def test_constant_data_are_trained_on_inside_jit_too(options):
-    problem, seen = tacit.sparse_regression(5, 8, sparsity=2), []
+    problem, seen = penchant.sparse_regression(5, 8, sparsity=2), []
 
     def trained():
-        return train(tacit.LinearPredictor(), problem, stop=Steps(50), **options).predictor
+        return train(penchant.LinearPredictor(), problem, stop=Steps(50), **options).predictor
 
     @jax.jit
     def shifted(x):
@@ -443,7 +443,7 @@ def test_traced_data_are_refused_by_a_sentence():
     @jax.jit
     def traced(y):
         return train(
-            tacit.LinearPredictor(), Regression(np.eye(2), y), GradientDescent(0.1)
+            penchant.LinearPredictor(), Regression(np.eye(2), y), GradientDescent(0.1)
         ).predictor
 
     with pytest.raises(ValueError, match="Regression: y must be an array of numbers, got"):
@@ -455,13 +455,13 @@ def test_throw_raises_what_did_not_end_well_and_keeps_the_path() -> None:
     cases: list[tuple[Any, dict[str, Any], Kind]] = [
         (GradientDescent(1e-3), missed, Kind.BUDGET_SPENT),
         (GradientDescent(1.0), {"stop": Steps(50)}, Kind.DIVERGED),
-        (tacit.ParameterFlow(max_steps=5), {}, Kind.BUDGET_SPENT),
-        (tacit.ParameterFlow(), {"stop": Loss(1e-300)}, Kind.STALLED),
+        (penchant.ParameterFlow(max_steps=5), {}, Kind.BUDGET_SPENT),
+        (penchant.ParameterFlow(), {"stop": Loss(1e-300)}, Kind.STALLED),
     ]
     for method, given, kind in cases:
         path = train(NET, DATA, method, **given)
         assert path.outcome.kind is kind
-        with pytest.raises(tacit.NumericalError, match=f"^train: {kind.value}: ") as raised:
+        with pytest.raises(penchant.NumericalError, match=f"^train: {kind.value}: ") as raised:
             train(NET, DATA, method, **given, throw=True)
         assert raised.value.outcome == path.outcome
         np.testing.assert_array_equal(raised.value.result.parameters, path.parameters)
@@ -472,7 +472,7 @@ def test_throw_raises_what_did_not_end_well_and_keeps_the_path() -> None:
 
 
 def test_no_class_name_stands_twice_in_training() -> None:
-    folder = Path(str(tacit.__file__)).parent / "training"
+    folder = Path(str(penchant.__file__)).parent / "training"
     nodes = (
         node for file in folder.rglob("*.py") for node in ast.walk(ast.parse(file.read_text()))
     )

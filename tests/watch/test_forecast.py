@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
+import penchant
 from jump_points import as_dataset, read_runs, truth
-from tacit.watch.optimizer import decay_rate
-from tacit.watch.prediction import forecast_jump
-from tacit.watch.schedule import Steps, glance_spacing
-from tacit.watch.watcher import Watch
+from penchant.watch.optimizer import decay_rate
+from penchant.watch.prediction import forecast_jump
+from penchant.watch.schedule import Steps, glance_spacing
+from penchant.watch.watcher import Watch
 
 RUNS = read_runs(Path(__file__).parent / "recorded_runs.npz")
 GROK = [
@@ -337,7 +337,7 @@ def test_every_look_records_the_forecast_that_was_made():
 
 def test_the_first_forecast_is_made_in_the_set_up():
     # its imports took 0.36 s, 4% of a loop of ten seconds
-    watch = tacit.watch(lambda w, x: x @ w, np.eye(3), parameters=np.ones(3))
+    watch = penchant.watch(lambda w, x: x @ w, np.eye(3), parameters=np.ones(3))
     assert "forecast_step" in watch.log.rows[0]
 
 
@@ -397,7 +397,7 @@ def test_a_torch_run_with_adamw_is_forecast_from_memorization_on():
     net = Quadratic()
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.006, weight_decay=0.5, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, total_iters=20)
-    watch = tacit.watch(net, x[:8], optimizer=optimizer, raise_errors=True)
+    watch = penchant.watch(net, x[:8], optimizer=optimizer, raise_errors=True)
     said = []
     for step in range(1, 1101):
         optimizer.zero_grad()
@@ -470,7 +470,7 @@ def test_a_learning_rate_is_given_or_read():
 
     def watch(**more):
         more |= {"parameters": np.ones(2), "weight_decay": 0.5}
-        return tacit.watch(lambda w, x: x @ w, np.eye(2), **more)
+        return penchant.watch(lambda w, x: x @ w, np.eye(2), **more)
 
     for learning_rate in (0.1, lambda step: 0.1):
         assert watch(learning_rate=learning_rate).dataset.glance_rate[0] == pytest.approx(0.05)

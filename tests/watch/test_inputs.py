@@ -17,8 +17,8 @@ import torch.distributed as dist  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-import tacit  # noqa: E402
-from tacit.precision import double_precision  # noqa: E402
+import penchant  # noqa: E402
+from penchant.precision import double_precision  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 
@@ -78,7 +78,7 @@ OUTPUTS = {
 def test_a_mapping_goes_in_by_name_and_outputs_have_any_axes(case):
     output, pick = OUTPUTS[case]
     module, given = Language(), tokens()
-    watch = tacit.watch(module, given, output=output, **ALWAYS)
+    watch = penchant.watch(module, given, output=output, **ALWAYS)
 
     def run(at):
         return pick(module(given["input_ids"][at], given["mask"][at], scale=0.5))
@@ -97,10 +97,10 @@ def test_a_mapping_goes_in_by_name_and_outputs_have_any_axes(case):
 
 def test_a_tuple_goes_in_by_place():
     module, given = Language(), tokens()
-    named = tacit.watch(module, given, **ALWAYS)
-    placed = tacit.watch(module, (given["input_ids"], given["mask"], 0.5), **ALWAYS)
+    named = penchant.watch(module, given, **ALWAYS)
+    placed = penchant.watch(module, (given["input_ids"], given["mask"], 0.5), **ALWAYS)
     np.testing.assert_array_equal(named.start.kernel, placed.start.kernel)
-    without = tacit.watch(module, (given["input_ids"],), **ALWAYS)
+    without = penchant.watch(module, (given["input_ids"],), **ALWAYS)
     assert not np.allclose(named.start.kernel, without.start.kernel)
 
 
@@ -112,9 +112,9 @@ def test_a_function_of_jax_gets_its_tree():
     def both(w, x):
         return {"sum": jnp.tanh(x["left"] @ w["a"]) * w["b"] + x["right"] * w["b"] ** 2}
 
-    watch = tacit.watch(both, x, parameters=w, output="sum", **ALWAYS)
+    watch = penchant.watch(both, x, parameters=w, output="sum", **ALWAYS)
     joined = np.concatenate([x["left"], x["right"]], axis=1)
-    plain = tacit.watch(
+    plain = penchant.watch(
         lambda w, x: both(w, {"left": x[:, :3], "right": x[:, 3:]})["sum"],
         joined,
         parameters=w,
@@ -128,8 +128,8 @@ def test_the_functions_take_mappings_too():
     module, given = Language().double(), tokens()
     given["mask"] = given["mask"].double()
     rows = {name: value[:3] if name != "scale" else value for name, value in given.items()}
-    whole = tacit.tangent_kernel(module, given, outputs="mean")
-    part = tacit.tangent_kernel(module, rows, given, outputs="mean")
+    whole = penchant.tangent_kernel(module, given, outputs="mean")
+    part = penchant.tangent_kernel(module, rows, given, outputs="mean")
     np.testing.assert_allclose(part, whole[:3], rtol=1e-10)
 
     def run(at):
@@ -137,10 +137,10 @@ def test_the_functions_take_mappings_too():
 
     np.testing.assert_allclose(whole, kernel_of(module, run, 8), rtol=1e-10)
     y = np.random.default_rng(0).standard_normal((3, 28))
-    fit = tacit.kernel_regression(module, rows, y)
+    fit = penchant.kernel_regression(module, rows, y)
     for _ in range(2):
         found = fit.predict(given)
-    K = tacit.tangent_kernel(module, given, rows, outputs="full")
+    K = penchant.tangent_kernel(module, given, rows, outputs="full")
     with torch.no_grad():
         f = run(slice(None)).reshape(8, 28).numpy()
     np.testing.assert_allclose(found, f + np.tensordot(K, fit.dual, axes=2), rtol=1e-8, atol=1e-8)
@@ -157,7 +157,7 @@ def test_the_functions_take_mappings_too():
 )
 def test_an_output_that_is_none_is_refused(output, rule):
     with pytest.raises(ValueError, match=rule):
-        tacit.watch(Language(), tokens(), output=output)
+        penchant.watch(Language(), tokens(), output=output)
 
 
 # many outputs
@@ -176,10 +176,10 @@ class Wide(nn.Module):
 
 def test_random_sums_stand_for_many_outputs_with_the_error_they_state():
     module, x = Wide(), torch.randn(10, 12, 6)
-    exact = tacit.watch(module, x, projections=None, **ALWAYS).start
+    exact = penchant.watch(module, x, projections=None, **ALWAYS).start
     seen, stated = [], []
     for count in (16, 256):
-        watch = tacit.watch(module, x, projections=count, labels=torch.arange(10), **ALWAYS)
+        watch = penchant.watch(module, x, projections=count, labels=torch.arange(10), **ALWAYS)
         assert watch.start.outputs.shape == (10, count)
         (note,) = watch.dataset.attrs["notes"]
         assert f"returns 1080 numbers per sample (12 x 90), which {count} random sums" in note
@@ -202,8 +202,8 @@ def test_random_sums_of_jax_are_the_same():
         h = jnp.tanh(x @ w["inner.weight"].T + w["inner.bias"])
         return h @ w["outer.weight"].T + w["outer.bias"]
 
-    ours = tacit.watch(module, x, **ALWAYS)
-    theirs = tacit.watch(apply, x.numpy(), parameters=w, **ALWAYS)
+    ours = penchant.watch(module, x, **ALWAYS)
+    theirs = penchant.watch(apply, x.numpy(), parameters=w, **ALWAYS)
     np.testing.assert_allclose(ours.start.kernel, theirs.start.kernel, rtol=1e-4)
     assert ours.dataset.attrs["notes"] == theirs.dataset.attrs["notes"]
 
@@ -229,7 +229,7 @@ def test_activation_checkpointing_changes_nothing(reentrant):
     x = torch.randn(8, 6)
     plain, kept = Checkpointed(None), Checkpointed(reentrant)
     kept.load_state_dict(plain.state_dict())
-    watches = [tacit.watch(module, x, **ALWAYS) for module in (plain, kept)]
+    watches = [penchant.watch(module, x, **ALWAYS) for module in (plain, kept)]
     for value, other in zip(plain.parameters(), kept.parameters(), strict=True):
         step = 0.3 * torch.randn_like(value)
         value.data += step
@@ -247,13 +247,13 @@ CHILD = """
     import sys, torch
     from torch import nn
     import torch.distributed as dist
-    import tacit
+    import penchant
     rank, world, place = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     dist.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=world)
     torch.manual_seed(0)
     module, x = nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2)), torch.randn(8, 6)
     module = nn.parallel.DistributedDataParallel(module)
-    watch = tacit.watch(module, x, budget=None, raise_errors=True)
+    watch = penchant.watch(module, x, budget=None, raise_errors=True)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
     for step in range(1, 6):
         optimizer.zero_grad()
@@ -328,10 +328,10 @@ def fsdp2(module):
 @pytest.mark.parametrize("spread", [fsdp, fsdp2])
 def test_parameters_spread_over_processes_are_refused_in_a_sentence(spread, group):
     plain, x = nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2)), torch.randn(8, 6)
-    assert tacit.watch(whole(plain), x, **ALWAYS).start.parameters == 83  # DDP is not refused
+    assert penchant.watch(whole(plain), x, **ALWAYS).start.parameters == 83  # DDP is not refused
     module = spread(plain)
     with pytest.raises(ValueError, match="the parameters are spread over processes") as refused:
-        tacit.watch(module, x)
+        penchant.watch(module, x)
     assert "full_state_dict=True" in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
     module(x).square().sum().backward()  # and training goes on
@@ -359,15 +359,15 @@ def test_functions_of_jax_take_mappings_outside_of_a_watch():
         found = jax.jit(jax.jacrev(both))(w, x)
     J = np.concatenate([np.asarray(found[name]).reshape(6, 2, -1) for name in w], axis=2)
     K = np.einsum("ncp,mdp->ncmd", J, J)
-    whole = tacit.tangent_kernel(both, w, x, outputs="full")
+    whole = penchant.tangent_kernel(both, w, x, outputs="full")
     np.testing.assert_allclose(whole, K, rtol=1e-10, atol=1e-12)
-    part = tacit.tangent_kernel(both, w, rows(slice(2)), rows(slice(2, 6)), outputs="full")
+    part = penchant.tangent_kernel(both, w, rows(slice(2)), rows(slice(2, 6)), outputs="full")
     np.testing.assert_allclose(part, K[:2, :, 2:], rtol=1e-10, atol=1e-12)
-    fit = tacit.kernel_regression(both, w, rows(slice(3)), np.ones((3, 2)))
+    fit = penchant.kernel_regression(both, w, rows(slice(3)), np.ones((3, 2)))
     f = np.asarray(both(w, x))
     expected = f + np.tensordot(K[:, :, :3], fit.dual, axes=2)
     np.testing.assert_allclose(fit.predict(x), expected, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="x2 must have the structure of the first inputs"):
-        tacit.tangent_kernel(both, w, x, {"left": x["left"]}, outputs="full")
+        penchant.tangent_kernel(both, w, x, {"left": x["left"]}, outputs="full")
     with pytest.raises(ValueError, match="integers of x must not exceed"):
-        tacit.tangent_kernel(both, w, x | {"token": x["token"] + 2**25}, outputs="full")
+        penchant.tangent_kernel(both, w, x | {"token": x["token"] + 2**25}, outputs="full")

@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-import tacit
-from tacit.precision import double_precision
-from tacit.watch import load, watch
-from tacit.watch.backends.backend import Look
-from tacit.watch.backends.jax_backend import JaxBackend
-from tacit.watch.measures import nuclear, read_labels
-from tacit.watch.prediction import forecast_jump, verdict
-from tacit.watch.record import ATTRIBUTES, Log, save
-from tacit.watch.regime import DISTANCE, regime
-from tacit.watch.schedule import DOUBT, Budget, Steps
-from tacit.watch.watcher import CLOCKED, Watch
+import penchant
+from penchant.precision import double_precision
+from penchant.watch import load, watch
+from penchant.watch.backends.backend import Look
+from penchant.watch.backends.jax_backend import JaxBackend
+from penchant.watch.measures import nuclear, read_labels
+from penchant.watch.prediction import forecast_jump, verdict
+from penchant.watch.record import ATTRIBUTES, Log, save
+from penchant.watch.regime import DISTANCE, regime
+from penchant.watch.schedule import DOUBT, Budget, Steps
+from penchant.watch.watcher import CLOCKED, Watch
 
 ALWAYS = {"budget": None, "raise_errors": True}
 
@@ -613,7 +613,7 @@ def test_calls_at_one_step_are_one():
         ({"probe_inputs": {1, 2}}, "a tuple or mapping of such arrays, got a set"),
         ({"model": lambda p, x: (network(p, x), 1)}, "one row of numbers per probe input, got tup"),
         ({"model": lambda p, x: network(p, x)[None]}, r"got shape \(1, 5, 3\) for 5 inputs"),
-        ({"model": 3}, r"torch.nn.Module \(which needs torch: pip install 'tacit\[torch\]'\)"),
+        ({"model": 3}, r"torch.nn.Module \(which needs torch: pip install 'penchant\[torch\]'\)"),
         ({"probe_inputs": np.full((2, 4), np.nan)}, "probe_inputs must be finite"),
         ({"weight_decay": -1}, "weight_decay must be >= 0"),
         ({"budget": 0}, "budget must be > 0"),
@@ -790,7 +790,7 @@ def test_the_interval_holds_the_truth_from_early_on():
         assert found.low < when < found.high < 1.7 * when, (share, found)
         assert abs(found.step - when) < 0.1 * when
         parts = (early[name].values for name in ("glance_step", "glance_norm", "glance_turn"))
-        plain = tacit.forecast_run(*parts)
+        plain = penchant.forecast_run(*parts)
         misses += not plain.low < when < plain.high
     assert misses >= 3
 
@@ -854,10 +854,10 @@ def test_a_record_is_saved_as_nc_or_json_in_an_existing_folder(tmp_path):
 
 def test_the_room_can_be_called_and_is_light():
     probe = (
-        "import sys, tacit, tacit.watch; from tacit.watch import watch; "
+        "import sys, penchant, penchant.watch; from penchant.watch import watch; "
         "heavy = {'jax', 'torch', 'xarray', 'matplotlib'} & set(sys.modules); "
         "assert not heavy, heavy; "
-        "tacit.watch(3, 4)"
+        "penchant.watch(3, 4)"
     )
     found = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
     assert found.stderr.splitlines()[-1].startswith("ValueError: watch: model must be")

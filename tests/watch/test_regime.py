@@ -8,19 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tacit
-from tacit.papers.watch.nets import NETS, layer_norm, quadratic, start
-from tacit.papers.watch.optimizers import OPTIMIZERS, Rates
-from tacit.papers.watch.runs import SETTINGS, addition, digits, rates
-from tacit.papers.watch.twins import seen, train
-from tacit.watch.regime import DISTANCE, GAIN, LEARNED, MISSED, Look, findings, judged
+import penchant
+from penchant.watch.regime import DISTANCE, GAIN, LEARNED, MISSED, Look, findings, judged
+from penchant_papers.probe.nets import NETS, layer_norm, quadratic, start
+from penchant_papers.probe.optimizers import OPTIMIZERS, Rates
+from penchant_papers.probe.runs import SETTINGS, addition, digits, rates
+from penchant_papers.probe.twins import seen, train
 
 ALWAYS = {"budget": None, "raise_errors": True}
 
 
 def watched(net, first, probe, *later, base=None, **options):
     """A watch of a net with a look at each of the later parameters."""
-    watch = tacit.watch(lambda p, x: net(p, x, base), probe, parameters=first, **ALWAYS, **options)
+    watch = penchant.watch(
+        lambda p, x: net(p, x, base), probe, parameters=first, **ALWAYS, **options
+    )
     for number, p in enumerate(later, start=1):
         watch(10**number, jax.tree.map(np.asarray, p))
     return watch
@@ -37,14 +39,14 @@ def test_adamw_on_pixels_is_not_in_the_kernel_regime():
     x, y, probe = (torch.tensor(part) for part in (data.x, data.y, data.probe))
     model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
-    watch = tacit.watch(model, probe, weight_decay=0.01, **ALWAYS)
+    watch = penchant.watch(model, probe, weight_decay=0.01, **ALWAYS)
     before = watch.start.kernel
     for _ in range(150):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     watch(150)
-    assert tacit.kernel_distance(before, watch.backend.kernels().sum(0)) < 0.01  # the control
+    assert penchant.kernel_distance(before, watch.backend.kernels().sum(0)) < 0.01  # the control
     found = watch.regime
     assert found.kind in ("leaving", "rich"), found
     assert found.kernel_distance > DISTANCE[0]
@@ -59,7 +61,7 @@ def test_a_net_that_groks_modular_addition_is_rich():
     assert np.mean(new == data.probe_y.argmax(axis=1)) > 0.9
     watch = watched(quadratic, first, data.probe, last, weight_decay=1.0)
     found, now = watch.regime, watch.backend.kernels(last).sum(0)
-    apart = tacit.kernel_distance(watch.start.kernel, now)
+    apart = penchant.kernel_distance(watch.start.kernel, now)
     assert apart < 0.25  # the control: the limit of rich nets for kernels that are not centred
     assert found.kind == "rich", found
     assert found.decided in ("all", "kernel and function")
@@ -125,7 +127,7 @@ def test_a_run_that_was_rich_stays_rich():
     alone = watched(NETS["dense"], first, probe, there[2]).regime
     assert alone.kind == "kernel", alone
     watch = watched(NETS["dense"], first, probe, *there)
-    kinds = tacit.watch.reporting.regimes(watch.dataset)
+    kinds = penchant.watch.reporting.regimes(watch.dataset)
     assert kinds == ["unknown", "kernel", "rich", "rich"]
     found = watch.regime
     assert (found.kind, found.decided, found.left) == ("rich", "earlier", 100.0)
@@ -138,7 +140,7 @@ def test_outputs_that_moved_by_rounding_have_learned_nothing():
     torch.manual_seed(0)
     last = torch.nn.Linear(16, 2)
     module = torch.nn.Sequential(torch.nn.LayerNorm(16, elementwise_affine=False), last)
-    watch = tacit.watch(module, torch.randn(20, 16), budget=None, raise_errors=True)
+    watch = penchant.watch(module, torch.randn(20, 16), budget=None, raise_errors=True)
     last.weight.data += 1
     watch(1)
     found = watch.dataset.isel(time=-1)
@@ -152,7 +154,7 @@ def test_outputs_that_moved_by_rounding_have_learned_nothing():
 
 def test_two_probe_inputs_tell_nothing():
     """Centred, their kernel has one direction, and no kernel differs from it."""
-    watch = tacit.watch(lambda w, x: x @ w**2, np.eye(2), parameters=np.ones(2), **ALWAYS)
+    watch = penchant.watch(lambda w, x: x @ w**2, np.eye(2), parameters=np.ones(2), **ALWAYS)
     watch(5, np.array([1.0, 3.0]))
     assert np.isnan(watch.dataset.kernel_distance).all()
     assert watch.regime.kind == "unknown"

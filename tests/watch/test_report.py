@@ -14,20 +14,20 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-import tacit
+import penchant
 from figure_checks import assert_axes_named, collisions
-from tacit.cli import app
-from tacit.plotting.style import styled
-from tacit.plotting.watch import MOST as POINTS
-from tacit.plotting.watch import SHADES
-from tacit.plotting.watch_table import MOST, chosen, shown
-from tacit.store import json_checksum
-from tacit.watch import load, report
-from tacit.watch.export import curves, findings
-from tacit.watch.modules import module_moves
-from tacit.watch.regime import DISTANCE, regime, regimes
-from tacit.watch.reporting import deliver, read
-from tacit.watch.watcher import Watch
+from penchant.cli import app
+from penchant.plotting.style import styled
+from penchant.plotting.watch import MOST as POINTS
+from penchant.plotting.watch import SHADES
+from penchant.plotting.watch_table import MOST, chosen, shown
+from penchant.store import json_checksum
+from penchant.watch import load, report
+from penchant.watch.export import curves, findings
+from penchant.watch.modules import module_moves
+from penchant.watch.regime import DISTANCE, regime, regimes
+from penchant.watch.reporting import deliver, read
+from penchant.watch.watcher import Watch
 
 
 class Linear:
@@ -481,7 +481,7 @@ def test_a_bad_file_ends_no_training_and_keeps_no_other_file_from_it(grown, name
 def test_a_failed_drawing_leaves_the_old_file(grown, tmp_path, monkeypatch):
     file = tmp_path / "run.png"
     file.write_text("old")
-    monkeypatch.setattr("tacit.plotting.watch.draw_watch", lambda *args: 1 / 0)
+    monkeypatch.setattr("penchant.plotting.watch.draw_watch", lambda *args: 1 / 0)
     seen = fresh(steps=5)
     seen.report(file)
     assert "ZeroDivisionError" in seen.failures[-1].sentence
@@ -677,7 +677,7 @@ MISSING = {
 def test_a_missing_tracker_is_named_with_its_extra(grown, name, tmp_path, monkeypatch, capsys):
     modules(monkeypatch, **dict.fromkeys(MISSING[name]))
     folders = [tmp_path] if name == "tensorboard" else []
-    sentence = f"watch: to='{name}' needs the package {name}: pip install 'tacit[{name}]'"
+    sentence = f"watch: to='{name}' needs the package {name}: pip install 'penchant[{name}]'"
     with pytest.raises(ImportError, match=re.escape(sentence)):
         deliver(grown.dataset, folders, name)
     seen = fresh(steps=5)
@@ -724,7 +724,7 @@ def sketch(monkeypatch):
     """A quick drawing in place of the real one, for tests of what is done with it."""
     from matplotlib.figure import Figure
 
-    monkeypatch.setattr("tacit.plotting.watch.draw_watch", lambda *args: Figure(figsize=(1, 1)))
+    monkeypatch.setattr("penchant.plotting.watch.draw_watch", lambda *args: Figure(figsize=(1, 1)))
 
 
 @pytest.fixture
@@ -734,8 +734,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def tacit_watch(*words):
-    """(exit code, everything printed) of `tacit watch`."""
+def penchant_watch(*words):
+    """(exit code, everything printed) of `penchant watch`."""
     result = CliRunner().invoke(app, ["watch", *map(str, words)])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -745,7 +745,7 @@ def tacit_watch(*words):
 @pytest.mark.parametrize("name", ["run.nc", "run.json"])
 def test_the_command_opens_a_record(grown, folder, sketch, name, capsys):
     grown.save(name)
-    code, out = tacit_watch(name)
+    code, out = penchant_watch(name)
     assert code == 0
     grown.report()
     table = capsys.readouterr().out
@@ -757,9 +757,9 @@ def test_the_command_opens_a_record(grown, folder, sketch, name, capsys):
 
 def test_the_figure_goes_where_it_is_wanted(grown, folder, sketch):
     grown.save("run.nc")
-    assert tacit_watch("run.nc", "--no-figure")[0] == 0
+    assert penchant_watch("run.nc", "--no-figure")[0] == 0
     assert [path.name for path in Path().iterdir()] == ["run.nc"]
-    code, out = tacit_watch("run.nc", "--figure", "talk.svg")
+    code, out = penchant_watch("run.nc", "--figure", "talk.svg")
     assert (code, out.splitlines()[-1]) == (0, "figure: talk.svg")
     assert sorted(path.name for path in Path().iterdir()) == ["run.nc", "talk.svg"]
 
@@ -785,8 +785,8 @@ def bad_records(grown):
     Path("text.nc").write_text("step loss")
     Path("folder.nc").mkdir()
     Path("folder.json").mkdir()
-    tacit.save(grown.dataset.assign_attrs(kind="path"), "foreign.nc")
-    tacit.save(grown.dataset.assign_attrs(weight_decay="much"), "words.nc")
+    penchant.save(grown.dataset.assign_attrs(kind="path"), "foreign.nc")
+    penchant.save(grown.dataset.assign_attrs(weight_decay="much"), "words.nc")
     return {
         "missing.nc": "there is no file missing.nc",
         "missing.json": "there is no file missing.json",
@@ -809,7 +809,7 @@ def bad_records(grown):
 def test_bad_records_are_refused_in_a_line(grown, folder):
     for name, sentence in bad_records(grown).items():
         before = sorted(Path().rglob("*"))
-        code, out = tacit_watch(name)
+        code, out = penchant_watch(name)
         assert (code, len(out.splitlines())) == (2, 1), (name, out)
         assert sentence in out, (name, out)
         assert sorted(Path().rglob("*")) == before
@@ -822,16 +822,16 @@ def test_wrong_usage_of_the_command(grown, folder, sketch):
         (["--figure", "a.pdf"], "written as .png or .svg, got 'a.pdf'"),
         (["--figure", "none/a.png"], "no existing folder"),
     ):
-        code, out = tacit_watch("run.nc", *words)
+        code, out = penchant_watch("run.nc", *words)
         assert (code, len(out.splitlines())) == (2, 1), out
         assert sentence in out
-    assert tacit_watch()[0] == 2
+    assert penchant_watch()[0] == 2
     assert [path.name for path in Path().iterdir()] == ["run.nc"]
 
 
 def test_the_help_teaches():
-    code, out = tacit_watch("--help")
+    code, out = penchant_watch("--help")
     assert code == 0
-    assert "tacit watch run.nc" in out
-    assert "watch = tacit.watch(model, inputs" in out
+    assert "penchant watch run.nc" in out
+    assert "watch = penchant.watch(model, inputs" in out
     assert "\b" not in out

@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-import tacit  # noqa: E402
-from tacit.watch import record  # noqa: E402
-from tacit.watch.metrics import unread  # noqa: E402
-from tacit.watch.regime import regime  # noqa: E402
+import penchant  # noqa: E402
+from penchant.watch import record  # noqa: E402
+from penchant.watch.metrics import unread  # noqa: E402
+from penchant.watch.regime import regime  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 STEPS, HALF = 60, 30
@@ -51,7 +51,7 @@ def made(build, **options):
     module = build()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.9)
     x, y = data()
-    watch = tacit.watch(module, x[:12], labels=y[:12], optimizer=optimizer, **ALWAYS, **options)
+    watch = penchant.watch(module, x[:12], labels=y[:12], optimizer=optimizer, **ALWAYS, **options)
     return module, optimizer, watch
 
 
@@ -82,8 +82,8 @@ def test_a_resumed_run_keeps_its_origin(build):
     optimizer.load_state_dict(saved["optimizer"])
     x, y = data()
     given = {"labels": y[:12], "optimizer": optimizer, **ALWAYS}
-    fresh = tacit.watch(module, x[:12], step=HALF, **given)
-    resumed = tacit.watch(module, x[:12], step=HALF, **given)
+    fresh = penchant.watch(module, x[:12], step=HALF, **given)
+    resumed = penchant.watch(module, x[:12], step=HALF, **given)
     resumed.load_state_dict(saved["watch"])
     both = lambda *args, **metrics: [w(*args, **metrics) for w in (resumed, fresh)]  # noqa: E731
     run(module, optimizer, both, range(HALF + 1, STEPS + 1))
@@ -119,11 +119,11 @@ def test_jax_states_hold_arrays():
 
     x, random = np.eye(4), np.random.default_rng(0)
     w = [random.standard_normal(4) + step for step in range(4)]
-    whole = tacit.watch(apply, x, parameters=w[0], **ALWAYS)
+    whole = penchant.watch(apply, x, parameters=w[0], **ALWAYS)
     whole(1, w[1], loss=3.0)
     state = pickle.loads(pickle.dumps(whole.state_dict()))
     whole(2, w[2])
-    resumed = tacit.watch(apply, x, parameters=w[1], step=1, **ALWAYS)
+    resumed = penchant.watch(apply, x, parameters=w[1], step=1, **ALWAYS)
     resumed.load_state_dict(state)
     resumed(2, w[2])
     assert resumed.dataset.drop_vars("look_seconds").equals(whole.dataset.drop_vars("look_seconds"))
@@ -174,7 +174,7 @@ def test_a_warm_batch_gives_its_own_statistics(momentum):
     module[1].momentum = momentum
     module.insert(2, nn.Dropout(0.5))
     before = copy.deepcopy(module.state_dict())
-    watch = tacit.watch(module, x[:12], warm_batch=x, **ALWAYS)
+    watch = penchant.watch(module, x[:12], warm_batch=x, **ALWAYS)
     assert all(torch.equal(module.state_dict()[name], value) for name, value in before.items())
     assert module.training
     hidden = module[0](x).detach()
@@ -188,9 +188,9 @@ def test_a_warm_batch_gives_its_own_statistics(momentum):
 def test_state_that_is_no_average_is_not_warmed():
     module = nn.Sequential(nn.utils.spectral_norm(nn.Linear(6, 3)))
     with pytest.raises(ValueError, match="weight_u is not a running average"):
-        tacit.watch(module, data()[0], warm_batch=data()[0])
+        penchant.watch(module, data()[0], warm_batch=data()[0])
     with pytest.raises(ValueError, match="changes no state of the model; leave warm_batch= out"):
-        tacit.watch(perceptron(), data()[0], warm_batch=data()[0])
+        penchant.watch(perceptron(), data()[0], warm_batch=data()[0])
 
 
 # a model that changes
@@ -212,7 +212,7 @@ def test_after_a_change_the_regime_is_not_what_it_was(change, words):
     module = perceptron()
     module[0].requires_grad_(False)
     optimizer = torch.optim.SGD([p for p in module.parameters() if p.requires_grad], lr=0.5)
-    watch = tacit.watch(module, data()[0][:12], budget=None)
+    watch = penchant.watch(module, data()[0][:12], budget=None)
     run(module, optimizer, watch, range(1, 6))
     assert watch.regime.kind == "kernel"  # of a last layer
     change(module)
@@ -225,7 +225,7 @@ def test_after_a_change_the_regime_is_not_what_it_was(change, words):
 def test_parameters_outside_of_the_optimizer_are_noticed():
     module = perceptron()
     optimizer = torch.optim.SGD(module[0].parameters(), lr=0.5)
-    watch = tacit.watch(module, data()[0][:12], optimizer=optimizer, **ALWAYS)
+    watch = penchant.watch(module, data()[0][:12], optimizer=optimizer, **ALWAYS)
     (note,) = watch.dataset.attrs["notes"]
     assert note.startswith("2 trained parameters (2.weight, 2.bias) are in no group")
 
@@ -241,7 +241,7 @@ def test_rates_are_read_from_the_optimizer():
     ]
     optimizer = torch.optim.AdamW(groups, lr=0.1)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
-    watch = tacit.watch(module, data()[0][:12], optimizer=optimizer, **ALWAYS)
+    watch = penchant.watch(module, data()[0][:12], optimizer=optimizer, **ALWAYS)
     for step in (1, 2):
         optimizer.step()
         schedule.step()
@@ -251,9 +251,9 @@ def test_rates_are_read_from_the_optimizer():
     assert watch.dataset.optimizer_decay.values.tolist() == [0.02] * 3
     assert "weight decays 0.02, 0;" in watch.dataset.attrs["notes"][0]
     with pytest.raises(ValueError, match=r"weight_decay=0.1 was given, but the optimizer has 0.02"):
-        tacit.watch(module, data()[0], optimizer=optimizer, weight_decay=0.1)
+        penchant.watch(module, data()[0], optimizer=optimizer, weight_decay=0.1)
     with pytest.raises(ValueError, match="a Linear does not have a weight decay to read"):
-        tacit.watch(module, data()[0], optimizer=module[0])
+        penchant.watch(module, data()[0], optimizer=module[0])
 
 
 class Counted(torch.Tensor):
@@ -269,7 +269,7 @@ class Counted(torch.Tensor):
 
 def test_metrics_stay_on_their_device_until_a_look():
     module = perceptron()
-    watch = tacit.watch(module, data()[0][:12], **ALWAYS)
+    watch = penchant.watch(module, data()[0][:12], **ALWAYS)
     for step in range(1, 200):
         watch(step)
     Counted.reads = 0
@@ -302,7 +302,7 @@ def test_the_regime_of_a_run_without_looks_is_that_of_a_look_now():
     """The budget allows none, and is exceeded once."""
     module = perceptron()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
-    watch = tacit.watch(module, data()[0][:12], budget=1e-9)
+    watch = penchant.watch(module, data()[0][:12], budget=1e-9)
     assert watch.regime.kind == "unknown"  # before the first call there is nothing to look at
     assert watch.dataset.step.values.tolist() == [0]
     run(module, optimizer, watch, range(1, 278))
@@ -318,7 +318,7 @@ def test_a_report_takes_a_last_look(capsys):
     """A budget that allows no look at all: without the last one the regime is not known."""
     module = perceptron()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
-    watch = tacit.watch(module, data()[0][:12], budget=1e-9)
+    watch = penchant.watch(module, data()[0][:12], budget=1e-9)
     run(module, optimizer, watch, range(1, 278))
     assert watch.dataset.step.values.tolist() == [0]
     assert regime(watch.dataset).kind == "unknown"
@@ -331,7 +331,7 @@ def test_a_report_takes_a_last_look(capsys):
 
 
 def test_the_last_look_at_a_function_is_at_its_last_parameters():
-    watch = tacit.watch(lambda w, x: x @ w**2, np.eye(3), parameters=np.ones(3), budget=1e-9)
+    watch = penchant.watch(lambda w, x: x @ w**2, np.eye(3), parameters=np.ones(3), budget=1e-9)
     watch(5, np.array([1.0, 1.0, 3.0]))
     assert watch.dataset.sizes["time"] == 1
     watch.report()

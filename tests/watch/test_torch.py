@@ -14,11 +14,11 @@ import jax.numpy as jnp  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from tacit.models.tangent import kernel_distance  # noqa: E402
-from tacit.watch import load, watch  # noqa: E402
-from tacit.watch.backends.backend import Look  # noqa: E402
-from tacit.watch.backends.jax_backend import JaxBackend  # noqa: E402
-from tacit.watch.backends.torch_backend import TorchBackend  # noqa: E402
+from penchant.models.tangent import kernel_distance  # noqa: E402
+from penchant.watch import load, watch  # noqa: E402
+from penchant.watch.backends.backend import Look  # noqa: E402
+from penchant.watch.backends.jax_backend import JaxBackend  # noqa: E402
+from penchant.watch.backends.torch_backend import TorchBackend  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 
@@ -230,7 +230,7 @@ def test_gradients_too_large_to_hold_go_output_by_output(monkeypatch):
         backend.gradients, "block", lambda *a: asked.append(backend.gradients.selected) or block(*a)
     )
     memory = 3.5 * len(x) * backend.gradients.held
-    monkeypatch.setattr("tacit.watch.backends.torch_backend.MEMORY", memory)
+    monkeypatch.setattr("penchant.watch.backends.torch_backend.MEMORY", memory)
     np.testing.assert_allclose(backend.kernels(), whole, rtol=1e-4, atol=1e-6)
     assert asked[-3:] == [0, 1, 2]
     assert len(passes) <= 2  # one forward pass for all outputs, and one to measure the cost

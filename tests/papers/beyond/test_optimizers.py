@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-import tacit
-from tacit.papers.beyond import adam_batch, margins
-from tacit.papers.registry import library
+import penchant
+from penchant.lab.registry import all_claims
+from penchant_papers.beyond import adam_batch, margins
 
 
 def evidence_of(id, data):
-    return library()[id].evidence(data)
+    return all_claims()[id].evidence(data)
 
 
 @pytest.mark.parametrize("id", ["beyond-margins", "beyond-muon", "beyond-adam-batch"])
@@ -47,7 +47,7 @@ def test_a_method_in_a_wrong_norm_fails(data_of):
     data, ways = data_of("beyond-margins")
     turned = data.share.isel(norm=[1, 2, 0])
     wrong = data.assign(share=data.share.copy(data=turned.values))
-    experiment = library()["beyond-margins"]
+    experiment = all_claims()["beyond-margins"]
     verdict = experiment.verdict(experiment.evidence((wrong, ways)), "tiny")
     assert verdict.status != "holds"
     assert verdict.evidence.checks[next(iter(verdict.evidence.checks))].misses
@@ -64,7 +64,9 @@ def test_the_median_over_problems_is_judged(data_of):
 def test_shares_of_an_end_are_those_of_its_path(kind):
     """Margins that all runs on a problem share are those that `margin_shares` computes alone."""
     of = adam_batch.data(kind, 5, 8, 12)
-    path = tacit.train(tacit.LinearPredictor(), of, tacit.SignDescent(0.01), stop=tacit.Steps(300))
-    norms = [tacit.L1(), adam_batch.EUCLIDEAN, tacit.Linf(), adam_batch.own_norm(of)[0]]
-    alone = tacit.margin_shares(path, of, norms).values[-1]
+    path = penchant.train(
+        penchant.LinearPredictor(), of, penchant.SignDescent(0.01), stop=penchant.Steps(300)
+    )
+    norms = [penchant.L1(), adam_batch.EUCLIDEAN, penchant.Linf(), adam_batch.own_norm(of)[0]]
+    alone = penchant.margin_shares(path, of, norms).values[-1]
     np.testing.assert_allclose(margins.end_shares(of, path.predictor, norms), alone, rtol=1e-9)

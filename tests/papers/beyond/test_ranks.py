@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from tacit.papers.beyond import balanced_linear, greedy_rank
-from tacit.papers.registry import library
+from penchant.lab.registry import all_claims
+from penchant_papers.beyond import balanced_linear, greedy_rank
 
 
 def status_of(id, data):
-    experiment = library()[id]
+    experiment = all_claims()[id]
     return experiment.verdict(experiment.evidence(data), "tiny").status
 
 

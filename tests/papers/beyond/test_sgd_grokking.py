@@ -3,24 +3,24 @@
 import numpy as np
 import pytest
 
-import tacit
-from tacit.papers.beyond import sgd_grokking
-from tacit.papers.registry import library
+import penchant
+from penchant.lab.registry import all_claims
+from penchant_papers.beyond import sgd_grokking
 
 ID = "beyond-sgd-grokking"
 
 
 def status_of(data):
-    experiment = library()[ID]
+    experiment = all_claims()[ID]
     return experiment.verdict(experiment.evidence((data,)), "tiny").status
 
 
 def test_a_problem_has_a_truth_of_least_l1_norm():
-    plain = [tacit.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=s) for s in range(40)]
+    plain = [penchant.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=s) for s in range(40)]
     met = [sgd_grokking.recoverable(of) for of in plain]
     assert 20 < sum(met) < 40
     for of, recovered in zip(plain, met, strict=True):
-        norm = np.abs(tacit.interpolate(of, tacit.L1()).beta).sum()
+        norm = np.abs(penchant.interpolate(of, penchant.L1()).beta).sum()
         assert (norm > 1 - 1e-6) == recovered  # the truth has the norm 1
     problems = [sgd_grokking.problem(seed, 4, 8) for seed in range(5)]
     assert all(sgd_grokking.recoverable(of) for of, _ in problems)

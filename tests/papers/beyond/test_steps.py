@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import xarray
 
-import tacit
-from tacit.papers.beyond import clock, clock_depth, momentum
-from tacit.papers.beyond.step_sums import (
+import penchant
+from penchant.lab.registry import all_claims
+from penchant_papers.beyond import clock, clock_depth, momentum
+from penchant_papers.beyond.step_sums import (
     GradientSums,
     RatioSums,
     momentum_regularizer,
     summed_regularizer,
 )
-from tacit.papers.registry import library
 
 
 @pytest.mark.parametrize("name", clock_depth.KINDS)
@@ -42,10 +42,10 @@ def test_the_start_set_back_is_the_effective_one_to_second_order(name):
     apart = []
     for share in (1.0, 0.5):
         rate = share * kind.longest
-        method = tacit.EffectiveScale(tacit.GradientDescent(rate))
-        stop = tacit.Steps(round(kind.time / rate))
-        path = tacit.train(clock_depth.net(kind.depth), of, method, stop=stop)
-        found = tacit.effective_regularizer(path)
+        method = penchant.EffectiveScale(penchant.GradientDescent(rate))
+        stop = penchant.Steps(round(kind.time / rate))
+        path = penchant.train(clock_depth.net(kind.depth), of, method, stop=stop)
+        found = penchant.effective_regularizer(path)
         back = rate * clock_depth.clock(name, 5, 10, 0).back
         predicted = clock_depth.regularizer_from(
             clock_depth.net(kind.depth), *clock_depth.set_back(kind, back)
@@ -75,7 +75,7 @@ CLOCK = {"alpha": 0.1, "samples": 5, "dimension": 10, "time": 4.0, "decay": 0.05
 
 
 def test_the_sums_of_plain_steps_by_hand():
-    of, rate, decay = tacit.sparse_regression(5, 10, sparsity=2, seed=3), 0.01, 0.2
+    of, rate, decay = penchant.sparse_regression(5, 10, sparsity=2, seed=3), 0.01, 0.2
     w, scale, tilt = np.full((2, 10), 0.1), np.full(10, np.log(0.1)), np.zeros(10)
     for _ in range(50):
         g = 2 * of.X.T @ (of.X @ (w[0] ** 2 - w[1] ** 2) - of.y)
@@ -83,8 +83,8 @@ def test_the_sums_of_plain_steps_by_hand():
         scale += np.log((1 - rate * decay) ** 2 * (1 - q**2)) / 2
         tilt -= 2 * (np.arctanh(q) - q)
         w = w * (1 - rate * decay) - rate * np.stack([2 * g * w[0], -2 * g * w[1]])
-    method = GradientSums(tacit.GradientDescent(rate, weight_decay=decay))
-    path = tacit.train(clock.net(0.1), of, method, stop=tacit.Steps(50))
+    method = GradientSums(penchant.GradientDescent(rate, weight_decay=decay))
+    path = penchant.train(clock.net(0.1), of, method, stop=penchant.Steps(50))
     q = summed_regularizer(path, 0.1)
     np.testing.assert_allclose(np.log(q.shape), scale, rtol=1e-12)
     np.testing.assert_allclose(q.tilt, tilt, rtol=1e-9, atol=1e-14)
@@ -98,8 +98,8 @@ def test_the_sums_of_momentum_by_hand():
         g = 2 * of.X.T @ (of.X @ (w[0] ** 2 - w[1] ** 2) - of.y)
         v = m * v + np.stack([2 * g * w[0], -2 * g * w[1]])
         w, total = w - rate * v, total + g
-    method = GradientSums(RatioSums(tacit.GradientDescent(rate, momentum=m)), longer=1 / (1 - m))
-    path = tacit.train(clock.net(0.1), of, method, stop=tacit.Steps(60))
+    method = GradientSums(RatioSums(penchant.GradientDescent(rate, momentum=m)), longer=1 / (1 - m))
+    path = penchant.train(clock.net(0.1), of, method, stop=penchant.Steps(60))
     q = momentum_regularizer(path, 0.1, m)
     np.testing.assert_allclose(q.shape, np.sqrt(w[0] * w[1]), rtol=1e-9)
     # half of log(w+/w-) is the dual of the flow and half the tilt
@@ -113,7 +113,7 @@ def test_the_formula_of_the_clock_is_no_identity(wrong, monkeypatch):
     if wrong == "signs":
 
         def method(rate, **more):  # the longest step is still predicted for plain descent
-            return tacit.SignDescent(rate / 9) if more else tacit.GradientDescent(rate)
+            return penchant.SignDescent(rate / 9) if more else penchant.GradientDescent(rate)
 
         monkeypatch.setattr(clock, "GradientDescent", method)
     elif wrong == "three times the gradient":
@@ -135,14 +135,14 @@ def test_the_formula_of_the_clock_is_no_identity(wrong, monkeypatch):
     ],
 )
 def test_a_wrong_theory_fails(id, wrong, data_of):
-    experiment, (data,) = library()[id], data_of(id)
+    experiment, (data,) = all_claims()[id], data_of(id)
     swapped = data.assign({name: data[other] for name, other in wrong.items()})
     verdict = experiment.verdict(experiment.evidence((swapped,)), "tiny")
     assert verdict.status == "fails", str(verdict)
 
 
 def test_the_law_of_first_order_fails_as_one_of_second(data_of):
-    experiment, (data,) = library()["beyond-momentum"], data_of("beyond-momentum")
+    experiment, (data,) = all_claims()["beyond-momentum"], data_of("beyond-momentum")
     ours = data.sel(law="Papazov").assign_coords(law="ours").expand_dims("law")
     rest = data.sel(law=["Papazov", "rate"])
     verdict = experiment.verdict(experiment.evidence((xarray.concat([ours, rest], "law"),)), "tiny")

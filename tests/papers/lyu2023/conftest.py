@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-import tacit
-from tacit.papers.registry import library
+import penchant
+from penchant.lab.registry import all_claims
 
 REFUTED = ("fails", "inconclusive")
 
@@ -15,7 +15,7 @@ def judged():
     """judged(id, data): the verdict on these datasets."""
 
     def verdict(id, data):
-        experiment = library()[id]
+        experiment = all_claims()[id]
         return experiment.verdict(experiment.evidence(data), "tiny")
 
     return verdict
@@ -41,7 +41,7 @@ def faster(monkeypatch):
     def change(module, factor):
         def train(model, problem, method, **options):
             other = dataclasses.replace(method, weight_decay=factor * method.weight_decay)
-            return tacit.train(model, problem, other, **options)
+            return penchant.train(model, problem, other, **options)
 
         monkeypatch.setattr(module, "train", train)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tacit.measures import forecast as measured_forecast
-from tacit.measures.forecast import forecast, forecast_run
-from tacit.papers.lyu2023 import forecasts
+from penchant.measures import forecast as measured_forecast
+from penchant.measures.forecast import forecast, forecast_run
+from penchant_papers.lyu2023 import forecasts
 
 MAJORITY, WIDE, TABLE = "majority, n=40 d=300", "wide margin, gamma=6 d=1500", "table"
 

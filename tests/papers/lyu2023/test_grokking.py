@@ -6,9 +6,9 @@ import xarray
 from scipy.optimize import linprog, nnls
 
 from papers.lyu2023.by_hand import descend
-from tacit.papers.lyu2023 import grokking
-from tacit.papers.registry import library
-from tacit.problems.population import majority
+from penchant.lab.registry import all_claims
+from penchant.problems.population import majority
+from penchant_papers.lyu2023 import grokking
 
 IDS = ["L-F1", "L-F2"]
 LITTLE = {"samples": 30, "dimension": 60, "norm": 20.0, "rate": 1e-2, "rtol": 1e-8}
@@ -114,7 +114,7 @@ def largest_margins(Z):
 @pytest.mark.parametrize("id", IDS)
 def test_the_rows_share_their_time_and_every_row_shows_the_predicted_time(data_of, id):
     data = data_of(id)
-    picture, run = library()[id].picture(data), grokking.run_of(data[0])
+    picture, run = all_claims()[id].picture(data), grokking.run_of(data[0])
     assert len({axes.get_xlim() for axes in picture.axes}) == 1
     for axes in picture.axes:
         places = [float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 2]
@@ -123,7 +123,7 @@ def test_the_rows_share_their_time_and_every_row_shows_the_predicted_time(data_o
 
 
 def test_the_full_size_has_the_printed_numbers():
-    one, two = (library()[id].study.at("printed") for id in IDS)
+    one, two = (all_claims()[id].study.at("printed") for id in IDS)
     assert (one.arguments["samples"], one.arguments["dimension"]) == (256, 100_000)
     assert (two.arguments["samples"], two.arguments["gamma"]) == (32, 25.0)
     assert one.axes[0].values == two.axes[0].values == (128.0,)

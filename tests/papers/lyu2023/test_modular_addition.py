@@ -6,18 +6,18 @@ import math
 import numpy as np
 import pytest
 
-from tacit.measures.grokking import grokking
-from tacit.models.tokens.two_layer import TwoTokenNet
-from tacit.papers.lyu2023.modular_addition import CURVES, runs_of
-from tacit.papers.registry import library
-from tacit.problems.arithmetic import modular_addition
-from tacit.studies.run import run_study
-from tacit.studies.sizes import merged
-from tacit.studies.study import Study
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.record import LogSpaced
-from tacit.training.stop import Time
-from tacit.training.train import train
+from penchant.lab.registry import all_claims
+from penchant.lab.studies.run import run_study
+from penchant.lab.studies.sizes import merged
+from penchant.lab.studies.study import Study
+from penchant.measures.grokking import grokking
+from penchant.models.tokens.two_layer import TwoTokenNet
+from penchant.problems.arithmetic import modular_addition
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.record import LogSpaced
+from penchant.training.stop import Time
+from penchant.training.train import train
+from penchant_papers.lyu2023.modular_addition import CURVES, runs_of
 
 SMALL = {
     "name": "small",
@@ -33,7 +33,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """Runs too short to understand anything."""
-    study = Study(**merged(library()["L-F3b"].study.at("quick").describe(), SMALL))
+    study = Study(**merged(all_claims()["L-F3b"].study.at("quick").describe(), SMALL))
     found = run_study(study, tmp_path_factory.mktemp("cells"), "here")
     return found.assign_attrs(title="small", size="tiny", source="L", ours="")
 
@@ -64,7 +64,7 @@ def test_the_prediction_needs_no_training(small):
 
 def test_the_picture_has_all_rows_curves_and_the_prediction(small):
     with np.errstate(all="ignore"):
-        picture = library()["L-F3b"].picture((small,))
+        picture = all_claims()["L-F3b"].picture((small,))
     accuracy, norm, turn, kernel = picture.axes
     curves = {line.get_label(): line for line in accuracy.lines}
     large = runs_of(small)[0]
@@ -78,7 +78,7 @@ def test_the_picture_has_all_rows_curves_and_the_prediction(small):
 
 
 def test_the_full_size_has_the_printed_numbers():
-    study = library()["L-F3b"].study.at("printed")
+    study = all_claims()["L-F3b"].study.at("printed")
     problem, model, method = study.problem, study.model, study.method
     assert (problem["modulus"], problem["fraction"], model["width"]) == (97, 0.4, 1024)
     assert method["weight_decay"] == 1e-4

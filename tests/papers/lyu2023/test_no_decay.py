@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from tacit import train
-from tacit.models.diagonal import DiagonalNet
-from tacit.papers.lyu2023 import no_decay
-from tacit.papers.registry import library
-from tacit.problems.population import majority
-from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.stop import LogLoss
+from penchant import train
+from penchant.lab.registry import all_claims
+from penchant.models.diagonal import DiagonalNet
+from penchant.problems.population import majority
+from penchant.training.exact.dual.flow import DualFlow
+from penchant.training.stop import LogLoss
+from penchant_papers.lyu2023 import no_decay
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_norm_and_turn_without_decay_are_those_of_the_parameters():
 
 
 def test_the_axis_shows_the_logarithm_of_the_time_in_plain_numbers(data):
-    picture = library()["L-no-decay"].picture(data)
+    picture = all_claims()["L-no-decay"].picture(data)
     picture.canvas.draw()
     ticks = [text.get_text() for text in picture.axes[-1].get_xticklabels()]
     assert ticks == ["0", "1", "10", "100", "1 000", "10 000", "100 000"]

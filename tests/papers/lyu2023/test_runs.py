@@ -9,23 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-import tacit
-from tacit import At, train
-from tacit.measures.forecast import forecast, forecast_run
-from tacit.models.diagonal import DiagonalNet
-from tacit.papers.lyu2023 import runs
-from tacit.problems.classification import Classification
-from tacit.problems.regression import Regression, sparse_regression
-from tacit.records import NumericalError
-from tacit.regularizers.q import Q
-from tacit.training.exact.dual.flow import DualFlow
+import penchant
+from penchant import At, train
+from penchant.measures.forecast import forecast, forecast_run
+from penchant.models.diagonal import DiagonalNet
+from penchant.problems.classification import Classification
+from penchant.problems.regression import Regression, sparse_regression
+from penchant.records import NumericalError
+from penchant.regularizers.q import Q
+from penchant.training.exact.dual.flow import DualFlow
+from penchant_papers.lyu2023 import runs
 
 DRAWN = {"max_examples": 6, "deadline": None, "derandomize": True}
 
 
 def problem_of(kind, seed=0):
     if kind == "squares":
-        return tacit.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
+        return penchant.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
     return runs.data_set(seed, loss=kind)
 
 
@@ -117,9 +117,9 @@ def test_a_tiny_start_still_walks_the_q_path():
     problem, rate, z = problem_of("squares"), 1e-5, np.array([1.0, 5.0])
     found = predictors(DiagonalNet(2, log_alpha=-2000.0), problem, rate, z / rate)
     for beta, time in zip(found, z, strict=True):
-        limit = tacit.interpolate(problem.X, problem.y, Q(2, log_alpha=-2000 - time)).beta
+        limit = penchant.interpolate(problem.X, problem.y, Q(2, log_alpha=-2000 - time)).beta
         assert beta == pytest.approx(limit, abs=1e-4)
-        far = tacit.interpolate(problem.X, problem.y, Q(2, log_alpha=2.0)).beta
+        far = penchant.interpolate(problem.X, problem.y, Q(2, log_alpha=2.0)).beta
         assert np.abs(beta - far).max() > 1e-2
 
 
@@ -178,7 +178,7 @@ def test_the_forecast_of_one_sample_is_a_formula(x, y, log_alpha):
         (lambda p, net: forecast_run([], [], []), "must not be empty"),
         (lambda p, net: forecast_run([1.0, math.nan], [1, 1], [1, 1]), "must be finite"),
         (lambda p, net: At(times=[math.inf]), "finite number"),
-        (lambda p, net: train(net, p, tacit.ParameterFlow(weight_decay=0.1)), "give stop=Time"),
+        (lambda p, net: train(net, p, penchant.ParameterFlow(weight_decay=0.1)), "give stop=Time"),
         (lambda p, net: DualFlow(weight_decay=True), "weight_decay must be a finite number"),
     ],
 )  # fmt: skip

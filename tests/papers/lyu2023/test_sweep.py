@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from papers.lyu2023.by_hand import descend
-from tacit.papers.lyu2023 import sweep
-from tacit.papers.registry import library
-from tacit.problems.population import majority
+from penchant.lab.registry import all_claims
+from penchant.problems.population import majority
+from penchant_papers.lyu2023 import sweep
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_labels_of_other_samples_do_not_grok(monkeypatch):
         order = np.random.default_rng(0).permutation(found.samples)
         return dataclasses.replace(found, y=found.y[order])
 
-    given = library()["L-sweep"].study.at("tiny").arguments
+    given = all_claims()["L-sweep"].study.at("tiny").arguments
     assert sweep.KINDS[sweep.cell(1e-2, 64.0, 0, **given)["kind"]] == "grok"
     monkeypatch.setattr(sweep, "majority", shuffled)
     assert sweep.KINDS[sweep.cell(1e-2, 64.0, 0, **given)["kind"]] != "grok"
@@ -102,7 +102,7 @@ def test_the_share_of_ordered_neighbours_by_counting(seed):
 
 def test_numbers_and_colours_of_the_picture_are_one_quantity(data_of):
     data = data_of("L-sweep")
-    picture, dataset = library()["L-sweep"].picture(data), data[0].isel(seed=0)
+    picture, dataset = all_claims()["L-sweep"].picture(data), data[0].isel(seed=0)
     grid, bar = picture.axes[0], picture.axes[-1]
     image, grok = grid.images[0], dataset.kind.values == sweep.KINDS.index("grok")
     assert "t_2 - t_1" in bar.get_ylabel()

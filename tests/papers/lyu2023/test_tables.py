@@ -5,16 +5,16 @@ import math
 import numpy as np
 import pytest
 
-import tacit
-from tacit.models.factorization import DifferenceFactorization
-from tacit.papers.lyu2023 import multiplication_table as theorems
-from tacit.papers.lyu2023 import table_completion
-from tacit.papers.lyu2023.multiplication_table import table
-from tacit.papers.lyu2023.table_completion import MeanLoss, runs_of, seen_pairs, tangent_kernel
-from tacit.papers.registry import library
-from tacit.problems.matrices import multiplication_table
-from tacit.records import NumericalError
-from tacit.training.exact.parameter import ParameterFlow
+import penchant
+from penchant.lab.registry import all_claims
+from penchant.models.factorization import DifferenceFactorization
+from penchant.problems.matrices import multiplication_table
+from penchant.records import NumericalError
+from penchant.training.exact.parameter import ParameterFlow
+from penchant_papers.lyu2023 import multiplication_table as theorems
+from penchant_papers.lyu2023 import table_completion
+from penchant_papers.lyu2023.multiplication_table import table
+from penchant_papers.lyu2023.table_completion import MeanLoss, runs_of, seen_pairs, tangent_kernel
 
 SMALL = {"dimension": 10, "fraction": 0.6, "rate": 1e-5, "determined": True}  # the tiny size
 
@@ -25,7 +25,9 @@ SMALL = {"dimension": 10, "fraction": 0.6, "rate": 1e-5, "determined": True}  # 
 def decayed(problem, alpha, rate, t):
     """A run to time t, in the units of the sum of squares."""
     flow = ParameterFlow(rtol=1e-9, weight_decay=rate)
-    return tacit.train(DifferenceFactorization(alpha=alpha), problem, flow, stop=tacit.Time(t))
+    return penchant.train(
+        DifferenceFactorization(alpha=alpha), problem, flow, stop=penchant.Time(t)
+    )
 
 
 def test_descent_on_the_mean_reaches_the_same_matrix():
@@ -68,7 +70,7 @@ def test_the_kernel_from_the_matrix_is_that_of_the_parameters(share):
 
 
 def test_the_seed_of_the_figure_determines_the_table_and_others_need_not():
-    study = library()["L-F3a"].study.at("printed")
+    study = all_claims()["L-F3a"].study.at("printed")
     dimension, share = study.arguments["dimension"], seen_pairs(study.arguments["fraction"])
     problem, limits = table(dimension, share, study.seed_values[0])
     assert problem.test_error(limits.nuclear) < 1e-10
@@ -160,7 +162,7 @@ def test_the_fall_lies_in_the_interval_and_the_times_are_those_of_the_mean_loss(
 
 def test_the_picture_has_all_rows_curves_and_forecasts(data_of):
     data = data_of("L-F3a")
-    picture, runs = library()["L-F3a"].picture(data), runs_of(data[0])
+    picture, runs = all_claims()["L-F3a"].picture(data), runs_of(data[0])
     assert len(picture.axes) == 6
     for axes in picture.axes:
         places = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata())]
@@ -174,7 +176,7 @@ def test_the_picture_has_all_rows_curves_and_forecasts(data_of):
 
 
 def test_the_full_size_has_the_printed_numbers():
-    study = library()["L-F3a"].study.at("printed")
+    study = all_claims()["L-F3a"].study.at("printed")
     given = [study.arguments[name] for name in ("dimension", "fraction", "alpha", "step")]
     assert given == [97, 0.05, 10.0, 0.1]
     assert study.axes[0].values[0] == 1e-4
@@ -183,6 +185,6 @@ def test_the_full_size_has_the_printed_numbers():
 def test_a_run_that_fails_is_an_error_with_its_sentence(monkeypatch):
     few = lambda **settings: ParameterFlow(**settings, max_steps=5)  # noqa: E731
     monkeypatch.setattr(table_completion, "ParameterFlow", few)
-    given = library()["L-F3a"].study.at("tiny").arguments
+    given = all_claims()["L-F3a"].study.at("tiny").arguments
     with pytest.raises(NumericalError, match=r"budget spent: .* by 5 integrator steps"):
         table_completion.cell(1e-4, 1, **given)

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
-from tacit.models.diagonal import DiagonalNet
-from tacit.papers.lyu2023 import clock, runs, sharpness, theorem_1, theorem_2, wide_starts
-from tacit.papers.lyu2023.runs import points
-from tacit.problems.classification import Classification
-from tacit.regularizers.q import Q
+import penchant
+from penchant.models.diagonal import DiagonalNet
+from penchant.problems.classification import Classification
+from penchant.regularizers.q import Q
+from penchant_papers.lyu2023 import clock, runs, sharpness, theorem_1, theorem_2, wide_starts
+from penchant_papers.lyu2023.runs import points
 
 
 def data_fixture(id):
@@ -54,7 +54,7 @@ def test_training_with_a_faster_decay_is_refuted(faster, t1, refuted):
 
 
 def test_the_sparsest_interpolant_in_place_of_the_kernels_is_refuted(monkeypatch, t1, refuted):
-    sparse = lambda net, X, y: tacit.interpolate(X, y, tacit.L1()).beta  # noqa: E731
+    sparse = lambda net, X, y: penchant.interpolate(X, y, penchant.L1()).beta  # noqa: E731
     monkeypatch.setattr(theorem_1, "kernel_predictor", sparse)
     off = [[theorem_1.regression_cell(0, a, c=0.125)["off"]] for a in t1[1].log_alpha.values]
     wrong = t1[1].assign(off=(("log_alpha", "seed"), off))
@@ -78,7 +78,7 @@ def test_an_exact_flow_that_is_not_training_proves_nothing(monkeypatch, t1, judg
 def test_the_svm_of_a_weighted_kernel_by_scaled_features():
     problem = runs.data_set(1)
     weights = np.exp(np.random.default_rng([0, 1]).normal(0, 1, 8))
-    scaled = tacit.max_margin(problem.X / np.sqrt(weights), problem.y, tacit.L2()).beta
+    scaled = penchant.max_margin(problem.X / np.sqrt(weights), problem.y, penchant.L2()).beta
     found = theorem_1.random_kernel_svm(problem, 0)
     assert found == pytest.approx(scaled / np.sqrt(weights), abs=1e-8)
 
@@ -175,7 +175,7 @@ def test_the_kkt_residual_vanishes_where_one_multiplier_serves_all(depth):
 def test_the_kkt_residual_tends_to_zero_at_the_l1_point(seed):
     """With margins c - log(nu_n) the loss pulls with nu: what is left is complementarity, 1/c."""
     problem, net = runs.data_set(seed), DiagonalNet(2, alpha=1.0)
-    found = tacit.max_margin(problem.X, problem.y, tacit.L1())
+    found = penchant.max_margin(problem.X, problem.y, penchant.L1())
     on, tight = np.abs(found.beta) > 1e-9, found.dual > 1e-9
     nu = found.dual[tight] / found.dual.max()
     shift = np.zeros(8)
@@ -185,7 +185,7 @@ def test_the_kkt_residual_tends_to_zero_at_the_l1_point(seed):
         theta = np.sqrt(np.concatenate([np.maximum(beta, 0), np.maximum(-beta, 0)]))
         left = float(nu @ -np.log(nu) / nu.sum() / c)
         assert theorem_2.kkt_residual(problem, net, theta) == pytest.approx(left, rel=1e-6)
-    l2 = 100 * tacit.max_margin(problem.X, problem.y, tacit.L2()).beta
+    l2 = 100 * penchant.max_margin(problem.X, problem.y, penchant.L2()).beta
     theta = np.sqrt(np.concatenate([np.maximum(l2, 0), np.maximum(-l2, 0)]))
     assert theorem_2.kkt_residual(problem, net, theta) > 0.1
 

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from tacit.papers.experiment import Setting
-from tacit.papers.registry import library
-from tacit.studies.sizes import Sizes
+from penchant.lab.experiment import Setting
+from penchant.lab.registry import all_claims
+from penchant.lab.studies.sizes import Sizes
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +14,7 @@ def verdict_with(cells):
     """verdict_with(id, size, which, **arguments): the verdict if one study has other arguments."""
 
     def found(id, size="tiny", which=0, **arguments):
-        experiment = library()[id]
+        experiment = all_claims()[id]
         studies = list(experiment.studies)
         old = studies[which]
         words = {**old.quick, "arguments": {**old.quick["arguments"], **arguments}}

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-import tacit
-from tacit.papers.moroshko2020 import ratchets, separating, squared_loss, stopping
-from tacit.papers.moroshko2020.figures import figure_3, figure_8
-from tacit.papers.moroshko2020.theorem_1 import THREE
-from tacit.papers.registry import library
-from tacit.problems.classification import spiked_points, three_points, uniform_points
+import penchant
+from penchant.lab.registry import all_claims
+from penchant.problems.classification import spiked_points, three_points, uniform_points
+from penchant_papers.moroshko2020 import ratchets, separating, squared_loss, stopping
+from penchant_papers.moroshko2020.figures import figure_3, figure_8
+from penchant_papers.moroshko2020.theorem_1 import THREE
 
 
 def judged(id, data):
-    experiment = library()[id]
+    experiment = all_claims()[id]
     return experiment.verdict(experiment.evidence(data), "tiny")
 
 
@@ -30,7 +30,7 @@ def test_random_sets_are_of_the_kind_that_was_asked_for(seed):
     """Where every set of a fixed list had an event, the premise on calm sets was NaN."""
     for kind in (ratchets.LEFT, ratchets.CALM):
         case, tries = ratchets.case_of(f"{kind} 0", seed)
-        gap = tacit.angle(case.ratchet(case.depth).beta, case.q.beta).max()
+        gap = penchant.angle(case.ratchet(case.depth).beta, case.q.beta).max()
         assert tries >= 1
         assert gap > ratchets.APART if kind == ratchets.LEFT else gap < 1e-8
 
@@ -57,12 +57,12 @@ def test_sparse_points_have_their_least_norm_on_the_first_axis():
 def test_reweighting_ends_at_a_certified_local_minimum(seed):
     """stationary_points certifies by the dual; the l2 max margin is no local minimum."""
     problem = uniform_points(seed=seed)
-    start = tacit.max_margin(problem.X, problem.y, tacit.L2()).beta
+    start = penchant.max_margin(problem.X, problem.y, penchant.L2()).beta
     found = figure_8.local_minimum(problem, start, 3)
     assert stopping.stationarity(problem, 3, found) < 1e-6
     assert stopping.stationarity(problem, 3, start) > 1e-2
-    minima = tacit.stationary_points(problem.X, problem.y, tacit.Lp(2 / 3))
-    assert min(float(tacit.angle(found, point.beta)) for point in minima) < 1e-4
+    minima = penchant.stationary_points(problem.X, problem.y, penchant.Lp(2 / 3))
+    assert min(float(penchant.angle(found, point.beta)) for point in minima) < 1e-4
 
 
 def test_the_ends_on_sparse_points():
@@ -103,8 +103,8 @@ def test_normalized_descent_by_a_plain_loop():
         pull = weights @ Z / weights.sum()
         w = w + 2 * step * w * np.concatenate([pull, -pull])
     there = stopping.follow(three_points("3b"), 2, 1.0, [goal], 1e-8).predictor.values[0]
-    assert tacit.angle(reached[-1][1], there) < 0.2
-    assert tacit.angle(reached[len(reached) // 2][1], there) > 1
+    assert penchant.angle(reached[-1][1], there) < 0.2
+    assert penchant.angle(reached[len(reached) // 2][1], there) > 1
     found = figure_3.descent_cell(1.0, step=step, marks=[0.5, 0.1])
     assert found["off"] < 0.05 < found["other"]
     assert abs(found["steps"] - len(reached)) < 0.05 * len(reached)

@@ -4,9 +4,9 @@ import mpmath
 import numpy as np
 import pytest
 
-import tacit
-from tacit.papers.moroshko2020.lemmas import closed_form, inequalities, norm_bound, runs
-from tacit.problems.classification import three_points
+import penchant
+from penchant.problems.classification import three_points
+from penchant_papers.moroshko2020.lemmas import closed_form, inequalities, norm_bound, runs
 
 WRONG = {
     "M-L3": {"factor": 2.1},
@@ -44,16 +44,16 @@ def test_both_ways_of_training_agree(depth):
     case = runs.Case("4a", three_points("4a"), depth, 0.9)
     run = runs.run_in_time(case, goal=20.0)
     g = run.smoothed_margin
-    stop = tacit.LogLoss(-g[-1])
-    record = [tacit.LogSpaced(), tacit.At(margins=g[:-1].tolist())]
-    flow = tacit.ParameterFlow()
-    data = tacit.train(case.model, case.problem, flow, stop=stop, record=record).dataset
+    stop = penchant.LogLoss(-g[-1])
+    record = [penchant.LogSpaced(), penchant.At(margins=g[:-1].tolist())]
+    flow = penchant.ParameterFlow()
+    data = penchant.train(case.model, case.problem, flow, stop=stop, record=record).dataset
     rows = np.abs(data.smoothed_margin.values[:, None] - g).argmin(axis=0)
     assert np.abs(data.smoothed_margin.values[rows] - g).max() < 1e-9
     assert np.abs(data.predictor.values[rows] - run.predictor).max() < 1e-7
     assert np.abs(data.log_t.values[rows] - run.log_t).max() < 1e-6
-    wrong = tacit.DiagonalNet(depth, alpha=0.91)
-    other = tacit.train(wrong, case.problem, flow, stop=stop, record=record).dataset
+    wrong = penchant.DiagonalNet(depth, alpha=0.91)
+    other = penchant.train(wrong, case.problem, flow, stop=stop, record=record).dataset
     assert np.abs(other.predictor.values[-1] - run.predictor[-1]).max() > 1e-3
 
 

@@ -4,12 +4,12 @@ import mpmath
 import numpy as np
 import pytest
 
-import tacit
-from tacit.papers.moroshko2020 import equal_layers, numbers, separating, squared_loss
-from tacit.papers.moroshko2020.nets import SquareMinusProduct
-from tacit.papers.moroshko2020.ratchets import case_of, steepest_fall
-from tacit.papers.moroshko2020.stopping import stationarity
-from tacit.problems.classification import separable_points, three_points
+import penchant
+from penchant.problems.classification import separable_points, three_points
+from penchant_papers.moroshko2020 import equal_layers, numbers, separating, squared_loss
+from penchant_papers.moroshko2020.nets import SquareMinusProduct
+from penchant_papers.moroshko2020.ratchets import case_of, steepest_fall
+from penchant_papers.moroshko2020.stopping import stationarity
 
 WRONG = {
     "a twin of another start": ("M-squared", {"off": 1.01}),
@@ -60,11 +60,11 @@ def test_a_trajectory_outside_the_separating_directions_by_another_flow(data_of)
     row = dataset.isel(points=where[0], alpha=where[1])
     problem = separable_points(5, 4, margin=0.1, seed=int(str(row.points.values).split()[1]))
     place = int(row.smallest.values.argmin())
-    path = tacit.train(
-        tacit.DiagonalNet(2, alpha=float(row.alpha)),
+    path = penchant.train(
+        penchant.DiagonalNet(2, alpha=float(row.alpha)),
         problem,
-        tacit.ParameterFlow(),
-        stop=tacit.LogLoss(-float(row.margin[max(place, 1)])),
+        penchant.ParameterFlow(),
+        stop=penchant.LogLoss(-float(row.margin[max(place, 1)])),
     )
     beta = path.predictor
     smallest = (problem.signed_rows @ beta).min() / np.linalg.norm(beta)
@@ -81,18 +81,18 @@ def test_wrong_digits_are_refuted(data_of, monkeypatch):
 def test_the_digits_are_those_of_the_trained_loss():
     """-log10 of the loss of the predictor where alpha = 1 is as near to l1 as the last square."""
     problem = three_points("3b")
-    l1 = tacit.max_margin(problem.X, problem.y, tacit.L1()).beta
+    l1 = penchant.max_margin(problem.X, problem.y, penchant.L1()).beta
     near = numbers.square(problem, 0.001)
     g, beta = numbers.followed(problem, 1.0, np.geomspace(900, 1250, 40).tolist())
-    needed = numbers.reaches(g, tacit.angle(beta, l1), near)
+    needed = numbers.reaches(g, penchant.angle(beta, l1), near)
     there = numbers.followed(problem, 1.0, [needed], "parameters")[1][-1]
     margins = [mpmath.mpf(m) for m in problem.signed_rows @ there]
     loss = sum(mpmath.exp(-m) for m in margins) / 3
     assert float(-mpmath.log10(loss)) == pytest.approx(481.93, abs=0.01)
-    assert tacit.angle(there, l1) == pytest.approx(near, abs=1e-4)
+    assert penchant.angle(there, l1) == pytest.approx(near, abs=1e-4)
     # the definition of mu gives another number, and another direction
     assert 1000 / np.log(10) == pytest.approx(434.3, abs=0.01)
-    assert tacit.angle(numbers.followed(problem, 1.0, [1000.0])[1][-1], l1) - near > 0.25
+    assert penchant.angle(numbers.followed(problem, 1.0, [1000.0])[1][-1], l1) - near > 0.25
 
 
 def test_where_an_angle_is_reached_and_where_it_is_least():
@@ -117,7 +117,7 @@ def test_a_small_net_at_small_alpha_is_not_yet_at_the_limit():
     """Control of the whole measurement: the angle to the ratchet is no rounding artefact."""
     case = case_of("3d", 0)[0]
     goal = case.ratchet(2).beta
-    near, far = (tacit.angle(case.trained(a), goal).max() for a in (300.0, 1.0))
+    near, far = (penchant.angle(case.trained(a), goal).max() for a in (300.0, 1.0))
     assert near < 0.1
     assert far > 5
 
@@ -126,7 +126,7 @@ def test_weights_are_recovered_from_predictors_alone():
     case = case_of("4a", 0)[0]
     alpha = 7.0
     R = np.array([[0.1, 0.2, 0.05], [0.12, 0.2, 0.06]])
-    predictors = tacit.Q(3, alpha=alpha).primal_of(R @ case.problem.signed_rows)
+    predictors = penchant.Q(3, alpha=alpha).primal_of(R @ case.problem.signed_rows)
     found, misfit = case.weights(alpha, predictors)
     assert np.allclose(found, R, rtol=1e-9)
     assert misfit < 1e-12
@@ -136,6 +136,6 @@ def test_weights_are_recovered_from_predictors_alone():
 
 def test_stationarity_knows_the_two_points_of_panel_4a():
     case = case_of("4a", 0)[0]
-    l1 = tacit.max_margin(case.problem.X, case.problem.y, tacit.L1()).beta
+    l1 = penchant.max_margin(case.problem.X, case.problem.y, penchant.L1()).beta
     assert stationarity(case.problem, 3, np.array([0, 1 / 1.4, 0])) < 1e-12
     assert stationarity(case.problem, 3, l1) > 0.1

@@ -5,13 +5,20 @@ import math
 import numpy as np
 import pytest
 
-import tacit
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.two_layer import two_layer
-from tacit.papers.moroshko2020 import nets, role_of_depth, stopping, theorem_1, theorem_2, theorem_6
-from tacit.problems.classification import three_points
-from tacit.regularizers.norms import L1
-from tacit.regularizers.q import Q
+import penchant
+from penchant.models.diagonal import DiagonalNet
+from penchant.models.two_layer import two_layer
+from penchant.problems.classification import three_points
+from penchant.regularizers.norms import L1
+from penchant.regularizers.q import Q
+from penchant_papers.moroshko2020 import (
+    nets,
+    role_of_depth,
+    stopping,
+    theorem_1,
+    theorem_2,
+    theorem_6,
+)
 
 WRONG = {
     "a twin that is the model itself": ("M-T1", 0, {"linear": False}),
@@ -56,7 +63,7 @@ def test_a_kernel_that_moves_in_first_order_is_told_from_an_even_one(data_of):
 def test_the_twin_in_time_is_the_linearized_model():
     problem, net = three_points("3d"), DiagonalNet(3, alpha=4.0)
     one = theorem_1.trained(net, problem, np.eye(3), linear=True)
-    other = theorem_1.trained(tacit.Linearized(net), problem, np.eye(3))
+    other = theorem_1.trained(penchant.Linearized(net), problem, np.eye(3))
     assert one == pytest.approx(other, rel=1e-7, abs=1e-9)
     assert np.abs(one - theorem_1.trained(net, problem, np.eye(3))).max() > 1e-5
 
@@ -126,8 +133,8 @@ def test_no_data_set_exceeds_the_constant(seed):
     """delta log(1/mu) <= H(p) + log(max p) + delta H, whose largest value is the constant."""
     rng = np.random.default_rng(seed)
     X = 1 - rng.uniform(0, 0.01, (2, 6))
-    w = tacit.max_margin(X, np.ones(2), Q(2, log_alpha=-500.0)).beta
-    least = tacit.max_margin(X, np.ones(2), L1()).beta.sum()
+    w = penchant.max_margin(X, np.ones(2), Q(2, log_alpha=-500.0)).beta
+    least = penchant.max_margin(X, np.ones(2), L1()).beta.sum()
     p, delta = w / w.sum(), w.sum() / least - 1
     entropy = -(p * np.log(p)).sum()
     bound = entropy + np.log(p.max())

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_can_be_read
-from tacit.evidence.evidence import judge
-from tacit.measures.curves import MEMORY, adam_clock, adam_delay
-from tacit.papers.instances import slope
-from tacit.papers.notsawo2025.figures import algorithmic_dataset as module
-from tacit.papers.notsawo2025.figures.runs import USUAL
+from penchant.lab.evidence.evidence import judge
+from penchant.measures.curves import MEMORY, adam_clock, adam_delay
+from penchant_papers.instances import slope
+from penchant_papers.notsawo2025.figures import algorithmic_dataset as module
+from penchant_papers.notsawo2025.figures.runs import USUAL
 from token_datasets import token_dataset
 
 C = {"l1": 2e-3, "l2^2": 1e-3, "nuclear": 7e-3}

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025 import contraction, single_steps
+from penchant.lab.evidence.evidence import judge
+from penchant_papers.notsawo2025 import contraction, single_steps
 
 
 @pytest.mark.parametrize("line", ["step", "line", "bracket"])

@@ -7,9 +7,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
-from recoveries_by_hand import descend, judged
-from tacit.papers.notsawo2025 import delays, theorem_3_3
-from tacit.papers.notsawo2025.recoveries import (
+from penchant.problems.matrix_problem import Completion
+from penchant.solvers.slow_flow import nuclear_slow_flow
+from penchant_papers.notsawo2025 import delays, theorem_3_3
+from penchant_papers.notsawo2025.recoveries import (
     SPARSE,
     LowRankRecovery,
     log_steps,
@@ -17,8 +18,7 @@ from tacit.papers.notsawo2025.recoveries import (
     recoverable,
     recovery,
 )
-from tacit.problems.matrix_problem import Completion
-from tacit.solvers.slow_flow import nuclear_slow_flow
+from recoveries_by_hand import descend, judged
 
 TINY = {"samples": 6, "dimension": 9, "few": 1, "seed": 1}
 MATRIX = {"samples": 17, "dimension": 5, "few": 1, "seed": 3}

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from penchant.lab.registry import all_claims
+from penchant.problems.regression import sparse_recovery
+from penchant.regularizers.spectral import Nuclear
+from penchant.solvers.interpolate import interpolate
+from penchant.solvers.slow_flow import nuclear_slow_flow
+from penchant_papers.notsawo2025.figures import data_selection, depth
 from recoveries_by_hand import descend, judged
-from tacit.papers.notsawo2025.figures import data_selection, depth
-from tacit.papers.registry import library
-from tacit.problems.regression import sparse_recovery
-from tacit.regularizers.spectral import Nuclear
-from tacit.solvers.interpolate import interpolate
-from tacit.solvers.slow_flow import nuclear_slow_flow
 
 ENTRIES = {"dimension": 6, "rank": 1, "euler": 5e-3, "level": 0.05}
 SPARSE = {"kind": "sparse", "dimension": 20, "few": 2}
@@ -82,7 +82,7 @@ def test_errors_that_do_not_depend_on_the_share_are_caught(data_of):
 def test_the_picture_of_data_selection_has_counts_and_marks_never(data_of):
     errors, controls, runs = data_of("N-F-data")
     scarce = runs.assign(fewest=runs.fewest.where(runs.share > 0, 1))
-    pictures = [library()["N-F-data"].picture([errors, controls, x]) for x in (runs, scarce)]
+    pictures = [all_claims()["N-F-data"].picture([errors, controls, x]) for x in (runs, scarce)]
     axes = pictures[0].axes
     counts = [int(text.get_text()) for text in axes[0].texts]
     found = (errors.error.values < 1e-6).sum(axis=2)

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_readable
-from tacit.models.tokens.mlp import TokenMLP
-from tacit.papers.experiment import Setting
-from tacit.papers.notsawo2025.figures import figure_1
-from tacit.papers.notsawo2025.figures import runs as token_runs
-from tacit.papers.notsawo2025.figures.runs import cell, runs_of
-from tacit.problems.operations import modular_arithmetic
-from tacit.regularizers.norms import L2
-from tacit.training.descent.methods import Adam
-from tacit.training.record import LogSpaced
-from tacit.training.stop import Steps
-from tacit.training.train import train
+from penchant.lab.experiment import Setting
+from penchant.models.tokens.mlp import TokenMLP
+from penchant.problems.operations import modular_arithmetic
+from penchant.regularizers.norms import L2
+from penchant.training.descent.methods import Adam
+from penchant.training.record import LogSpaced
+from penchant.training.stop import Steps
+from penchant.training.train import train
+from penchant_papers.notsawo2025.figures import figure_1
+from penchant_papers.notsawo2025.figures import runs as token_runs
+from penchant_papers.notsawo2025.figures.runs import cell, runs_of
 from token_datasets import token_dataset
 
 TWINS = 0.4

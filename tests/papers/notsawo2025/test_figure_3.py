@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_can_be_read
-from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025.figures import figure_3
-from tacit.papers.notsawo2025.figures.runs import change, generalized, memorized, runs_of
+from penchant.lab.evidence.evidence import judge
+from penchant_papers.notsawo2025.figures import figure_3
+from penchant_papers.notsawo2025.figures.runs import change, generalized, memorized, runs_of
 from token_datasets import token_dataset
 
 T1 = 60.0

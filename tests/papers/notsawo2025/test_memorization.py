@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from penchant_papers.notsawo2025 import memorization
+from penchant_papers.notsawo2025.recoveries import noisy, recovery
 from recoveries_by_hand import descend, judged, losses
-from tacit.papers.notsawo2025 import memorization
-from tacit.papers.notsawo2025.recoveries import noisy, recovery
 
 MATRIX = {"samples": 14, "dimension": 5, "few": 1, "seed": 3}
 TINY = {"samples": 6, "dimension": 9, "few": 1, "seed": 1}

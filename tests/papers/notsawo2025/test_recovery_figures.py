@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
+from penchant.lab.registry import all_claims
+from penchant.measures.grokking import grokking
+from penchant.solvers.least_squares import ridge_limit
+from penchant_papers.notsawo2025 import theorem_3_6
+from penchant_papers.notsawo2025.figures import figure_4, figure_5, figure_6
+from penchant_papers.notsawo2025.recoveries import FAR, FOUND, SHARP, SPARSE, recoverable, recovery
 from recoveries_by_hand import descend, judged, losses
-from tacit.measures.grokking import grokking
-from tacit.papers.notsawo2025 import theorem_3_6
-from tacit.papers.notsawo2025.figures import figure_4, figure_5, figure_6
-from tacit.papers.notsawo2025.recoveries import FAR, FOUND, SHARP, SPARSE, recoverable, recovery
-from tacit.papers.registry import library
-from tacit.solvers.least_squares import ridge_limit
 
 SPARSE_SIZES = {name: SPARSE[name] for name in ("samples", "dimension", "few")}
 TINY = {"samples": 6, "dimension": 9, "few": 1, "noise": 1e-8}
@@ -187,7 +187,7 @@ def test_a_wrong_number_of_figure_5_is_caught(data_of, id, name, factor):
 def test_the_picture_of_figure_5_marks_the_times(data_of):
     (dataset,) = data_of("N-F-dominance")
     names = ("t1", "t1_predicted", "t2", "t2_exact", "t2_source")
-    for axes in library()["N-F-dominance"].picture([dataset]).axes:
+    for axes in all_claims()["N-F-dominance"].picture([dataset]).axes:
         places = {float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 2}
         assert places >= {float(dataset[name].isel(seed=0).item()) for name in names}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_can_be_read
-from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025 import rescaling
+from penchant.lab.evidence.evidence import judge
+from penchant_papers.notsawo2025 import rescaling
 
 
 @pytest.mark.parametrize("wrong", ["a", "b", "degree", "best_scale", "least", "squared_norm"])

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_can_be_read
-from tacit.evidence.evidence import judge
-from tacit.measures.directions import angle
-from tacit.models.diagonal import DiagonalNet
-from tacit.papers.notsawo2025 import decayed_nets
-from tacit.papers.notsawo2025 import tangent_kernel as module
-from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.stop import Time
-from tacit.training.train import train
+from penchant.lab.evidence.evidence import judge
+from penchant.measures.directions import angle
+from penchant.models.diagonal import DiagonalNet
+from penchant.training.exact.parameter import ParameterFlow
+from penchant.training.stop import Time
+from penchant.training.train import train
+from penchant_papers.notsawo2025 import decayed_nets
+from penchant_papers.notsawo2025 import tangent_kernel as module
 
 EXPERIMENTS = {e.id: e for e in (module.direction, module.time, module.margins)}
 

@@ -8,15 +8,15 @@ import pytest
 import xarray
 
 from figure_checks import assert_can_be_read, assert_readable
-from tacit.evidence.evidence import judge
-from tacit.models.two_layer import student
-from tacit.papers.notsawo2025.figures import teacher_student as module
-from tacit.problems.teacher import teacher_student
-from tacit.regularizers.norms import L1
-from tacit.training.descent.methods import Adam
-from tacit.training.record import LogSpaced
-from tacit.training.stop import Steps
-from tacit.training.train import train
+from penchant.lab.evidence.evidence import judge
+from penchant.models.two_layer import student
+from penchant.problems.teacher import teacher_student
+from penchant.regularizers.norms import L1
+from penchant.training.descent.methods import Adam
+from penchant.training.record import LogSpaced
+from penchant.training.stop import Steps
+from penchant.training.train import train
+from penchant_papers.notsawo2025.figures import teacher_student as module
 
 RIGHT = {
     "descent": -1.0,

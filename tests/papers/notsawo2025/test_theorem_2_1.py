@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025 import theorem_2_1
-from tacit.precision import double_precision
+from penchant.lab.evidence.evidence import judge
+from penchant.precision import double_precision
+from penchant_papers.notsawo2025 import theorem_2_1
 
 
 def test_a_wrong_least_value_of_the_objective_is_caught(data_of, monkeypatch):

@@ -10,19 +10,19 @@ import pytest
 import xarray
 
 from figure_checks import assert_axes_named, assert_readable
-from tacit.evidence.evidence import judge
-from tacit.models.image_net import conv_net
-from tacit.models.linearized import OutputLayer
-from tacit.models.tangent import gradient_distance
-from tacit.papers.experiment import Setting
-from tacit.papers.woodworth2020.figures import conv_nets, figure_6d, figure_8
-from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, rate
-from tacit.problems.images import cache
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.goals import Accuracy
-from tacit.training.record import At
-from tacit.training.stop import Epochs
-from tacit.training.train import train
+from penchant.lab.evidence.evidence import judge
+from penchant.lab.experiment import Setting
+from penchant.models.image_net import conv_net
+from penchant.models.linearized import OutputLayer
+from penchant.models.tangent import gradient_distance
+from penchant.problems.images import cache
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.goals import Accuracy
+from penchant.training.record import At
+from penchant.training.stop import Epochs
+from penchant.training.train import train
+from penchant_papers.woodworth2020.figures import conv_nets, figure_6d, figure_8
+from penchant_papers.woodworth2020.figures.conv_nets import DEPTH, rate
 
 
 def run(error=0.1, accuracy=1.0, turned=0.7, apart=0.8, epochs=20, first=0.1, loss=0.01):
@@ -293,7 +293,7 @@ def test_without_the_images_digits_stand_in_or_it_is_said_how_to_get_them(
     for module in (figure_6d, figure_8):
         verdict = module.experiment.run(Setting("printed"))
         assert verdict.status == "inconclusive"
-        assert "`tacit data cifar10` shows how to get it" in verdict.reason
+        assert "`penchant data cifar10` shows how to get it" in verdict.reason
 
 
 @pytest.mark.parametrize(("module", "made"), [(figure_6d, family), (figure_8, curves)])

@@ -7,24 +7,24 @@ import pytest
 from scipy.linalg import expm
 from scipy.stats import ks_2samp
 
-from tacit.evidence.evidence import HOLDING, judge
-from tacit.models.factorization import Factorization
-from tacit.papers.experiment import Setting
-from tacit.papers.registry import library
-from tacit.papers.woodworth2020 import corollary_10, lifted, theorem_4, theorem_9
-from tacit.papers.woodworth2020.lemmas import lemma_12
-from tacit.problems.matrices import commuting_sensing
-from tacit.problems.matrix_problem import Sensing
-from tacit.regularizers.q import Q
-from tacit.regularizers.spectral import Frobenius, Schatten
-from tacit.solvers.interpolate import interpolate
-from tacit.training.exact.matrices.flow import MatrixFlow
-from tacit.training.train import train
+from penchant.lab.evidence.evidence import HOLDING, judge
+from penchant.lab.experiment import Setting
+from penchant.lab.registry import all_claims
+from penchant.models.factorization import Factorization
+from penchant.problems.matrices import commuting_sensing
+from penchant.problems.matrix_problem import Sensing
+from penchant.regularizers.q import Q
+from penchant.regularizers.spectral import Frobenius, Schatten
+from penchant.solvers.interpolate import interpolate
+from penchant.training.exact.matrices.flow import MatrixFlow
+from penchant.training.train import train
+from penchant_papers.woodworth2020 import corollary_10, lifted, theorem_4, theorem_9
+from penchant_papers.woodworth2020.lemmas import lemma_12
 
 
 def holds(id):
     """Whether a run holds whose cells are computed anew and stored nowhere."""
-    return library()[id].run(Setting("tiny")).ok
+    return all_claims()[id].run(Setting("tiny")).ok
 
 
 def case(seed=0, **changes):

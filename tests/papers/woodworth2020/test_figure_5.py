@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tacit.evidence.evidence import HOLDING, judge
-from tacit.papers.woodworth2020.figures import completion, figure_5
-from tacit.papers.woodworth2020.figures.completion import MEASURES, turn
-from tacit.papers.woodworth2020.figures.completion_panels import medians
+from penchant.lab.evidence.evidence import HOLDING, judge
+from penchant_papers.woodworth2020.figures import completion, figure_5
+from penchant_papers.woodworth2020.figures.completion import MEASURES, turn
+from penchant_papers.woodworth2020.figures.completion_panels import medians
 
 ID = figure_5.experiment.id
 GIVEN = {"dimension": 4, "rank": 1, "samples": 11, "rtol": 1e-6, "loss": 1e-14}

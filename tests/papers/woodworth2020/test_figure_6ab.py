@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from tacit.evidence.evidence import HOLDING, judge
-from tacit.measures.kernels.machines import kernel_interpolant
-from tacit.models.relu_net import relu_net
-from tacit.models.tangent import gradient_distance
-from tacit.papers.woodworth2020.figures import circle_nets, figure_6ab, figure_6c, figure_6d
-from tacit.papers.woodworth2020.figures.circle_nets import data, kernel_outputs, start, trained
-from tacit.problems.regression import Regression
-from tacit.records import Kind, NumericalError, Outcome
-from tacit.training.exact.tangent import TangentFlow
-from tacit.training.record import At
-from tacit.training.stop import Loss
-from tacit.training.train import train
+from penchant.lab.evidence.evidence import HOLDING, judge
+from penchant.measures.kernels.machines import kernel_interpolant
+from penchant.models.relu_net import relu_net
+from penchant.models.tangent import gradient_distance
+from penchant.problems.regression import Regression
+from penchant.records import Kind, NumericalError, Outcome
+from penchant.training.exact.tangent import TangentFlow
+from penchant.training.record import At
+from penchant.training.stop import Loss
+from penchant.training.train import train
+from penchant_papers.woodworth2020.figures import circle_nets, figure_6ab, figure_6c, figure_6d
+from penchant_papers.woodworth2020.figures.circle_nets import data, kernel_outputs, start, trained
 
 ID = figure_6ab.experiment.id
 

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 import xarray
 
-from tacit.evidence.evidence import HOLDING, judge
-from tacit.models.image_net import dense_net
-from tacit.models.linearized import Linearized
-from tacit.models.tangent import gradient_distance
-from tacit.papers.experiment import Setting
-from tacit.papers.woodworth2020.figures import digit_images, figure_6c, wide_nets
-from tacit.papers.woodworth2020.figures.digit_images import digits
-from tacit.papers.woodworth2020.figures.wide_nets import trained
-from tacit.precision import double_precision
-from tacit.problems.images import cache
-from tacit.problems.images.load import load_images
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.record import At
-from tacit.training.stop import Epochs
-from tacit.training.train import train
+from penchant.lab.evidence.evidence import HOLDING, judge
+from penchant.lab.experiment import Setting
+from penchant.models.image_net import dense_net
+from penchant.models.linearized import Linearized
+from penchant.models.tangent import gradient_distance
+from penchant.precision import double_precision
+from penchant.problems.images import cache
+from penchant.problems.images.load import load_images
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.record import At
+from penchant.training.stop import Epochs
+from penchant.training.train import train
+from penchant_papers.woodworth2020.figures import digit_images, figure_6c, wide_nets
+from penchant_papers.woodworth2020.figures.digit_images import digits
+from penchant_papers.woodworth2020.figures.wide_nets import trained
 
 FIELDS = ("error", "train_accuracy", "turned", "early")
 GOOD = {
@@ -170,7 +170,7 @@ def test_without_mnist_the_full_size_is_inconclusive_and_says_how_to_get_it(monk
     wide_nets.loaded.cache_clear()
     verdict = figure_6c.experiment.run(Setting("printed"))
     assert verdict.status == "inconclusive"
-    assert "`tacit data mnist` shows how to get it" in verdict.reason
+    assert "`penchant data mnist` shows how to get it" in verdict.reason
 
 
 def test_digits_stand_in_where_the_size_says_so_and_the_caption_tells(monkeypatch, tmp_path):

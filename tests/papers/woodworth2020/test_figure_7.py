@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from tacit.evidence.evidence import HOLDING, judge
-from tacit.models.univariate import kernel_move, layers, mean_kernel, univariate_relu
-from tacit.papers.woodworth2020.figures import figure_7, spline_survey
-from tacit.papers.woodworth2020.figures.spline_nets import (
+from penchant.lab.evidence.evidence import HOLDING, judge
+from penchant.models.univariate import kernel_move, layers, mean_kernel, univariate_relu
+from penchant.problems.regression import plateau, steep_end, zigzag
+from penchant_papers.woodworth2020.figures import figure_7, spline_survey
+from penchant_papers.woodworth2020.figures.spline_nets import (
     SHARES,
     grid_of,
     learn,
@@ -16,7 +17,6 @@ from tacit.papers.woodworth2020.figures.spline_nets import (
     scaling_of,
     started,
 )
-from tacit.problems.regression import plateau, steep_end, zigzag
 
 ID = figure_7.experiment.id
 WIDTH = 150

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 import xarray
 
-from tacit import sparse_regression
-from tacit.evidence.evidence import HOLDING, judge
-from tacit.models.diagonal import DiagonalNet
-from tacit.papers.registry import library
-from tacit.papers.woodworth2020 import sample_size
-from tacit.papers.woodworth2020.figures import figure_1, figure_4, figure_9, recovery
-from tacit.papers.woodworth2020.figures.figure_3 import ratio, unit_curvature
-from tacit.papers.woodworth2020.figures.recovery import largest_log_mu, population_error
-from tacit.regularizers.norms import L1
-from tacit.regularizers.q import Q
-from tacit.solvers.interpolate import interpolate
-from tacit.solvers.interpolation_path import interpolate_path
+from penchant import sparse_regression
+from penchant.lab.evidence.evidence import HOLDING, judge
+from penchant.lab.registry import all_claims
+from penchant.models.diagonal import DiagonalNet
+from penchant.regularizers.norms import L1
+from penchant.regularizers.q import Q
+from penchant.solvers.interpolate import interpolate
+from penchant.solvers.interpolation_path import interpolate_path
+from penchant_papers.woodworth2020 import sample_size
+from penchant_papers.woodworth2020.figures import figure_1, figure_4, figure_9, recovery
+from penchant_papers.woodworth2020.figures.figure_3 import ratio, unit_curvature
+from penchant_papers.woodworth2020.figures.recovery import largest_log_mu, population_error
 
 # ---- Figure 2 ----
 
@@ -273,7 +273,7 @@ WRONG = [
 def test_other_curves_are_refuted(data_of, id, place, name, wrong):
     data = [dataset.copy(deep=True) for dataset in data_of(id)]
     data[place][name] = (data[place][name].dims, wrong(data[place][name].values))
-    assert judge(library()[id].evidence(data))[0] not in HOLDING
+    assert judge(all_claims()[id].evidence(data))[0] not in HOLDING
 
 
 # ---- Figures 4 and 9 ----

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.papers.registry import library
-from tacit.plotting.style import styled
+from penchant.lab.registry import all_claims
+from penchant.plotting.style import styled
 
 
 def covered(picture):
@@ -22,7 +22,7 @@ def covered(picture):
 @pytest.mark.parametrize("id", ["W-F1", "W-F2", "W-F3"])
 def test_no_legend_covers_a_curve(id, data_of):
     with styled():
-        picture = library()[id].picture(data_of(id))
+        picture = all_claims()[id].picture(data_of(id))
         assert covered(picture) == 0
         for axes in (axes for axes in picture.axes if axes.get_legend()):
             place = axes.lines[0].get_xydata()[len(axes.lines[0].get_xydata()) // 2]
@@ -35,7 +35,7 @@ def test_a_picture_depends_on_the_datasets_alone(data_of):
     pixels = []
     changed = shapes.assign(transition=shapes.transition**2)
     for dataset in (shapes, shapes.copy(deep=True), changed):
-        picture = library()["W-F3"].picture([dataset, *others])
+        picture = all_claims()["W-F3"].picture([dataset, *others])
         picture.canvas.draw()
         pixels.append(np.asarray(picture.canvas.buffer_rgba()))
     assert np.array_equal(pixels[0], pixels[1])

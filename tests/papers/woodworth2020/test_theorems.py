@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from tacit.papers.experiment import Setting
-from tacit.papers.registry import library
-from tacit.papers.woodworth2020 import (
+from penchant.lab.experiment import Setting
+from penchant.lab.registry import all_claims
+from penchant.regularizers.q import Q
+from penchant.solvers.interpolate import interpolate
+from penchant_papers.woodworth2020 import (
     balance,
     output_scale,
     rectangular,
@@ -13,15 +15,13 @@ from tacit.papers.woodworth2020 import (
     theorem_2,
     theorem_4,
 )
-from tacit.papers.woodworth2020.lemmas import lemma_8, lemma_13
-from tacit.papers.woodworth2020.theorem_2 import Case, equal_columns
-from tacit.regularizers.q import Q
-from tacit.solvers.interpolate import interpolate
+from penchant_papers.woodworth2020.lemmas import lemma_8, lemma_13
+from penchant_papers.woodworth2020.theorem_2 import Case, equal_columns
 
 
 def holds(id):
     """Whether a run holds whose cells are computed anew and stored nowhere."""
-    return library()[id].run(Setting("tiny")).ok
+    return all_claims()[id].run(Setting("tiny")).ok
 
 
 @pytest.mark.parametrize("id", ["W-T1", "W-T3"])

@@ -5,22 +5,22 @@ import dataclasses
 import numpy as np
 import pytest
 
+from penchant.models.diagonal import DiagonalNet
+from penchant.models.function import FunctionModel
+from penchant.models.linear import LinearMatrix, LinearPredictor
+from penchant.precision import double_precision
+from penchant.problems.classification import separable_points
+from penchant.problems.matrices import low_rank_completion
+from penchant.problems.regression import Regression
+from penchant.regularizers.custom import Custom
+from penchant.regularizers.norms import L1, L2
+from penchant.regularizers.spectral import Nuclear
+from penchant.training.descent.compiled import Batches
+from penchant.training.descent.methods import Adam, GradientDescent
+from penchant.training.record import At
+from penchant.training.stop import Steps
+from penchant.training.train import train
 from refusals import refusals
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.function import FunctionModel
-from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.precision import double_precision
-from tacit.problems.classification import separable_points
-from tacit.problems.matrices import low_rank_completion
-from tacit.problems.regression import Regression
-from tacit.regularizers.custom import Custom
-from tacit.regularizers.norms import L1, L2
-from tacit.regularizers.spectral import Nuclear
-from tacit.training.descent.compiled import Batches
-from tacit.training.descent.methods import Adam, GradientDescent
-from tacit.training.record import At
-from tacit.training.stop import Steps
-from tacit.training.train import train
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 4)) / 2

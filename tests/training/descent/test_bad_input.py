@@ -4,27 +4,27 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from refusals import refused
-from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.problems.matrices import (
+from penchant.models.linear import LinearMatrix, LinearPredictor
+from penchant.problems.matrices import (
     coherence,
     coherent_completion,
     gaussian_sensing,
     low_rank_completion,
 )
-from tacit.problems.operations import modular_arithmetic, permutation_group
-from tacit.problems.regression import Regression, sparse_recovery
-from tacit.records import Kind
-from tacit.regularizers.custom import Custom
-from tacit.regularizers.norms import L1, L2
-from tacit.regularizers.penalty import Blocks
-from tacit.regularizers.spectral import Nuclear
-from tacit.training.descent.methods import Adam, GradientDescent
-from tacit.training.descent.proximal import Proximal
-from tacit.training.goals import Below
-from tacit.training.record import At
-from tacit.training.stop import Loss, Steps
-from tacit.training.train import train
+from penchant.problems.operations import modular_arithmetic, permutation_group
+from penchant.problems.regression import Regression, sparse_recovery
+from penchant.records import Kind
+from penchant.regularizers.custom import Custom
+from penchant.regularizers.norms import L1, L2
+from penchant.regularizers.penalty import Blocks
+from penchant.regularizers.spectral import Nuclear
+from penchant.training.descent.methods import Adam, GradientDescent
+from penchant.training.descent.proximal import Proximal
+from penchant.training.goals import Below
+from penchant.training.record import At
+from penchant.training.stop import Loss, Steps
+from penchant.training.train import train
+from refusals import refused
 
 NAN = float("nan")
 PROBLEM = sparse_recovery(10, 20, sparsity=2, seed=0)

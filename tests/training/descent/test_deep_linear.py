@@ -5,18 +5,18 @@ import functools
 import numpy as np
 import pytest
 
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.models.matrix import DeepFactorization
-from tacit.problems.matrices import low_rank_completion
-from tacit.problems.matrix_problem import Completion
-from tacit.problems.regression import sparse_recovery
-from tacit.regularizers.norms import L1, L2
-from tacit.training.descent.methods import Adam, GradientDescent
-from tacit.training.descent.proximal import Proximal
-from tacit.training.record import LogSpaced
-from tacit.training.stop import Steps
-from tacit.training.train import train
+from penchant.models.diagonal import DiagonalNet
+from penchant.models.linear import LinearMatrix, LinearPredictor
+from penchant.models.matrix import DeepFactorization
+from penchant.problems.matrices import low_rank_completion
+from penchant.problems.matrix_problem import Completion
+from penchant.problems.regression import sparse_recovery
+from penchant.regularizers.norms import L1, L2
+from penchant.training.descent.methods import Adam, GradientDescent
+from penchant.training.descent.proximal import Proximal
+from penchant.training.record import LogSpaced
+from penchant.training.stop import Steps
+from penchant.training.train import train
 
 SPARSE = sparse_recovery(20, 40, sparsity=2, seed=0, snr=np.inf)
 LOW_RANK = low_rank_completion(samples=40, dimension=8, rank=1, seed=0, loss="half squares")

@@ -6,31 +6,33 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import tacit
+import penchant
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((8, 20)) / np.sqrt(8)
-PROBLEM = tacit.Regression(X, X[:, :3] @ np.array([1.0, -1.0, 0.5]))
-EVEN = tacit.DiagonalNet(2, alpha=0.1)
-BIASED = tacit.DiagonalNet(2, start=(0.1 * np.exp(0.3 * RNG.standard_normal(20)), np.full(20, 0.1)))
+PROBLEM = penchant.Regression(X, X[:, :3] @ np.array([1.0, -1.0, 0.5]))
+EVEN = penchant.DiagonalNet(2, alpha=0.1)
+BIASED = penchant.DiagonalNet(
+    2, start=(0.1 * np.exp(0.3 * RNG.standard_normal(20)), np.full(20, 0.1))
+)
 RUNS = {
-    "full batch": (EVEN, tacit.GradientDescent(0.03), None, 4000),
-    "biased start": (BIASED, tacit.GradientDescent(0.03), None, 4000),
-    "one sample": (BIASED, tacit.GradientDescent(0.01), 1, 8000),
-    "decay, not fitted": (BIASED, tacit.GradientDescent(0.02, weight_decay=0.05), 3, 3000),
-    "scaled rates": (BIASED, tacit.GradientDescent(0.03, scaled=0.1), None, 3000),
-    "momentum": (EVEN, tacit.GradientDescent(0.003, momentum=0.9), None, 3000),
-    "Nesterov": (BIASED, tacit.GradientDescent(0.003, momentum=0.9, nesterov=True), 1, 3000),
+    "full batch": (EVEN, penchant.GradientDescent(0.03), None, 4000),
+    "biased start": (BIASED, penchant.GradientDescent(0.03), None, 4000),
+    "one sample": (BIASED, penchant.GradientDescent(0.01), 1, 8000),
+    "decay, not fitted": (BIASED, penchant.GradientDescent(0.02, weight_decay=0.05), 3, 3000),
+    "scaled rates": (BIASED, penchant.GradientDescent(0.03, scaled=0.1), None, 3000),
+    "momentum": (EVEN, penchant.GradientDescent(0.003, momentum=0.9), None, 3000),
+    "Nesterov": (BIASED, penchant.GradientDescent(0.003, momentum=0.9, nesterov=True), 1, 3000),
     "momentum and decay": (
         BIASED,
-        tacit.GradientDescent(0.003, momentum=0.8, weight_decay=0.05),
+        penchant.GradientDescent(0.003, momentum=0.8, weight_decay=0.05),
         1,
         3000,
     ),
-    "depth 3": (tacit.DiagonalNet(3, alpha=0.3), tacit.GradientDescent(0.03), None, 2000),
+    "depth 3": (penchant.DiagonalNet(3, alpha=0.3), penchant.GradientDescent(0.03), None, 2000),
     "depth 4, decay": (
-        tacit.DiagonalNet(4, alpha=0.5),
-        tacit.GradientDescent(0.01, momentum=0.5, weight_decay=0.05),
+        penchant.DiagonalNet(4, alpha=0.5),
+        penchant.GradientDescent(0.01, momentum=0.5, weight_decay=0.05),
         1,
         3000,
     ),
@@ -40,58 +42,66 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_the_run_stands_at_the_least_q_of_its_scale_and_tilt(name):
     net, method, batch, steps = RUNS[name]
-    stop = tacit.Steps(steps)
-    path = tacit.train(net, PROBLEM, tacit.EffectiveScale(method), batch=batch, stop=stop)
-    plain = tacit.train(net, PROBLEM, method, batch=batch, stop=stop)
+    stop = penchant.Steps(steps)
+    path = penchant.train(net, PROBLEM, penchant.EffectiveScale(method), batch=batch, stop=stop)
+    plain = penchant.train(net, PROBLEM, method, batch=batch, stop=stop)
     np.testing.assert_array_equal(path.predictor, plain.predictor)
-    own = tacit.Regression(X, X @ path.predictor)
-    found = tacit.predicted_endpoint(path, own).beta
+    own = penchant.Regression(X, X @ path.predictor)
+    found = penchant.predicted_endpoint(path, own).beta
     np.testing.assert_allclose(found, path.predictor, atol=1e-11)
-    q = tacit.effective_regularizer(path)
-    without = tacit.interpolate(own, tacit.Q(net.depth, alpha=1.0, shape=q.shape)).beta
+    q = penchant.effective_regularizer(path)
+    without = penchant.interpolate(own, penchant.Q(net.depth, alpha=1.0, shape=q.shape)).beta
     assert np.abs(without - path.predictor).max() > 1e-4  # the tilt is needed
-    start = tacit.interpolate(own, tacit.Q(net.depth, alpha=net.alpha or 0.1)).beta
+    start = penchant.interpolate(own, penchant.Q(net.depth, alpha=net.alpha or 0.1)).beta
     assert np.abs(start - path.predictor).max() > 1e-3  # and so is the scale
 
 
 def test_a_step_that_changes_the_sign_of_a_weight_keeps_the_law():
-    problem = tacit.Regression([[1.0, 0.5]], [1.0])
-    net = tacit.DiagonalNet(2, start=([2.0, 0.3], [0.2, 0.1]))
-    method = tacit.EffectiveScale(tacit.GradientDescent(0.1, check=False))
-    path = tacit.train(net, problem, method, stop=tacit.Steps(1))
+    problem = penchant.Regression([[1.0, 0.5]], [1.0])
+    net = penchant.DiagonalNet(2, start=([2.0, 0.3], [0.2, 0.1]))
+    method = penchant.EffectiveScale(penchant.GradientDescent(0.1, check=False))
+    path = penchant.train(net, problem, method, stop=penchant.Steps(1))
     assert path.parameters[0] < 0 < net.start(2)[0]
     assert "weight of coordinate 0 changed its sign at step 0" in path.outcome.sentence
-    small = tacit.EffectiveScale(tacit.GradientDescent(0.01))
-    assert "its sign" not in tacit.train(net, problem, small, stop=tacit.Steps(9)).outcome.sentence
-    own = tacit.Regression(problem.X, problem.X @ path.predictor)
-    np.testing.assert_allclose(tacit.predicted_endpoint(path, own).beta, path.predictor, atol=1e-12)
+    small = penchant.EffectiveScale(penchant.GradientDescent(0.01))
+    assert (
+        "its sign"
+        not in penchant.train(net, problem, small, stop=penchant.Steps(9)).outcome.sentence
+    )
+    own = penchant.Regression(problem.X, problem.X @ path.predictor)
+    np.testing.assert_allclose(
+        penchant.predicted_endpoint(path, own).beta, path.predictor, atol=1e-12
+    )
 
 
 def test_a_long_run_loses_nothing_to_rounding():
     """A plain sum of the gradients is off by 4e-12 after so many steps, most of them at rest."""
-    problem = tacit.sparse_regression(8, 20, sparsity=2, noise=0.1)
-    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.005)), tacit.Steps(1_000_000)
-    path = tacit.train(EVEN, problem, method, batch=1, stop=stop)
-    found = tacit.predicted_endpoint(path, problem).beta
+    problem = penchant.sparse_regression(8, 20, sparsity=2, noise=0.1)
+    method, stop = (
+        penchant.EffectiveScale(penchant.GradientDescent(0.005)),
+        penchant.Steps(1_000_000),
+    )
+    path = penchant.train(EVEN, problem, method, batch=1, stop=stop)
+    found = penchant.predicted_endpoint(path, problem).beta
     np.testing.assert_allclose(found, path.predictor, atol=2e-13)
 
 
 def test_a_run_that_is_resumed_has_the_same_tilt_to_the_bit():
-    method = tacit.EffectiveScale(tacit.GradientDescent(0.01))
-    whole = tacit.train(EVEN, PROBLEM, method, batch=1, stop=tacit.Steps(300))
-    half = tacit.train(EVEN, PROBLEM, method, batch=1, stop=tacit.Steps(140))
-    rest = tacit.train(EVEN, PROBLEM, method, batch=1, stop=tacit.Steps(300), resume=half)
+    method = penchant.EffectiveScale(penchant.GradientDescent(0.01))
+    whole = penchant.train(EVEN, PROBLEM, method, batch=1, stop=penchant.Steps(300))
+    half = penchant.train(EVEN, PROBLEM, method, batch=1, stop=penchant.Steps(140))
+    rest = penchant.train(EVEN, PROBLEM, method, batch=1, stop=penchant.Steps(300), resume=half)
     np.testing.assert_array_equal(rest.memory[-1], whole.memory[-1])
 
 
 @pytest.mark.parametrize("loss", ["logistic", "exp"])
 def test_labels_have_the_same_law(loss):
-    problem = tacit.Classification(X, np.where(RNG.random(8) < 0.5, -1.0, 1.0), loss=loss)
-    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.3)), tacit.Steps(500)
-    path = tacit.train(BIASED, problem, method, batch=2, stop=stop)
-    found = tacit.predicted_endpoint(path, problem).beta
+    problem = penchant.Classification(X, np.where(RNG.random(8) < 0.5, -1.0, 1.0), loss=loss)
+    method, stop = penchant.EffectiveScale(penchant.GradientDescent(0.3)), penchant.Steps(500)
+    path = penchant.train(BIASED, problem, method, batch=2, stop=stop)
+    found = penchant.predicted_endpoint(path, problem).beta
     np.testing.assert_allclose(found, path.predictor, atol=1e-12)
-    start = tacit.interpolate(X, X @ found, tacit.Q(2, alpha=0.1)).beta
+    start = penchant.interpolate(X, X @ found, penchant.Q(2, alpha=0.1)).beta
     assert np.abs(start - path.predictor).max() > 1e-3
 
 
@@ -99,8 +109,8 @@ def test_the_tilt_of_momentum_is_a_sum_over_its_steps():
     """For factors f = w_(k+1)/w_k a step is f_k - 1 = m (1 - 1/f_(k-1)) -+ 2 rate g, so that
     (1 - m) sum log f_k is -+ 2 rate sum g less the sums below, of which the tilt is made."""
     rate, m, steps = 0.003, 0.9, 200
-    method = tacit.EffectiveScale(tacit.GradientDescent(rate, momentum=m))
-    path = tacit.train(EVEN, PROBLEM, method, stop=tacit.Steps(steps))
+    method = penchant.EffectiveScale(penchant.GradientDescent(rate, momentum=m))
+    path = penchant.train(EVEN, PROBLEM, method, stop=penchant.Steps(steps))
     w, velocity, lost = EVEN.start(20).reshape(2, -1), 0.0, 0.0
     for _ in range(steps):
         g = 2 * X.T @ (X @ (w[0] ** 2 - w[1] ** 2) - PROBLEM.y)
@@ -110,34 +120,34 @@ def test_the_tilt_of_momentum_is_a_sum_over_its_steps():
         lost = lost + (f - 1 - grown) + m * (grown - 1 + 1 / f)
         w = f * w
     plus, minus = (lost + m * (1 - 1 / f)) / (1 - m)
-    q = tacit.effective_regularizer(path)
+    q = penchant.effective_regularizer(path)
     np.testing.assert_allclose(q.tilt, minus - plus, atol=1e-11)
     np.testing.assert_allclose(q.shape, np.sqrt(np.abs(w[0] * w[1])), rtol=1e-12)
 
 
 def test_a_map_of_ones_own_has_an_effective_start():
-    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.01)), tacit.Steps(1000)
-    cubic = tacit.Reparametrized(lambda w: w**3, start=0.3)
+    method, stop = penchant.EffectiveScale(penchant.GradientDescent(0.01)), penchant.Steps(1000)
+    cubic = penchant.Reparametrized(lambda w: w**3, start=0.3)
     ends = {}
-    for net, model in ((tacit.DiagonalNet(3, alpha=0.3), None), (cubic, cubic)):
-        path = tacit.train(net, PROBLEM, method, batch=1, stop=stop)
-        own = tacit.Regression(X, X @ path.predictor)
-        ends[model] = tacit.predicted_endpoint(path, own, model).beta
+    for net, model in ((penchant.DiagonalNet(3, alpha=0.3), None), (cubic, cubic)):
+        path = penchant.train(net, PROBLEM, method, batch=1, stop=stop)
+        own = penchant.Regression(X, X @ path.predictor)
+        ends[model] = penchant.predicted_endpoint(path, own, model).beta
         np.testing.assert_allclose(ends[model], path.predictor, atol=1e-11)
     np.testing.assert_allclose(ends[None], ends[cubic], atol=1e-11)
 
 
 @pytest.mark.parametrize("signed", [True, False])
 def test_maps_of_several_parameters_and_without_a_pair(signed):
-    model = tacit.Reparametrized(lambda u, v: u * jnp.sinh(v), ((0.5, 0.3), (0.2, 0.3)), True)
+    model = penchant.Reparametrized(lambda u, v: u * jnp.sinh(v), ((0.5, 0.3), (0.2, 0.3)), True)
     if not signed:
-        model = tacit.Reparametrized(lambda u, v: u * jnp.sinh(v), (0.5, 0.3))
-    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.01)), tacit.Steps(1000)
-    path = tacit.train(model, PROBLEM, method, batch=1, stop=stop)
-    own = tacit.Regression(X, X @ path.predictor)
-    found = tacit.predicted_endpoint(path, own, model).beta
+        model = penchant.Reparametrized(lambda u, v: u * jnp.sinh(v), (0.5, 0.3))
+    method, stop = penchant.EffectiveScale(penchant.GradientDescent(0.01)), penchant.Steps(1000)
+    path = penchant.train(model, PROBLEM, method, batch=1, stop=stop)
+    own = penchant.Regression(X, X @ path.predictor)
+    found = penchant.predicted_endpoint(path, own, model).beta
     np.testing.assert_allclose(found, path.predictor, atol=1e-10)
-    start = tacit.interpolate(own, tacit.derive(model.map, (0.5, 0.3), signed)).beta
+    start = penchant.interpolate(own, penchant.derive(model.map, (0.5, 0.3), signed)).beta
     assert np.abs(start - path.predictor).max() > 1e-3
 
 
@@ -145,41 +155,46 @@ def test_a_flow_has_the_start_it_began_from():
     """Without steps nothing is made of the start: shrinking them leads back to its scale."""
     shapes = []
     for rate in (1e-3, 1e-4):
-        method, stop = tacit.EffectiveScale(tacit.GradientDescent(rate)), tacit.Steps(int(2 / rate))
-        path = tacit.train(tacit.DiagonalNet(3, alpha=0.3), PROBLEM, method, stop=stop)
-        q = tacit.effective_regularizer(path)
+        method, stop = (
+            penchant.EffectiveScale(penchant.GradientDescent(rate)),
+            penchant.Steps(int(2 / rate)),
+        )
+        path = penchant.train(penchant.DiagonalNet(3, alpha=0.3), PROBLEM, method, stop=stop)
+        q = penchant.effective_regularizer(path)
         shapes.append(np.abs(np.stack([q.shape - 0.3, q.tilt])).max())
     assert 9 < shapes[0] / shapes[1] < 11
 
 
 def test_what_has_no_effective_scale_is_refused():
     with pytest.raises(ValueError, match="GradientDescent, got Adam"):
-        tacit.EffectiveScale(tacit.Adam(0.01))
-    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.01)), tacit.Steps(2)
+        penchant.EffectiveScale(penchant.Adam(0.01))
+    method, stop = penchant.EffectiveScale(penchant.GradientDescent(0.01)), penchant.Steps(2)
     with pytest.raises(ValueError, match="signed DiagonalNet or a Reparametrized model"):
-        tacit.train(tacit.DiagonalNet(2, alpha=0.1, signed=False), PROBLEM, method, stop=stop)
-    model = tacit.Reparametrized(lambda w: w**3, start=0.3)
-    mapped = tacit.train(model, PROBLEM, method, stop=stop)
+        penchant.train(penchant.DiagonalNet(2, alpha=0.1, signed=False), PROBLEM, method, stop=stop)
+    model = penchant.Reparametrized(lambda w: w**3, start=0.3)
+    mapped = penchant.train(model, PROBLEM, method, stop=stop)
     with pytest.raises(ValueError, match="give the model that was trained"):
-        tacit.effective_regularizer(mapped)
-    wild = tacit.EffectiveScale(tacit.GradientDescent(0.3))
-    flipped = tacit.train(tacit.DiagonalNet(3, alpha=0.9), PROBLEM, wild, stop=tacit.Steps(1))
+        penchant.effective_regularizer(mapped)
+    wild = penchant.EffectiveScale(penchant.GradientDescent(0.3))
+    flipped = penchant.train(
+        penchant.DiagonalNet(3, alpha=0.9), PROBLEM, wild, stop=penchant.Steps(1)
+    )
     with pytest.raises(ValueError, match="changed the sign of a weight of coordinate"):
-        tacit.effective_regularizer(flipped)
+        penchant.effective_regularizer(flipped)
     with pytest.raises(ValueError, match="takes no penalty"):
-        tacit.train(EVEN, PROBLEM, method, stop=stop, penalty=0.1 * tacit.L2())
-    plain = tacit.train(EVEN, PROBLEM, tacit.GradientDescent(0.01), stop=stop)
+        penchant.train(EVEN, PROBLEM, method, stop=stop, penalty=0.1 * penchant.L2())
+    plain = penchant.train(EVEN, PROBLEM, penchant.GradientDescent(0.01), stop=stop)
     with pytest.raises(ValueError, match=r"the path must be one of EffectiveScale\(method\)"):
-        tacit.predicted_endpoint(plain, PROBLEM)
-    assert eval(repr(method), vars(tacit).copy()) == method
+        penchant.predicted_endpoint(plain, PROBLEM)
+    assert eval(repr(method), vars(penchant).copy()) == method
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 def test_scale_and_tilt_are_the_sums_of_the_law(decay):
     """Summed in NumPy from gradients alone, by the law of one step; no parameter is looked at."""
     rate, steps = 0.01, 400
-    method = tacit.EffectiveScale(tacit.GradientDescent(rate, weight_decay=decay))
-    path = tacit.train(EVEN, PROBLEM, method, stop=tacit.Steps(steps))
+    method = penchant.EffectiveScale(penchant.GradientDescent(rate, weight_decay=decay))
+    path = penchant.train(EVEN, PROBLEM, method, stop=penchant.Steps(steps))
     log_scale, log_ratio, tilt = np.full(20, 2 * np.log(0.1)), np.zeros(20), np.zeros(20)
     for _ in range(steps):
         beta = 2 * np.exp(log_scale) * np.sinh(log_ratio)
@@ -188,7 +203,7 @@ def test_scale_and_tilt_are_the_sums_of_the_law(decay):
         log_scale = log_scale + 2 * np.log(1 - rate * decay) + np.log1p(-q * q)
         log_ratio = log_ratio - 2 * np.arctanh(q)
         tilt = tilt - 2 * (np.arctanh(q) - q)
-    found = tacit.effective_regularizer(path)
+    found = penchant.effective_regularizer(path)
     np.testing.assert_allclose(found.shape, np.exp(log_scale / 2), rtol=1e-11)
     np.testing.assert_allclose(found.tilt, tilt, atol=1e-11)
     assert np.abs(tilt).max() > 1e-6  # the control: without a tilt

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import tacit
-from tacit.problems.matrix_problem import Completion
+import penchant
+from penchant.problems.matrix_problem import Completion
 
 SHAPE = (6, 6)
 
@@ -18,25 +18,25 @@ def problem(recipe=None):
 
 
 MODELS = {
-    "factorization": tacit.Factorization(3, alpha=0.5),
-    "deep": tacit.DeepFactorization(3, 6, alpha=0.6),
-    "matrix": tacit.LinearMatrix(),
+    "factorization": penchant.Factorization(3, alpha=0.5),
+    "deep": penchant.DeepFactorization(3, 6, alpha=0.6),
+    "matrix": penchant.LinearMatrix(),
 }
 METHODS = {
-    "descent": (tacit.GradientDescent(0.01), {}),
+    "descent": (penchant.GradientDescent(0.01), {}),
     "subgradient": (
-        tacit.GradientDescent(0.01, check=False, subgradient=True),
-        {"penalty": 0.2 * tacit.L1()},
+        penchant.GradientDescent(0.01, check=False, subgradient=True),
+        {"penalty": 0.2 * penchant.L1()},
     ),
-    "sgd": (tacit.GradientDescent(0.01), {"batch": 5, "seed": 3}),
-    "adam": (tacit.Adam(0.02), {}),
+    "sgd": (penchant.GradientDescent(0.01), {"batch": 5, "seed": 3}),
+    "adam": (penchant.Adam(0.02), {}),
 }
 
 
 def end(name, net, data):
     method, more = METHODS[name]
-    record = tacit.LogSpaced(3)
-    return tacit.train(net, data, method, stop=tacit.Steps(60), record=record, **more)
+    record = penchant.LogSpaced(3)
+    return penchant.train(net, data, method, stop=penchant.Steps(60), record=record, **more)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -50,7 +50,7 @@ def test_places_lead_where_dense_rows_lead_and_no_dense_row_is_made(method, mode
 
     monkeypatch.setattr(Completion, "design", property(refuse))
     # the kernels of tiny nets are dense
-    monkeypatch.setattr("tacit.training.labels.FEW", 0)
+    monkeypatch.setattr("penchant.training.labels.FEW", 0)
     path = end(method, net, given)
     np.testing.assert_allclose(path.parameters, dense.parameters, rtol=1e-10, atol=1e-13)
     apart = np.abs(path.parameters - net.start(36)).max()
@@ -64,7 +64,7 @@ def test_places_lead_where_dense_rows_lead_and_no_dense_row_is_made(method, mode
 
 def test_models_of_vectors_take_the_rows_of_a_regression():
     with pytest.raises(ValueError, match=r"use problem.regression\(\) for models of vectors"):
-        end("sgd", tacit.DiagonalNet(2, alpha=0.5), problem())
+        end("sgd", penchant.DiagonalNet(2, alpha=0.5), problem())
 
 
 def test_places_are_where_the_entries_are():

@@ -10,28 +10,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refusals import refusals
-from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.models.two_layer import rescale_layers, two_layer
-from tacit.precision import double_precision
-from tacit.problems.classification import Classification
-from tacit.problems.matrix_problem import Completion
-from tacit.problems.regression import Regression, sparse_recovery
-from tacit.problems.teacher import answers, opposed_units
-from tacit.records import Kind
-from tacit.regularizers.norms import L1
-from tacit.solvers.least_squares import error_floor, held_best, held_ridge
-from tacit.training.descent.held_norm import (
+from penchant.models.linear import LinearMatrix, LinearPredictor
+from penchant.models.two_layer import rescale_layers, two_layer
+from penchant.precision import double_precision
+from penchant.problems.classification import Classification
+from penchant.problems.matrix_problem import Completion
+from penchant.problems.regression import Regression, sparse_recovery
+from penchant.problems.teacher import answers, opposed_units
+from penchant.records import Kind
+from penchant.regularizers.norms import L1
+from penchant.solvers.least_squares import error_floor, held_best, held_ridge
+from penchant.training.descent.held_norm import (
     HeldNorm,
     held_sweep,
     onto_l1_ball,
     onto_l1_sphere,
     onto_l2_sphere,
 )
-from tacit.training.goals import Below
-from tacit.training.record import At
-from tacit.training.stop import Steps
-from tacit.training.train import train
+from penchant.training.goals import Below
+from penchant.training.record import At
+from penchant.training.stop import Steps
+from penchant.training.train import train
+from refusals import refusals
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 numbers = st.floats(-10, 10).filter(lambda x: x == 0 or abs(x) > 1e-3)

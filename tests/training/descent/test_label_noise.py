@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-import tacit
+import penchant
 
-EVERY = tacit.Regression(np.eye(400), np.ones(400))
+EVERY = penchant.Regression(np.eye(400), np.ones(400))
 
 
 def noises(steps, seed=0, batch=None):
     """What was added to the labels at each step, read off a linear predictor on separate inputs."""
     rate, found, last = 0.1, [], np.zeros(400)
     for k in range(1, steps + 1):
-        method = tacit.GradientDescent(rate, label_noise=0.5)
-        net, stop = tacit.LinearPredictor(), tacit.Steps(k)
-        w = tacit.train(net, EVERY, method, stop=stop, seed=seed, batch=batch).predictor
+        method = penchant.GradientDescent(rate, label_noise=0.5)
+        net, stop = penchant.LinearPredictor(), penchant.Steps(k)
+        w = penchant.train(net, EVERY, method, stop=stop, seed=seed, batch=batch).predictor
         scale = rate * 2 * (1 if batch is None else 400 / batch)
         moved = (w - last) / scale + last - EVERY.y
         found.append(moved if batch is None else moved[w != last])
@@ -35,21 +35,23 @@ def test_the_noise_is_gaussian_and_new_at_every_step(batch):
 
 @pytest.mark.parametrize("batch", [None, 1, 3])
 def test_a_run_that_is_resumed_sees_the_same_noise_to_the_bit(batch):
-    problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
-    method = tacit.EffectiveScale(tacit.GradientDescent(0.002, label_noise=0.3))
+    problem, net = penchant.sparse_regression(8, 20, sparsity=2), penchant.DiagonalNet(2, alpha=0.1)
+    method = penchant.EffectiveScale(penchant.GradientDescent(0.002, label_noise=0.3))
     given = {"batch": batch, "seed": 3}
-    whole = tacit.train(net, problem, method, stop=tacit.Steps(300), **given)
-    half = tacit.train(net, problem, method, stop=tacit.Steps(131), **given)
-    rest = tacit.train(net, problem, method, stop=tacit.Steps(300), resume=half, **given)
+    whole = penchant.train(net, problem, method, stop=penchant.Steps(300), **given)
+    half = penchant.train(net, problem, method, stop=penchant.Steps(131), **given)
+    rest = penchant.train(net, problem, method, stop=penchant.Steps(300), resume=half, **given)
     np.testing.assert_array_equal(rest.parameters, whole.parameters)
     np.testing.assert_array_equal(rest.memory[-1], whole.memory[-1])
 
 
 def test_faint_noise_follows_the_run_without_it_through_the_same_batches():
-    problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
+    problem, net = penchant.sparse_regression(8, 20, sparsity=2), penchant.DiagonalNet(2, alpha=0.1)
     plain, faint, loud = (
-        tacit.train(net, problem, method, batch=2, stop=tacit.Steps(50)).predictor
-        for method in (tacit.GradientDescent(0.01, label_noise=size) for size in (0.0, 1e-13, 0.3))
+        penchant.train(net, problem, method, batch=2, stop=penchant.Steps(50)).predictor
+        for method in (
+            penchant.GradientDescent(0.01, label_noise=size) for size in (0.0, 1e-13, 0.3)
+        )
     )
     np.testing.assert_allclose(faint, plain, rtol=0, atol=1e-12)
     assert np.abs(faint - plain).max() > 0
@@ -58,8 +60,8 @@ def test_faint_noise_follows_the_run_without_it_through_the_same_batches():
 
 def test_labels_that_are_no_numbers_get_no_noise():
     with pytest.raises(ValueError, match="label_noise must be >= 0, got -1"):
-        tacit.GradientDescent(0.1, label_noise=-1.0)
-    method, net = tacit.GradientDescent(0.1, label_noise=0.1), tacit.DiagonalNet(2, alpha=1.0)
-    for clocked in (method, tacit.EffectiveScale(method)):
+        penchant.GradientDescent(0.1, label_noise=-1.0)
+    method, net = penchant.GradientDescent(0.1, label_noise=0.1), penchant.DiagonalNet(2, alpha=1.0)
+    for clocked in (method, penchant.EffectiveScale(method)):
         with pytest.raises(ValueError, match=r"label_noise=0.1 is added to numbers.*leave it out"):
-            tacit.train(net, tacit.three_points("3b"), clocked, stop=tacit.Steps(1))
+            penchant.train(net, penchant.three_points("3b"), clocked, stop=penchant.Steps(1))

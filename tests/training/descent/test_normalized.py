@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import DiagonalNet, ProductNet, sparse_regression
-from tacit.models.linear import LinearPredictor
-from tacit.problems.classification import Classification, three_points
-from tacit.records import Kind
-from tacit.training.descent.steepest import NormalizedDescent
-from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.goals import Near
-from tacit.training.record import At
-from tacit.training.stop import LogLoss, Scale, Steps, Time
-from tacit.training.train import train
+from penchant import DiagonalNet, ProductNet, sparse_regression
+from penchant.models.linear import LinearPredictor
+from penchant.problems.classification import Classification, three_points
+from penchant.records import Kind
+from penchant.training.descent.steepest import NormalizedDescent
+from penchant.training.exact.parameter import ParameterFlow
+from penchant.training.goals import Near
+from penchant.training.record import At
+from penchant.training.stop import LogLoss, Scale, Steps, Time
+from penchant.training.train import train
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
 NET = DiagonalNet(2, alpha=1.0)

@@ -8,11 +8,11 @@ import numpy as np
 import optax
 import pytest
 
-import tacit
-from tacit import L1, L2, Adam, At, GradientDescent, LogSpaced, Loss, Steps, train
+import penchant
+from penchant import L1, L2, Adam, At, GradientDescent, LogSpaced, Loss, Steps, train
 
-DATA = tacit.sparse_regression(12, 20, sparsity=2, seed=0)
-NET = tacit.DiagonalNet(2, alpha=0.3)
+DATA = penchant.sparse_regression(12, 20, sparsity=2, seed=0)
+NET = penchant.DiagonalNet(2, alpha=0.3)
 
 
 def function(parameters: Any, X: Any) -> Any:
@@ -26,7 +26,7 @@ def tree() -> dict[str, Any]:
     return {"inner": rng.normal(size=(20, 3)), "outer": rng.normal(size=3)}
 
 
-USER = tacit.FunctionModel(function, tree())
+USER = penchant.FunctionModel(function, tree())
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ USER = tacit.FunctionModel(function, tree())
         (GradientDescent(1e-3), optax.sgd(1e-3)),
         (GradientDescent(1e-3, momentum=0.9), optax.sgd(1e-3, momentum=0.9)),
         (GradientDescent(1e-3, momentum=0.9, nesterov=True), optax.sgd(1e-3, 0.9, nesterov=True)),
-        (tacit.SignDescent(1e-3), optax.sign_sgd(1e-3)),
+        (penchant.SignDescent(1e-3), optax.sign_sgd(1e-3)),
     ],
     ids=["adam", "adamw", "sgd", "momentum", "nesterov", "sign"],
 )
@@ -56,7 +56,7 @@ def test_a_schedule_of_optax_is_ours():
     rates = optax.join_schedules(
         [optax.linear_schedule(0.0, 1e-2, 50), optax.linear_schedule(1e-2, 1e-3, 150)], [50]
     )
-    ours = train(NET, DATA, tacit.Scheduled(Adam(1e-2), steps, factors), stop=Steps(200))
+    ours = train(NET, DATA, penchant.Scheduled(Adam(1e-2), steps, factors), stop=Steps(200))
     theirs = train(NET, DATA, optax.adam(rates), stop=Steps(200))
     # optax makes a rate of float32 of its 32-bit count, in float64 too
     np.testing.assert_allclose(theirs.parameters, ours.parameters, rtol=1e-6)
@@ -73,7 +73,7 @@ def test_goals_records_and_a_penalty_with_kinks():
     kinked = train(NET, DATA, optax.adam(1e-2), stop=Steps(50), penalty=0.1 * L1())
     ours = train(NET, DATA, Adam(1e-2), stop=Steps(50), penalty=0.1 * L1())
     np.testing.assert_allclose(kinked.parameters, ours.parameters, rtol=1e-12)
-    timed = train(NET, DATA, optax.adam(1e-2), stop=tacit.Time(30))
+    timed = train(NET, DATA, optax.adam(1e-2), stop=penchant.Time(30))
     assert timed.steps == 30
 
 
@@ -92,7 +92,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(name, tmp_path):
     given = {"penalty": 1e-3 * L2()} | ({} if name == "lbfgs" else {"batch": 5, "seed": 1})
     whole = train(USER, DATA, OPTIMIZERS[name](), stop=Steps(12), **given)
     half = train(USER, DATA, OPTIMIZERS[name](), stop=Steps(5), **given)
-    half = tacit.load_path(half.save(tmp_path / "half.nc"))
+    half = penchant.load_path(half.save(tmp_path / "half.nc"))
     rest = train(USER, DATA, OPTIMIZERS[name](), stop=Steps(12), resume=half, **given)
     for part in whole.parameters:
         np.testing.assert_array_equal(rest.parameters[part], whole.parameters[part])
@@ -102,7 +102,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(name, tmp_path):
 def test_a_line_search_sees_the_objective_with_its_penalty():
     """Second route: the ridge estimate in closed form."""
     ridge = np.linalg.solve(DATA.X.T @ DATA.X + 0.3 * np.eye(20), DATA.X.T @ DATA.y)
-    model = tacit.LinearPredictor()
+    model = penchant.LinearPredictor()
     path = train(model, DATA, optax.lbfgs(), stop=Steps(60), penalty=0.3 * L2())
     np.testing.assert_allclose(path.predictor, ridge, rtol=1e-7, atol=1e-9)
 
@@ -121,9 +121,9 @@ def test_float32_nets_keep_their_precision(part):
         rng = np.random.default_rng(0)
         arrays = rng.random((12, 8, 8, 1)), np.arange(12) % 2
         about = {"classes": ("a", "b"), "description": "noise", "recipe": None}
-        model, problem = tacit.dense_net(4), tacit.Images("noise", *arrays, *arrays, **about)
+        model, problem = penchant.dense_net(4), penchant.Images("noise", *arrays, *arrays, **about)
     else:
-        model, problem = tacit.TokenMLP(embedding=4, width=4), tacit.modular_addition(5)
+        model, problem = penchant.TokenMLP(embedding=4, width=4), penchant.modular_addition(5)
     given = {"stop": Steps(20), "batch": 4, "seed": 1}
     rates = optax.exponential_decay(1e-2, 10, 0.5)
     ours, theirs = (train(model, problem, m, **given) for m in (Adam(1e-2), optax.adam(1e-2)))
@@ -189,9 +189,9 @@ def test_a_divergence_is_reported():
 
 def test_optax_is_not_imported_unless_it_is_given():
     code = """
-import sys, tacit
-net, data = tacit.DiagonalNet(2, alpha=0.3), tacit.three_points("3b")
-tacit.train(net, data, tacit.Adam(1e-3), stop=tacit.Steps(2))
+import sys, penchant
+net, data = penchant.DiagonalNet(2, alpha=0.3), penchant.three_points("3b")
+penchant.train(net, data, penchant.Adam(1e-3), stop=penchant.Steps(2))
 assert "optax" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,34 +7,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
-from tacit.training.descent import mean_steps
-from tacit.training.descent import predict_run as module
-from tacit.training.descent.mean_steps import MeanSteps
+import penchant
+from penchant.training.descent import mean_steps
+from penchant.training.descent import predict_run as module
+from penchant.training.descent.mean_steps import MeanSteps
 
-PROBLEM = tacit.sparse_regression(12, 30, sparsity=2, seed=1)
-NET = tacit.DiagonalNet(2, alpha=0.1)
+PROBLEM = penchant.sparse_regression(12, 30, sparsity=2, seed=1)
+NET = penchant.DiagonalNet(2, alpha=0.1)
 RUNS = {
-    "all samples": (tacit.GradientDescent(0.004), None, 4000),
-    "one sample": (tacit.GradientDescent(0.001), 1, 20_000),
-    "three samples": (tacit.GradientDescent(0.003), 3, 8000),
-    "label noise": (tacit.GradientDescent(0.001, label_noise=0.3), 1, 10_000),
-    "label noise on all": (tacit.GradientDescent(0.002, label_noise=0.3), None, 10_000),
-    "decay": (tacit.GradientDescent(0.001, weight_decay=0.05), 2, 20_000),
+    "all samples": (penchant.GradientDescent(0.004), None, 4000),
+    "one sample": (penchant.GradientDescent(0.001), 1, 20_000),
+    "three samples": (penchant.GradientDescent(0.003), 3, 8000),
+    "label noise": (penchant.GradientDescent(0.001, label_noise=0.3), 1, 10_000),
+    "label noise on all": (penchant.GradientDescent(0.002, label_noise=0.3), None, 10_000),
+    "decay": (penchant.GradientDescent(0.001, weight_decay=0.05), 2, 20_000),
 }
 
 
 def trained(method, batch, steps, seed):
-    path = tacit.train(
-        NET, PROBLEM, tacit.EffectiveScale(method), batch=batch, seed=seed, stop=tacit.Steps(steps)
+    path = penchant.train(
+        NET,
+        PROBLEM,
+        penchant.EffectiveScale(method),
+        batch=batch,
+        seed=seed,
+        stop=penchant.Steps(steps),
     )
-    return np.log(tacit.effective_regularizer(path).shape), path.predictor
+    return np.log(penchant.effective_regularizer(path).shape), path.predictor
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_scale_and_end_are_those_of_training(name):
     method, batch, steps = RUNS[name]
-    found = tacit.predict_run(NET, PROBLEM, method, batch=batch, stop=tacit.Steps(steps))
+    found = penchant.predict_run(NET, PROBLEM, method, batch=batch, stop=penchant.Steps(steps))
     seeds = range(1 if name == "all samples" else 4)
     runs = [trained(method, batch, steps, seed) for seed in seeds]
     scales, ends = (np.array([run[k] for run in runs]) for k in (0, 1))
@@ -54,12 +59,12 @@ def test_scale_and_end_are_those_of_training(name):
 
 def test_the_interval_is_that_of_every_coordinate():
     """Nine of ten runs, coordinate by coordinate and over all: it held 97% of these before."""
-    of, net = tacit.sparse_regression(8, 20, sparsity=2, seed=100), NET
-    method, stop = tacit.GradientDescent(0.001, label_noise=0.2), tacit.Steps(4000)
-    found = tacit.predict_run(net, of, method, batch=1, stop=stop)
-    record = tacit.At(steps=[4000])
+    of, net = penchant.sparse_regression(8, 20, sparsity=2, seed=100), NET
+    method, stop = penchant.GradientDescent(0.001, label_noise=0.2), penchant.Steps(4000)
+    found = penchant.predict_run(net, of, method, batch=1, stop=stop)
+    record = penchant.At(steps=[4000])
     paths = [
-        tacit.train(net, of, method, batch=1, seed=seed, stop=stop, record=record)
+        penchant.train(net, of, method, batch=1, seed=seed, stop=stop, record=record)
         for seed in range(40)
     ]
     plus, minus = np.split(np.abs([path.parameters for path in paths]), 2, axis=1)
@@ -94,9 +99,9 @@ def test_what_is_left_out_is_of_second_order(monkeypatch):
     monkeypatch.setattr(mean_steps, "FRESH", 0.0)
 
     def wrong(rate):
-        method, steps = tacit.GradientDescent(rate), round(20 / rate)
+        method, steps = penchant.GradientDescent(rate), round(20 / rate)
         scale, _ = trained(method, None, steps, 0)
-        found = tacit.predict_run(NET, PROBLEM, method, stop=tacit.Steps(steps))
+        found = penchant.predict_run(NET, PROBLEM, method, stop=penchant.Steps(steps))
         fallen = np.log(0.1) - scale
         return np.abs(np.log(found.regularizer.shape) - scale).max() / fallen.max()
 
@@ -109,121 +114,129 @@ def test_what_is_left_out_is_of_second_order(monkeypatch):
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from([None, 1, 3]), st.floats(-9.0, 0.5))
 def test_the_predictor_is_the_least_q_of_the_predicted_scale_and_tilt(seed, batch, log_alpha):
-    problem = tacit.sparse_regression(5, 12, sparsity=2, seed=seed)
+    problem = penchant.sparse_regression(5, 12, sparsity=2, seed=seed)
     net, method = (
-        tacit.DiagonalNet(2, log_alpha=log_alpha),
-        tacit.GradientDescent(5e-4, weight_decay=0.01),
+        penchant.DiagonalNet(2, log_alpha=log_alpha),
+        penchant.GradientDescent(5e-4, weight_decay=0.01),
     )
-    found = tacit.predict_run(net, problem, method, batch=batch, stop=tacit.Steps(20_000))
-    own = tacit.Regression(problem.X, problem.X @ found.predictor)
-    least = tacit.interpolate(own, found.regularizer).beta
+    found = penchant.predict_run(net, problem, method, batch=batch, stop=penchant.Steps(20_000))
+    own = penchant.Regression(problem.X, problem.X @ found.predictor)
+    least = penchant.interpolate(own, found.regularizer).beta
     np.testing.assert_allclose(least, found.predictor, atol=2e-3 * np.abs(least).max())
 
 
 def test_a_biased_start_half_squares_and_rules_of_time():
     start = (np.linspace(0.1, 0.2, 30), np.full(30, 0.1))
-    net = tacit.DiagonalNet(2, start=start)
-    half = tacit.Regression(PROBLEM.X, PROBLEM.y, loss="half squares")
-    whole = tacit.predict_run(
-        net, PROBLEM, tacit.GradientDescent(0.001), batch=1, stop=tacit.Epochs(100)
+    net = penchant.DiagonalNet(2, start=start)
+    half = penchant.Regression(PROBLEM.X, PROBLEM.y, loss="half squares")
+    whole = penchant.predict_run(
+        net, PROBLEM, penchant.GradientDescent(0.001), batch=1, stop=penchant.Epochs(100)
     )
-    found = tacit.predict_run(
-        net, half, tacit.GradientDescent(0.002), batch=1, stop=tacit.Time(2.4)
+    found = penchant.predict_run(
+        net, half, penchant.GradientDescent(0.002), batch=1, stop=penchant.Time(2.4)
     )
     assert whole.steps == found.steps == 1200
     np.testing.assert_allclose(found.regularizer.shape, whole.regularizer.shape, rtol=1e-9)
     np.testing.assert_allclose(found.predictor, whole.predictor, rtol=1e-6, atol=1e-9)
-    path = tacit.train(net, PROBLEM, tacit.GradientDescent(0.001), batch=1, stop=tacit.Steps(1200))
+    path = penchant.train(
+        net, PROBLEM, penchant.GradientDescent(0.001), batch=1, stop=penchant.Steps(1200)
+    )
     assert np.abs(path.predictor - whole.predictor).max() < 0.02
 
 
 def test_it_says_from_where_on_it_fails():
-    stop = tacit.Steps(1000)
-    large = tacit.predict_run(NET, PROBLEM, tacit.GradientDescent(0.01), batch=1, stop=stop)
+    stop = penchant.Steps(1000)
+    large = penchant.predict_run(NET, PROBLEM, penchant.GradientDescent(0.01), batch=1, stop=stop)
     assert large.fails_from < 0.01
     assert f"from step {large.fails_at} on this may be wrong" in large.sentence
-    small = tacit.predict_run(NET, PROBLEM, tacit.GradientDescent(0.0005), batch=1, stop=stop)
+    small = penchant.predict_run(NET, PROBLEM, penchant.GradientDescent(0.0005), batch=1, stop=stop)
     assert small.fails_at is None
     assert "wrong" not in small.sentence
     assert small.fails_from == pytest.approx(large.fails_from, rel=0.5)
-    jump = tacit.Regression([[0.1, 3.0]], [50.0])
-    found = tacit.predict_run(NET, jump, tacit.GradientDescent(0.002), stop=tacit.Steps(2))
+    jump = penchant.Regression([[0.1, 3.0]], [50.0])
+    found = penchant.predict_run(NET, jump, penchant.GradientDescent(0.002), stop=penchant.Steps(2))
     assert found.fails_at == 0
     assert "2 learning_rate |gradient| comes to 1.2 in coordinate 1" in found.sentence
     with pytest.raises(ValueError, match=r"comes to 6 in coordinate 1 at step 0.*below 0\.0017"):
-        tacit.predict_run(NET, jump, tacit.GradientDescent(0.01), stop=stop)
+        penchant.predict_run(NET, jump, penchant.GradientDescent(0.01), stop=stop)
 
 
 @pytest.mark.parametrize(
     ("model", "problem", "method", "stop", "words"),
     [
         (
-            tacit.DiagonalNet(3, alpha=0.1),
+            penchant.DiagonalNet(3, alpha=0.1),
             PROBLEM,
-            tacit.GradientDescent(0.1),
-            tacit.Steps(1),
+            penchant.GradientDescent(0.1),
+            penchant.Steps(1),
             "w\\+\\^2 - w",
         ),
         (
             NET,
-            tacit.three_points("3b"),
-            tacit.GradientDescent(0.1),
-            tacit.Steps(1),
+            penchant.three_points("3b"),
+            penchant.GradientDescent(0.1),
+            penchant.Steps(1),
             "must be a Regression",
         ),
         (
             NET,
             PROBLEM,
-            tacit.GradientDescent(0.1, momentum=0.9),
-            tacit.Steps(1),
+            penchant.GradientDescent(0.1, momentum=0.9),
+            penchant.Steps(1),
             "GradientDescent without momentum",
         ),
-        (NET, PROBLEM, tacit.Adam(0.1), tacit.Steps(1), "only steps of GradientDescent"),
-        (NET, PROBLEM, tacit.GradientDescent(0.1, scaled=1.0), tacit.Steps(1), "must be fixed"),
+        (NET, PROBLEM, penchant.Adam(0.1), penchant.Steps(1), "only steps of GradientDescent"),
         (
             NET,
             PROBLEM,
-            tacit.GradientDescent(0.1),
-            tacit.Loss(1e-3),
+            penchant.GradientDescent(0.1, scaled=1.0),
+            penchant.Steps(1),
+            "must be fixed",
+        ),
+        (
+            NET,
+            PROBLEM,
+            penchant.GradientDescent(0.1),
+            penchant.Loss(1e-3),
             "must be Steps, Epochs or Time",
         ),
-        (NET, PROBLEM, tacit.GradientDescent(0.1), None, "never ends by itself"),
-        (NET, PROBLEM, tacit.GradientDescent(0.1), tacit.Epochs(3), "Epochs needs batch="),
+        (NET, PROBLEM, penchant.GradientDescent(0.1), None, "never ends by itself"),
+        (NET, PROBLEM, penchant.GradientDescent(0.1), penchant.Epochs(3), "Epochs needs batch="),
         (
-            tacit.DiagonalNet(2, log_alpha=-999.0),
+            penchant.DiagonalNet(2, log_alpha=-999.0),
             PROBLEM,
-            tacit.GradientDescent(0.1),
-            tacit.Steps(1),
+            penchant.GradientDescent(0.1),
+            penchant.Steps(1),
             "DualFlow",
         ),
         (
             NET,
-            tacit.Regression([[1e99]], [1.0]),
-            tacit.GradientDescent(0.1),
-            tacit.Steps(1),
+            penchant.Regression([[1e99]], [1.0]),
+            penchant.GradientDescent(0.1),
+            penchant.Steps(1),
             "below 1e\\+50",
         ),
     ],
 )
 def test_what_cannot_be_predicted_is_refused_in_one_sentence(model, problem, method, stop, words):
     with pytest.raises(ValueError, match=f"predict_run: .*{words}"):
-        tacit.predict_run(model, problem, method, stop=stop)
+        penchant.predict_run(model, problem, method, stop=stop)
 
 
 def test_data_of_one_sample_one_feature_or_nothing_are_predicted_too():
     ones, zeros = np.ones((1, 2)), np.zeros((2, 2))
     for X, y in ((ones, [1.0]), (ones.T, [1.0, 1.0]), (zeros, [1.0, 1.0]), (np.eye(2), [0.0, 0.0])):
-        method, stop = tacit.GradientDescent(0.01), tacit.Steps(200)
-        found = tacit.predict_run(NET, tacit.Regression(X, y), method, batch=1, stop=stop)
-        path = tacit.train(NET, tacit.Regression(X, y), method, batch=1, stop=stop)
+        method, stop = penchant.GradientDescent(0.01), penchant.Steps(200)
+        found = penchant.predict_run(NET, penchant.Regression(X, y), method, batch=1, stop=stop)
+        path = penchant.train(NET, penchant.Regression(X, y), method, batch=1, stop=stop)
         np.testing.assert_allclose(found.predictor, path.predictor, atol=0.01)
 
 
 def test_contradicting_rows_have_a_mean_but_no_endpoint():
-    problem = tacit.Regression([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]], [1.0, 2.0, 0.0])
-    method, stop = tacit.EffectiveScale(tacit.GradientDescent(0.001)), tacit.Steps(5000)
-    path = tacit.train(NET, problem, method, batch=1, stop=stop)
-    found = tacit.predict_run(NET, problem, method, batch=1, stop=stop)
+    problem = penchant.Regression([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]], [1.0, 2.0, 0.0])
+    method, stop = penchant.EffectiveScale(penchant.GradientDescent(0.001)), penchant.Steps(5000)
+    path = penchant.train(NET, problem, method, batch=1, stop=stop)
+    found = penchant.predict_run(NET, problem, method, batch=1, stop=stop)
     np.testing.assert_allclose(found.predictor, path.predictor, atol=0.02)
     with pytest.raises(ValueError, match=r"no beta fits it: 0\.45 of y's norm cannot be reached"):
-        tacit.predicted_endpoint(path, problem)
+        penchant.predicted_endpoint(path, problem)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tacit
-from tacit.precision import double_precision
+import penchant
+from penchant.precision import double_precision
 
-PROBLEM = tacit.sparse_regression(8, 20, sparsity=2, noise=0.1, seed=0)
-NET = tacit.DiagonalNet(2, alpha=0.1)
+PROBLEM = penchant.sparse_regression(8, 20, sparsity=2, noise=0.1, seed=0)
+NET = penchant.DiagonalNet(2, alpha=0.1)
 WARM = ([0, 50, 200], [0.0, 1.0, 0.2])
 
 
@@ -31,8 +31,8 @@ def by_hand(rate, decay, per_step):
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 def test_steps_are_those_of_a_loop_by_hand(decay):
-    method = tacit.Scheduled(tacit.GradientDescent(0.01, weight_decay=decay), *WARM)
-    path = tacit.train(NET, PROBLEM, method, stop=tacit.Steps(300))
+    method = penchant.Scheduled(penchant.GradientDescent(0.01, weight_decay=decay), *WARM)
+    path = penchant.train(NET, PROBLEM, method, stop=penchant.Steps(300))
     hand = by_hand(0.01, decay, factors(300, *WARM))
     np.testing.assert_allclose(path.parameters, hand, rtol=1e-12)
     constant = by_hand(0.01, decay, np.ones(300))  # the control: without the schedule
@@ -40,27 +40,34 @@ def test_steps_are_those_of_a_loop_by_hand(decay):
     assert path.t == pytest.approx(0.01 * factors(300, *WARM).sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize("method", [tacit.GradientDescent(0.01, momentum=0.9), tacit.Adam(0.01)])
+@pytest.mark.parametrize(
+    "method", [penchant.GradientDescent(0.01, momentum=0.9), penchant.Adam(0.01)]
+)
 def test_a_factor_of_one_changes_nothing_to_the_bit(method):
-    given = {"batch": 3, "seed": 1, "stop": tacit.Steps(40)}
-    plain = tacit.train(NET, PROBLEM, method, **given)
-    same = tacit.train(NET, PROBLEM, tacit.Scheduled(method, [0], [1.0]), **given)
+    given = {"batch": 3, "seed": 1, "stop": penchant.Steps(40)}
+    plain = penchant.train(NET, PROBLEM, method, **given)
+    same = penchant.train(NET, PROBLEM, penchant.Scheduled(method, [0], [1.0]), **given)
     np.testing.assert_array_equal(same.parameters, plain.parameters)
 
 
 def test_a_factor_that_jumps_holds_from_its_step_on():
-    method = tacit.Scheduled(tacit.GradientDescent(0.01), [0, 10, 10, 20], [1.0, 1.0, 0.1, 0.1])
-    path = tacit.train(NET, PROBLEM, method, stop=tacit.Steps(20))
+    method = penchant.Scheduled(
+        penchant.GradientDescent(0.01), [0, 10, 10, 20], [1.0, 1.0, 0.1, 0.1]
+    )
+    path = penchant.train(NET, PROBLEM, method, stop=penchant.Steps(20))
     hand = by_hand(0.01, 0.0, [1.0] * 10 + [0.1] * 10)
     np.testing.assert_allclose(path.parameters, hand, rtol=1e-12)
     assert path.t == pytest.approx(0.11, rel=1e-9)
 
 
 def test_a_scheduled_run_resumes_to_the_bit():
-    method, given = tacit.Scheduled(tacit.GradientDescent(0.01), *WARM), {"batch": 2, "seed": 3}
-    whole = tacit.train(NET, PROBLEM, method, stop=tacit.Steps(120), **given)
-    half = tacit.train(NET, PROBLEM, method, stop=tacit.Steps(60), **given)
-    rest = tacit.train(NET, PROBLEM, method, stop=tacit.Steps(120), resume=half, **given)
+    method, given = (
+        penchant.Scheduled(penchant.GradientDescent(0.01), *WARM),
+        {"batch": 2, "seed": 3},
+    )
+    whole = penchant.train(NET, PROBLEM, method, stop=penchant.Steps(120), **given)
+    half = penchant.train(NET, PROBLEM, method, stop=penchant.Steps(60), **given)
+    rest = penchant.train(NET, PROBLEM, method, stop=penchant.Steps(120), resume=half, **given)
     np.testing.assert_array_equal(rest.parameters, whole.parameters)
 
 
@@ -74,7 +81,7 @@ def test_the_time_is_the_sum_of_the_rates(at, values, k):
     values = values[: len(at)]
     if not max(values) > 0.01:
         return
-    method = tacit.Scheduled(tacit.GradientDescent(0.5), at, values)
+    method = penchant.Scheduled(penchant.GradientDescent(0.5), at, values)
     with double_precision():
         every = np.array([float(method.clock.factor(step)) for step in range(k)])
     assert method.clock.total(k) == pytest.approx(every.sum(), rel=1e-5, abs=1e-5)
@@ -83,32 +90,32 @@ def test_the_time_is_the_sum_of_the_rates(at, values, k):
 
 
 def test_time_ends_a_scheduled_run():
-    method = tacit.Scheduled(tacit.GradientDescent(0.01), *WARM)
-    path = tacit.train(NET, PROBLEM, method, stop=tacit.Time(0.5))
+    method = penchant.Scheduled(penchant.GradientDescent(0.01), *WARM)
+    path = penchant.train(NET, PROBLEM, method, stop=penchant.Time(0.5))
     sums = np.cumsum(0.01 * factors(500, *WARM))
     assert path.steps == int(np.argmax(sums >= 0.5)) + 1
     assert path.t == pytest.approx(0.5, abs=0.01)
 
 
 def test_the_effective_scale_holds_with_a_schedule():
-    method = tacit.EffectiveScale(tacit.Scheduled(tacit.GradientDescent(0.02), *WARM))
-    path = tacit.train(NET, PROBLEM, method, batch=1, stop=tacit.Steps(2000))
-    own = tacit.Regression(PROBLEM.X, PROBLEM.X @ path.predictor)
-    found = tacit.predicted_endpoint(path, own).beta
+    method = penchant.EffectiveScale(penchant.Scheduled(penchant.GradientDescent(0.02), *WARM))
+    path = penchant.train(NET, PROBLEM, method, batch=1, stop=penchant.Steps(2000))
+    own = penchant.Regression(PROBLEM.X, PROBLEM.X @ path.predictor)
+    found = penchant.predicted_endpoint(path, own).beta
     np.testing.assert_allclose(found, path.predictor, atol=1e-12)
 
 
 def test_a_scheduled_run_is_predicted():
     """The scales of ten seeds lie in the interval; those of the constant rate do not."""
-    plain, stop = tacit.GradientDescent(0.004, label_noise=0.2), tacit.Steps(6000)
-    method = tacit.Scheduled(plain, [0, 1000, 6000], [0.0, 1.0, 0.0])
-    predicted = tacit.predict_run(NET, PROBLEM, method, batch=2, stop=stop)
-    constant = tacit.predict_run(NET, PROBLEM, plain, batch=2, stop=stop)
-    clocked = tacit.EffectiveScale(method)
+    plain, stop = penchant.GradientDescent(0.004, label_noise=0.2), penchant.Steps(6000)
+    method = penchant.Scheduled(plain, [0, 1000, 6000], [0.0, 1.0, 0.0])
+    predicted = penchant.predict_run(NET, PROBLEM, method, batch=2, stop=stop)
+    constant = penchant.predict_run(NET, PROBLEM, plain, batch=2, stop=stop)
+    clocked = penchant.EffectiveScale(method)
     shares = []
     for seed in range(10):
-        path = tacit.train(NET, PROBLEM, clocked, batch=2, stop=stop, seed=seed)
-        scale = tacit.effective_regularizer(path).shape
+        path = penchant.train(NET, PROBLEM, clocked, batch=2, stop=stop, seed=seed)
+        scale = penchant.effective_regularizer(path).shape
         inside = [((run.low < scale) & (scale < run.high)).mean() for run in (predicted, constant)]
         shares.append(inside)
     covered, control = np.mean(shares, axis=0)
@@ -119,38 +126,40 @@ def test_a_scheduled_run_is_predicted():
 @pytest.mark.parametrize(
     ("method", "steps", "values", "words"),
     [
-        (tacit.GradientDescent(0.1, scaled=1.0), [0], [1.0], "with a fixed learning rate, got"),
-        (tacit.DualFlow(), [0], [1.0], "needs a step-by-step method"),
-        (tacit.GradientDescent(0.1), [0, 1], [1.0], "must have one length, got 2 and 1"),
-        (tacit.GradientDescent(0.1), [5, 1], [1.0, 1.0], "and not fall"),
-        (tacit.GradientDescent(0.1), [0.5], [1.0], "must be whole"),
-        (tacit.GradientDescent(0.1), [0, 1], [1.0, -1.0], "must be >= 0 and not all 0"),
-        (tacit.GradientDescent(0.1), [0], [0.0], "must be >= 0 and not all 0"),
-        (tacit.GradientDescent(0.1), [], [], "steps"),
-        (tacit.GradientDescent(0.1), [0], [float("nan")], "factors"),
+        (penchant.GradientDescent(0.1, scaled=1.0), [0], [1.0], "with a fixed learning rate, got"),
+        (penchant.DualFlow(), [0], [1.0], "needs a step-by-step method"),
+        (penchant.GradientDescent(0.1), [0, 1], [1.0], "must have one length, got 2 and 1"),
+        (penchant.GradientDescent(0.1), [5, 1], [1.0, 1.0], "and not fall"),
+        (penchant.GradientDescent(0.1), [0.5], [1.0], "must be whole"),
+        (penchant.GradientDescent(0.1), [0, 1], [1.0, -1.0], "must be >= 0 and not all 0"),
+        (penchant.GradientDescent(0.1), [0], [0.0], "must be >= 0 and not all 0"),
+        (penchant.GradientDescent(0.1), [], [], "steps"),
+        (penchant.GradientDescent(0.1), [0], [float("nan")], "factors"),
     ],
 )
 def test_what_is_no_schedule_is_refused_in_one_sentence(method, steps, values, words):
     with pytest.raises(ValueError, match=f"Scheduled: .*{words}"):
-        tacit.Scheduled(method, steps, values)
+        penchant.Scheduled(method, steps, values)
 
 
 def test_a_schedule_moves_the_forecast_of_grokking_and_the_run_alike():
     """Less noise late: the run groks later than at a constant rate, and earlier than a flow."""
-    of = tacit.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=0)
-    net, decay = tacit.DiagonalNet(2, alpha=1.0), 0.03
-    flow = tacit.forecast(net, of, decay, measure=of.population_error).transition
-    sgd = tacit.GradientDescent(3e-3, label_noise=0.5, weight_decay=decay)
+    of = penchant.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=0)
+    net, decay = penchant.DiagonalNet(2, alpha=1.0), 0.03
+    flow = penchant.forecast(net, of, decay, measure=of.population_error).transition
+    sgd = penchant.GradientDescent(3e-3, label_noise=0.5, weight_decay=decay)
     steps = round(flow / sgd.learning_rate)
-    falling = tacit.Scheduled(sgd, [0, steps], [1.0, 0.2])
+    falling = penchant.Scheduled(sgd, [0, steps], [1.0, 0.2])
     given = {"batch": 1, "measure": of.population_error}
     constant, found = (
-        tacit.forecast(net, of, method=method, **given).transition for method in (sgd, falling)
+        penchant.forecast(net, of, method=method, **given).transition for method in (sgd, falling)
     )
-    same = tacit.forecast(net, of, method=tacit.Scheduled(sgd, [0], [1.0]), **given).transition
+    same = penchant.forecast(
+        net, of, method=penchant.Scheduled(sgd, [0], [1.0]), **given
+    ).transition
     assert same == pytest.approx(constant, rel=0.01)
-    stop, record = tacit.Steps(4 * steps), tacit.LogSpaced(60)  # to the time 1.2 flow
-    path = tacit.train(net, of, falling, batch=1, stop=stop, record=record).dataset
+    stop, record = penchant.Steps(4 * steps), penchant.LogSpaced(60)  # to the time 1.2 flow
+    path = penchant.train(net, of, falling, batch=1, stop=stop, record=record).dataset
     grid = np.linspace(0, float(path.t[-1]), 2000)
     curve = np.interp(grid, path.t.values, path.test_error.values)
     half = of.population_error(np.linalg.lstsq(of.X, of.y)[0]) / 2

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from refusals import refusals
-from tacit import (
+from penchant import (
     L1,
     L2,
     Adam,
@@ -24,6 +23,7 @@ from tacit import (
     separable_points,
     train,
 )
+from refusals import refusals
 
 PROBLEM = separable_points(7, 6, margin=0.3, seed=2)
 LINE = LinearPredictor(0.1)

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penchant.models.linear import LinearMatrix, LinearPredictor
+from penchant.problems.classification import separable_points
+from penchant.problems.matrices import low_rank_completion
+from penchant.problems.matrix_problem import Sensing
+from penchant.problems.regression import Regression
+from penchant.records import Kind
+from penchant.regularizers.custom import Custom
+from penchant.regularizers.norms import L1, L2
+from penchant.regularizers.spectral import Nuclear
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.descent.proximal import Proximal
+from penchant.training.goals import Accuracy, Below
+from penchant.training.record import At
+from penchant.training.stop import Steps
+from penchant.training.train import train
 from refusals import refusals
-from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.problems.classification import separable_points
-from tacit.problems.matrices import low_rank_completion
-from tacit.problems.matrix_problem import Sensing
-from tacit.problems.regression import Regression
-from tacit.records import Kind
-from tacit.regularizers.custom import Custom
-from tacit.regularizers.norms import L1, L2
-from tacit.regularizers.spectral import Nuclear
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.descent.proximal import Proximal
-from tacit.training.goals import Accuracy, Below
-from tacit.training.record import At
-from tacit.training.stop import Steps
-from tacit.training.train import train
 
 
 def data(samples=6, dimension=10, seed=0):

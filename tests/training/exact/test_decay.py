@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-import tacit
+import penchant
 from general_solvers import gradient_flow
+from penchant.problems.classification import Classification
+from penchant.problems.population import accuracy
+from penchant.problems.regression import Regression
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.exact.decay import dual as row_products
+from penchant.training.exact.decay.dual import MarginDecay, RowProducts
 from refusals import refusals
-from tacit.problems.classification import Classification
-from tacit.problems.population import accuracy
-from tacit.problems.regression import Regression
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.exact.decay import dual as row_products
-from tacit.training.exact.decay.dual import MarginDecay, RowProducts
 
 
 def problems(X, kind):
@@ -38,21 +38,27 @@ def test_the_dual_flow_is_the_flow_of_the_parameters(depth, kind):
     rng = np.random.default_rng([depth, len(kind)])
     X = rng.standard_normal((4, 7))
     shape = np.exp(rng.normal(0, 0.3, 7)) * rng.choice([-1, 1], 7)
-    net = tacit.DiagonalNet(depth, alpha={2: 2.0, 3: 2.0, 5: 1.3}[depth], shape=shape)
+    net = penchant.DiagonalNet(depth, alpha={2: 2.0, 3: 2.0, 5: 1.3}[depth], shape=shape)
     problem = problems(X, kind)
-    dataset = tacit.train(
-        net, problem, tacit.DualFlow(rtol=1e-9, weight_decay=0.01), record=tacit.At(times=TIMES)
+    dataset = penchant.train(
+        net,
+        problem,
+        penchant.DualFlow(rtol=1e-9, weight_decay=0.01),
+        record=penchant.At(times=TIMES),
     ).dataset
     theta = gradient_flow(net, problem, TIMES, 0.01)
     wanted = np.array([net.predictor(row) for row in theta])
     assert gap(dataset.predictor.values[1:], wanted) < 1e-6
     norms = np.linalg.norm(theta, axis=1)
     np.testing.assert_allclose(dataset.parameter_norm.values[1:], norms, rtol=1e-6)
-    turns = tacit.angle(theta, np.tile(net.start(7), (len(theta), 1)))
+    turns = penchant.angle(theta, np.tile(net.start(7), (len(theta), 1)))
     np.testing.assert_allclose(dataset.turn.values[1:], turns, rtol=1e-5, atol=1e-9)
     # the control: a slightly different rate is told apart
-    other = tacit.train(
-        net, problem, tacit.DualFlow(rtol=1e-6, weight_decay=0.0101), record=tacit.At(times=TIMES)
+    other = penchant.train(
+        net,
+        problem,
+        penchant.DualFlow(rtol=1e-6, weight_decay=0.0101),
+        record=penchant.At(times=TIMES),
     ).dataset
     assert gap(other.predictor.values[1:], wanted) > 1e-4
 
@@ -66,11 +72,14 @@ def test_the_dual_flow_is_the_flow_of_the_parameters(depth, kind):
 )
 def test_any_start_and_rate_agree_with_raw_parameters(seed, log_alpha, log_rate, kind):
     X = np.random.default_rng(seed).standard_normal((3, 5))
-    net, rate, problem = tacit.DiagonalNet(2, log_alpha=log_alpha), math.exp(log_rate), None
+    net, rate, problem = penchant.DiagonalNet(2, log_alpha=log_alpha), math.exp(log_rate), None
     problem = problems(X, kind)
     times = np.array([0.1, 1.0, 3.0]) / rate
-    dataset = tacit.train(
-        net, problem, tacit.DualFlow(rtol=1e-9, weight_decay=rate), record=tacit.At(times=times)
+    dataset = penchant.train(
+        net,
+        problem,
+        penchant.DualFlow(rtol=1e-9, weight_decay=rate),
+        record=penchant.At(times=times),
     ).dataset
     wanted = np.array([net.predictor(row) for row in gradient_flow(net, problem, times, rate)])
     assert gap(dataset.predictor.values[1:], wanted) < 1e-6
@@ -85,12 +94,12 @@ def test_a_huge_start_ends_where_a_large_one_does(log_alpha, kind):
     left = np.array([3.0, 0.0, -2.0])  # log of the decayed start
     ends = []
     for size in (30.0, log_alpha):
-        flow = tacit.DualFlow(rtol=1e-8, weight_decay=rate)
-        path = tacit.train(
-            tacit.DiagonalNet(2, log_alpha=size),
+        flow = penchant.DualFlow(rtol=1e-8, weight_decay=rate)
+        path = penchant.train(
+            penchant.DiagonalNet(2, log_alpha=size),
             problem,
             flow,
-            record=tacit.At(times=(size - left) / rate),
+            record=penchant.At(times=(size - left) / rate),
         )
         assert path.outcome.ok
         ends.append(path.dataset.predictor.values[1:])
@@ -103,9 +112,9 @@ def test_a_huge_start_ends_where_a_large_one_does(log_alpha, kind):
 @pytest.mark.parametrize("rate", [1e-4, 1e-12])
 def test_a_small_start_escapes_on_time(alpha, kind, rate):
     """The second route integrates log u and log v, which are of order one at any scale."""
-    problem = tacit.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=0)
+    problem = penchant.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=0)
     if kind == "exp":
-        problem = tacit.separable_points(4, 8, margin=0.3, seed=0)
+        problem = penchant.separable_points(4, 8, margin=0.3, seed=0)
     times = np.array([0.3, 1.0, 3.0, 10.0, 20.0])
 
     def velocity(_, logs):
@@ -120,9 +129,9 @@ def test_a_small_start_escapes_on_time(alpha, kind, rate):
     with np.errstate(over="ignore", invalid="ignore"):  # in trial steps that are then rejected
         logs = solve_ivp(velocity, (0, 20), start, "DOP853", times, rtol=1e-10, atol=1e-11).y.T
     wanted = np.exp(2 * logs[:, :8]) - np.exp(2 * logs[:, 8:])
-    flow = tacit.DualFlow(rtol=1e-9, weight_decay=rate)
-    path = tacit.train(
-        tacit.DiagonalNet(2, alpha=alpha), problem, flow, record=tacit.At(times=times)
+    flow = penchant.DualFlow(rtol=1e-9, weight_decay=rate)
+    path = penchant.train(
+        penchant.DiagonalNet(2, alpha=alpha), problem, flow, record=penchant.At(times=times)
     )
     assert path.outcome.ok
     assert gap(path.dataset.predictor.values[1:], wanted) < 1e-5
@@ -130,15 +139,15 @@ def test_a_small_start_escapes_on_time(alpha, kind, rate):
 
 def test_regression_follows_the_q_path_of_the_decayed_start():
     """beta = 2 a sinh(X^T nu) with X beta = y is W's argmin Q at alpha e^(-rate t), rate -> 0."""
-    problem = tacit.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=1)
+    problem = penchant.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=1)
     z = np.array([0.5, 2.0, 3.0, 5.0])
     gaps = []
     for rate in (1e-3, 1e-5):
-        flow = tacit.DualFlow(rtol=1e-9, weight_decay=rate)
-        found = tacit.train(
-            tacit.DiagonalNet(2, alpha=10.0), problem, flow, record=tacit.At(times=z / rate)
+        flow = penchant.DualFlow(rtol=1e-9, weight_decay=rate)
+        found = penchant.train(
+            penchant.DiagonalNet(2, alpha=10.0), problem, flow, record=penchant.At(times=z / rate)
         ).dataset.predictor.values[1:]
-        path = tacit.interpolate_path(problem.X, problem.y, log_alphas=math.log(10.0) - z)
+        path = penchant.interpolate_path(problem.X, problem.y, log_alphas=math.log(10.0) - z)
         gaps.append(gap(found, path.beta))
     assert gaps[1] < 1e-4
     assert gaps[0] / gaps[1] == pytest.approx(100, rel=0.2)  # first order in the rate
@@ -147,31 +156,33 @@ def test_regression_follows_the_q_path_of_the_decayed_start():
 @pytest.mark.parametrize("loss", ["logistic", "squares"])
 def test_requested_times_come_back_exactly_and_once(loss):
     problem = problems(np.random.default_rng(5).standard_normal((4, 7)), loss)
-    net = tacit.DiagonalNet(2, alpha=3.0)
+    net = penchant.DiagonalNet(2, alpha=3.0)
     requested = [80.0, 0.1, 80.0, 7.3, 0.1 + 0.2, 99.99]
-    flow = tacit.DualFlow(rtol=1e-6, weight_decay=0.01)
-    dataset = tacit.train(net, problem, flow, record=tacit.At(times=requested)).dataset
+    flow = penchant.DualFlow(rtol=1e-6, weight_decay=0.01)
+    dataset = penchant.train(net, problem, flow, record=penchant.At(times=requested)).dataset
     np.testing.assert_array_equal(dataset.t.values, [0.0, *sorted(set(requested))])
     np.testing.assert_array_equal(dataset.log_t.values[1:], np.log(sorted(set(requested))))
-    # without At the record is fit for tacit.grokking and ends at Time itself
+    # without At the record is fit for penchant.grokking and ends at Time itself
     for t_max in (80.0, 1000.0, 123.456):
-        t = tacit.train(net, problem, flow, stop=tacit.Time(t_max)).dataset.t.values
+        t = penchant.train(net, problem, flow, stop=penchant.Time(t_max)).dataset.t.values
         assert (np.diff(t) > 1e-9 * t[1:]).all()
         assert t[-1] == t_max
 
 
 def test_a_tie_counts_one_half_in_training_as_on_new_samples():
     """The zero predictor of the start knows nothing: 1/2 on both sides, by every flow."""
-    net, problem = tacit.DiagonalNet(2, alpha=2.0), tacit.majority(8, 20, seed=0)
-    flow = tacit.DualFlow(rtol=1e-6, weight_decay=0.01)
-    first = tacit.train(net, problem, flow, record=tacit.At(times=[50.0])).dataset.isel(time=0)
+    net, problem = penchant.DiagonalNet(2, alpha=2.0), penchant.majority(8, 20, seed=0)
+    flow = penchant.DualFlow(rtol=1e-6, weight_decay=0.01)
+    first = penchant.train(net, problem, flow, record=penchant.At(times=[50.0])).dataset.isel(
+        time=0
+    )
     assert first.train_accuracy == first.test_accuracy == 0.5
     for method, stop in (
-        (tacit.ParameterFlow(weight_decay=0.01), tacit.Time(1.0)),
-        (GradientDescent(0.01, weight_decay=0.01), tacit.Steps(2)),
-        (tacit.DualFlow(), tacit.Interpolated(0.5)),
+        (penchant.ParameterFlow(weight_decay=0.01), penchant.Time(1.0)),
+        (GradientDescent(0.01, weight_decay=0.01), penchant.Steps(2)),
+        (penchant.DualFlow(), penchant.Interpolated(0.5)),
     ):
-        assert tacit.train(net, problem, method, stop=stop).dataset.train_accuracy[0] == 0.5
+        assert penchant.train(net, problem, method, stop=stop).dataset.train_accuracy[0] == 0.5
     # the rule itself: right, wrong and undecided
     assert accuracy(np.array([2.0, -1.0, 0.0, 0.0])) == 0.5
     assert accuracy(np.array([[2.0, 0.0], [1e-300, -0.0]])).tolist() == [0.75, 0.75]
@@ -180,9 +191,9 @@ def test_a_tie_counts_one_half_in_training_as_on_new_samples():
 def test_decay_alone_shrinks_the_parameters():
     """Where labels pull nothing (y = 0) theta is e^(-rate t) theta0, and nothing turns."""
     problem = Regression(np.eye(3), np.zeros(3))
-    flow = tacit.DualFlow(weight_decay=0.1)
-    path = tacit.train(
-        tacit.DiagonalNet(2, alpha=5.0), problem, flow, record=tacit.At(times=[1.0, 30.0])
+    flow = penchant.DualFlow(weight_decay=0.1)
+    path = penchant.train(
+        penchant.DiagonalNet(2, alpha=5.0), problem, flow, record=penchant.At(times=[1.0, 30.0])
     )
     norms = 5 * math.sqrt(6) * np.exp([0.0, -0.1, -3.0])
     np.testing.assert_allclose(path.dataset.parameter_norm.values, norms, rtol=1e-12)
@@ -193,8 +204,10 @@ def test_decay_alone_shrinks_the_parameters():
 def test_inseparable_labels_settle_at_the_regularised_minimum():
     X = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, -0.1]])
     problem = Classification(X, np.array([1.0, -1.0, 1.0]), "logistic")
-    flow = tacit.DualFlow(weight_decay=0.05)
-    path = tacit.train(tacit.DiagonalNet(2, alpha=1.0), problem, flow, stop=tacit.Time(3000.0))
+    flow = penchant.DualFlow(weight_decay=0.05)
+    path = penchant.train(
+        penchant.DiagonalNet(2, alpha=1.0), problem, flow, stop=penchant.Time(3000.0)
+    )
     assert path.outcome.ok
     last = path.dataset.predictor.values[-5:]
     assert np.abs(np.diff(last, axis=0)).max() < 1e-8
@@ -202,23 +215,23 @@ def test_inseparable_labels_settle_at_the_regularised_minimum():
 
 def test_the_clock_runs_both_ways():
     problem = problems(np.random.default_rng(0).standard_normal((3, 4)), "exp")
-    dual = MarginDecay(tacit.DiagonalNet(2, log_alpha=200.0), problem, 1e-3)
+    dual = MarginDecay(penchant.DiagonalNet(2, log_alpha=200.0), problem, 1e-3)
     for log_t in (-420.0, -400.0, -5.0, 0.0, 7.0, 12.0):
         assert dual.log_time(dual.tau(log_t)) == pytest.approx(log_t, abs=1e-9)
 
 
-def decayed(rate, method=tacit.DualFlow, **given):
-    net, flow = tacit.DiagonalNet(2, alpha=1.0), method(weight_decay=rate)
-    return tacit.train(net, tacit.three_points("3b"), flow, **given)
+def decayed(rate, method=penchant.DualFlow, **given):
+    net, flow = penchant.DiagonalNet(2, alpha=1.0), method(weight_decay=rate)
+    return penchant.train(net, penchant.three_points("3b"), flow, **given)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-200, 1.0, 1e150])
 def test_data_of_any_size_have_a_kernel_distance(scale):
     X = scale * np.random.default_rng(0).standard_normal((3, 4))
     problem = Classification(X, np.array([1.0, -1.0, 1.0]))
-    net = tacit.DiagonalNet(2, alpha=1.0)
-    path = tacit.train(
-        net, problem, tacit.DualFlow(rtol=1e-6, weight_decay=0.1), stop=tacit.Time(1.0)
+    net = penchant.DiagonalNet(2, alpha=1.0)
+    path = penchant.train(
+        net, problem, penchant.DualFlow(rtol=1e-6, weight_decay=0.1), stop=penchant.Time(1.0)
     )
     distance = path.dataset.kernel_distance.values
     assert np.isfinite(distance).all()
@@ -226,19 +239,19 @@ def test_data_of_any_size_have_a_kernel_distance(scale):
 
 
 test_wrong_input_is_refused = refusals(
-    (lambda: tacit.DualFlow(weight_decay=-1.0), "weight_decay must be >= 0"),
-    (lambda: tacit.DualFlow(weight_decay=math.nan), "weight_decay must be a finite number"),
-    (lambda: tacit.At(times=[-1.0]), "times must be >= 0"),
+    (lambda: penchant.DualFlow(weight_decay=-1.0), "weight_decay must be >= 0"),
+    (lambda: penchant.DualFlow(weight_decay=math.nan), "weight_decay must be a finite number"),
+    (lambda: penchant.At(times=[-1.0]), "times must be >= 0"),
     (
-        lambda: decayed(0.1, record=tacit.At(times=[1.0, 5e3]), stop=tacit.Time(100.0)),
+        lambda: decayed(0.1, record=penchant.At(times=[1.0, 5e3]), stop=penchant.Time(100.0)),
         r"must stay within Time\(100\), got 5000",
     ),
-    (lambda: decayed(0.1, record=tacit.At(margins=[1.0])), r"cannot record at margins"),
-    (lambda: decayed(0.1, stop=tacit.Time(1e9)), "ends all motion"),
-    (lambda: decayed(1e-320, stop=tacit.Time(1.0)), "at least 1e-300"),
-    (lambda: decayed(0.1, stop=tacit.LogLoss(-1.0)), "time alone ends training; use Time"),
+    (lambda: decayed(0.1, record=penchant.At(margins=[1.0])), r"cannot record at margins"),
+    (lambda: decayed(0.1, stop=penchant.Time(1e9)), "ends all motion"),
+    (lambda: decayed(1e-320, stop=penchant.Time(1.0)), "at least 1e-300"),
+    (lambda: decayed(0.1, stop=penchant.LogLoss(-1.0)), "time alone ends training; use Time"),
     (
-        lambda: decayed(0.1, tacit.ParameterFlow, stop=tacit.Loss(1.0)),
+        lambda: decayed(0.1, penchant.ParameterFlow, stop=penchant.Loss(1.0)),
         "Loss does not apply here under weight decay, where time alone ends training",
     ),
 )
@@ -273,10 +286,13 @@ def test_products_in_single_precision_are_accurate_to_1e_6(scale, monkeypatch):
 
 
 def majority_path(rtol):
-    problem = tacit.majority(60, 1500)
-    net = tacit.DiagonalNet(depth=2, alpha=48 / np.sqrt(3000))
-    return tacit.train(
-        net, problem, tacit.DualFlow(rtol=rtol, weight_decay=0.001), record=tacit.At(times=LATE)
+    problem = penchant.majority(60, 1500)
+    net = penchant.DiagonalNet(depth=2, alpha=48 / np.sqrt(3000))
+    return penchant.train(
+        net,
+        problem,
+        penchant.DualFlow(rtol=rtol, weight_decay=0.001),
+        record=penchant.At(times=LATE),
     )
 
 
@@ -285,7 +301,7 @@ def test_a_path_in_single_precision_is_as_near_as_one_in_double(monkeypatch):
     monkeypatch.setattr(row_products, "LARGE", 0)
     made = []
     monkeypatch.setattr(
-        "tacit.training.exact.decay.follow.RowProducts",
+        "penchant.training.exact.decay.follow.RowProducts",
         lambda rows, rtol: made.append(RowProducts(rows, rtol)) or made[-1],
     )
     single = majority_path(1e-4)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refusals import refusals
-from tacit import (
+from penchant import (
     At,
     DiagonalNet,
     DualFlow,
@@ -26,10 +25,11 @@ from tacit import (
     sparse_regression,
     train,
 )
-from tacit.records import Kind
-from tacit.regularizers.norms import L2
-from tacit.regularizers.q import Q
-from tacit.solvers.interpolate import interpolate
+from penchant.records import Kind
+from penchant.regularizers.norms import L2
+from penchant.regularizers.q import Q
+from penchant.solvers.interpolate import interpolate
+from refusals import refusals
 
 PROBLEM = sparse_regression(4, 12, sparsity=2, seed=1)
 SHAPE = np.random.default_rng(5).uniform(0.6, 1.6, 12) * np.tile([1, -1, 1], 4)

@@ -9,33 +9,33 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from general_solvers import gradient_flow, loss_gradient
-from refusals import refusals
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.factorization import (
+from penchant.models.diagonal import DiagonalNet
+from penchant.models.factorization import (
     DifferenceFactorization,
     Factorization,
     SymmetricFactorization,
 )
-from tacit.models.matrix import DeepFactorization
-from tacit.problems.matrices import (
+from penchant.models.matrix import DeepFactorization
+from penchant.problems.matrices import (
     commuting_sensing,
     gaussian_sensing,
     low_rank_completion,
     multiplication_table,
 )
-from tacit.problems.matrix_problem import Completion, Sensing
-from tacit.problems.regression import Regression
-from tacit.records import Kind
-from tacit.regularizers.norms import L2
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.exact.matrices.flow import MatrixFlow
-from tacit.training.exact.matrices.system import FactorSystem, extrapolated
-from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.goals import Accuracy
-from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Interpolated, Loss, Steps, Time
-from tacit.training.train import train
+from penchant.problems.matrix_problem import Completion, Sensing
+from penchant.problems.regression import Regression
+from penchant.records import Kind
+from penchant.regularizers.norms import L2
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.exact.dual.flow import DualFlow
+from penchant.training.exact.matrices.flow import MatrixFlow
+from penchant.training.exact.matrices.system import FactorSystem, extrapolated
+from penchant.training.exact.parameter import ParameterFlow
+from penchant.training.goals import Accuracy
+from penchant.training.record import At, LogSpaced
+from penchant.training.stop import Interpolated, Loss, Steps, Time
+from penchant.training.train import train
+from refusals import refusals
 
 SMALL = low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
 CASES = {

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from general_solvers import gradient_flow
-from tacit import At, DiagonalNet, Interpolated, ProductNet, Reparametrized, Time, train
-from tacit.problems.classification import Classification, separable_points, three_points
-from tacit.records import Kind
-from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.exact.parameter import MarginParameters, ParameterFlow
-from tacit.training.goals import Near
-from tacit.training.stop import LogLoss, Scale
+from penchant import At, DiagonalNet, Interpolated, ProductNet, Reparametrized, Time, train
+from penchant.problems.classification import Classification, separable_points, three_points
+from penchant.records import Kind
+from penchant.training.exact.dual.flow import DualFlow
+from penchant.training.exact.parameter import MarginParameters, ParameterFlow
+from penchant.training.goals import Near
+from penchant.training.stop import LogLoss, Scale
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
 STARTS = {

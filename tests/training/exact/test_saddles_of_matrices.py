@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 
-import tacit
-from tacit.records import Kind
+import penchant
+from penchant.records import Kind
 
 MATCHES = pytest.mark.parametrize("sign", [1, -1])
 
 
 def seen(matrix):
-    return tacit.Sensing(np.eye(matrix.size).reshape(-1, *matrix.shape), matrix.ravel())
+    return penchant.Sensing(np.eye(matrix.size).reshape(-1, *matrix.shape), matrix.ravel())
 
 
 def of_sign(matrix, sign):
@@ -57,8 +57,8 @@ def test_a_target_of_the_same_sign_is_reached_and_of_the_other_is_not(seed, side
     drawn = (left * np.cumsum(rng.uniform(0.3, 1.0, side))) @ right
     for sign in (1, -1):
         target = of_sign(drawn, sign)
-        model = tacit.Factorization(factors=(U, V))
-        path = tacit.train(model, seen(target), tacit.MatrixFlow())
+        model = penchant.Factorization(factors=(U, V))
+        path = penchant.train(model, seen(target), penchant.MatrixFlow())
         exact = exactly(U, V, target, min(path.t, 100.0))
         np.testing.assert_allclose(path.predictor, exact, atol=1e-6)
         assert path.outcome.ok == (sign == start)
@@ -76,7 +76,9 @@ def test_a_hundredth_of_imbalance_reaches_both_signs(sign):
     rng = np.random.default_rng(0)
     U, V = balanced(rng, 3, 1)
     target = of_sign(rng.standard_normal((3, 3)), sign)
-    path = tacit.train(tacit.Factorization(factors=(1.01 * U, V)), seen(target), tacit.MatrixFlow())
+    path = penchant.train(
+        penchant.Factorization(factors=(1.01 * U, V)), seen(target), penchant.MatrixFlow()
+    )
     assert path.outcome.ok
     np.testing.assert_allclose(path.predictor, target, atol=1e-6)
 
@@ -87,9 +89,9 @@ def test_wide_layers_and_the_lifted_flow_know_it_too(sign):
     target = of_sign(rng.standard_normal((2, 2)), sign)
     U = 0.5 * rng.standard_normal((2, 5))  # five hidden units, U^T U = V^T V
     turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
-    wide = tacit.Factorization(factors=(U, turn @ U))
-    assert tacit.train(wide, seen(target), tacit.MatrixFlow()).outcome.ok == (sign == 1)
-    path = tacit.train(wide, seen(target), tacit.MatrixFlow(form="lifted"))
+    wide = penchant.Factorization(factors=(U, turn @ U))
+    assert penchant.train(wide, seen(target), penchant.MatrixFlow()).outcome.ok == (sign == 1)
+    path = penchant.train(wide, seen(target), penchant.MatrixFlow(form="lifted"))
     assert path.outcome.ok == (sign == 1)
     if sign == -1:
         assert path.outcome.kind is Kind.STALLED
@@ -101,8 +103,8 @@ def test_a_flow_of_the_lifted_matrix_that_breaks_down_says_so():
     target = of_sign(rng.normal(size=(3, 3)), -1)
     U = rng.normal(size=(3, 3)) * 0.5
     turn = of_sign(np.linalg.qr(rng.normal(size=(3, 3)))[0].T, 1).T
-    model = tacit.Factorization(factors=(U, turn @ U))
-    path = tacit.train(model, seen(target), tacit.MatrixFlow(form="lifted"))
+    model = penchant.Factorization(factors=(U, turn @ U))
+    path = penchant.train(model, seen(target), penchant.MatrixFlow(form="lifted"))
     assert path.outcome.kind is Kind.STALLED
 
 
@@ -110,8 +112,8 @@ def test_a_singular_target_is_still_reached():
     rng = np.random.default_rng(0)
     U, V = balanced(rng, 2, 1)
     target = np.outer([1.0, 2.0], [0.5, -1.0])
-    stop = tacit.Interpolated(1e-6)
-    path = tacit.train(
-        tacit.Factorization(factors=(U, V)), seen(target), tacit.MatrixFlow(), stop=stop
+    stop = penchant.Interpolated(1e-6)
+    path = penchant.train(
+        penchant.Factorization(factors=(U, V)), seen(target), penchant.MatrixFlow(), stop=stop
     )
     assert path.outcome.ok

@@ -9,27 +9,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from general_solvers import gradient_flow
-from tacit import At, Interpolated, LogSpaced, Time, train
-from tacit.models.diagonal import DiagonalNet, ProductNet
-from tacit.models.factorization import (
+from penchant import At, Interpolated, LogSpaced, Time, train
+from penchant.models.diagonal import DiagonalNet, ProductNet
+from penchant.models.factorization import (
     DifferenceFactorization,
     Factorization,
     SymmetricFactorization,
 )
-from tacit.models.function import FunctionModel
-from tacit.models.matrix import DeepFactorization
-from tacit.models.reparametrized import Reparametrized
-from tacit.models.tangent import turn
-from tacit.problems.classification import Classification, separable_points
-from tacit.problems.matrix_problem import Completion, Sensing
-from tacit.problems.regression import Regression, sparse_regression
-from tacit.records import Kind
-from tacit.training.exact.bdf import SIGNS, Backward, Curved, GaussNewton
-from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.exact.task import DenseDerivative, MatrixSamples, TwoFactorSamples
-from tacit.training.goals import Near
-from tacit.training.stop import LogLoss
+from penchant.models.function import FunctionModel
+from penchant.models.matrix import DeepFactorization
+from penchant.models.reparametrized import Reparametrized
+from penchant.models.tangent import turn
+from penchant.problems.classification import Classification, separable_points
+from penchant.problems.matrix_problem import Completion, Sensing
+from penchant.problems.regression import Regression, sparse_regression
+from penchant.records import Kind
+from penchant.training.exact.bdf import SIGNS, Backward, Curved, GaussNewton
+from penchant.training.exact.dual.flow import DualFlow
+from penchant.training.exact.parameter import ParameterFlow
+from penchant.training.exact.task import DenseDerivative, MatrixSamples, TwoFactorSamples
+from penchant.training.goals import Near
+from penchant.training.stop import LogLoss
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.standard_normal((4, 4))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import tacit
+import penchant
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", reason="needs Transformers: the extra stacks")
@@ -49,7 +49,7 @@ def test_one_pass_gives_the_gradients_in_all_parameters(build):
     torch.manual_seed(0)
     net, x = build()
     net, x = net.double().eval(), x.double() if x.is_floating_point() else x
-    watch = tacit.watch(net, x, budget=None, raise_errors=True)
+    watch = penchant.watch(net, x, budget=None, raise_errors=True)
     assert not watch.backend.gradients.rest
     params = dict(net.named_parameters())
     rows = []

@@ -6,11 +6,11 @@ import numpy as np
 import optax
 import pytest
 
-import tacit
+import penchant
 
-nnx = pytest.importorskip("flax.nnx", reason="needs flax: pip install 'tacit[stacks]'")
-linen = pytest.importorskip("flax.linen", reason="needs flax: pip install 'tacit[stacks]'")
-equinox = pytest.importorskip("equinox", reason="needs equinox: pip install 'tacit[stacks]'")
+nnx = pytest.importorskip("flax.nnx", reason="needs flax: pip install 'penchant[stacks]'")
+linen = pytest.importorskip("flax.linen", reason="needs flax: pip install 'penchant[stacks]'")
+equinox = pytest.importorskip("equinox", reason="needs equinox: pip install 'penchant[stacks]'")
 
 ALWAYS = {"budget": None, "raise_errors": True}
 WIDTH = 16
@@ -85,7 +85,7 @@ def test_a_linen_module_in_an_optax_loop(linen_model):
     x, y = data()
     optimizer = optax.inject_hyperparams(optax.adamw)(0.05, weight_decay=0.02)
     state = optimizer.init(variables["params"])
-    watch = tacit.watch(
+    watch = penchant.watch(
         model, x[:12], parameters=variables, labels=y[:12], optimizer=state, **ALWAYS
     )
     start = variables
@@ -123,14 +123,14 @@ def test_a_linen_module_in_an_optax_loop(linen_model):
 def test_linen_takes_apply_and_bare_params_as_well(linen_model):
     model, variables = linen_model
     x, _ = data()
-    whole = tacit.watch(model, x[:12], parameters=variables, **ALWAYS)
-    bound = tacit.watch(model.apply, x[:12], parameters=variables, **ALWAYS)
+    whole = penchant.watch(model, x[:12], parameters=variables, **ALWAYS)
+    bound = penchant.watch(model.apply, x[:12], parameters=variables, **ALWAYS)
     bound(1, variables["params"])
     np.testing.assert_array_equal(whole.start.kernel, bound.start.kernel)
-    named = tacit.watch(model, {"x": x[:12], "train": False}, parameters=variables, **ALWAYS)
+    named = penchant.watch(model, {"x": x[:12], "train": False}, parameters=variables, **ALWAYS)
     np.testing.assert_allclose(named.start.kernel, whole.start.kernel, rtol=1e-6)
     with pytest.raises(ValueError, match="a Linen module needs its variables"):
-        tacit.watch(model, x)
+        penchant.watch(model, x)
 
 
 def test_running_statistics_alone_move_nothing(linen_model):
@@ -138,8 +138,8 @@ def test_running_statistics_alone_move_nothing(linen_model):
     model, variables = linen_model
     x, _ = data()
     live = Nnx()
-    first = tacit.watch(model, x[:12], parameters=variables, **ALWAYS)
-    second = tacit.watch(live, x[:12], **ALWAYS)
+    first = penchant.watch(model, x[:12], parameters=variables, **ALWAYS)
+    second = penchant.watch(live, x[:12], **ALWAYS)
     for step in range(1, 6):
         _, moved = model.apply(
             variables, 3 * x + 1, train=True, mutable=["batch_stats"],
@@ -164,7 +164,7 @@ def test_a_warm_batch_gives_its_own_statistics(linen_model):
     x, _ = data()
     params = variables["params"]
     hidden = x @ params["Dense_0"]["kernel"] + params["Dense_0"]["bias"]
-    watch = tacit.watch(model, x[:12], parameters=variables, warm_batch=x, **ALWAYS)
+    watch = penchant.watch(model, x[:12], parameters=variables, warm_batch=x, **ALWAYS)
     held = watch.backend.state()
     np.testing.assert_allclose(
         held["batch_stats.BatchNorm_0.mean"], hidden.mean(axis=0), rtol=1e-3, atol=1e-4
@@ -174,7 +174,7 @@ def test_a_warm_batch_gives_its_own_statistics(linen_model):
     )
     live = Nnx()
     hidden = np.asarray(live.inner(x))
-    seen = tacit.watch(live, x[:12], warm_batch=x, **ALWAYS)
+    seen = penchant.watch(live, x[:12], warm_batch=x, **ALWAYS)
     held = seen.backend.state()
     np.testing.assert_allclose(held["norm.mean"], hidden.mean(axis=0), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(held["norm.var"], hidden.var(axis=0), rtol=1e-3, atol=1e-4)
@@ -190,7 +190,7 @@ def test_an_nnx_module_is_read_as_it_is_now():
     model = Nnx()
     transform = optax.inject_hyperparams(optax.adamw)(0.05, weight_decay=0.02)
     optimizer = nnx.Optimizer(model, transform, wrt=nnx.Param)
-    watch = tacit.watch(model, x[:12], labels=y[:12], optimizer=optimizer, **ALWAYS)
+    watch = penchant.watch(model, x[:12], labels=y[:12], optimizer=optimizer, **ALWAYS)
     first = nnx.to_pure_dict(nnx.state(model, nnx.Param))
     first = jax.tree.map(np.array, first)
 
@@ -214,7 +214,7 @@ def test_an_nnx_module_is_read_as_it_is_now():
     assert not model.drop.deterministic
     assert sorted(watch.dataset.layer.values)[:2] == ["inner.bias", "inner.kernel"]
     state = watch.state_dict()
-    again = tacit.watch(model, x[:12], labels=y[:12], optimizer=optimizer, step=8, **ALWAYS)
+    again = penchant.watch(model, x[:12], labels=y[:12], optimizer=optimizer, step=8, **ALWAYS)
     again.load_state_dict(state)
     train(model, optimizer, x, y)
     for one in (watch, again):
@@ -231,7 +231,7 @@ def test_an_equinox_module_in_an_optax_loop():
     model = equinox.nn.Sequential([inner, equinox.nn.Dropout(0.3)])
     optimizer = optax.sgd(0.5)
     state = optimizer.init(equinox.filter(model, equinox.is_inexact_array))
-    watch = tacit.watch(model, x[:12], labels=y[:12], **ALWAYS)
+    watch = penchant.watch(model, x[:12], labels=y[:12], **ALWAYS)
     first = inner
 
     @equinox.filter_jit
@@ -272,13 +272,13 @@ def test_an_equinox_module_with_state_is_refused_with_a_way_out():
     model, state = made([linear, equinox.nn.BatchNorm(3, "batch", mode="ema")])
     x, _ = data()
     with pytest.raises(ValueError, match=r"the Equinox module keeps state .* closes over that"):
-        tacit.watch(model, x)
+        penchant.watch(model, x)
 
     def apply(model, x):
         quiet = equinox.nn.inference_mode(model)
         return jax.vmap(quiet, in_axes=(0, None), out_axes=(0, None))(x, state)[0]
 
-    watch = tacit.watch(apply, x[:8], parameters=model, **ALWAYS)
+    watch = penchant.watch(apply, x[:8], parameters=model, **ALWAYS)
     moved = equinox.tree_at(lambda m: m.layers[0].weight, model, linear.weight + 0.5)
     watch(1, moved)
     np.testing.assert_allclose(watch.dataset.output[-1], apply(moved, x[:8]), rtol=1e-5, atol=1e-6)
@@ -287,4 +287,4 @@ def test_an_equinox_module_with_state_is_refused_with_a_way_out():
 @pytest.mark.parametrize("spoil", [lambda m: m, lambda m: optax.adamw(0.1)])
 def test_an_optimizer_that_says_nothing_is_refused(spoil):
     with pytest.raises(ValueError, match=r"not have a weight decay to read; .*inject_hyper"):
-        tacit.watch(Nnx(), data()[0], optimizer=spoil(object()))
+        penchant.watch(Nnx(), data()[0], optimizer=spoil(object()))

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="needs torch: pip install 'tacit[torch]'")
-pytest.importorskip("lightning", reason="needs lightning: pip install 'tacit[stacks]'")
+pytest.importorskip("torch", reason="needs torch: pip install 'penchant[torch]'")
+pytest.importorskip("lightning", reason="needs lightning: pip install 'penchant[stacks]'")
 
 import lightning
 import torch
@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from tacit.watch import load
-from tacit.watch.lightning import WatchCallback
+from penchant.watch import load
+from penchant.watch.lightning import WatchCallback
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*LeafSpec.*"),  # of torch, in Lightning's own code
@@ -94,7 +94,7 @@ def test_a_resumed_run_is_the_run(tmp_path):
     assert resumed.first == 0
     assert resumed.regime.kind == whole.regime.kind in ("leaving", "rich")
     state = torch.load(tmp_path / "half" / "last.ckpt", weights_only=False)["callbacks"]
-    assert state["tacit.watch"]["first"] == 0
+    assert state["penchant.watch"]["first"] == 0
 
 
 def test_a_second_fit_goes_on(tmp_path):
@@ -161,11 +161,11 @@ def test_what_cannot_be_had_is_a_warning_and_training_goes_on(tmp_path):
 def test_a_missing_library_is_named_with_its_extra(name):
     code = (
         f"import sys; sys.modules['{name}'] = None; sys.modules['{name}.pytorch'] = None\n"
-        f"try:\n    import tacit.watch.{name}\nexcept ImportError as reason:\n    print(reason)"
+        f"try:\n    import penchant.watch.{name}\nexcept ImportError as reason:\n    print(reason)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == (
-        f"watch: this callback needs the package {name}: pip install 'tacit[stacks]'"
+        f"watch: this callback needs the package {name}: pip install 'penchant[stacks]'"
     )
 
 

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-import tacit
+import penchant
 
 LOOKS = [0, 1, 2, 3, 4, 5, 6, 8, 10, 14, 18, 20]
 
@@ -18,7 +18,7 @@ def trained(to=None, steps=20, user=lambda step: None, report=None, reports=()):
     `user` logs on their own at every step, and `report(watch)` is called after the steps `reports`.
     """
     w, x = np.ones(3), np.eye(3)
-    watch = tacit.watch(
+    watch = penchant.watch(
         lambda w, x: x @ w**2, x, parameters=w, to=to, budget=None, raise_errors=True
     )
     for step in range(1, steps + 1):
@@ -41,14 +41,14 @@ def expected(watch):
 def events(folder):
     module = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator",
-        reason="needs tensorboard: pip install 'tacit[stacks]'",
+        reason="needs tensorboard: pip install 'penchant[stacks]'",
     )
     held = module.EventAccumulator(str(folder), {"scalars": 0, "tensors": 0})
     return held.Reload()
 
 
 def test_tensorboard_has_every_look_once_after_two_reports(tmp_path, capsys):
-    pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'tacit[stacks]'")
+    pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'penchant[stacks]'")
     report = lambda watch: watch.report(tmp_path, to="tensorboard")  # noqa: E731
     watch = trained(report=report, reports=(10, 20))
     held = events(tmp_path)
@@ -58,7 +58,7 @@ def test_tensorboard_has_every_look_once_after_two_reports(tmp_path, capsys):
 
 
 def test_tensorboard_has_every_look_once_when_it_happens(tmp_path, capsys):
-    pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'tacit[stacks]'")
+    pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'penchant[stacks]'")
     seen = []
 
     def look_in(step):
@@ -83,7 +83,7 @@ def test_tensorboard_has_every_look_once_when_it_happens(tmp_path, capsys):
 
 @pytest.fixture
 def wandb(tmp_path, monkeypatch):
-    found = pytest.importorskip("wandb", reason="needs wandb: pip install 'tacit[stacks]'")
+    found = pytest.importorskip("wandb", reason="needs wandb: pip install 'penchant[stacks]'")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
@@ -162,7 +162,7 @@ def test_wandb_has_every_look_once_and_the_steps_of_the_user_are_theirs(
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_wandb_without_a_run_is_a_failure_and_training_goes_on(wandb):
     w, x = np.ones(3), np.eye(3)
-    watch = tacit.watch(lambda w, x: x @ w**2, x, parameters=w, to="wandb", budget=None)
+    watch = penchant.watch(lambda w, x: x @ w**2, x, parameters=w, to="wandb", budget=None)
     watch(1, 2 * w)
     (failure,) = watch.failures
     assert "no run of W&B is open; call wandb.init(...)" in failure.sentence
@@ -175,7 +175,7 @@ def test_wandb_without_a_run_is_a_failure_and_training_goes_on(wandb):
 @pytest.mark.filterwarnings("ignore")  # of the library and its database
 @pytest.mark.parametrize("to", ["mlflow", None], ids=["live", "by reports alone"])
 def test_mlflow_has_every_look_once(to, tmp_path, monkeypatch, capsys):
-    mlflow = pytest.importorskip("mlflow", reason="needs mlflow: pip install 'tacit[stacks]'")
+    mlflow = pytest.importorskip("mlflow", reason="needs mlflow: pip install 'penchant[stacks]'")
     monkeypatch.chdir(tmp_path)
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'runs.db'}")
     client, seen = mlflow.MlflowClient(), []
@@ -200,15 +200,15 @@ def test_mlflow_has_every_look_once(to, tmp_path, monkeypatch, capsys):
 
 
 def test_a_resumed_run_hands_over_what_is_new(tmp_path):
-    pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'tacit[stacks]'")
+    pytest.importorskip("tensorboard", reason="needs tensorboard: pip install 'penchant[stacks]'")
     x, to = np.eye(3), ("tensorboard", str(tmp_path))
     apply = lambda w, x: x @ w**2  # noqa: E731
     given = {"to": to, "budget": None, "raise_errors": True}
-    first = tacit.watch(apply, x, parameters=np.ones(3), **given)
+    first = penchant.watch(apply, x, parameters=np.ones(3), **given)
     for step in (1, 2):
         first(step, np.array([1.0, 1.0, 1 + step]))
     state = first.state_dict()
-    second = tacit.watch(apply, x, parameters=np.array([1.0, 1.0, 3.0]), step=2, **given)
+    second = penchant.watch(apply, x, parameters=np.array([1.0, 1.0, 3.0]), step=2, **given)
     second.load_state_dict(state)
     second(3, np.array([1.0, 1.0, 4.0]))
     found = [e.step for e in events(tmp_path).Scalars("watch/kernel_distance")]

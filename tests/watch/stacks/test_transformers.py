@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="needs torch: pip install 'tacit[torch]'")
-pytest.importorskip("transformers", reason="needs transformers: pip install 'tacit[stacks]'")
-pytest.importorskip("accelerate", reason="needs accelerate: pip install 'tacit[stacks]'")
+pytest.importorskip("torch", reason="needs torch: pip install 'penchant[torch]'")
+pytest.importorskip("transformers", reason="needs transformers: pip install 'penchant[stacks]'")
+pytest.importorskip("accelerate", reason="needs accelerate: pip install 'penchant[stacks]'")
 
 import torch
 import transformers
 
-import tacit
-from tacit.watch.transformers import STATE, WatchCallback
+import penchant
+from penchant.watch.transformers import STATE, WatchCallback
 
 VOCABULARY, PLACES, STEPS = 31, 6, 24
 
@@ -111,7 +111,7 @@ def test_model_outputs_and_masks_go_in_as_they_are():
     mask = torch.ones_like(ids)
     mask[:, -1] = 0
     batch = transformers.BatchEncoding({"input_ids": ids, "attention_mask": mask})
-    watch = tacit.watch(net, batch, output="logits", budget=None, raise_errors=True)
+    watch = penchant.watch(net, batch, output="logits", budget=None, raise_errors=True)
     rows = []
     for n in range(5):
         logits = net(input_ids=ids[n : n + 1], attention_mask=mask[n : n + 1]).logits.reshape(-1)
@@ -123,7 +123,7 @@ def test_model_outputs_and_masks_go_in_as_they_are():
     np.testing.assert_allclose(watch.start.kernel, K, rtol=1e-4)
     assert watch.start.outputs.shape == (5, PLACES * VOCABULARY)
     assert not watch.backend.gradients.rest  # torch.func computes no gradient
-    default = tacit.watch(net, batch, budget=None)
+    default = penchant.watch(net, batch, budget=None)
     np.testing.assert_allclose(default.start.kernel, watch.start.kernel, rtol=1e-6)
 
 
@@ -132,7 +132,7 @@ def test_the_layers_of_gpt2_are_factored():
     net, ids = model().eval(), {"input_ids": tokens()[:5]}
     kinds = {type(part).__name__ for part in net.modules()}
     assert "Conv1D" in kinds
-    watch = tacit.watch(net, ids, output=last, budget=None, raise_errors=True)
+    watch = penchant.watch(net, ids, output=last, budget=None, raise_errors=True)
     assert not watch.backend.gradients.rest
 
 
@@ -145,7 +145,7 @@ def test_after_a_head_is_replaced_the_regime_is_not_what_it_was():
     ).eval()  # fmt: skip
     for value in net.transformer.parameters():
         value.requires_grad_(False)
-    watch = tacit.watch(net, {"input_ids": tokens()[:8]}, budget=None)
+    watch = penchant.watch(net, {"input_ids": tokens()[:8]}, budget=None)
     with torch.no_grad():
         net.score.weight += torch.randn(2, 16)
     watch(1)
@@ -156,7 +156,7 @@ def test_after_a_head_is_replaced_the_regime_is_not_what_it_was():
     assert "score.weight is not the tensor of the start" in watch.regime.evidence
     for value in net.transformer.h.parameters():
         value.requires_grad_(True)
-    again = tacit.watch(net, {"input_ids": tokens()[:8]}, budget=None, raise_errors=True)
+    again = penchant.watch(net, {"input_ids": tokens()[:8]}, budget=None, raise_errors=True)
     assert again.start.parameters > watch.start.parameters
     assert again.regime.kind == "unknown"  # nothing has moved since
 
@@ -165,7 +165,7 @@ def test_many_logits_are_summed_at_random():
     net = model().eval()
     long = {"input_ids": tokens().repeat(1, 3)[:4, :PLACES]}
     net.resize_token_embeddings(100, mean_resizing=False)
-    watch = tacit.watch(net, long, output="logits", budget=None, raise_errors=True)
+    watch = penchant.watch(net, long, output="logits", budget=None, raise_errors=True)
     assert watch.start.outputs.shape == (4, 32)
     note = watch.dataset.attrs["notes"][-1]
     assert "returns 600 numbers per sample (6 x 100), which 32 random sums" in note
@@ -174,7 +174,7 @@ def test_many_logits_are_summed_at_random():
 def test_a_linearized_model_is_trained_as_it_is():
     net = model()
     ids = tokens()[:6]
-    linear = tacit.linearize(net)
+    linear = penchant.linearize(net)
     torch.testing.assert_close(linear(input_ids=ids), net.eval()(input_ids=ids).logits)
     optimizer = torch.optim.SGD([p for p in linear.parameters() if p.requires_grad], lr=0.1)
     losses = []
@@ -186,12 +186,12 @@ def test_a_linearized_model_is_trained_as_it_is():
         optimizer.step()
         losses.append(float(loss.detach()))
     assert losses == sorted(losses, reverse=True)
-    watch = tacit.watch(linear, {"input_ids": ids}, output=lambda out: out[:, -1], budget=None)
+    watch = penchant.watch(linear, {"input_ids": ids}, output=lambda out: out[:, -1], budget=None)
     first = watch.start.kernel
     optimizer.step()
     watch(1)
     np.testing.assert_allclose(watch.dataset.kernel_distance[-1], 0, atol=1e-9)
-    plain = tacit.watch(net, {"input_ids": ids}, output=last, budget=None).start.kernel
+    plain = penchant.watch(net, {"input_ids": ids}, output=last, budget=None).start.kernel
     np.testing.assert_allclose(first, plain, rtol=1e-4)
     assert not watch.failures
 
@@ -200,7 +200,7 @@ def test_gradient_checkpointing_of_the_library():
     plain, saving = model().train(), model().train()
     saving.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     ids = {"input_ids": tokens()[:6]}
-    a, b = (tacit.watch(net, ids, output=last, budget=None) for net in (plain, saving))
+    a, b = (penchant.watch(net, ids, output=last, budget=None) for net in (plain, saving))
     np.testing.assert_allclose(a.start.kernel, b.start.kernel, rtol=1e-5)
     assert saving.is_gradient_checkpointing
     assert not a.failures + b.failures

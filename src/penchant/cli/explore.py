@@ -1,0 +1,87 @@
+"""`penchant explore`: a page on this machine with sliders, a saved study and verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penchant.cli.console import errors_in_one_line, messages
+
+HOME = "127.0.0.1"
+FOLDER = Path("penchant-studies")
+
+
+@errors_in_one_line
+def explore(
+    study: Annotated[
+        str | None,
+        typer.Argument(help="A finished study (file or name) to show as a phase diagram."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="A report folder or verdicts.json with claims and figures.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 5006,
+    host: Annotated[str, typer.Option(help="Address; any but loopback needs a token.")] = HOME,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="PENCHANT_TOKEN", show_envvar=True, help="Secret that every visit needs."
+        ),
+    ] = None,
+    browse: Annotated[bool, typer.Option("--browse", help="Open it in the browser.")] = False,
+) -> None:
+    """Serve an interactive page: the regularizer, the sphere, regression, grokking, your study.
+
+    \b
+    [bold]Examples[/bold]
+      penchant explore                              the theory, with sliders
+      penchant explore penchant-studies/scale.nc       a study as a phase diagram
+      penchant explore W-L13                        a study from penchant-studies/, by name
+      penchant explore --report penchant-report        claims with verdicts and figures
+      PENCHANT_TOKEN=... penchant explore --host 0.0.0.0
+
+    \b
+    Only this machine can open the page, and the page loads nothing from the
+    network. The address in the browser describes the current view, so you can
+    share it. To open the page from another machine, use
+    `ssh -L 5006:localhost:5006 HOST`. With --host and a token the page can be
+    reached directly, but the connection is not encrypted.
+
+    \b
+    [bold]Keys[/bold]
+      Tab                  move from control to control
+      arrows               move a slider by one step; Page Up and Down by five
+      Home, End            move a slider to its ends
+
+    Ctrl-C stops the server. The page needs the extra `page`: pip install 'penchant\\[page]'.
+    """
+    from penchant.explore.start import prepared
+
+    with messages().status("preparing the page"):
+        page = prepared(_file_of(study) if study else None, report, host, port, token)
+    typer.echo(f"explore: {page.url}" + ("?token=…" if token else ""))
+    typer.echo("Press Ctrl-C to stop.")
+    if browse:
+        import webbrowser
+
+        page.loop.add_callback(webbrowser.open, page.url)
+    try:
+        page.run()
+    except KeyboardInterrupt:
+        typer.echo("ended")
+
+
+def _file_of(study: str) -> Path:
+    """The file of a finished study, given by its path or by its name."""
+    from penchant.lab.registry import all_claims
+
+    names = {name.upper(): name for name in all_claims().studies()}
+    if Path(study).exists() or study.upper() not in names:
+        return Path(study)
+    name = names[study.upper()]
+    file = FOLDER / f"{name}.nc"
+    if not file.exists():
+        raise ValueError(f"explore: {name} is not finished in {FOLDER}; run `penchant run {name}`")
+    return file

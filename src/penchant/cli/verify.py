@@ -1,0 +1,198 @@
+"""`penchant verify`: check claims, print the table, write the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from penchant.arguments import one_of
+from penchant.cli.console import Cells, Engine, Shift, errors_in_one_line, messages, output
+from penchant.cli.show import marked, print_verdicts
+from penchant.lab.evidence.verdict import Verdict, Verdicts
+from penchant.lab.experiment import Experiment, Setting
+from penchant.lab.record import kept, recorded, write_record
+from penchant.lab.registry import all_claims
+from penchant.lab.studies.sizes import SIZES, Size
+from penchant.lab.verify import gather
+
+FINISHED = "verdicts"  # the folder inside that of the report
+
+
+@errors_in_one_line
+def verify(
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(help="Claim ids (W-L13) or sources (W), any case; all claims if omitted."),
+    ] = None,
+    size: Annotated[
+        str, typer.Option(help="quick (two minutes), or printed (as in the source, hours).")
+    ] = "quick",
+    shift: Shift = 0,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write each verdict into the record of the papers.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("penchant-report"),
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes; by default one per core.")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write the report, or only print.")
+    ] = True,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Check every claim again, including finished ones.")
+    ] = False,
+    cells: Cells = Path("penchant-studies"),
+    engine: Engine = "here",
+) -> None:
+    """Check claims of the theory and print a verdict for each.
+
+    \b
+    [bold]Examples[/bold]
+      penchant verify                    everything
+      penchant verify W                  all claims of source W
+      penchant verify W-L12 W-L13 --size printed
+                                      two claims, at the size of the source
+      penchant verify W --shift 1000     with other seeds: do the verdicts stay?
+
+    \b
+    A claim holds only if its checks pass, its premises are met and every
+    control (the same measurement with a wrong theorem) misses the tolerance.
+
+    \b
+    The record holds the verdicts at the size of the source and how many other
+    sets of seeds gave the same status; the table shows it beside today's.
+    --shift K adds K to every seed and counts the verdicts that keep the status.
+    --record adds what was found now.
+
+    \b
+    Each cell and each verdict is written as soon as it is known. After Ctrl-C or
+    a crash, the same command continues with what is missing. A saved verdict is
+    used again only if the code, the packages and the images are unchanged.
+    --fresh checks every claim again, from the cells in penchant-studies/.
+    --no-report neither reads nor writes verdicts.
+
+    \b
+    [bold]Exit code[/bold]
+        0  all claims hold, as printed or as corrected
+        1  a claim fails or is inconclusive
+        2  wrong usage; nothing was run or written
+      130  interrupted; finished verdicts are kept
+
+    The report is one page, index.html, beside verdicts.json.
+    """
+    from penchant.lab.report.write import refuse_unwritable, write_report
+    from penchant.lab.studies.engines.named import engine_named
+
+    claims = all_claims().select(ids or None)
+    engine_named(engine, jobs)  # a wrong name must fail before any work is done
+    refuse_unwritable("verify", cells)
+    one_of("verify", "size", size, SIZES)
+    setting = Setting(cast(Size, size), cells, engine, jobs, pictures=report, shift=shift)
+    if report:
+        refuse_unwritable("verify", out)
+        verdicts = _continued(claims, setting, jobs, out / FINISHED, fresh, record)
+    else:
+        with meter(claims, messages()) as progress:
+            verdicts = gather(claims, setting, jobs, _recording(progress) if record else progress)
+    records = recorded(verdict.id for verdict in verdicts)
+    print_verdicts(output(), verdicts, records)
+    if shift:
+        typer.echo(kept(verdicts, records))
+    if report:
+        page, _ = write_report(verdicts, out)
+        typer.echo(f"report: {page}")
+    raise typer.Exit(0 if verdicts.ok else 1)
+
+
+def _continued(
+    claims: Sequence[Experiment],
+    setting: Setting,
+    jobs: int | None,
+    folder: Path,
+    fresh: bool,
+    record: bool,
+) -> Verdicts:
+    """The verdicts of `claims`, each written when it is known; finished ones are not repeated."""
+    from penchant.lab.report.finished import Finished
+
+    finished, console = Finished(folder, setting.size, setting.shift), messages()
+    known = finished.read(claims, fresh)
+    named = {claim.id: claim for claim in claims}
+    count = len(known)
+    if known:
+        console.print(
+            f"{count} of {len(claims)} verdicts come from an earlier run of the same code; "
+            "--fresh checks these claims again"
+        )
+    for verdict in known.values() if record else ():
+        write_record(verdict)
+    try:
+        with meter(claims, console, known) as progress:
+
+            def keep(verdict: Verdict) -> None:
+                nonlocal count
+                finished.write(named[verdict.id], verdict)
+                count += 1
+                progress(verdict)
+
+            keep_all = _recording(keep) if record else keep
+            return gather(claims, setting, jobs, keep_all, known)
+    except KeyboardInterrupt:
+        message = f"interrupted with {count} of {len(claims)} verdicts finished"
+        console.print(f"{message}; they are kept; run the same command to continue")
+        raise typer.Exit(130) from None
+
+
+def _recording(progress: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
+    """The callback, which also puts each verdict on record as soon as it is known."""
+
+    def keep(verdict: Verdict) -> None:
+        write_record(verdict)
+        progress(verdict)
+
+    return keep
+
+
+@contextmanager
+def meter(
+    claims: Sequence[Experiment], console: Console, known: Mapping[str, Verdict] | None = None
+) -> Iterator[Callable[[Verdict], None]]:
+    """A callback for finished verdicts: it prints a line, above a bar on a terminal."""
+    line = _lines(claims, known or {}, console)
+    if not console.is_terminal:
+        yield line
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("verifying", total=len(claims), completed=len(known or {}))
+
+        def advance(verdict: Verdict) -> None:
+            line(verdict)
+            bar.advance(task)
+
+        yield advance
+
+
+def _lines(
+    claims: Sequence[Experiment], known: Mapping[str, Verdict], console: Console
+) -> Callable[[Verdict], None]:
+    """A callback that prints one numbered line per verdict, starting with the known ones."""
+    numbers = iter(range(1, len(claims) + 1))
+
+    def line(verdict: Verdict, note: str = "") -> None:
+        took = f"({note}{verdict.seconds:.1f} s)"
+        start = f"{next(numbers)}/{len(claims)} {verdict.id} "
+        console.print(Text.assemble(start, marked(verdict.status), f" {took}"))
+
+    for claim in claims:
+        if claim.id in known:
+            line(known[claim.id], "from an earlier run, in ")
+    return line

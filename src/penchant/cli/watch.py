@@ -1,0 +1,54 @@
+"""`penchant watch`: read a saved record of a training run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penchant.cli.console import errors_in_one_line, output
+
+
+@errors_in_one_line
+def watch(
+    record: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A record written by penchant.watch, .nc or .json."),
+    ],
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="The picture, .png or .svg; by default FILE with the suffix .png."),
+    ] = None,
+    no_figure: Annotated[bool, typer.Option("--no-figure", help="Draw nothing.")] = False,
+) -> None:
+    """Read the record of a watched training run: measurements, regime, verdict and figure.
+
+    \b
+    [bold]Examples[/bold]
+      penchant watch run.nc                       table, verdicts, and run.png
+      penchant watch run.json --figure talk.svg   another file for the picture
+      penchant watch run.nc --no-figure           table and verdicts only
+
+    \b
+    [bold]In the training loop[/bold] (PyTorch; in JAX add parameters= and call watch(step, params))
+      watch = penchant.watch(model, inputs, labels=labels, weight_decay=1e-4)
+      for step, batch in enumerate(loader):
+          ...
+          watch(step, train_loss=loss, test_accuracy=accuracy)
+      watch.report("run.nc")
+
+    \b
+    The regime is kernel (lazy: the model learns what its linearization learns),
+    leaving, or rich. The verdict is one of the kinds of penchant.grokking.
+    """
+    from penchant.watch.record import load
+    from penchant.watch.reporting import read, save_figure
+
+    if figure and no_figure:
+        raise ValueError("watch: give --figure or --no-figure, not both")
+    found = read(load(record))
+    target = None if no_figure else save_figure(found, figure or record.with_suffix(".png"))
+    found.print(output())
+    if target:
+        typer.echo(f"figure: {target}")

@@ -1,0 +1,1 @@
+"""The laboratory: experiments with their studies, checks and verdicts; the record; the report."""

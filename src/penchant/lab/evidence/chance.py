@@ -1,0 +1,106 @@
+"""Checks of random numbers: each misses by chance about once in a thousand draws.
+
+An experiment has about ten checks and controls, so that with this budget 99 of 100 sets of seeds
+give the same status. A share is a count with its exact binomial bound; a mean, such as that of
+exponents fitted to single instances, has the interval of Student's t.
+
+    checks = {"share of problems that end at l1": share_at_least(19, 20, 0.5)}
+    controls = {"the l2 solution": checks[...].control(upper_share(2, 20))}
+
+A control is given by its most favourable bound, so that it misses by a clear margin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penchant.lab.evidence.evidence import Check, at_least, at_most, within
+
+RARE = 1e-3  # the probability that a true statement misses by chance
+DRAWS = 1000  # attempts to meet a premise before it counts as out of reach
+
+Instance = TypeVar("Instance")
+
+
+def lower_share(count: int, total: int) -> float:
+    """The least share that `count` successes of `total` are compatible with (exact binomial)."""
+    return _bounds(count, total)[0]
+
+
+def upper_share(count: int, total: int) -> float:
+    """The largest share that `count` successes of `total` are compatible with."""
+    return _bounds(count, total)[1]
+
+
+def share_at_least(count: int, total: int, limit: float) -> Check:
+    """The check that a share is at least `limit`, also at its lower bound."""
+    return at_least(lower_share(count, total), limit)
+
+
+def share_at_most(count: int, total: int, limit: float) -> Check:
+    """The check that a share is at most `limit`, also at its upper bound."""
+    return at_most(upper_share(count, total), limit)
+
+
+def mean_within(values: ArrayLike, predicted: float, bias: float = 0.0) -> Check:
+    """The check that the mean of independent `values` is `predicted`, up to chance and `bias`.
+
+    `bias` is what the statement leaves open, for example a term of the next order.
+    """
+    array = np.ravel(np.asarray(values, float))
+    return within(array.mean(), predicted, bias + margin_of_mean(array))
+
+
+def margin_of_mean(values: ArrayLike) -> float:
+    """How far the mean of independent values may lie from its expectation, by Student's t."""
+    from scipy.stats import t
+
+    array = np.ravel(np.asarray(values, float))
+    if len(array) < 3 or not np.isfinite(array).all():
+        seen = f"{len(array)} values, {int(np.isfinite(array).sum())} of them finite"
+        raise ValueError(f"margin_of_mean: a mean needs three finite values or more, got {seen}")
+    deviation = float(array.std(ddof=1)) / math.sqrt(len(array))
+    return float(t.ppf(1 - RARE / 2, len(array) - 1)) * deviation
+
+
+def exponents(x: ArrayLike, y: ArrayLike) -> np.ndarray:
+    """The exponent of y ~ x^exponent for every row of `y`, by least squares on logarithms."""
+    log_x = np.log(np.asarray(x, float))
+    log_y = np.log(np.atleast_2d(np.asarray(y, float)))
+    centered = log_x - log_x.mean()
+    return np.asarray(log_y @ centered / (centered @ centered))
+
+
+def drawn(
+    make: Callable[[int], Instance],
+    premise: Callable[[Instance], bool],
+    seed: int,
+    number: int = 0,
+) -> tuple[Instance, int]:
+    """The `number`-th instance of `make(seed)`, `make(seed + 1)`, ... that meets the premise.
+
+    The second value is how many draws that took. A premise that too many draws violate raises.
+    """
+    left = number
+    for tries, instance in enumerate(_instances(make, seed), start=1):
+        if premise(instance):
+            if left == 0:
+                return instance, tries
+            left -= 1
+    raise ValueError(f"drawn: {DRAWS} draws hold {number - left} instances that meet the premise")
+
+
+def _instances(make: Callable[[int], Instance], seed: int) -> Iterator[Instance]:
+    return (make(seed + k) for k in range(DRAWS))
+
+
+def _bounds(count: int, total: int) -> tuple[float, float]:
+    from scipy.stats import binomtest
+
+    interval = binomtest(int(count), int(total)).proportion_ci(1 - RARE)
+    return float(interval.low), float(interval.high)

@@ -1,0 +1,247 @@
+"""An experiment: cells computed by a study, a check that can fail, a picture; one file each."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penchant.lab.evidence.evidence import Evidence, Premise
+from penchant.lab.evidence.verdict import AS_PRINTED, Verdict
+from penchant.lab.papers import paper_of
+from penchant.lab.studies.code.version import roots_of
+from penchant.lab.studies.compute import USABLE
+from penchant.lab.studies.run import run_study
+from penchant.lab.studies.sizes import Size, Sizes
+from penchant.lazy import Dataset, Figure
+from penchant.records import Record
+from penchant.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from penchant.lab.studies.engines.complete import Progress
+    from penchant.lab.studies.engines.named import Engine
+
+RAN = "ran to the end"
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """How experiments are run: at which size, where cells are stored, who computes them.
+
+    Without a folder nothing is stored. `pictures` draws each one into its verdict, and `shift` is
+    added to every seed.
+    """
+
+    size: Size = "quick"
+    folder: Path | None = None
+    engine: str | Engine = "here"
+    jobs: int | None = None
+    pictures: bool = False
+    shift: int = 0
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Experiment(Record):
+    """One statement or figure of a paper: what is computed, checked and drawn.
+
+    Parameters
+    ----------
+    id
+        The letters of the paper and the place, joined by a dash.
+    statement
+        What is claimed, one sentence in our words.
+    place
+        Where the paper says it.
+    study
+        Its cells, at every size; several studies are given to `check` and `draw` in this order.
+    check
+        The evidence, computed from the datasets of the studies alone.
+    draw
+        The picture of the same datasets; without it the plots of the evidence are drawn.
+    title
+        What the picture shows, a short sentence; by default the title of the (first) study, or the
+        statement.
+    ours
+        Which parameters are ours because the paper does not print them.
+    scope
+        What is smaller or other than in the source, by size; a size that is not named is "as
+        printed".
+    seconds
+        About how long the quick size takes: the longest of a paper start first.
+    """
+
+    id: str
+    statement: str
+    place: str
+    study: Sizes | Sequence[Sizes]
+    check: Callable[..., Evidence]
+    draw: Callable[..., Figure] | None = None
+    title: str = ""
+    ours: str = ""
+    scope: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.statement.strip() and self.place.strip()):
+            raise ValueError(f"Experiment: {self.id} needs a statement and its place in the paper")
+        title = self.title or self.studies[0].quick.get("title") or self.statement
+        object.__setattr__(self, "title", title)
+
+    @property
+    def source(self) -> str:
+        """The letter of the paper."""
+        return self.id.split("-")[0]
+
+    @property
+    def studies(self) -> tuple[Sizes, ...]:
+        """The studies as a tuple, also if there is one."""
+        return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
+
+    @property
+    def roots(self) -> list[str]:
+        """The modules where the code of its verdict begins: check, picture and cells."""
+        own = [f.__module__ for f in (self.check, self.draw) if f is not None]
+        return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
+
+    def data(
+        self, setting: Setting | None = None, progress: Progress | None = None
+    ) -> tuple[Dataset, ...]:
+        """The dataset of every study; cells that are stored in the folder are not computed."""
+        how = setting or Setting()
+        with _folder(how.folder) as folder:
+            found = [
+                run_study(sizes.at(how.size, how.shift), folder, how.engine, how.jobs, progress)
+                for sizes in self.studies
+            ]
+        attributes = self.attributes(how.size, how.shift)
+        return tuple(dataset.assign_attrs(attributes) for dataset in found)
+
+    def attributes(self, size: Size, shift: int = 0) -> dict[str, str]:
+        """The attributes of every dataset of the experiment; pictures show them in the caption."""
+        paper = paper_of(self.id)
+        place = f"{paper.short}, {self.place}" if paper else self.place
+        return {
+            "experiment": self.id,
+            "title": self.title,
+            "source": place,
+            "size": size,
+            "shift": str(shift),
+            "ours": self.ours,
+        }
+
+    def evidence(self, data: Sequence[Dataset]) -> Evidence:
+        """What the datasets show; a cell that failed makes it undecided, with its sentence."""
+        failed = failures(data)
+        if not failed:
+            found = self.check(*data)
+            if not isinstance(found, Evidence):
+                raise TypeError(f"the experiment returned {type(found).__name__}")
+            return found
+        sentence = f"{len(failed)} cells failed; the first says: {failed[0]}"
+        try:
+            found = self.check(*data)
+        except Exception:  # a missing value may break any check; the cell says why it is missing
+            return unfinished(sentence)
+        premises = {**found.premises, RAN: Premise(False, sentence)}
+        return dataclasses.replace(found, premises=premises)
+
+    def picture(self, data: Sequence[Dataset], evidence: Evidence | None = None) -> Figure:
+        """The picture of the datasets, or of their evidence; nothing is computed."""
+        from penchant.plotting.plots import panels
+        from penchant.plotting.style import caption_of, clear_logs, styled
+
+        with styled():
+            if self.draw is not None:
+                return clear_logs(self.draw(*data))
+            attributes = data[0].attrs
+            plots = (evidence or self.check(*data)).plots
+            return panels(attributes["title"], plots, caption_of(attributes))
+
+    def run(self, setting: Setting | None = None, progress: Progress | None = None) -> Verdict:
+        """The verdict of one run; an experiment that raises gives an inconclusive one."""
+        how, start, picture = setting or Setting(), perf_counter(), ""
+        with warnings.catch_warnings(record=True) as seen, one_blas_thread():
+            try:
+                data = self.data(how, progress)
+                evidence = self.evidence(data)
+                if how.pictures and (self.draw is not None or evidence.plots):
+                    picture = _png(self.picture(data, evidence))
+            except Exception as error:
+                evidence = unfinished(sentence_of(error))
+        evidence = with_warnings(evidence, seen)
+        took = perf_counter() - start
+        return self.verdict(evidence, how.size, how.shift, seconds=took, picture=picture)
+
+    def verdict(
+        self,
+        evidence: Evidence,
+        size: Size,
+        shift: int = 0,
+        *,
+        seconds: float = 0.0,
+        picture: str = "",
+    ) -> Verdict:
+        """The verdict that the evidence gives."""
+        scope = self.scope.get(size, AS_PRINTED)
+        told = (self.id, self.statement, self.place)
+        return Verdict(*told, evidence, size, scope, shift, seconds, picture)
+
+
+def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
+    """The folder for cells, or a temporary one."""
+    return contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory()
+
+
+def failures(data: Sequence[Dataset]) -> list[str]:
+    """What the failed cells say."""
+    pairs = [(d.status.values.ravel(), d.sentence.values.ravel()) for d in data]
+    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, USABLE)]]
+
+
+def _png(figure: Figure) -> str:
+    """A picture in base64, as a page can hold it."""
+    import base64
+    import io
+
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    stream = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(stream)  # savefig would draw twice: for the layout, then all
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+def unfinished(sentence: str) -> Evidence:
+    """The evidence of an experiment that did not run to its end: none, and the reason."""
+    return Evidence(
+        ran="the experiment did not run to its end",
+        premises={RAN: Premise(False, sentence)},
+        findings=[sentence],
+    )
+
+
+def broke_off(evidence: Evidence) -> bool:
+    """True for the evidence of an experiment that did not run to its end."""
+    return not evidence.premises.get(RAN, Premise(True)).holds
+
+
+def sentence_of(error: Exception) -> str:
+    """The error in one sentence, with the module line where it was raised."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(last.filename).name}, line {last.lineno}"
+    return f"{type(error).__name__}: {error} ({where})"
+
+
+def with_warnings(evidence: Evidence, seen: list[warnings.WarningMessage]) -> Evidence:
+    """The same evidence, warnings of the run among its findings."""
+    lines = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in seen)
+    if not lines:
+        return evidence
+    return dataclasses.replace(evidence, findings=[*evidence.findings, *lines])

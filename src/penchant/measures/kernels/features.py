@@ -1,0 +1,229 @@
+"""The tangent features grad f(start, x) of any model, in a unit that float64 can represent."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from penchant.arguments import Array, finite_array, one_of
+from penchant.models.diagonal import DiagonalNet
+from penchant.models.model import Model, Separable
+from penchant.models.unbiased import Difference
+
+BLOCK = 10**7  # numbers of a Jacobian held at a time
+ROUTES = ("auto", "features", "kernel")
+HELD = 10**7  # numbers of features above which only their kernel is held
+PLAIN = 200  # exponents of two: gradients below 2^PLAIN and above 2^-PLAIN keep their own unit
+
+
+LARGEST = 900  # exponent of two of slopes in the unit of the features
+
+
+@dataclasses.dataclass(frozen=True)
+class Tangent:
+    """The features F = factor * grad f(start, x) of `model`.
+
+    The gradients of the user's model are exp(log_unit) F; `log_output` is the logarithm of the
+    same ratio for f(start, x).
+    """
+
+    model: Model
+    start: Array
+    factor: float
+    log_unit: float
+    log_output: float
+
+    def output(self, who: str, X: Array) -> Array:
+        """f(start, x) of the user's model."""
+        if isinstance(self.model, Separable):
+            return X @ self.constant(who)
+        return self._in_full(who, self.model.predict(self.start, X))
+
+    def constant(self, who: str) -> Array:
+        """The linear predictor at the start, of a separable model."""
+        assert isinstance(self.model, Separable)
+        return self._in_full(who, self.model.predictor(self.start))
+
+    def _in_full(self, who: str, found: Array) -> Array:
+        if self.log_output == 0.0 or not found.any():
+            return found
+        with np.errstate(over="ignore", under="ignore"):
+            found = found * np.exp(self.log_output)
+        if not np.isfinite(found).all():
+            raise ValueError(
+                f"{who}: the output at the start is beyond float64 (e^{self.log_output:.0f} times "
+                "that of the unit start); wrap the model in Difference, whose output starts at zero"
+            )
+        return found
+
+    def rows(self, X: Array) -> Array:
+        """Features of every sample; for separable models in one coordinate per input feature."""
+        if isinstance(self.model, Separable):
+            return X * self.root
+        return self.factor * self.model.jacobian(self.start, X)
+
+    def expand(self, coordinates: Array) -> Array:
+        """The flat displacement whose coordinates in the space of `rows` are `coordinates`."""
+        if not isinstance(self.model, Separable):
+            return coordinates
+        return (self._shares * coordinates).ravel()
+
+    def kernel(self, X: Array) -> Array:
+        """F F^T without holding all of F."""
+        if isinstance(self.model, Separable):
+            rows = self.rows(X)
+            return rows @ rows.T
+        K = np.empty((len(X), len(X)))
+        for at in self._blocks(X):
+            left = self.rows(X[at])
+            for other in self._blocks(X):
+                if other.start >= at.start:
+                    right = left if other == at else self.rows(X[other])
+                    K[at, other] = left @ right.T
+                    K[other, at] = K[at, other].T
+        return K
+
+    def pull(self, X: Array, dual: Array) -> Array:
+        """F^T dual, flat."""
+        if isinstance(self.model, Separable):
+            return self.expand(self.rows(X).T @ dual)
+        return self.factor * self.model.pullback(self.start, X, dual)
+
+    def push(self, X: Array, displacement: Array) -> Array:
+        """F displacement, one number per sample."""
+        if isinstance(self.model, Separable):
+            return self.rows(X) @ (self._shares * self.model.table(displacement)).sum(axis=0)
+        return np.concatenate([self.rows(X[at]) @ displacement for at in self._blocks(X)])
+
+    def tilt(self, displacement: Array) -> Array:
+        """The change of the linear predictor of a separable model."""
+        assert isinstance(self.model, Separable)
+        slopes = self.factor * self.model.slopes(self.start)
+        return (slopes * self.model.table(displacement)).sum(axis=0)
+
+    @functools.cached_property
+    def root(self) -> Array:
+        """Lengths of (d beta_i / d w_ki)_k; in suitable coordinates J = X diag(root)."""
+        assert isinstance(self.model, Separable)
+        slopes = self.factor * self.model.slopes(self.start)
+        size = float(np.abs(slopes).max())
+        return np.asarray(size * np.linalg.norm(slopes / size, axis=0))
+
+    @functools.cached_property
+    def _shares(self) -> Array:
+        """The part of each copy in the unit vector along a coordinate of `rows`."""
+        assert isinstance(self.model, Separable)
+        slopes, root = self.factor * self.model.slopes(self.start), self.root
+        return np.divide(slopes, root, out=np.zeros_like(slopes), where=root > 0)
+
+    def _blocks(self, X: Array) -> Iterator[slice]:
+        size = max(1, BLOCK // len(self.start))
+        return (slice(at, at + size) for at in range(0, len(X), size))
+
+
+def tangent(who: str, model: Model, X: Array, start: Array | None = None) -> Tangent:
+    """The tangent features of `model` at its start, or at the parameters given instead."""
+    if not isinstance(model, Model):
+        raise ValueError(f"{who}: expected a Model, got {type(model).__name__}")
+    if start is not None:
+        return scaled(who, model, X, finite_array(who, "start", start, ndim=1))
+    twin = unit_twin(model)
+    # beyond these the slopes at the start and the unit of X together may leave float64
+    far = twin is not None and abs((twin[2] - 1) * twin[1]) > PLAIN * math.log(2.0)
+    try:
+        begin = None if far else model.start(X.shape[1])
+    except ValueError:
+        if twin is None:
+            raise
+        begin = None
+    if begin is None and twin is not None:
+        at_one, log_alpha, depth = twin
+        found = scaled(who, at_one, X, at_one.start(X.shape[1]))
+        # grad f(alpha w0) = alpha^(D-1) grad f(w0), W section 3
+        log_unit = found.log_unit + (depth - 1) * log_alpha
+        return dataclasses.replace(found, log_unit=log_unit, log_output=depth * log_alpha)
+    assert begin is not None
+    return scaled(who, model, X, begin)
+
+
+def unit_twin(model: Model) -> tuple[Model, float, int] | None:
+    """The same model with alpha = 1, log alpha and the depth; None if it has no alpha."""
+    if isinstance(model, DiagonalNet) and model.log_alpha is not None:
+        net = DiagonalNet(model.depth, alpha=1.0, shape=model.shape, signed=model.signed)
+        return net, model.log_alpha, model.depth
+    if isinstance(model, Difference) and (inner := unit_twin(model.model)) is not None:
+        return Difference(inner[0]), *inner[1:]
+    return None
+
+
+def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
+    """The features at `start`, divided by a power of two if their squares could overflow."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if isinstance(model, Separable):
+            size, inputs = float(np.abs(model.slopes(start)).max()), float(np.abs(X).max())
+        else:
+            rows = X[: max(1, BLOCK // len(start))]
+            size, inputs = float(np.abs(model.jacobian(start, rows)).max()), 1.0
+    if not math.isfinite(size):
+        raise ValueError(
+            f"{who}: the gradients at this start are beyond float64; take a smaller one"
+        )
+    if size == 0:
+        raise ValueError(
+            f"{who}: the gradients vanish at this start, so it has no tangent kernel; take "
+            "another start"
+        )
+    exponent = math.frexp(size)[1] + (math.frexp(inputs)[1] if inputs else 0)
+    exponent = 0 if max(abs(exponent), abs(math.frexp(size)[1])) < PLAIN else exponent
+    slope = math.frexp(size)[1]  # the slopes in this unit stay in the range of float64, too
+    exponent = max(slope - LARGEST, min(exponent, slope + LARGEST))
+    exponent = max(-LARGEST, min(exponent, LARGEST))
+    return Tangent(model, start, math.ldexp(1.0, -exponent), exponent * math.log(2.0), 0.0)
+
+
+class Frame(NamedTuple):
+    """Features as rows `left * sizes` in a few orthonormal coordinates, `right` their axes."""
+
+    left: Array
+    sizes: Array
+    right: Array | None
+
+
+def chosen_route(who: str, at: Tangent, X: Array, route: str) -> str:
+    """The given route; for "auto" the one that fits the sizes."""
+    if one_of(who, "route", route, ROUTES) != "auto":
+        return route
+    width = X.shape[1] if isinstance(at.model, Separable) else len(at.start)
+    return "kernel" if len(X) * width > HELD else "features"
+
+
+def lengths_of(who: str, at: Tangent, X: Array, route: str) -> Array:
+    """The lengths of the features, none of them zero."""
+    if route == "kernel":
+        sizes = np.sqrt(np.maximum(np.diag(at.kernel(X)), 0.0))
+    else:
+        sizes = np.linalg.norm(at.rows(X), axis=1)
+    zero = np.flatnonzero(sizes == 0)
+    if zero.size:
+        raise ValueError(
+            f"{who}: the tangent features of sample {zero[0]} are zero, so its margin is zero for "
+            "every displacement; drop that sample"
+        )
+    return sizes
+
+
+def framed(at: Tangent, X: Array, route: str, sizes: Array) -> Frame:
+    """Features divided by `sizes`, in at most as many coordinates as samples, without rounding."""
+    if route == "features":
+        rows = at.rows(X) / sizes[:, None]
+        left, values, right = np.linalg.svd(rows, full_matrices=False)
+        kept = values > np.finfo(float).eps * max(rows.shape) * values[0]
+        return Frame(left[:, kept], values[kept], right[kept])
+    squares, left = np.linalg.eigh(at.kernel(X) / sizes / sizes[:, None])
+    kept = squares > np.finfo(float).eps * len(X) * squares[-1]
+    return Frame(left[:, kept], np.sqrt(squares[kept]), None)

@@ -1,0 +1,464 @@
+"""The solutions that a frozen tangent kernel selects: kernel SVM and kernel interpolant."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penchant.arguments import Array, classification_data, finite_array, regression_data
+from penchant.measures.kernels.features import (
+    Frame,
+    Tangent,
+    chosen_route,
+    framed,
+    lengths_of,
+    tangent,
+)
+from penchant.models.model import Model, Separable
+from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.regularizers.norms import L2
+from penchant.solvers.certificate import Certificate, judge
+from penchant.solvers.exact import ELIMINATION, independent_rows
+from penchant.solvers.interpolate import interpolate
+from penchant.solvers.margins.rows import dual_misfit
+from penchant.solvers.max_margin import max_margin
+from penchant.solvers.separation import TOO_CLOSE
+from penchant.solvers.solution import Solution
+from penchant.threads import one_blas_thread
+
+FITS = 1e-9  # data count as fitted up to this misfit relative to the largest target,
+ROUNDING = 1e-13  # and up to this misfit relative to |F(x_n)| |h|
+FLAT = 1e-13  # smaller cosines with the separating direction are rounding errors
+VIOLATED = 1e-8  # a condition that is violated by more than this, relative, is not met
+EPS = float(np.finfo(float).eps)
+FITTED = Outcome(Kind.SOLVED, "fits the data with the shortest displacement")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class KernelMachine(Record):
+    """A displacement of the parameters, h = sum_n dual_n F(x_n), with its certificate.
+
+    F(x) = exp(-log_unit) grad f(start, x) are the tangent features.
+
+    Attributes
+    ----------
+    kind
+        "interpolant" or "svm".
+    dual
+        One number per sample.
+    displacement
+        h itself.
+    norm
+        |h|, the RKHS norm.
+    margin
+        The least y_n f(x_n) over `norm`, None for an interpolant.
+    predictor
+        beta if the model has a linear predictor, else None.
+    residual
+        The worst margin below 1, or the worst misfit relative to the largest target.
+    kkt
+        The worst of the other optimality conditions, each relative.
+    log_unit
+        0 unless the squares of the features are beyond float64.
+    outcome
+        How the computation ended, in a sentence.
+    certificate
+        The relative error of the displacement, max|h - h*| / max|h*| or less: a bound for models
+        with a linear predictor, where it is that of the predictor; else an estimate, for the
+        features as float64 has them. `error` is its number.
+    tangent
+        The tangent features.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> machine = penchant.kernel_svm(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
+    >>> machine.kind, machine.residual < 1e-9, machine.kkt < 1e-9
+    ('svm', True, True)
+    """
+
+    kind: str
+    dual: Array
+    displacement: Array
+    norm: float
+    margin: float | None
+    predictor: Array | None
+    residual: float
+    kkt: float
+    log_unit: float
+    outcome: Outcome
+    certificate: Certificate
+    tangent: Tangent = dataclasses.field(repr=False)
+
+    @property
+    def error(self) -> float:
+        """The certified relative error; `certificate` says how sure it is."""
+        return self.certificate.error
+
+    @property
+    def log_norm(self) -> float:
+        """log of the norm for the features grad f, independent of the unit."""
+        return (math.log(self.norm) if self.norm > 0 else -math.inf) - self.log_unit
+
+    def predict(self, X: ArrayLike) -> Array:
+        """<F(x), h> for every row of `X`, plus the output at the start for an interpolant."""
+        X = finite_array("KernelMachine", "X", X, ndim=2)
+        moved = self.tangent.push(X, self.displacement)
+        return moved if self.kind == "svm" else moved + self.tangent.output("KernelMachine", X)
+
+
+def kernel_interpolant(
+    model: Model,
+    X: ArrayLike,
+    y: ArrayLike,
+    start: ArrayLike | None = None,
+    *,
+    route: str = "auto",
+    throw: bool = True,
+) -> KernelMachine:
+    """The shortest displacement h with f(start, x_n) + <grad f(start, x_n), h> = y_n.
+
+    The flow of the model linearised at its start ends there. Data that no displacement fits are
+    fitted in the least-squares sense, and the outcome says so.
+
+    Parameters
+    ----------
+    model
+        The model.
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    start
+        The parameters to linearise at; by default the start of the model.
+    route
+        "features" solves with the tangent features, "kernel" with their kernel, and "auto"
+        chooses by size.
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    KernelMachine
+        The displacement with its certificate.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> machine = penchant.kernel_interpolant(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [2.0])
+    >>> machine.predictor.round(4), machine.outcome.ok
+    (array([0.4, 0.8]), True)
+    """
+    who = "kernel_interpolant"
+    X, y = regression_data(who, X, y)
+    with one_blas_thread():
+        at = tangent(who, model, X, None if start is None else np.asarray(start))
+        goal = y - at.output(who, X)
+        chosen = chosen_route(who, at, X, route)
+        answer = _linear_interpolant(at, X, goal) or _least_squares(at, X, y, goal, chosen)
+        misfit = _pushed(at, X, answer.move) - goal
+        # a huge output at the start removes digits of the targets
+        residual = float(np.abs(misfit).max() / (max(np.abs(y).max(), np.abs(goal).max()) or 1.0))
+        kkt = max(answer.kkt, _apart(at, X, answer.dual, answer.move))
+        machine = _machine("interpolant", answer, at, residual, kkt)
+        if throw and not machine.outcome.ok:
+            raise NumericalError(who, machine.outcome)
+        return machine
+
+
+def kernel_svm(
+    model: Model,
+    X: ArrayLike,
+    y: ArrayLike,
+    start: ArrayLike | None = None,
+    *,
+    route: str = "auto",
+    throw: bool = True,
+) -> KernelMachine:
+    """The shortest displacement h with y_n <grad f(start, x_n), h> >= 1: L's kernel SVM.
+
+    The output at the start is omitted: it is zero under the assumptions of L, and without decay
+    the growth along a separating direction makes it negligible.
+
+    Parameters
+    ----------
+    model
+        The model.
+    X
+        The samples, one row each.
+    y
+        The labels, -1 or +1.
+    start
+        The parameters to linearise at; by default the start of the model.
+    route
+        "features" solves with the tangent features, "kernel" with their kernel, and "auto"
+        chooses by size.
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    KernelMachine
+        The displacement with its certificate.
+
+    Raises
+    ------
+    ValueError
+        The features do not separate the labels.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> machine = penchant.kernel_svm(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
+    >>> machine.predictor.round(4), round(machine.margin * machine.norm, 6)
+    (array([0.2, 0.4]), 1.0)
+    """
+    who = "kernel_svm"
+    X, y = classification_data(who, X, y)
+    with one_blas_thread():
+        at = tangent(who, model, X, None if start is None else np.asarray(start))
+        chosen = chosen_route(who, at, X, route)
+        sizes = lengths_of(who, at, X, chosen)
+        if isinstance(at.model, Separable):
+            answer = _linear_svm(who, at, X, y)
+        else:
+            answer = _separating(who, at, X, y, framed(at, X, chosen, sizes), sizes)
+        margins = y * _pushed(at, X, answer.move)
+        residual = float(np.maximum(1 - margins, 0.0).max())
+        kkt = _apart(at, X, answer.dual, answer.move)
+        if np.isfinite(margins).all():
+            kkt = max(kkt, dual_misfit(answer.dual * y, margins))
+        machine = _machine("svm", answer, at, residual, kkt, float(margins.min()))
+        if throw and not machine.outcome.ok:
+            raise NumericalError(who, machine.outcome)
+        return machine
+
+
+class _Answer(NamedTuple):
+    """What was found: h = sum_n dual_n F(x_n), and what is known about it."""
+
+    dual: Array
+    move: Array
+    outcome: Outcome
+    certificate: Certificate
+    kkt: float = 0.0
+
+
+def _pushed(at: Tangent, X: Array, move: Array) -> Array:
+    """F h, infinite where an answer is beyond float64."""
+    if not np.isfinite(move).all():
+        return np.full(len(X), np.inf)
+    return at.push(X, move)
+
+
+def _weights(at: Tangent) -> tuple[Any, Array] | None:
+    """Coordinates that move, and the weights of |h|^2 = sum_i weight_i beta_i^2, relative."""
+    used = at.root > 0
+    with np.errstate(over="ignore"):
+        weights = (at.root.max() / at.root[used]) ** 2
+    return (used, weights) if np.isfinite(weights).all() else None
+
+
+def _of_predictor(at: Tangent, used: Any, found: Solution) -> _Answer:
+    """The displacement of a linear predictor beta: sum_i beta_i^2 / root_i^2 is its square.
+
+    The solver works on the data as they are given, which no feature is.
+    """
+    beta = np.zeros(len(at.root))
+    beta[used] = found.beta
+    with np.errstate(all="ignore"):
+        move = at.expand(np.divide(beta, at.root, out=np.zeros_like(beta), where=used))
+        # X^T nu = 2 beta root_max^2 / root^2 for the solver's dual nu
+        unit = found.log_dual_unit - 2 * math.log(float(at.root.max())) - math.log(2)
+        nu = np.vstack([found.dual, *found.dual_rest]).sum(axis=0)
+        dual = np.sign(nu) * np.exp(np.log(np.abs(nu)) + unit)  # the unit alone may overflow
+    return _Answer(dual, move, found.outcome, found.certificate)
+
+
+def _linear_interpolant(at: Tangent, X: Array, goal: Array) -> _Answer | None:
+    """The certified answer for a model with a linear predictor; None if no predictor fits."""
+    if not isinstance(at.model, Separable) or (known := _weights(at)) is None:
+        return None
+    used, weights = known
+    try:
+        found = interpolate(X[:, used], goal, L2(weights), throw=False)
+    except ValueError:
+        return None
+    answer = _of_predictor(at, used, found)
+    if not found.outcome.ok:
+        return answer
+    return answer._replace(outcome=judge(FITTED, found.certificate))
+
+
+def _linear_svm(who: str, at: Tangent, X: Array, y: Array) -> _Answer:
+    """The same for margins."""
+    known = _weights(at)
+    if known is None:
+        text = "the slopes of the predictor spread over too many decades; take another start"
+        raise ValueError(f"{who}: {text}")
+    used, weights = known
+    try:
+        found = max_margin(X[:, used], y, L2(weights), throw=False)
+    except ValueError:
+        raise _inseparable(who) from None
+    except NumericalError as reason:
+        raise NumericalError(who, reason.outcome) from None
+    answer = _of_predictor(at, used, found)
+    return answer._replace(dual=answer.dual * y)
+
+
+def _least_squares(at: Tangent, X: Array, y: Array, goal: Array, route: str) -> _Answer:
+    """The shortest least-squares fit of `goal`, and an estimate of its error.
+
+    The error is what a further step would move, and the rounding of the misfit in that step.
+    """
+    power = int(np.frexp(np.abs(goal).max())[1])
+    inner, frame = np.ldexp(goal, -power), framed(at, X, route, np.ones(len(X)))
+
+    def dual_of(misfit: Array) -> Array:
+        return frame.left @ (frame.left.T @ misfit / frame.sizes**2)
+
+    dual = dual_of(inner)
+    if frame.right is not None:
+        move = at.expand((frame.left.T @ inner / frame.sizes) @ frame.right)
+    else:
+        for _ in range(2):  # the kernel squares the condition number: refine
+            dual = dual + dual_of(inner - at.push(X, at.pull(X, dual)))
+        move = at.pull(X, dual)
+    misfit, length = at.push(X, move) - inner, float(np.linalg.norm(move))
+    lengths = np.linalg.norm(frame.left * frame.sizes, axis=1)
+    # a huge output at the start removes digits of the targets
+    size = max(float(np.ldexp(np.abs(y).max(), -power)), float(np.abs(inner).max())) or 1.0
+    worst, kkt = float(np.abs(misfit).max()) / size, 0.0
+    outcome = FITTED
+    if worst > FITS and (np.abs(misfit) > ROUNDING * lengths * length).any():
+        # least squares: the misfit is orthogonal to all features
+        largest = float(frame.sizes.max(initial=0.0) * np.linalg.norm(inner)) or 1.0
+        kkt = float(np.linalg.norm(at.pull(X, misfit))) / largest
+        text = f"no displacement fits the data; least squares, relative misfit {worst:.2g}"
+        outcome = Outcome(Kind.SOLVED, text + _advice(frame))
+    error = 0.0
+    if frame.sizes.size:
+        further = float(np.linalg.norm(frame.left.T @ misfit / frame.sizes))
+        # a displacement that only rounds zero has no relative error: the targets have one
+        scale = max(length, float(np.linalg.norm(inner) / frame.sizes.max())) or 1.0
+        error = further / scale + EPS * float(frame.sizes.max() / frame.sizes.min())
+    if _loses(frame, at, X):
+        error = math.inf
+    certificate = Certificate(error, "estimate")
+    outcome = judge(outcome, certificate)
+    with np.errstate(over="ignore"):
+        return _Answer(np.ldexp(dual, power), np.ldexp(move, power), outcome, certificate, kkt)
+
+
+def _loses(frame: Frame, at: Tangent, X: Array) -> bool:
+    """Whether rounding may have dropped a direction of the data, so that the error is not known.
+
+    Features that are held have rounding of their own, and a direction below it is none; a kernel
+    squares them, so that only points that are given twice explain what it lacks.
+    """
+    if not isinstance(at.model, Separable):
+        most = min(len(np.unique(X, axis=0)), len(at.start))
+        return frame.right is None and len(frame.sizes) < most
+    columns = X[:, at.root > 0]
+    few = columns.size * min(columns.shape) <= ELIMINATION
+    return not few or len(independent_rows(columns)) != len(frame.sizes)
+
+
+def _apart(at: Tangent, X: Array, dual: Array, move: Array) -> float:
+    """|h - sum_n dual_n F(x_n)| relative to the terms of the sum: duals of close points cancel."""
+    with np.errstate(all="ignore"):
+        apart, pulled = 0.0, at.pull(X, dual)
+        if (pulled != move).any():
+            size = float(np.abs(move).max())
+            lengths = np.linalg.norm(at.rows(X), axis=1) if X.size else np.zeros(0)
+            terms = float((np.abs(dual) / size) @ lengths)
+            apart = float(np.linalg.norm((move - pulled) / size)) / (terms or 1.0)
+    return apart
+
+
+def _advice(frame: Frame) -> str:
+    """Advice if the kernel has lost directions of the features to rounding."""
+    if frame.right is not None or len(frame.sizes) == len(frame.left):
+        return ""
+    return " (the kernel does not resolve some differences of the features; route='features' does)"
+
+
+def _separating(who: str, at: Tangent, X: Array, y: Array, frame: Frame, sizes: Array) -> _Answer:
+    """The l2 max margin in the coordinates of `frame`."""
+    rows = (frame.left * frame.sizes) * sizes[:, None]
+    try:
+        found = max_margin(rows, y, L2(), throw=False)
+    except ValueError:
+        raise _inseparable(who) from None
+    except NumericalError as reason:
+        raise NumericalError(who, reason.outcome) from None
+    if found.outcome.sentence.startswith(TOO_CLOSE):  # up to rounding of the features
+        raise _inseparable(who)
+    if found.outcome.ok:
+        cosines = y * (rows @ found.beta) / (sizes * np.linalg.norm(found.beta))
+        if cosines.min() < FLAT:
+            raise _inseparable(who)
+    dual = found.dual * y / 2  # L2() is |beta|^2: its gradient 2 beta is the sum of y_n dual_n x_n
+    if frame.right is not None:
+        move = at.expand(found.beta @ frame.right)
+    else:
+        move = at.pull(X, dual)
+    # the margins are those of the features as they are now, not of their coordinates
+    short = float(np.maximum(1 - y * at.push(X, move), 0.0).max())
+    certificate = Certificate(found.error + short, "estimate")
+    outcome = judge(found.outcome, certificate)
+    if not outcome.ok:
+        outcome = Outcome(outcome.kind, outcome.sentence + _advice(frame))
+    return _Answer(dual, move, outcome, certificate)
+
+
+def _inseparable(who: str) -> ValueError:
+    return ValueError(
+        f"{who}: the tangent features of this start do not separate the labels; drop or relabel a "
+        "point, take a wider model, or fit the labels as targets with kernel_interpolant()"
+    )
+
+
+def _machine(
+    kind: str,
+    answer: _Answer,
+    at: Tangent,
+    residual: float,
+    kkt: float,
+    least: float | None = None,
+) -> KernelMachine:
+    move, outcome, beta = answer.move, answer.outcome, None
+    with np.errstate(all="ignore"):
+        size = float(np.abs(move).max())
+        norm = size * float(np.linalg.norm(move / size)) if size > 0 else size
+        if isinstance(at.model, Separable):
+            beta = at.tilt(move)
+            if kind == "interpolant":
+                beta = beta + at.constant("kernel_interpolant")
+    numbers = (move, answer.dual) if beta is None else (move, answer.dual, beta)
+    if outcome.ok and not all(np.isfinite(part).all() for part in numbers):
+        outcome = Outcome(Kind.OUT_OF_RANGE, "the displacement is beyond float64; rescale X or y")
+    elif answer.certificate.kind == "bound":  # proven from the data themselves
+        pass
+    elif outcome.ok and max(kkt, 0.0 if least is None else residual) > VIOLATED:
+        text = f"violation {residual:.2g} and KKT residual {kkt:.2g} are not small"
+        outcome = Outcome(Kind.STALLED, text)
+    return KernelMachine(
+        kind=kind,
+        dual=answer.dual,
+        displacement=move,
+        norm=norm,
+        margin=None if least is None else least / norm if norm else math.nan,
+        predictor=beta,
+        residual=residual,
+        kkt=kkt,
+        log_unit=at.log_unit,
+        outcome=outcome,
+        certificate=answer.certificate,
+        tangent=at,
+    )

@@ -1,0 +1,293 @@
+"""A live torch module as a function of its trained parameters; checks of the module and inputs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from penchant.arguments import Array, finite_array
+from penchant.lazy import torch
+from penchant.limits import Turns
+from penchant.measures.kernels.gradients import ALONE, nudge
+from penchant.measures.kernels.inputs import Table, leaves, mapped, several, spread
+from penchant.measures.kernels.outputs import Output
+from penchant.measures.torch.quiet import quiet
+
+
+class TorchFunction:
+    """f(params, x) of `module` in eval mode, where `params` are its trained parameters by name.
+
+    Parameters without requires_grad and the first values of buffers are constants, because no
+    optimizer changes them. With `dtype` everything is computed in that precision. `x` is an array,
+    or the row numbers of `named_inputs`.
+    """
+
+    named_inputs: Table | None = None
+    changing: tuple[str, ...] = ()  # parameters that a forward pass changes, such as by max_norm
+
+    def __init__(
+        self, who: str, module: Any, dtype: Any = None, output: Callable[[Any], Any] | None = None
+    ):
+        self.who, self.module, self.dtype = who, _unwrapped(module), dtype
+        self.output = output or Output(who)
+        _refuse_sharded(who, self.module)
+        self.names = tuple(self.parameters())
+        if not self.names:
+            raise ValueError(
+                f"{who}: no parameter of the model requires gradients, so nothing is trained; "
+                "call requires_grad_(True) on those that are"
+            )
+        self.constants = self._constants()
+
+    def parameters(self) -> dict[str, Any]:
+        """The live trained parameters, detached: they change with the training."""
+        named = dict(self.module.named_parameters())
+        for name, value in named.items():
+            if isinstance(value, torch.nn.parameter.UninitializedParameter):
+                raise ValueError(
+                    f"{self.who}: parameter {name} has no shape yet; run the model once before"
+                )
+            if value.is_meta:
+                raise ValueError(
+                    f"{self.who}: parameter {name} has no numbers (device meta); load the model "
+                    "first"
+                )
+        trained = {name: value for name, value in named.items() if value.requires_grad}
+        return {name: self._cast(value.detach()) for name, value in trained.items()}
+
+    def given(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The trained parameters among `params` (such as a state_dict), as tensors."""
+        found = {}
+        for name, value in self.parameters().items():
+            if name not in params:
+                raise ValueError(f"{self.who}: params must hold all trained parameters; no {name}")
+            array = torch.as_tensor(params[name]).detach().to(value.device, value.dtype)
+            if array.shape != value.shape:
+                raise ValueError(
+                    f"{self.who}: parameter {name} must have the shape {tuple(value.shape)}, "
+                    f"got {tuple(array.shape)}"
+                )
+            found[name] = array.clone()
+        return found
+
+    def __call__(self, params: dict[str, Any], x: Any) -> Any:
+        return self.output(self.run(params, self.copies(), x))
+
+    def copies(self) -> dict[str, Any]:
+        """Copies of the constants, which a forward pass may change."""
+        return {name: value.clone() for name, value in self.constants.items()}
+
+    def run(self, params: dict[str, Any], constants: dict[str, Any], x: Any) -> Any:
+        """The return value of the module, of any type."""
+        # a copy of x, because the first operation may work in place
+        args, kwargs = (
+            ((x.clone(),), {}) if self.named_inputs is None else spread(self.named_inputs.at(x))
+        )
+        params = params | {name: params[name].clone() for name in self.changing}
+        return torch.func.functional_call(self.module, (params, constants), args, kwargs)
+
+    def _constants(self) -> dict[str, Any]:
+        named = dict(self.module.named_buffers())
+        if self.dtype is not None:
+            named |= {n: p for n, p in self.module.named_parameters() if not p.requires_grad}
+        return {name: self._cast(value.detach().clone()) for name, value in named.items()}
+
+    def _cast(self, value: Any) -> Any:
+        real = self.dtype is not None and value.is_floating_point()
+        return value.to(self.dtype) if real else value
+
+    def quiet(self) -> contextlib.AbstractContextManager[None]:
+        """Eval mode with fixed random state; flags, modes and random states are put back."""
+        return quiet(self.module, next(iter(self.parameters().values())).device)
+
+    def dropouts(self) -> list[str]:
+        """Names of the dropout layers that would be active in training."""
+        kind = torch.nn.modules.dropout._DropoutNd
+        named = self.module.named_modules()
+        return [name for name, module in named if isinstance(module, kind) and module.p > 0]
+
+
+def _unwrapped(module: Any) -> Any:
+    """The module inside torch.compile and data parallelism, whose parameters are the same."""
+    turns = Turns(1000, "the search for the module inside its wrappers")
+    while True:
+        turns.take()
+        if isinstance(getattr(module, "_orig_mod", None), torch.nn.Module):
+            module = module._orig_mod
+        elif isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
+            module = module.module
+        else:
+            return module
+
+
+def _refuse_sharded(who: str, module: Any) -> None:
+    """Raise an error for parameters that are spread over processes."""
+    kinds = [type(part).__name__ for part in module.modules()]
+    split = [n for n, value in module.named_parameters() if type(value.data).__name__ == "DTensor"]
+    if split or "FullyShardedDataParallel" in kinds:
+        raise ValueError(
+            f"{who}: the parameters are spread over processes (FSDP), and no process has all of "
+            "them; gather them (torch.distributed.checkpoint.state_dict.get_model_state_dict with "
+            "full_state_dict=True) into a copy of the model on rank zero before each call, and "
+            "pass that copy"
+        )
+
+
+def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | int | None) -> int:
+    """The number of outputs, which must be one row per sample, repeatable and independent.
+
+    `name` is the caller's name of the inputs `x`; `selected` is None for a single output.
+    """
+    rows, who = len(x), function.who
+    params = _nudged(function.parameters())  # where the outputs of an unbiased start are not zero
+    held = {name: value.clone() for name, value in params.items()}
+    with function.quiet(), torch.no_grad():
+        found = _tried(function, name, params, x)
+        shape = tuple(found.shape)
+        if len(shape) not in (1, 2) or shape[0] != rows:
+            raise ValueError(
+                f"{who}: the model must return one row of numbers per {_one(name)}, got shape "
+                f"{shape} for {rows} inputs; a wrapper, or output= of the watch, picks what to "
+                "use"
+            )
+        count, size = found.numel() // rows, float(found.abs().max())
+        first = as_array(found[-1:])  # one row is enough, and all of them may be large
+        del found
+        function.changing = tuple(n for n, v in params.items() if not torch.equal(v, held[n]))
+        params = held
+        again = as_array(_tried(function, name, params, x)[-1:])
+        alone = as_array(_tried(function, name, params, x[-1:]))
+    if isinstance(selected, int) and selected >= count:
+        raise ValueError(f"{who}: outputs must be below {count}, their number, got {selected}")
+    if selected is None and count > 1:
+        raise ValueError(
+            f"{who}: the module has {count} outputs; set outputs='mean', 'full' or the index of one"
+        )
+    _require_alike(who, name, size, first, again, alone)
+    return count
+
+
+def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
+    """A detached copy of `x`; NumPy arrays are moved to the device of the parameters.
+
+    For a mapping or a tuple it is the row numbers in the named inputs.
+    """
+    if not several(x):
+        return _tensor(function, name, x)
+    given = Table(function.who, name, mapped(x, lambda leaf: _leaf(function, name, leaf)))
+    known = function.named_inputs
+    first = 0 if known is None else len(known)
+    function.named_inputs = given if known is None else _joined(function.who, name, known, given)
+    return torch.arange(first, first + len(given), device=_device(function))
+
+
+def _leaf(function: TorchFunction, name: str, leaf: Any) -> Any:
+    return _tensor(function, name, leaf) if len(getattr(leaf, "shape", ())) else leaf
+
+
+def _joined(who: str, name: str, first: Table, second: Table) -> Table:
+    """The rows of both tables."""
+    parts = iter(list(leaves(second.tree)))
+    try:
+        tree = mapped(first.tree, lambda leaf: _below(leaf, next(parts)))
+    except (RuntimeError, StopIteration):
+        raise ValueError(f"{who}: {name} must have the structure of the first inputs") from None
+    return Table(who, name, tree)
+
+
+def _below(first: Any, second: Any) -> Any:
+    return torch.cat([first, second]) if isinstance(first, torch.Tensor) else first
+
+
+def _device(function: TorchFunction) -> Any:
+    return next(iter(function.parameters().values())).device
+
+
+def _tensor(function: TorchFunction, name: str, x: Any) -> Any:
+    who, params = function.who, list(function.parameters().values())
+    first, kinds = params[0], {value.dtype for value in params}
+    if odd := [kind for kind in kinds if not kind.is_floating_point]:
+        raise ValueError(f"{who}: the trained parameters must be real numbers, got {odd[0]}")
+    if not isinstance(x, torch.Tensor):
+        raw = np.asarray(x)
+        if raw.dtype.kind not in "iub":
+            raw = finite_array(who, name, raw, ndim=raw.ndim)
+        tensor = torch.as_tensor(raw)
+        tensor = tensor.to(first.dtype) if tensor.is_floating_point() else tensor
+        x = tensor.to(first.device)
+    elif function.dtype is not None and x.is_floating_point():
+        x = x.to(function.dtype)
+    if x.device != first.device:
+        raise ValueError(
+            f"{who}: got {name} on {x.device} but the model is on {first.device}; pass "
+            f"{name}.to({str(first.device)!r})"
+        )
+    if x.is_floating_point() and x.dtype not in kinds:
+        known = ", ".join(sorted(str(kind) for kind in kinds))
+        raise ValueError(
+            f"{who}: got {name} of {x.dtype} but the parameters are {known}; pass "
+            f"{name}.to({first.dtype})"
+        )
+    if x.ndim < 1 or len(x) == 0:
+        raise ValueError(f"{who}: {name} must hold one sample per row, got {tuple(x.shape)}")
+    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
+        raise ValueError(f"{who}: {name} must be finite")
+    return x.detach().clone()
+
+
+def as_array(tensor: Any) -> Array:
+    """A float64 copy of a tensor."""
+    return np.array(tensor.detach().double().cpu().numpy(), dtype=np.float64)
+
+
+def _require_alike(
+    who: str, name: str, size: float, first: Array, again: Array, alone: Array
+) -> None:
+    """Raise an error if the outputs of the last row differ in a second run, or alone."""
+    apart = np.abs(first - again).max()
+    if not apart <= ALONE * size:
+        raise ValueError(
+            f"{who}: two runs of the model in eval mode differ by {apart:.3g}; is dropout called "
+            "as a function without training=self.training, or are parameters not finite?"
+        )
+    apart = np.abs(first.reshape(-1) - alone.reshape(-1)).max()
+    if not apart <= ALONE * size:
+        raise ValueError(
+            f"{who}: in eval mode the outputs of one {_one(name)} must not depend on the others "
+            f"(batch statistics?), but they differ by {apart:.3g}"
+        )
+
+
+def _nudged(params: dict[str, Any]) -> dict[str, Any]:
+    def change(value: Any) -> Any:
+        factors = torch.as_tensor(nudge(tuple(value.shape)), dtype=value.dtype)
+        return value * factors.to(value.device)
+
+    return {name: change(value) for name, value in params.items()}
+
+
+def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -> Any:
+    try:
+        found = function(params, x)
+    except Exception as reason:
+        if str(reason).startswith(f"{function.who}:"):
+            raise
+        first = (str(reason) or type(reason).__name__).splitlines()[0]
+        raise ValueError(
+            f"{function.who}: the model does not run on {name} ({type(reason).__name__}: {first}); "
+            "pass a batch as in training"
+        ) from None
+    if not isinstance(found, torch.Tensor) or not found.is_floating_point():
+        raise ValueError(
+            f"{function.who}: the model must return one tensor of real numbers, got "
+            f"{getattr(found, 'dtype', type(found).__name__)}; a wrapper, or output= of the watch, "
+            "picks one"
+        )
+    return found
+
+
+def _one(name: str) -> str:
+    return "probe input" if name == "probe_inputs" else f"row of {name}"

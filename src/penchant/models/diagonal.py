@@ -1,0 +1,258 @@
+"""Diagonal linear networks: beta = w+^D - w-^D (W eq. 3 and 10) and beta = u v (W Appendix C)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penchant.arguments import Array, finite_array, flag, integer, log_scale, start_shape
+from penchant.models.model import Separable
+from penchant.records import Record, assign
+
+WHO = "DiagonalNet"
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class DiagonalNet(Record, Separable):
+    """beta = w+^depth - w-^depth from w+ = w- = alpha * shape.
+
+    The scale is exactly one of `alpha`, `log_alpha` and `mu`.
+
+    Parameters
+    ----------
+    depth
+        The power, at least 2.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    mu
+        alpha**depth.
+    shape
+        The vector w0, all ones by default.
+    signed
+        False is w^depth alone.
+    start
+        (w_plus, w_minus) sets a biased start instead, w+ != w- (W footnote 2); then give no scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> net = penchant.DiagonalNet(depth=2, alpha=0.1)
+    >>> net.start(dimension=2), net.predictor(np.array([2.0, 1.0, 1.0, 3.0]))
+    (array([0.1, 0.1, 0.1, 0.1]), array([ 3., -8.]))
+    """
+
+    stored_as: ClassVar = {"start": "biased"}
+
+    depth: int
+    alpha: float | None
+    log_alpha: float | None
+    shape: Array | None
+    signed: bool
+    biased: Array | None
+
+    def __init__(
+        self,
+        depth: int = 2,
+        *,
+        alpha: float | None = None,
+        log_alpha: float | None = None,
+        mu: float | None = None,
+        shape: ArrayLike | None = None,
+        signed: bool = True,
+        start: ArrayLike | None = None,
+    ) -> None:
+        depth = integer(WHO, "depth", depth, least=2)
+        signed = flag(WHO, "signed", signed)
+        if start is None:
+            log_alpha = log_scale(WHO, depth, alpha, log_alpha, mu)
+            with np.errstate(over="ignore", under="ignore"):
+                alpha = float(np.exp(log_alpha)) if alpha is None else float(alpha)
+            assign(self, shape=_shape(shape), biased=None)
+        else:
+            scales = {"alpha": alpha, "log_alpha": log_alpha, "mu": mu, "shape": shape}
+            surplus = [name for name, value in scales.items() if value is not None]
+            if surplus:
+                raise ValueError(
+                    f"{WHO}: start= already sets the scale, got {' and '.join(surplus)} too; "
+                    "give one or the other"
+                )
+            assign(self, shape=None, biased=_biased(start, copies=2 if signed else 1))
+        assign(self, depth=depth, alpha=alpha, log_alpha=log_alpha, signed=signed)
+
+    @property
+    def homogeneity(self) -> int:
+        return self.depth
+
+    @property
+    def copies(self) -> int:
+        return 2 if self.signed else 1
+
+    def shape_for(self, dimension: int) -> Array:
+        """w0 with `dimension` entries."""
+        if self.shape is None:
+            return np.ones(dimension)
+        if len(self.shape) != dimension:
+            raise ValueError(
+                f"{WHO}: shape has {len(self.shape)} entries but the data have {dimension} features"
+            )
+        return self.shape
+
+    def start(self, dimension: int) -> Array:
+        if self.biased is not None:
+            if self.biased.shape[1] != dimension:
+                raise ValueError(
+                    f"{WHO}: start has {self.biased.shape[1]} entries per copy but the data have "
+                    f"{dimension} features"
+                )
+            return self.biased.ravel().copy()
+        shape = self.shape_for(dimension)
+        assert self.alpha is not None
+        with np.errstate(over="ignore", under="ignore"):
+            weights = self.alpha * shape
+            smallest, largest = np.abs(weights**self.depth).min(), np.abs(weights**self.depth).max()
+        if smallest < np.finfo(float).tiny or not np.isfinite(largest):
+            raise ValueError(
+                f"{WHO}: parameters at log_alpha={self.log_alpha:g} and depth {self.depth} are "
+                "beyond float64; use DualFlow, which works with logarithms"
+            )
+        return np.tile(weights, self.copies)
+
+    def predictor(self, parameters: Array) -> Array:
+        powers = self.table(parameters) ** self.depth
+        return powers[0] - powers[1] if self.signed else powers[0]
+
+    def change(self, start: Array, displacement: Array) -> Array:
+        # a^D - b^D = (a - b) sum_k a^k b^(D-1-k), with a - b known exactly
+        before, step = self.table(start), self.table(displacement)
+        after, power, total = before + step, before, np.ones_like(before)
+        for _ in range(self.depth - 1):  # total = sum_k after^k before^(m-k) for m = 0, 1, ...
+            total, power = total * after + power, power * before
+        moved = step * total
+        return moved[0] - moved[1] if self.signed else moved[0]
+
+    def slopes(self, parameters: Array) -> Array:
+        slopes = self.depth * self.table(parameters) ** (self.depth - 1)
+        slopes[1:] *= -1
+        return slopes
+
+    def bends(self, parameters: Array) -> Array:
+        second = self.depth * (self.depth - 1) * self.table(parameters) ** (self.depth - 2)
+        second[1:] *= -1
+        bends = np.zeros((self.copies, *second.shape))
+        for k, row in enumerate(second):
+            bends[k, k] = row
+        return bends
+
+    def describe(self) -> dict[str, Any]:
+        scale = {} if self.biased is not None else {"log_alpha": self.log_alpha}
+        if self.alpha and math.isfinite(self.alpha):
+            scale = {"alpha": self.alpha}
+        return {
+            "model": WHO,
+            "depth": self.depth,
+            **scale,
+            "shape": None if self.shape is None else self.shape.tolist(),
+            "signed": self.signed,
+            "start": None if self.biased is None else self.biased.tolist(),
+        }
+
+
+def _shape(shape: ArrayLike | None) -> Array | None:
+    """w0 with its signs, as a vector without zeros: a weight that starts at zero never moves."""
+    if start_shape(WHO, shape) is None:
+        return None
+    return finite_array(WHO, "shape", shape, ndim=1)  # type: ignore[arg-type]
+
+
+def _biased(start: ArrayLike, copies: int) -> Array:
+    """The given start as a (copies x features) table in which every coordinate can move."""
+    rule = "(w_plus, w_minus)" if copies == 2 else "one vector w"
+    single = copies == 1 and np.ndim(start) == 1
+    table = np.atleast_2d(finite_array(WHO, "start", start, ndim=1 if single else 2))
+    if len(table) != copies:
+        raise ValueError(f"{WHO}: start must be {rule}, got {len(table)} vectors")
+    stuck = np.flatnonzero(~table.any(axis=0))
+    if len(stuck):
+        raise ValueError(
+            f"{WHO}: start must not be zero in every copy of a coordinate, got zeros at "
+            f"index {stuck[0]}; such a coordinate never moves"
+        )
+    return table
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class ProductNet(Record, Separable):
+    """beta = u * v with separate input and output weights.
+
+    Parameters
+    ----------
+    u
+        The input weights at the start.
+    v
+        The output weights at the start.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> net = penchant.ProductNet([1.0, 2.0], [0.5, 0.25])
+    >>> net.predictor(net.start(dimension=2))
+    array([0.5, 0.5])
+    """
+
+    u: ArrayLike
+    v: ArrayLike
+
+    def __post_init__(self) -> None:
+        u = finite_array("ProductNet", "u", self.u, ndim=1)
+        v = finite_array("ProductNet", "v", self.v, ndim=1)
+        if len(u) != len(v):
+            raise ValueError(
+                f"ProductNet: u has {len(u)} entries but v has {len(v)}; they must match"
+            )
+        stuck = np.flatnonzero((u == 0) & (v == 0))
+        if len(stuck):
+            raise ValueError(
+                f"ProductNet: u and v must not both be zero, got zeros at index {stuck[0]}; "
+                "such a coordinate never moves"
+            )
+        assign(self, u=u, v=v)
+
+    homogeneity = 2
+    copies = 2
+
+    def start(self, dimension: int) -> Array:
+        start = np.concatenate([np.asarray(self.u), np.asarray(self.v)])
+        if len(start) != 2 * dimension:
+            raise ValueError(
+                f"ProductNet: u and v have {len(start) // 2} entries but the data have "
+                f"{dimension} features"
+            )
+        return start
+
+    def predictor(self, parameters: Array) -> Array:
+        u, v = self.table(parameters)
+        return u * v
+
+    def change(self, start: Array, displacement: Array) -> Array:
+        u, v = self.table(start)
+        du, dv = self.table(displacement)
+        return u * dv + v * du + du * dv
+
+    def slopes(self, parameters: Array) -> Array:
+        return self.table(parameters)[::-1]
+
+    def bends(self, parameters: Array) -> Array:
+        bends = np.zeros((2, *self.table(parameters).shape))
+        bends[0, 1] = bends[1, 0] = 1.0
+        return bends
+
+    def describe(self) -> dict[str, Any]:
+        u, v = np.asarray(self.u), np.asarray(self.v)
+        return {"model": "ProductNet", "u": u.tolist(), "v": v.tolist()}

@@ -1,0 +1,195 @@
+"""Any function written in JAX as a model: predictions, gradients and Jacobians in float64."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from penchant.arguments import Array, finite_array, real
+from penchant.lazy import jax
+from penchant.models.model import Model
+from penchant.precision import double_precision
+from penchant.records import Record, assign
+
+WHO = "FunctionModel"
+SHOWN = 1000  # entries of a start that a description lists in full
+
+Start = Array | Callable[[int], Array]
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class FunctionModel(Record, Model):
+    """f(parameters, X) -> one number per row of X, for any `function` that JAX can trace.
+
+    Parameters
+    ----------
+    function
+        The function f.
+    start
+        The parameters that training starts from: flat ones, a pytree of arrays such as a
+        dictionary, which the function then gets, or a function of the number of features that
+        returns flat ones.
+    homogeneity
+        The assumed degree of homogeneity; `penchant.assumptions` measures it.
+    name
+        The name of the model in descriptions; by default that of the function.
+    details
+        Plain values that descriptions contain in addition to the name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> model = penchant.FunctionModel(lambda w, X: X @ w**3, np.ones(2), homogeneity=3)
+    >>> model.predict(np.array([1.0, 2.0]), np.array([[1.0, 1.0]])).round(4)
+    array([9.])
+    """
+
+    stored_as: ClassVar = {"start": "begin", "homogeneity": "degree"}
+
+    function: Callable[[Any, Any], Any]
+    begin: Start
+    degree: float | None
+    name: str
+    details: Mapping[str, Any] | None
+    tree: Any  # the start where it is a pytree
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any], Any],
+        start: Any,
+        homogeneity: float | None = None,
+        name: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not callable(function):
+            raise ValueError(
+                f"{WHO}: function must be a JAX function f(parameters, X), got "
+                f"{type(function).__name__}"
+            )
+        if homogeneity is not None:
+            homogeneity = real(WHO, "homogeneity", homogeneity)
+            homogeneity = int(homogeneity) if homogeneity.is_integer() else homogeneity
+        tree, begin = None, start
+        if _is_tree(start):
+            tree, begin = start, _raveled(start)
+        elif not callable(start):
+            begin = finite_array(WHO, "start", start, ndim=1)
+        called = name or str(getattr(function, "__name__", type(function).__name__))
+        assign(self, function=function, begin=begin, degree=homogeneity, name=called)
+        assign(self, details=details, tree=tree)
+
+    @property
+    def recipe(self) -> dict[str, Any] | None:
+        """The function of penchant that makes this model, with its arguments; None for your own."""
+        return None if self.details is None else {"generator": self.name, **self.details}
+
+    @property
+    def homogeneity(self) -> int | None:
+        return self.degree  # type: ignore[return-value]  # of a user's function it may be 1.5
+
+    def start(self, dimension: int) -> Array:
+        if callable(self.begin):
+            return finite_array(WHO, f"start({dimension})", self.begin(dimension), ndim=1)
+        return self.begin.copy()
+
+    def unflattened(self, parameters: Any) -> Any:
+        """Flat parameters as the pytree that the function takes."""
+        if self.tree is None:
+            return parameters
+        leaves, structure = jax.tree.flatten(self.tree)
+        ends = np.cumsum([np.size(leaf) for leaf in leaves]).tolist()
+        parts = [
+            parameters[end - np.size(leaf) : end].reshape(np.shape(leaf))
+            for leaf, end in zip(leaves, ends, strict=True)
+        ]
+        return jax.tree.unflatten(structure, parts)
+
+    def flattened(self, parameters: Any) -> Array:
+        """The inverse of `unflattened`."""
+        return parameters if self.tree is None else _raveled(parameters)
+
+    def predict(self, parameters: Array, X: Array) -> Array:
+        if not (isinstance(parameters, np.ndarray) and isinstance(X, np.ndarray)):
+            return self.function(self.unflattened(parameters), X)  # inside another trace
+        return self._call("outputs", parameters, X)
+
+    def pullback(self, parameters: Array, X: Array, residual: Array) -> Array:
+        return self._call("pullback", parameters, X, residual)
+
+    def jacobian(self, parameters: Array, X: Array) -> Array:
+        return self._call("jacobian", parameters, X)
+
+    def describe(self) -> dict[str, Any]:
+        degree = {"homogeneity": self.degree}
+        described = {"model": WHO, "name": self.name, **degree, **(self.details or {})}
+        if callable(self.begin):
+            return described
+        if self.begin.size <= SHOWN:
+            return described | {"start": self.begin.tolist()}
+        fingerprint = hashlib.sha256(self.begin.tobytes()).hexdigest()[:16]
+        return described | {"start": fingerprint, "parameters": self.begin.size}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: compiled functions cannot be sent to another process."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def _call(self, which: str, *arrays: Array) -> Array:
+        with double_precision():
+            try:
+                return np.array(self._compiled[which](*arrays), dtype=np.float64)
+            except jax.errors.TracerArrayConversionError:
+                raise ValueError(
+                    f"{WHO}: {self.name} must be written with jax.numpy, but it turns its "
+                    "arguments into numpy arrays"
+                ) from None
+
+    @functools.cached_property
+    def _compiled(self) -> dict[str, Callable[..., Any]]:
+        def pullback(parameters: Any, X: Any, residual: Any) -> Any:
+            return jax.vjp(lambda w: self._outputs(w, X), parameters)[1](residual)[0]
+
+        return {
+            "outputs": jax.jit(self._outputs),
+            "jacobian": jax.jit(jax.jacrev(self._outputs)),
+            "pullback": jax.jit(pullback),
+        }
+
+    def _outputs(self, parameters: Any, X: Any) -> Any:
+        """f, checked while it is traced: once per shape of its arguments."""
+        outputs = self.function(self.unflattened(parameters), X)
+        if getattr(outputs, "shape", None) != (len(X),):
+            seen = getattr(outputs, "shape", type(outputs).__name__)
+            raise ValueError(
+                f"{WHO}: {self.name}(parameters, X) must return one number per row of X, got "
+                f"shape {seen} for {len(X)} rows"
+            )
+        return outputs
+
+
+def _is_tree(start: Any) -> bool:
+    """True for a dictionary, and for a list or tuple that holds arrays."""
+    if isinstance(start, tuple | list):
+        return any(hasattr(entry, "shape") or _is_tree(entry) for entry in start)
+    return isinstance(start, Mapping)
+
+
+def _raveled(tree: Any) -> Array:
+    """The leaves of a pytree one after another, as floating-point numbers."""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    for leaf in leaves:
+        if leaf.dtype.kind != "f":
+            raise ValueError(
+                f"{WHO}: the leaves of start must be arrays of floating-point numbers, got "
+                f"{leaf.dtype}; keep values that are not trained inside the function"
+            )
+    flat = np.concatenate([leaf.ravel() for leaf in leaves]) if leaves else np.zeros(0)
+    return finite_array(WHO, "start", flat.astype(np.float64), ndim=1)

@@ -1,0 +1,281 @@
+"""ReLU nets on images, dense or convolutional, without biases: the nets of W appendix B.2."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penchant.arguments import integer, log_scale, one_of
+from penchant.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
+from penchant.models.relu_net import STARTS, he_weights, layer_factors
+from penchant.precision import DTYPES
+from penchant.problems.images.load import Images
+from penchant.records import Record
+
+VGG = "64-M-128-M-256-256-M-512-512-M-512-M-FC"
+LARGEST = {"single": 1e30, "double": 1e300}  # what a type can hold with room for the weights
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ImageNet(Record):
+    """A net on images and where it starts: alpha times weights of variance 2/inputs.
+
+    `dense_net` and `conv_net` make one.
+
+    Parameters
+    ----------
+    name
+        The name of the net.
+    function
+        What it computes.
+    alpha
+        The scale of the start.
+    drawn
+        How the weights of the start are distributed.
+    seed
+        The seed of all random numbers.
+    layers
+        A factor per layer.
+    unbiased
+        The outputs of the start are subtracted, so that the net begins at zero.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> net = penchant.dense_net(widths=(5,), alpha=2.0)
+    >>> net.alpha, net.homogeneity, net.unbiased
+    (2.0, 2, False)
+    """
+
+    name: str
+    function: ImageFunction
+    _: dataclasses.KW_ONLY
+    alpha: float
+    drawn: str
+    seed: int
+    layers: tuple[float, ...]
+    unbiased: bool
+    precision: str = "single"
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The function that makes this net, with its arguments."""
+        plan = self.function.plan
+        written = (
+            {"widths": plan[:-1]}
+            if self.name == "dense_net"
+            else {"plan": "-".join(map(str, plan))}
+        )
+        names = ("alpha", "seed", "layers", "unbiased", "precision")
+        rest = {name: getattr(self, name) for name in names}
+        return {"generator": self.name, **written, **rest, "start": self.drawn}
+
+    @property
+    def homogeneity(self) -> int:
+        """The number of weight layers: c times the weights give c to this power the outputs."""
+        return self.function.depth
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the weights."""
+        return DTYPES[self.precision]
+
+    def start(self, images: Images) -> dict[str, NDArray[Any]]:
+        """The first weights on these images, layer by layer."""
+        if not isinstance(images, Images):
+            raise ValueError(
+                f"{self.name}: the problem must be Images, got {type(images).__name__}; "
+                "use load_images()"
+            )
+        pixels, classes = images.train_images.shape[1:], len(images.classes)
+        return dict(_start(self, tuple(self.function.shapes(self.name, pixels, classes))))
+
+    def logits(self, params: Params, X: Any, origin: Params | None = None) -> Any:
+        """The outputs for rows of images, one column per class; a JAX function.
+
+        An unbiased net subtracts those at `origin`, its start, which it draws anew if none is
+        given; a compiled function then holds it as a constant.
+        """
+        outputs = self.function(params, X)
+        if not self.unbiased:
+            return outputs
+        if origin is None:
+            origin = _start(self, tuple(part.shape for part in in_order(params).values()))
+        return outputs - self.function(origin, X)
+
+    def describe(self) -> dict[str, Any]:
+        plan = "-".join(str(part) for part in self.function.plan)
+        rest = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)[2:]}
+        return {"model": self.name, "plan": plan, **rest, "layers": list(self.layers)}
+
+
+def dense_net(
+    widths: Sequence[int] = (5000,),
+    *,
+    alpha: float | None = None,
+    log_alpha: float | None = None,
+    start: str = "gaussian",
+    seed: int = 0,
+    layers: Sequence[float] | None = None,
+    unbiased: bool = False,
+    precision: str = "single",
+) -> ImageNet:
+    """A fully connected ReLU net on images as vectors, with one output per class.
+
+    It starts from alpha times weights of variance 2/inputs of their layer.
+
+    Parameters
+    ----------
+    widths
+        The units of its hidden layers.
+    alpha
+        The scale of the start, 1 if not given.
+    log_alpha
+        Its natural logarithm, instead of alpha.
+    start
+        Gaussian ("gaussian") or uniform ("he_uniform") weights.
+    seed
+        The seed of all random numbers.
+    layers
+        An additional factor for each layer.
+    unbiased
+        Subtracts the outputs of the start.
+    precision
+        Training is in "single" or "double" precision.
+
+    Returns
+    -------
+    ImageNet
+        The net.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> images = penchant.load_images("digits", train=20, test=10)
+    >>> start = penchant.dense_net(widths=(5, 4), alpha=2.0).start(images)
+    >>> [weights.shape for weights in start.values()]
+    [(64, 5), (5, 4), (4, 10)]
+    """
+    who = "dense_net"
+    sizes: list[Any] = [widths] if np.ndim(widths) == 0 else list(widths)
+    plan: tuple[int | str, ...] = (
+        *(integer(who, "widths", units, least=1) for units in sizes),
+        LAST,
+    )
+    function = ImageFunction(plan, convolutions=False)
+    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased, precision)
+
+
+def conv_net(
+    plan: str = VGG,
+    *,
+    alpha: float | None = None,
+    log_alpha: float | None = None,
+    start: str = "he_uniform",
+    seed: int = 0,
+    layers: Sequence[float] | None = None,
+    unbiased: bool = False,
+    slimmer: int = 1,
+    precision: str = "single",
+) -> ImageNet:
+    """A convolutional ReLU net on images, with one output per class.
+
+    It starts like `dense_net`; a convolution has 9 inputs per channel.
+
+    Parameters
+    ----------
+    plan
+        A number stands for a 3x3 convolution with so many channels, followed by a ReLU, M for
+        2x2 max-pooling and FC for the dense layer at the end.
+    alpha
+        The scale of the start, 1 if not given.
+    log_alpha
+        Its natural logarithm, instead of alpha.
+    start
+        Uniform ("he_uniform") or Gaussian ("gaussian") weights.
+    seed
+        The seed of all random numbers.
+    layers
+        An additional factor for each layer.
+    unbiased
+        Subtracts the outputs of the start.
+    slimmer
+        Divides the numbers of channels.
+    precision
+        Training is in "single" or "double" precision.
+
+    Returns
+    -------
+    ImageNet
+        The net.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> images = penchant.load_images("digits", train=20, test=10)
+    >>> start = penchant.conv_net(plan="4-M-FC", alpha=1.0).start(images)
+    >>> [weights.shape for weights in start.values()]
+    [(3, 3, 1, 4), (64, 10)]
+    """
+    who = "conv_net"
+    parts = read_plan(who, plan, integer(who, "slimmer", slimmer, least=1))
+    function = ImageFunction(parts, convolutions=True)
+    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased, precision)
+
+
+def _net(
+    who: str,
+    function: ImageFunction,
+    alpha: float | None,
+    log_alpha: float | None,
+    start: str,
+    seed: int,
+    layers: Sequence[float] | None,
+    unbiased: bool,
+    precision: str,
+) -> ImageNet:
+    one_of(who, "start", start, STARTS)
+    largest = LARGEST[one_of(who, "precision", precision, DTYPES)]
+    seed = integer(who, "seed", seed, least=0)
+    given = 1.0 if alpha is None and log_alpha is None else alpha
+    log_scaled = log_scale(who, function.depth, given, log_alpha)
+    factors = layer_factors(who, function.depth, layers)
+    for factor in factors:
+        size = log_scaled + math.log(factor)
+        if abs(size) > math.log(largest):
+            raise ValueError(
+                f"{who}: alpha must be between {1 / largest:g} and {largest:g}, or "
+                f"{np.dtype(DTYPES[precision]).name} cannot hold the weights, got "
+                f"exp({size:.4g}) in a layer"
+            )
+    scale = math.exp(log_scaled) if log_alpha is not None else float(given or 1.0)
+    return ImageNet(
+        who,
+        function,
+        alpha=scale,
+        drawn=start,
+        seed=seed,
+        layers=factors,
+        unbiased=bool(unbiased),
+        precision=precision,
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _start(net: ImageNet, shapes: tuple[tuple[int, ...], ...]) -> dict[str, NDArray[Any]]:
+    """The weights that a net starts from, read-only."""
+    rng = np.random.default_rng(net.seed)
+    found = {}
+    for layer, (shape, factor) in enumerate(zip(shapes, net.layers, strict=True), 1):
+        drawn = he_weights(rng, net.drawn, math.prod(shape[:-1]), shape)
+        found[name_of(layer)] = (net.alpha * factor * drawn).astype(net.dtype)
+        found[name_of(layer)].setflags(write=False)
+    return found

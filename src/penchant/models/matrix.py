@@ -1,0 +1,169 @@
+"""Models whose linear predictor is a matrix, f(x) = <M, X> (W section 6), and M = W_1 ... W_L."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from penchant.arguments import Array, integer, log_scale, real, shape_or_none
+from penchant.models.model import Model
+from penchant.records import Record, assign
+
+Shape = tuple[int, int]
+
+
+class MatrixModel(Model):
+    """A matrix M(parameters); the rows of a design hold measurements in C order.
+
+    `matrix` uses plain operators only, so that it also accepts JAX arrays.
+    """
+
+    shape: Shape | None
+
+    @abc.abstractmethod
+    def matrix(self, parameters: Array) -> Array:
+        """M, with f(parameters, x) = <M, x as a matrix>."""
+
+    @abc.abstractmethod
+    def slope(self, parameters: Array, weights: Array) -> Array:
+        """The gradient in the flat parameters of <weights, M(parameters)>."""
+
+    def predict(self, parameters: Array, X: Array) -> Array:
+        return X @ self.matrix(parameters).reshape(-1)
+
+    def pullback(self, parameters: Array, X: Array, residual: Array) -> Array:
+        shape = self.matrix(parameters).shape
+        return self.slope(parameters, (residual @ X).reshape(shape))
+
+    def jacobian(self, parameters: Array, X: Array) -> Array:
+        shape = self.matrix(parameters).shape
+        return np.stack([self.slope(parameters, row.reshape(shape)) for row in X])
+
+    def shape_for(self, dimension: int) -> Shape:
+        """The shape of a matrix of `dimension` entries: the one given, or a square."""
+        who = type(self).__name__
+        if self.shape is None:
+            side = math.isqrt(dimension)
+            if side * side != dimension:
+                raise ValueError(
+                    f"{who}: {dimension} entries do not make a square matrix; give shape="
+                )
+            return side, side
+        if self.shape[0] * self.shape[1] != dimension:
+            raise ValueError(
+                f"{who}: shape {self.shape} has {self.shape[0] * self.shape[1]} entries but the "
+                f"data have {dimension}"
+            )
+        return self.shape
+
+
+def scale(who: str, alpha: object, log_alpha: object) -> tuple[float, float]:
+    """(alpha, log alpha) from whichever one is given; raises if float64 cannot hold M."""
+    log_alpha = log_scale(who, 2, alpha, log_alpha)
+    if abs(log_alpha) > 300:
+        raise ValueError(
+            f"{who}: |log_alpha| must be at most 300, got {log_alpha:g}; float64 cannot hold "
+            "products of such factors"
+        )
+    return float(real(who, "alpha", alpha)) if alpha is not None else math.exp(log_alpha), log_alpha
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class DeepFactorization(Record, MatrixModel):
+    """M = W_1 ... W_depth with inner dimensions `width`, i.i.d. N(0, alpha^2) at the start.
+
+    Parameters
+    ----------
+    depth
+        The number of factors.
+    width
+        The inner dimension.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    shape
+        (rows, columns) of M; None stands for a square.
+    seed
+        The seed of all random numbers.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> model = penchant.DeepFactorization(depth=3, width=4, alpha=0.1)
+    >>> model.matrix(model.start(dimension=4)).shape
+    (2, 2)
+    """
+
+    depth: int
+    width: int
+    alpha: float
+    log_alpha: float
+    seed: int
+    shape: Shape | None
+
+    def __init__(
+        self,
+        depth: int,
+        width: int,
+        *,
+        alpha: float | None = None,
+        log_alpha: float | None = None,
+        shape: Shape | None = None,
+        seed: int = 0,
+    ) -> None:
+        who = "DeepFactorization"
+        alpha, log_alpha = scale(who, alpha, log_alpha)
+        assign(
+            self,
+            depth=integer(who, "depth", depth, least=2),
+            width=integer(who, "width", width, least=1),
+            alpha=alpha,
+            log_alpha=log_alpha,
+            seed=integer(who, "seed", seed, least=0),
+            shape=shape_or_none(who, shape),
+        )
+
+    @property
+    def homogeneity(self) -> int:
+        return self.depth
+
+    def start(self, dimension: int) -> Array:
+        rows, columns = self.shape_for(dimension)
+        count = (rows + columns) * self.width + (self.depth - 2) * self.width**2
+        return self.alpha * np.random.default_rng(self.seed).standard_normal(count)
+
+    def layers(self, parameters: Array) -> list[Array]:
+        """W_1, ..., W_depth."""
+        inner = (self.depth - 2) * self.width**2
+        outer = (parameters.size - inner) // self.width  # rows + columns
+        rows = outer // 2 if self.shape is None else self.shape[0]
+        ends = np.cumsum([rows * self.width] + [self.width**2] * (self.depth - 2)).tolist()
+        pieces = [parameters[a:b] for a, b in zip([0, *ends], [*ends, None], strict=True)]
+        layers = [piece.reshape(-1, self.width) for piece in pieces[:-1]]
+        return [*layers, pieces[-1].reshape(self.width, -1)]
+
+    def matrix(self, parameters: Array) -> Array:
+        first, *rest = self.layers(parameters)
+        for layer in rest:
+            first = first @ layer
+        return first
+
+    def slope(self, parameters: Array, weights: Array) -> Array:
+        layers = self.layers(parameters)
+        ahead = [np.eye(len(layers[0]))]  # W_1 ... W_(l-1)
+        for layer in layers[:-1]:
+            ahead.append(ahead[-1] @ layer)
+        slopes, behind = [], weights.T  # W_(l+1) ... W_L weights^T
+        for before, layer in zip(reversed(ahead), reversed(layers), strict=True):
+            slopes.append((behind @ before).T.ravel())
+            behind = layer @ behind
+        return np.concatenate(slopes[::-1])
+
+    def describe(self) -> dict[str, Any]:
+        names = ("depth", "width", "alpha", "log_alpha", "seed", "shape")
+        return {"model": "DeepFactorization"} | {name: getattr(self, name) for name in names}

@@ -1,0 +1,212 @@
+"""Small two-layer networks, f(x) = sum_j v_j sigma(<w_j, x>), as models; and their rescalings."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penchant.arguments import Array, finite_array, integer, integers, log_scale, one_of, positive
+from penchant.lazy import jax, jnp
+from penchant.models.function import FunctionModel
+
+
+class Activation(NamedTuple):
+    """sigma on JAX arrays, and D with sigma(c z) = c^D sigma(z), None where there is none."""
+
+    function: Callable[[Any], Any]
+    degree: int | None
+
+
+ACTIVATIONS = {  # the derivative of relu at zero is zero
+    "linear": Activation(lambda z: z, 1),
+    "quadratic": Activation(lambda z: z**2, 2),
+    "cubic": Activation(lambda z: z**3, 3),
+    "relu": Activation(lambda z: jax.nn.relu(z), 1),
+    "squared_relu": Activation(lambda z: jax.nn.relu(z) ** 2, 2),
+    "softplus": Activation(lambda z: jax.nn.softplus(z), None),
+    "tanh": Activation(lambda z: jnp.tanh(z), None),
+}
+
+
+def two_layer(
+    width: int,
+    *,
+    alpha: float | None = None,
+    log_alpha: float | None = None,
+    activation: str = "relu",
+    bias: bool = False,
+    seed: int = 0,
+) -> FunctionModel:
+    """f(x) = sum_j v_j sigma(<w_j, x>) from alpha times Gaussian weights, flat as (W, v).
+
+    At alpha = 1 the entries of W have variance 1/features and those of v variance 1/width, so
+    that f is of order one.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    activation
+        sigma: "linear", "quadratic", "cubic", "relu", "squared_relu", "softplus" or "tanh".
+    bias
+        True is W's net of appendix B.1, sigma(<w_j, x> + b_j) and an output bias c, flat as (W,
+        v, b, c) with b = c = 0 at the start; with c the net is not homogeneous.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    FunctionModel
+        The net.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> net = penchant.two_layer(width=3, alpha=1.0)
+    >>> net.start(dimension=2).shape, net.homogeneity
+    ((9,), 2)
+    """
+    width = integer("two_layer", "width", width, least=1)
+    seed = integer("two_layer", "seed", seed, least=0)
+    one_of("two_layer", "activation", activation, ACTIVATIONS)
+    scale = float(np.exp(log_scale("two_layer", 1, alpha, log_alpha)))
+    degree = ACTIVATIONS[activation].degree
+    return FunctionModel(
+        functools.partial(_network, width=width, activation=activation, bias=bias),
+        functools.partial(_start, width=width, scale=scale, seed=seed, bias=bias),
+        homogeneity=None if bias or degree is None else degree + 1,
+        name="two_layer",
+        details={
+            "width": width,
+            "alpha": scale,
+            "activation": activation,
+            "seed": seed,
+            "bias": bool(bias),
+        },
+    )
+
+
+def _start(dimension: int, *, width: int, scale: float, seed: int, bias: bool) -> Array:
+    weights = _gaussian(dimension, width, 1, scale, seed)
+    return np.concatenate([weights, np.zeros(width + 1 if bias else 0)])
+
+
+def _gaussian(inputs: int, width: int, outputs: int, scale: float, seed: int) -> Array:
+    """The weights of both layers, flat: of variance 1/inputs and 1/width at scale 1."""
+    rng = np.random.default_rng(seed)
+    inner = rng.standard_normal(width * inputs) / np.sqrt(inputs)
+    outer = rng.standard_normal(outputs * width) / np.sqrt(width)
+    return scale * np.concatenate([inner, outer])
+
+
+def _network(parameters: Any, X: Any, *, width: int, activation: str, bias: bool) -> Any:
+    count = width * X.shape[1]
+    inner, outer = parameters[:count].reshape(width, -1), parameters[count : count + width]
+    sigma = ACTIVATIONS[activation].function
+    if not bias:
+        return sigma(X @ inner.T) @ outer
+    shift, offset = parameters[count + width : -1], parameters[-1]
+    return sigma(X @ inner.T + shift) @ outer + offset
+
+
+def student(
+    width: int,
+    outputs: int = 1,
+    *,
+    alpha: float | None = None,
+    log_alpha: float | None = None,
+    seed: int = 0,
+) -> FunctionModel:
+    """f(x, k) = sum_j B_kj relu(<A_j, x>) on rows (x, k), without biases, flat as (A, B).
+
+    It learns the rows of `teacher_student`. It starts from alpha times Gaussian weights, of
+    variance 1/inputs in A and 1/width in B.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    outputs
+        The number of outputs. With one output the rows are x, as in `two_layer`.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    FunctionModel
+        The net.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> net = penchant.student(width=3, outputs=2, alpha=1.0)
+    >>> net.start(dimension=5).shape
+    (18,)
+    """
+    width, outputs = integers("student", width=width, outputs=outputs)
+    seed = integer("student", "seed", seed, least=0)
+    scale = float(np.exp(log_scale("student", 1, alpha, log_alpha)))
+    if outputs == 1:
+        return two_layer(width, alpha=scale, seed=seed)
+    sizes = {"width": width, "outputs": outputs}
+    return FunctionModel(
+        functools.partial(_answer, **sizes),
+        functools.partial(_student_start, **sizes, scale=scale, seed=seed),
+        homogeneity=2,
+        name="student",
+        details={**sizes, "alpha": scale, "seed": seed},
+    )
+
+
+def _student_start(dimension: int, *, width: int, outputs: int, scale: float, seed: int) -> Array:
+    if dimension < 2:
+        raise ValueError(
+            f"student: {outputs} outputs need rows (x, k) of at least 2 numbers, got {dimension}; "
+            "take outputs=1 for rows x"
+        )
+    return _gaussian(dimension - 1, width, outputs, scale, seed)
+
+
+def _answer(parameters: Any, X: Any, *, width: int, outputs: int) -> Any:
+    x, which = X[:, :-1], X[:, -1].astype(int)  # whole numbers: nothing to differentiate
+    count = width * x.shape[1]
+    inner, outer = parameters[:count].reshape(width, -1), parameters[count:]
+    hidden = jax.nn.relu(x @ inner.T)  # its derivative at zero is zero
+    return (hidden * outer.reshape(outputs, width)[which]).sum(axis=1)
+
+
+def rescale_layers(parameters: Array, inner: int, size: float) -> Array:
+    """(lambda A, B / lambda) with the norm `size` and the larger lambda of the two that give it.
+
+    The first `inner` parameters are A and the others B. For one ReLU layer in between, it is the
+    same function (N, w(lambda) with L = 1). The norms of A and B bound `size` from below.
+    """
+    theta = finite_array("rescale_layers", "parameters", parameters, ndim=1)
+    inner = integer("rescale_layers", "inner", inner, least=1)
+    size = positive("rescale_layers", "size", size)
+    if inner >= theta.size:
+        raise ValueError(
+            f"rescale_layers: inner must be below the {theta.size} parameters, got {inner}"
+        )
+    a, b = float(theta[:inner] @ theta[:inner]), float(theta[inner:] @ theta[inner:])
+    least = math.sqrt(2 * math.sqrt(a * b))
+    if size < least * (1 - 1e-12) or a == 0:
+        raise ValueError(
+            f"rescale_layers: size must be at least {least:.6g}, the least norm of this function's "
+            f"rescalings, with inner weights that are not all zero, got {size:g}"
+        )
+    # a lambda^2 + b / lambda^2 = size^2
+    square = (size**2 + math.sqrt(max(size**4 - 4 * a * b, 0.0))) / (2 * a)
+    return np.concatenate([theta[:inner] * math.sqrt(square), theta[inner:] / math.sqrt(square)])

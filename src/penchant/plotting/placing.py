@@ -1,0 +1,86 @@
+"""Labels beside points of curves, placed where they cover nothing, or left out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penchant.arguments import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.transforms import Bbox
+
+FAR = (9.0, 13.0)  # typographic points between a point and the middle of the nearest letters
+AROUND = np.radians([0, 180, 45, 225, 135, 315, 90, 270, 22, 202, 158, 338])  # tried in this order
+MARK = 5.0  # typographic points from the middle of a mark to its rim
+AIR = 1.5  # typographic points around a text
+
+
+@dataclasses.dataclass(frozen=True)
+class Note:
+    """A text for a point of the panel, and how it looks."""
+
+    point: Array
+    text: str
+    style: dict[str, Any]
+    far: Sequence[float] = FAR
+
+
+def write_beside(
+    axes: Axes, notes: Iterable[Note], curves: Sequence[Array], marks: Array | None = None
+) -> list[Note]:
+    """The notes that were written, each beside its point; earlier ones are placed first.
+
+    None covers a curve, one of the `marks`, the border of the panel or another note. The layout is
+    made here, so that places on the sheet are known: nothing may change the panels afterwards.
+    """
+    picture = axes.get_figure(root=True)
+    assert picture is not None
+    picture.draw_without_rendering()
+    scale = picture.dpi / 72
+    filled = np.vstack([_filled(axes.transData.transform(curve)) for curve in curves])
+    if marks is not None:
+        turn = np.radians(np.arange(0, 360, 20))
+        ring = MARK * scale * np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+        filled = np.vstack([filled, *(axes.transData.transform(marks)[:, None] + ring)])
+    taken: list[Bbox] = []
+    written = []
+    for note in notes:
+        frame = _free(axes, note, filled, taken, scale)
+        if frame is not None:
+            taken.append(frame)
+            written.append(note)
+    return written
+
+
+def _free(axes: Axes, note: Note, filled: Array, taken: list[Bbox], scale: float) -> Bbox | None:
+    """Write the note at the first free place around its point; its frame, or None without one."""
+    style = {"textcoords": "offset points", "ha": "center", "va": "center", **note.style}
+    text = axes.annotate(note.text, (note.point[0], note.point[1]), (0, 0), **style)
+    text.set_in_layout(False)
+    size = np.array(text.get_window_extent().size) / scale
+    for far in note.far:
+        for angle in AROUND:
+            way = np.array([np.cos(angle), np.sin(angle)])
+            text.set_position(tuple(way * far + way * (size / 2 - 4).clip(0)))
+            frame = text.get_window_extent().padded(AIR * scale)
+            inside = axes.bbox.containsx(frame.x0) and axes.bbox.containsx(frame.x1)
+            inside = inside and axes.bbox.containsy(frame.y0) and axes.bbox.containsy(frame.y1)
+            if inside and not frame.count_contains(filled) and not frame.count_overlaps(taken):
+                return frame
+    text.remove()
+    return None
+
+
+def _filled(corners: Array) -> Array:
+    """The corners of a curve in pixels, and points between them about two pixels apart."""
+    known = corners[np.isfinite(corners).all(axis=1)]
+    if len(known) < 2:
+        return known
+    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(known, axis=0), axis=1))])
+    at = np.linspace(0, way[-1], int(way[-1] / 2) + 2)
+    return np.stack([np.interp(at, way, side) for side in known.T], axis=-1)

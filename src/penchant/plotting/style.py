@@ -1,0 +1,171 @@
+"""How every picture looks: colour-blind-safe colours, readable type, a caption under the panels."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from penchant.plotting.typeset import HIGH, typeset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+
+# Okabe and Ito's palette: distinct under the common forms of colour blindness and in grey.
+BLUE, RED, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+SKY, PURPLE, BLACK, GREY = "#56B4E9", "#CC79A7", "#222222", "#767676"
+PALE = "#E8ECEF"
+CYCLE = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
+
+RC: Any = {
+    "axes.grid": True,
+    "axes.labelsize": 10,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.dpi": 120,  # that of the report: labels measured while drawing are not measured again
+    "figure.titlesize": 13,
+    "figure.titleweight": "bold",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "lines.linewidth": 2.0,
+    "savefig.bbox": None,
+    "savefig.dpi": 200,  # every PNG: sharp on a screen with many pixels
+    "svg.hashsalt": "penchant",  # the same data give the same file
+    "text.usetex": False,
+}
+
+
+def styled() -> AbstractContextManager[None]:
+    """A context in which matplotlib draws and saves in this style; the style ends with it."""
+    from matplotlib import rc_context
+
+    return rc_context(RC)
+
+
+def sheet(
+    title: str,
+    caption: str = "",
+    widths: Sequence[float] = (6.0,),
+    height: float = 4.2,
+    rows: Sequence[float] = (1.0,),
+) -> tuple[Figure, list[Axes]]:
+    """An empty figure with a title, a caption line and one panel for every width in inches.
+
+    `rows` are the heights of several rows of panels, relative to each other.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(sum(widths), height), layout="constrained")
+    FigureCanvasAgg(figure)
+    ratios: Any = {"width_ratios": list(widths), "height_ratios": list(rows)}
+    grid = figure.add_gridspec(len(rows), len(widths), **ratios)
+    axes = [figure.add_subplot(grid[place]) for place in range(len(rows) * len(widths))]
+    characters = int(sum(widths) * 8.7)
+    figure.suptitle(typeset(textwrap.fill(title, characters), bold=True), x=0.01, ha="left")
+    if caption:
+        text = typeset(textwrap.fill(caption, int(characters * 1.9)))
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color=GREY)
+    return figure, axes
+
+
+def sheet_of(
+    dataset: Dataset,
+    widths: Sequence[float] = (6.0,),
+    height: float = 4.2,
+    rows: Sequence[float] = (1.0,),
+    before: str = "",
+    after: str = "",
+) -> tuple[Figure, list[Axes]]:
+    """The sheet of an experiment's dataset, with sentences before and after its caption."""
+    caption = f"{before} {caption_of(dataset.attrs)} {after}".strip()
+    return sheet(dataset.attrs["title"], caption, widths, height, rows)
+
+
+def caption_of(attributes: dict[str, Any]) -> str:
+    """The caption line: source and size, and which parameters are ours."""
+    parts = [f"After {attributes.get('source', 'no source')}."]
+    if "size" in attributes:
+        size = attributes["size"]
+        parts.append(f"Size {size}; quantities have no unit unless an axis names one.")
+    if attributes.get("ours"):
+        parts.append(f"Ours: {attributes['ours']}.")
+    return " ".join(parts)
+
+
+def end_label(axes: Axes, x: float, y: float, text: str, colour: str, **placing: Any) -> None:
+    """Write `text` beside the point (x, y), in the colour of its curve."""
+    options = {"xytext": (5, 0), "va": "center", "ha": "left", **placing}
+    axes.annotate(text, (x, y), textcoords="offset points", color=colour, fontsize=9, **options)
+
+
+def log_axes(axes: Axes, x_label: str, y_label: str, **others: Any) -> None:
+    """Make both axes logarithmic and label them; `others` are passed to `axes.set`."""
+    axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label, **others)
+
+
+def clear_logs(figure: Figure) -> Figure:
+    """The figure with numbers only at powers of ten if two are in view, else at 1, 2 and 5.
+
+    Matplotlib writes 2 x 10^-2, 3 x 10^-2, 4 x 10^-2, ... on an axis of about a decade, and these
+    overlap. This is decided after the drawing, because it depends on the limits. Where three
+    powers are in view there are no ticks between them, because their layout takes half of the time.
+    The numbers are plain text, 10⁻², which matplotlib lays out much faster than a formula.
+    """
+    from matplotlib.ticker import (
+        FuncFormatter,
+        LogFormatter,
+        LogFormatterMathtext,
+        NullFormatter,
+        NullLocator,
+    )
+
+    panels: list[Any] = [*figure.axes]
+    panels += [child for axes in figure.axes for child in axes.child_axes]
+    for axes in panels:
+        for axis, ends in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            if axis.get_scale() == "log" and isinstance(axis.get_minor_formatter(), LogFormatter):
+                powers = _powers(*sorted(ends))
+                formatter = NullFormatter() if powers >= 2 else FuncFormatter(_at_two_and_five)
+                axis.set_minor_formatter(formatter)
+                if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
+                    axis.set_major_formatter(FuncFormatter(_at_each))
+                if powers >= 3:
+                    axis.set_minor_locator(NullLocator())
+    return figure
+
+
+def _powers(low: float, high: float) -> int:
+    """How many powers of ten lie between two positive numbers."""
+    return math.floor(math.log10(high) + 1e-9) - math.ceil(math.log10(low) - 1e-9) + 1
+
+
+def _at_two_and_five(value: float, _: Any) -> str:
+    front, exponent = _in_tens(value)
+    return _written(front, exponent) if round(front) in (2, 5) else ""
+
+
+def _at_each(value: float, _: Any) -> str:
+    return _written(*_in_tens(value)) if value > 0 else ""
+
+
+def _in_tens(value: float) -> tuple[float, int]:
+    """The front and the exponent of a positive number: 2 and -3 of 0.002."""
+    exponent = math.floor(math.log10(value) + 1e-9)
+    return value / 10.0**exponent, exponent
+
+
+def _written(front: float, exponent: int) -> str:
+    ten = f"10{str(exponent).translate(HIGH)}"
+    return ten if math.isclose(front, 1, rel_tol=1e-8) else f"{front:.4g} × {ten}"

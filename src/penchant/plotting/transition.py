@@ -1,0 +1,118 @@
+"""Drawing a transition: rows of measurements that share one time axis, and predicted times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penchant.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PALE, PURPLE, RED, sheet
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 8.4
+HEIGHTS = (2.3, 1.0, 1.0, 1.25, 1.0)  # accuracy, norm, turn, margins, kernel distance
+LEGEND: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+
+
+def rows(
+    title: str, caption: str, heights: Sequence[float] = HEIGHTS, width: float = WIDTH
+) -> tuple[Figure, list[Axes]]:
+    """An empty figure with one row for every height in inches, on a common horizontal axis."""
+    picture, (whole,) = sheet(title, caption, widths=(width,), height=sum(heights) + 1.6)
+    whole.remove()
+    grid = picture.add_gridspec(len(heights), 1, height_ratios=list(heights))
+    first = picture.add_subplot(grid[0, 0])
+    rest = [picture.add_subplot(grid[k, 0], sharex=first) for k in range(1, len(heights))]
+    for axes in [first, *rest[:-1]]:
+        axes.tick_params(labelbottom=False)
+    return picture, [first, *rest]
+
+
+def band(axes: Sequence[Axes], low: float, high: float, label: str, **style: Any) -> None:
+    """An interval through all rows, named in the legend of the first."""
+    for number, one in enumerate(axes):
+        one.axvspan(low, high, label=label if number == 0 else None, **style)
+
+
+def mark(axes: Sequence[Axes], position: float, label: str, colour: str, line: str) -> None:
+    """A vertical line through all rows, named in the legend of the first."""
+    for number, one in enumerate(axes):
+        one.axvline(
+            position,
+            color=colour,
+            linestyle=line,
+            linewidth=1.4,
+            zorder=2,
+            label=label if number == 0 else None,
+        )
+
+
+def draw_transition(dataset: xarray.Dataset, caption: str) -> Figure:
+    """Accuracy, norm, turn, margins and kernel distance of one run under weight decay."""
+    picture, axes = rows(dataset.title, caption)
+    accuracy, norm, turn, margins, kernel = axes
+    _draw_accuracy(accuracy, dataset)
+    norm.plot(dataset.t, dataset.parameter_norm, color=BLUE, label=r"$\|\theta(t)\|$")
+    norm.plot(
+        dataset.t, dataset.decayed_norm, ":", color=BLACK, label=r"$\|\theta(0)\|\, e^{-\lambda t}$"
+    )
+    norm.set(ylabel="parameter\nnorm", yscale="log", ylim=_norm_limits(dataset))
+    turn.plot(dataset.t, dataset.turn, color=PURPLE)
+    turn.set(ylabel="turn from\nstart (degrees)", ylim=(0, 92), yticks=(0, 45, 90))
+    margins.plot(dataset.t, dataset.share_l2, color=ORANGE, label=r"$\ell_2$ (kernel bias)")
+    margins.plot(dataset.t, dataset.share_l1, "--", color=GREEN, label=r"$\ell_1$ (rich bias)")
+    margins.set(ylabel="margin, share\nof largest", ylim=(0, 1.08), yticks=(0, 0.5, 1))
+    kernel.plot(dataset.t, dataset.kernel_distance, color=RED)
+    kernel.set(ylabel="kernel\ndistance", ylim=(-0.03, None), xlabel="training time $t$")
+    _predictions(axes, dataset)
+    for one in (accuracy, norm, margins):
+        one.legend(**LEGEND)
+    _time_axis(accuracy, dataset)
+    picture.align_ylabels(axes)
+    return picture
+
+
+def _draw_accuracy(axes: Axes, dataset: xarray.Dataset) -> None:
+    axes.plot(dataset.t, dataset.train_accuracy, color=BLUE, label="training accuracy")
+    axes.plot(dataset.t, dataset.test_accuracy, color=RED, linewidth=3, label="test accuracy")
+    for name, line in (("l2", "-"), ("l1", "--")):
+        label = rf"test accuracy of $\ell_{name[1]}$ max margin"
+        level = float(dataset[f"accuracy_{name}"])
+        axes.axhline(level, color=GREY, linestyle=line, linewidth=0.9, zorder=1, label=label)
+    axes.set(ylabel="accuracy", ylim=(0.47, 1.03))
+
+
+def _predictions(axes: Sequence[Axes], dataset: xarray.Dataset) -> None:
+    """The times predicted before training."""
+    forecast, theory = float(dataset.forecast), float(dataset.theory_norm)
+    low, high = float(dataset.forecast_low), float(dataset.forecast_high)
+    band(axes, low, high, "interval of the forecast", color=PALE, zorder=0)
+    mark(axes, forecast, f"forecast before training: {_time(forecast)}", BLACK, "--")
+    mark(axes, theory, rf"$(1/\lambda)\,\log\|\theta(0)\|$ = {_time(theory)}", GREY, ":")
+    entry = float(dataset.theory_entry)
+    if entry > float(dataset.t[0]):
+        text = rf"$(1/\lambda)\,\log\alpha$ = {_time(entry)}, $\alpha = {float(dataset.entry):.3g}$"
+        mark(axes, entry, text, GREY, "-.")
+
+
+def _time(t: float) -> str:
+    return f"{t:,.0f}".replace(",", " ")
+
+
+def _norm_limits(dataset: xarray.Dataset) -> tuple[float, float]:
+    """Room for the parameters' own norm; the line of pure decay may leave at the bottom."""
+    values = dataset.parameter_norm.values
+    return float(values.min()) / 2, float(values.max()) * 1.6
+
+
+def _time_axis(axes: Axes, dataset: xarray.Dataset) -> None:
+    """Logarithmic time below, and in units of 1/lambda above."""
+    rate = float(dataset.decay)
+    axes.set(xscale="log", xlim=(float(dataset.t[0]), float(dataset.t[-1])))
+    units: Any = (lambda t: rate * t, lambda s: s / rate)
+    above = axes.secondary_xaxis("top", functions=units)
+    above.set_xlabel(r"$\lambda t$")
+    above.tick_params(labelsize=8)

@@ -1,0 +1,316 @@
+"""Makers of matrix problems: low rank, coherent entries, commuting measurements, tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from penchant.arguments import Array, finite_array, flag, integer, integers, positive, real
+from penchant.problems.matrix_problem import Completion, Sensing
+from penchant.problems.regression import recipe_of
+
+ROUNDING = 1e-10  # singular values below this part of the largest do not count for the rank
+
+
+def coherence(matrix: ArrayLike) -> tuple[Array, Array]:
+    """How much of the row and column space each row and each column carries.
+
+    With the compact SVD U S V^T of rank r the rows have (rows/r) |U_i|^2 and the columns
+    (columns/r) |V_j|^2: 1 on average, rows/r or columns/r at most.
+    """
+    matrix = finite_array("coherence", "matrix", matrix, ndim=2)
+    u, s, v = np.linalg.svd(matrix, full_matrices=False)
+    if s[0] == 0:
+        raise ValueError("coherence: matrix must not be all zero, got zeros; it has no row space")
+    rank = int((s > ROUNDING * s[0]).sum())
+    rows, columns = matrix.shape
+    return (
+        np.asarray(rows / rank * np.sum(u[:, :rank] ** 2, axis=1)),
+        np.asarray(columns / rank * np.sum(v[:rank] ** 2, axis=0)),
+    )
+
+
+def coherent_completion(
+    samples: int,
+    truth: ArrayLike,
+    *,
+    tau: float,
+    least: bool = False,
+    loss: str = "squares",
+    seed: int = 0,
+) -> Completion:
+    """`samples` entries of `truth`: round(tau * samples) by coherence, the rest at random.
+
+    The former have the largest row plus column coherence, with ties in C order (N, data
+    selection: tau=0 is uniform, tau=1 is not random at all).
+
+    Parameters
+    ----------
+    samples
+        The number of observed entries.
+    truth
+        The matrix.
+    tau
+        The share that is chosen by coherence.
+    least
+        Chooses the smallest coherence instead.
+    loss
+        "squares" or "half squares", as in Completion.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.coherent_completion(truth=np.diag([2.0, 0.0]), samples=1, tau=1.0)
+    >>> problem.entries.tolist(), problem.values.tolist()
+    ([[0, 0]], [2.0])
+    """
+    who = "coherent_completion"
+    truth = finite_array(who, "truth", truth, ndim=2)
+    samples = integer(who, "samples", samples, least=1)
+    if samples > truth.size:
+        rule = f"samples must be at most {truth.size}, the number of entries"
+        raise ValueError(f"{who}: {rule}, got {samples}")
+    tau = real(who, "tau", tau)
+    if not 0 <= tau <= 1:
+        raise ValueError(f"{who}: tau must be between 0 and 1, got {tau:g}; it is a share")
+    rng = np.random.default_rng(integer(who, "seed", seed, least=0))
+    chosen = np.sort(_chosen(truth, samples, round(tau * samples), rng, flag(who, "least", least)))
+    entries = np.stack(np.unravel_index(chosen, truth.shape), axis=1)
+    which = "least" if least else "most"
+    description = (
+        f"{samples} entries of a {truth.shape[0]} x {truth.shape[1]} matrix, a share {tau:g} of"
+        f" them the {which} coherent ones, seed {seed}"
+    )
+    shape = truth.shape[0], truth.shape[1]
+    return Completion(shape, entries, truth.ravel()[chosen], truth, False, description, loss=loss)
+
+
+def _chosen(
+    truth: Array, samples: int, first: int, rng: np.random.Generator, least: bool
+) -> NDArray[np.int64]:
+    """Flat indices: the `first` by coherence, then others at random up to `samples`."""
+    rows, columns = coherence(truth)
+    scores = (rows[:, None] + columns[None, :]).ravel()
+    order = np.argsort(scores if least else -scores, kind="stable")
+    others = np.sort(order[first:])
+    rest = rng.choice(others, samples - first, replace=False)
+    return np.concatenate([order[:first], rest]).astype(np.int64)
+
+
+def low_rank_completion(
+    samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
+) -> Completion:
+    """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
+
+    W Appendix A, Figure 5, has samples=60, dimension=10, rank=1.
+
+    Parameters
+    ----------
+    samples
+        The number of observed entries.
+    dimension
+        The number of rows and of columns.
+    rank
+        The rank of the truth.
+    loss
+        "squares" or "half squares", as in Completion.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.low_rank_completion(samples=9, dimension=4, rank=1)
+    >>> problem.samples, int(problem.hidden.sum()), int(np.linalg.matrix_rank(problem.truth))
+    (9, 7, 1)
+    """
+    who = "low_rank_completion"
+    recipe, rng, about = _drawn(who, samples, dimension, rank, seed, loss=loss)
+    if recipe["samples"] > dimension**2:
+        raise ValueError(
+            f"{who}: samples must be at most dimension^2 = {dimension**2}, the number of entries, "
+            f"got {samples}"
+        )
+    truth = _low_rank(rng, recipe)
+    positions = np.sort(rng.choice(truth.size, recipe["samples"], replace=False))
+    entries = np.stack(np.unravel_index(positions, truth.shape), axis=1)
+    values, description = truth.ravel()[positions], f"{samples} entries of {about}"
+    return Completion(truth.shape, entries, values, truth, False, description, recipe, loss=loss)
+
+
+def gaussian_sensing(
+    samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
+) -> Sensing:
+    """`samples` Gaussian measurements of unit expected Frobenius norm of a low-rank matrix.
+
+    Parameters
+    ----------
+    samples
+        The number of measurements.
+    dimension
+        The number of rows and of columns.
+    rank
+        The rank of the truth.
+    loss
+        "squares" or "half squares", as in Sensing.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Sensing
+        With its truth.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.gaussian_sensing(samples=5, dimension=3, rank=1)
+    >>> problem.measurements.shape
+    (5, 3, 3)
+    """
+    who = "gaussian_sensing"
+    recipe, rng, about = _drawn(who, samples, dimension, rank, seed, loss=loss)
+    truth = _low_rank(rng, recipe)
+    measurements = rng.standard_normal((recipe["samples"], *truth.shape)) / recipe["dimension"]
+    y = measurements.reshape(len(measurements), -1) @ truth.ravel()
+    description = f"{samples} Gaussian measurements of {about}"
+    return Sensing(measurements, y, truth, description, recipe, loss=loss)
+
+
+def commuting_sensing(
+    samples: int, dimension: int, *, rank: int = 1, rotated: bool = True, seed: int = 0
+) -> Sensing:
+    """Measurements B diag(x_n) B^T that all commute, of a truth of `rank` in the same basis.
+
+    x_n ~ N(0, I / dimension); the spectrum of the truth has `rank` entries of either sign and
+    squares of sum one.
+
+    Parameters
+    ----------
+    samples
+        The number of measurements.
+    dimension
+        The number of rows and of columns.
+    rank
+        The rank of the truth.
+    rotated
+        B is a random orthogonal basis; with False it is the identity.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Sensing
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.commuting_sensing(samples=2, dimension=3, rank=1)
+    >>> one, two = problem.measurements
+    >>> bool(np.allclose(one @ two, two @ one))
+    True
+    """
+    who = "commuting_sensing"
+    rotated = flag(who, "rotated", rotated)
+    recipe, rng, about = _drawn(who, samples, dimension, rank, seed, rotated=rotated)
+    d = recipe["dimension"]
+    spectra = rng.standard_normal((recipe["samples"], d)) / np.sqrt(d)
+    spectrum = np.zeros(d)
+    spectrum[: recipe["rank"]] = rng.choice([-1.0, 1.0], recipe["rank"]) / np.sqrt(recipe["rank"])
+    basis = np.linalg.qr(rng.standard_normal((d, d)))[0] if rotated else np.eye(d)
+    measurements = (basis * spectra[:, None, :]) @ basis.T
+    truth = (basis * spectrum) @ basis.T
+    description = f"{samples} {'commuting' if rotated else 'diagonal'} measurements of {about}"
+    return Sensing(measurements, spectra @ spectrum, truth, description, recipe)
+
+
+def multiplication_table(
+    dimension: int, *, fraction: float, mirrored: bool = True, seed: int = 0
+) -> Completion:
+    """A share of the entries of the table i * j / dimension^2 for i, j = 1 .. dimension.
+
+    The table has rank one and its largest entry is 1. The seen share is drawn among the
+    unordered pairs {i, j}, because for a symmetric model (i, j) determines (j, i). The test
+    error is over the pairs of which neither entry was seen.
+
+    Parameters
+    ----------
+    dimension
+        The number of rows and of columns.
+    fraction
+        The share that is seen.
+    mirrored
+        Both entries of a seen pair are data; with False only the one with i <= j.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.multiplication_table(dimension=4, fraction=0.5)
+    >>> (16 * problem.truth).astype(int).tolist()
+    [[1, 2, 3, 4], [2, 4, 6, 8], [3, 6, 9, 12], [4, 8, 12, 16]]
+    """
+    who = "multiplication_table"
+    dimension = integer(who, "dimension", dimension, least=2)
+    seed = integer(who, "seed", seed, least=0)
+    fraction = positive(who, "fraction", fraction)
+    if fraction > 1:
+        raise ValueError(f"{who}: fraction must be at most 1, got {fraction}")
+    mirrored = flag(who, "mirrored", mirrored)
+    steps = np.arange(1.0, dimension + 1)
+    truth = np.outer(steps, steps) / dimension**2
+    pairs = np.stack(np.triu_indices(dimension), axis=1)
+    count = max(1, round(fraction * len(pairs)))
+    seen = pairs[np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))]
+    if mirrored:
+        seen = np.concatenate([seen, seen[seen[:, 0] < seen[:, 1]][:, ::-1]])
+    recipe = recipe_of(who, dimension=dimension, fraction=fraction, seed=seed, mirrored=mirrored)
+    description = (
+        f"{count} of {len(pairs)} products in the {dimension} x {dimension} multiplication table "
+        f"over {dimension}^2, seed {seed}"
+    )
+    values = truth[seen[:, 0], seen[:, 1]]
+    return Completion(truth.shape, seen, values, truth, True, description, recipe)
+
+
+def _drawn(
+    who: str, samples: int, dimension: int, rank: int, seed: int, **more: Any
+) -> tuple[dict[str, Any], np.random.Generator, str]:
+    """The checked arguments, the generator they seed, and the truth in words."""
+    dimension, rank, samples = integers(who, dimension=dimension, rank=rank, samples=samples)
+    seed = integer(who, "seed", seed, least=0)
+    if rank > dimension:
+        raise ValueError(f"{who}: rank must be at most dimension={dimension}, got {rank}")
+    recipe = recipe_of(who, samples=samples, dimension=dimension, rank=rank, seed=seed, **more)
+    about = f"a {dimension} x {dimension} matrix of rank {rank}, seed {seed}"
+    return recipe, np.random.default_rng(seed), about
+
+
+def _low_rank(rng: np.random.Generator, recipe: dict[str, Any]) -> Array:
+    """u v^T with Gaussian factors."""
+    u, v = rng.standard_normal((2, recipe["dimension"], recipe["rank"]))
+    return u @ v.T

@@ -1,0 +1,272 @@
+"""The two tasks of source L, and how often a linear classifier is right on new data."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penchant.arguments import Array, entries, finite_array, integer, integers, not_negative
+from penchant.problems.classification import Classification
+from penchant.problems.regression import recipe_of
+from penchant.records import Record, assign
+
+SHEVTSOVA = 0.56  # Berry-Esseen's constant for summands of different laws, proved in 2010
+MOST_EXACT = 20  # coordinates whose 2^k signs are written out
+
+
+def accuracy(margins: Array) -> Array:
+    """The share of positive margins along the last axis; a tie, a margin of 0, counts one half."""
+    return (np.sign(margins).mean(axis=-1) + 1) / 2
+
+
+class Population(Record, abc.ABC):
+    """A distribution of labelled points; its accuracies are computed without sampling."""
+
+    @abc.abstractmethod
+    def accuracy(self, beta: ArrayLike) -> float:
+        """The probability that sgn<beta, x> is the label of x; a tie counts one half."""
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What the points are, as plain JSON values."""
+
+    def __str__(self) -> str:
+        """One line, since it is shown as a field of a problem."""
+        name, *fields = self.describe().items()
+        return f"{name[1]}: " + ", ".join(f"{field} {value}" for field, value in fields)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class MajorityCube(Population):
+    """x uniform on {-1, 1}^dimension, labelled by the majority of its first `relevant` signs.
+
+    The signs of `exact` coordinates are enumerated: the relevant ones, and of the others those with
+    the largest weights. The sum of the others is taken as Gaussian, which errs by at most `error`;
+    nothing is left to it where at most `exact` weights matter.
+    """
+
+    dimension: int
+    relevant: int = 3
+    exact: int = 15
+
+    def __post_init__(self) -> None:
+        who, sizes = "MajorityCube", dataclasses.asdict(self)
+        dimension, relevant, exact = integers(who, **sizes)
+        if relevant % 2 == 0:
+            raise ValueError(f"{who}: relevant must be odd, got {relevant}; an even vote can tie")
+        if relevant > dimension:
+            raise ValueError(
+                f"{who}: relevant must be at most dimension={dimension}, got {relevant}"
+            )
+        if not relevant <= exact <= MOST_EXACT:
+            raise ValueError(
+                f"{who}: exact must be between relevant={relevant} and {MOST_EXACT}, got {exact}"
+            )
+
+    def accuracy(self, beta: ArrayLike) -> float:
+        sums, spread, _ = self._sums(beta)
+        if spread == 0:
+            return float(accuracy(sums))
+        from scipy.special import ndtr
+
+        return float(np.mean(ndtr(sums / spread)))
+
+    def error(self, beta: ArrayLike) -> float:
+        """A bound on how far `accuracy` can be from the truth; 0 where it is exact.
+
+        For every enumerated sum the smaller of two: Berry and Esseen's bound on the distance
+        from a Gaussian, and Hoeffding's on the chance that the others overrule the sum.
+        """
+        sums, spread, thirds = self._sums(beta)
+        if spread == 0:
+            return 0.0
+        uniform = SHEVTSOVA * thirds / spread**3
+        return float(np.mean(np.minimum(uniform, np.exp(-((sums / spread) ** 2) / 2))))
+
+    def describe(self) -> dict[str, Any]:
+        sizes = {"dimension": self.dimension, "relevant": self.relevant}
+        return {"population": "MajorityCube", **sizes}
+
+    def _sums(self, beta: ArrayLike) -> tuple[Array, float, float]:
+        """y <beta, x> over the enumerated signs; the l2 norm and the l3 norm cubed of the rest."""
+        weights = _weights("MajorityCube", beta, self.dimension)
+        votes = _signs(self.relevant)
+        votes = votes[votes.sum(axis=1) > 0]  # x and -x are right or wrong together
+        others = np.abs(weights[self.relevant :])
+        others = others[others > 0]
+        large_count = min(self.exact - self.relevant, len(others))
+        if 0 < large_count < len(others):
+            others = np.partition(others, len(others) - large_count)
+        rest, large = others[: len(others) - large_count], others[len(others) - large_count :]
+        ours = votes @ weights[: self.relevant]
+        sums = np.add.outer(ours, _signs(large_count) @ large).ravel()
+        rounding = 4 * np.finfo(float).eps * (large.sum() + np.abs(weights[: self.relevant]).sum())
+        sums[np.abs(sums) <= rounding] = 0.0  # a tie up to rounding
+        return sums, float(np.sqrt(rest @ rest)), float((rest**3).sum())
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class WideMargin(Population):
+    """Gaussian z labelled by the side of a plane it is on, and pushed away from it by gamma/2.
+
+    y = sgn<z, w> for the unit vector w along `direction`, and x = z + (gamma/2) y w.
+    """
+
+    direction: Array
+    gamma: float
+
+    def __post_init__(self) -> None:
+        direction = finite_array("WideMargin", "direction", self.direction, ndim=1)
+        length = float(np.linalg.norm(direction))
+        if length == 0:
+            raise ValueError("WideMargin: direction must not be zero")
+        direction = direction / length
+        direction.setflags(write=False)
+        assign(self, direction=direction, gamma=not_negative("WideMargin", "gamma", self.gamma))
+
+    def accuracy(self, beta: ArrayLike) -> float:
+        from scipy.special import ndtr, owens_t
+
+        weights = _weights("WideMargin", beta, len(self.direction))
+        along = float(weights @ self.direction)
+        across = float(np.linalg.norm(weights - along * self.direction))
+        length = math.hypot(along, across)
+        if length == 0:
+            return 0.5
+        # y <beta, x> / |beta| = c |g| + s h + c gamma/2 with c, s the cosine and the sine and
+        # g, h independent N(0, 1): a quadrant of two correlated Gaussians, Owen's T
+        shift = along / length * self.gamma / 2
+        slope = along / across if across > 0 else math.copysign(math.inf, along)
+        return float(min(max(ndtr(shift) + 2 * owens_t(shift, slope), 0.0), 1.0))
+
+    def describe(self) -> dict[str, Any]:
+        return {"population": "WideMargin", "dimension": len(self.direction), "gamma": self.gamma}
+
+
+def _weights(who: str, beta: ArrayLike, dimension: int) -> Array:
+    """`beta` with one entry per feature, its largest brought to size one."""
+    weights = entries(who, "beta", beta, dimension, "one entry per feature")
+    size = float(np.abs(weights).max())
+    return weights / size if size > 0 else weights
+
+
+def _signs(count: int) -> Array:
+    """All rows of {-1, 1}^count; one empty row for none."""
+    bits = np.arange(2**count)[:, None] >> np.arange(count)
+    return np.asarray(2.0 * (bits & 1) - 1, dtype=np.float64)
+
+
+def majority(
+    samples: int, dimension: int, *, relevant: int = 3, loss: str = "logistic", seed: int = 0
+) -> Classification:
+    """L, grokking: x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
+
+    The label has a sparse classifier, which the l1 margin finds and the l2 margin does not.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    relevant
+        The number of signs that vote, odd.
+    loss
+        "logistic" or "exp", as in Classification.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Classification
+        With its truth and population.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.majority(9, 5)
+    >>> bool((np.sign(problem.X[:, :3].sum(axis=1)) == problem.y).all())
+    True
+    """
+    who = "majority"
+    samples, dimension, rng = _drawn(who, samples, dimension, seed)
+    population = MajorityCube(dimension, relevant)
+    relevant = integer(who, "relevant", relevant, least=1)
+    X = rng.integers(0, 2, (samples, dimension), dtype=np.int8).astype(np.float64)
+    X *= 2
+    X -= 1
+    y = np.sign(X[:, :relevant].sum(axis=1))
+    truth = np.zeros(dimension)
+    truth[:relevant] = 1 / np.sqrt(relevant)
+    recipe = recipe_of(
+        who, samples=samples, dimension=dimension, seed=seed, relevant=relevant, loss=loss
+    )
+    description = (
+        f"{samples} corners of the cube {{-1, 1}}^{dimension} with the majority of "
+        f"{relevant} signs, seed {seed}"
+    )
+    return Classification(X, y, loss, truth, description, recipe, population)
+
+
+def wide_margin(
+    samples: int, dimension: int, *, gamma: float, loss: str = "logistic", seed: int = 0
+) -> Classification:
+    """L, misgrokking: Gaussian points on two sides of a plane, a gap `gamma` apart.
+
+    The label has a dense classifier of large l2 margin, which the l1 margin does not find.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    gamma
+        The gap.
+    loss
+        "logistic" or "exp", as in Classification.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Classification
+        With its truth and population.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.wide_margin(5, 6, gamma=0.2)
+    >>> problem.X.shape, problem.loss
+    ((5, 6), 'logistic')
+    """
+    who = "wide_margin"
+    samples, dimension, rng = _drawn(who, samples, dimension, seed)
+    population = WideMargin(rng.standard_normal(dimension), gamma)
+    truth = population.direction
+    X = rng.standard_normal((samples, dimension))
+    y = np.where(X @ truth >= 0, 1.0, -1.0)
+    push = population.gamma / 2 * truth
+    for row, label in zip(X, y, strict=True):  # an outer product would be as large as X
+        row += label * push
+    recipe = recipe_of(
+        who, samples=samples, dimension=dimension, gamma=population.gamma, seed=seed, loss=loss
+    )
+    description = (
+        f"{samples} Gaussian points in dimension {dimension} on two sides of a plane, "
+        f"gap {population.gamma:g}, seed {seed}"
+    )
+    return Classification(X, y, loss, truth, description, recipe, population)
+
+
+def _drawn(
+    who: str, samples: int, dimension: int, seed: int
+) -> tuple[int, int, np.random.Generator]:
+    samples, dimension = integers(who, samples=samples, dimension=dimension)
+    return samples, dimension, np.random.default_rng(integer(who, "seed", seed, least=0))

@@ -1,0 +1,300 @@
+"""Regression data: given, drawn from a sparse truth (W section 4; N), and points on a line."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penchant.arguments import (
+    Array,
+    entries,
+    integer,
+    integers,
+    not_negative,
+    one_of,
+    regression_data,
+)
+from penchant.records import Record, assign
+
+
+def frozen(array: Array) -> Array:
+    """A copy of `array` that cannot be written to."""
+    copy = array.copy()
+    copy.setflags(write=False)
+    return copy
+
+
+def recipe_of(generator: str, **arguments: Any) -> dict[str, Any]:
+    """What makes the same data again: a function and its arguments."""
+    return {"generator": generator, **arguments}
+
+
+SQUARED = ("squares", "half squares")
+
+
+def log_factor(loss: str) -> float:
+    """log of what a loss multiplies the sum of squares by."""
+    return -math.log(2) if loss == "half squares" else 0.0
+
+
+class Samples(Record):
+    """Rows `X` with labels `y`, the truth behind them where known, and samples of a `test`."""
+
+    X: Array
+    y: Array
+    truth: Array | None
+    test: Any
+
+    def freeze(self, X: Array, y: Array) -> None:
+        """Sets checked arrays; raises for test data of another kind or dimension."""
+        who, test = type(self).__name__, self.test
+        if test is not None and type(test) is not type(self):
+            raise ValueError(f"{who}: test must be a {who} too, got {type(test).__name__}")
+        if test is not None and test.dimension != X.shape[1]:
+            rule = f"test must have the {X.shape[1]} features of the problem"
+            raise ValueError(f"{who}: {rule}, got {test.dimension}")
+        assign(self, X=frozen(X), y=frozen(y))
+        if self.truth is not None:
+            assign(self, truth=frozen(self.per_feature("truth", self.truth)))
+
+    @property
+    def samples(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def dimension(self) -> int:
+        return self.X.shape[1]
+
+    @property
+    def design(self) -> Array:
+        """The samples as rows, the name that matrix problems have for them too."""
+        return self.X
+
+    def per_feature(self, name: str, value: ArrayLike) -> Array:
+        """`value` as a vector of one number per feature."""
+        who = type(self).__name__
+        return entries(who, name, value, self.dimension, "one entry per feature")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Regression(Samples):
+    """Samples `X` (samples x features) with labels `y`, and the truth behind them where known.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    truth
+        The predictor that made the labels, where it is known.
+    noise
+        The standard deviation of the noise in the labels.
+    description
+        One line that says what the data are.
+    recipe
+        The generator and its arguments, from which the same data can be drawn again.
+    loss
+        The sum of the squared residuals ("squares") or half of it ("half squares").
+    test
+        Samples whose loss training records too.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.Regression([[1.0, 2.0], [0.0, 1.0]], [3.0, 1.0], truth=[1.0, 1.0])
+    >>> problem.samples, problem.dimension, problem.population_error([1.0, 0.0])
+    (2, 2, 1.0)
+    """
+
+    X: Array
+    y: Array
+    truth: Array | None = None
+    noise: float | None = None
+    description: str = "regression data given as arrays"
+    recipe: dict[str, Any] | None = None
+    loss: str = dataclasses.field(default="squares", kw_only=True)
+    test: Regression | None = dataclasses.field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        X, y = regression_data("Regression", self.X, self.y)
+        one_of("Regression", "loss", self.loss, SQUARED)
+        self.freeze(X, y)
+        if self.noise is not None:
+            assign(self, noise=not_negative("Regression", "noise", self.noise))
+
+    @property
+    def log_factor(self) -> float:
+        """log of what the sum of squares is multiplied by."""
+        return log_factor(self.loss)
+
+    def population_error(self, beta: ArrayLike) -> float:
+        """|beta - truth|^2: the error on new Gaussian samples beyond the noise, exactly."""
+        if self.truth is None:
+            raise ValueError(
+                "Regression.population_error: the truth of these data is not known; "
+                "give truth= to Regression or use sparse_regression()"
+            )
+        return float(np.sum((self.per_feature("beta", beta) - self.truth) ** 2))
+
+
+def sparse_regression(
+    samples: int, dimension: int, *, sparsity: int, noise: float = 0.1, seed: int = 0
+) -> Regression:
+    """x ~ N(0, I) and y ~ N(<truth, x>, noise^2), with a truth of `sparsity` equal entries.
+
+    W section 4: the non-zero entries are 1/sqrt(sparsity) and the noise variance is 0.01. They
+    are the first coordinates, without loss of generality because x has no preferred axes.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    sparsity
+        The number of non-zero entries of the truth.
+    noise
+        The standard deviation of the noise.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Regression
+        With its truth.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.sparse_regression(4, 9, sparsity=2, seed=1)
+    >>> problem.X.shape, problem.truth[:3].round(4)
+    ((4, 9), array([0.7071, 0.7071, 0.    ]))
+    """
+    who = "sparse_regression"
+    samples, dimension, sparsity, seed = _sparse_sizes(who, samples, dimension, sparsity, seed)
+    noise = not_negative(who, "noise", noise)
+    rng = np.random.default_rng(seed)
+    truth = np.zeros(dimension)
+    truth[:sparsity] = 1 / np.sqrt(sparsity)
+    X = rng.standard_normal((samples, dimension))
+    y = X @ truth + noise * rng.standard_normal(samples)
+    recipe = recipe_of(
+        who, samples=samples, dimension=dimension, sparsity=sparsity, noise=noise, seed=seed
+    )
+    description = (
+        f"{samples} Gaussian samples in dimension {dimension}, truth with {sparsity} entries "
+        f"1/sqrt({sparsity}), noise {noise:g}, seed {seed}"
+    )
+    return Regression(X, y, truth, noise, description, recipe)
+
+
+def sparse_recovery(
+    samples: int,
+    dimension: int,
+    *,
+    sparsity: int,
+    loss: str = "half squares",
+    snr: float = 1e8,
+    seed: int = 0,
+) -> Regression:
+    """y = X a + noise with X ~ N(0, 1/samples) and `sparsity` entries of a ~ N(0, 1/dimension).
+
+    N's experiment has samples=30, dimension=100, sparsity=5. The support is a random set.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    sparsity
+        The number of non-zero entries of the truth.
+    loss
+        N's "half squares", half the sum of the squared residuals, or "squares".
+    snr
+        The power of the signal over that of the noise: the noise has the standard deviation |X
+        a| / sqrt(samples * snr), and inf leaves the labels clean.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Regression
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.sparse_recovery(4, 9, sparsity=2, snr=np.inf)
+    >>> int(np.count_nonzero(problem.truth)), problem.loss
+    (2, 'half squares')
+    """
+    who = "sparse_recovery"
+    samples, dimension, sparsity, seed = _sparse_sizes(who, samples, dimension, sparsity, seed)
+    number = isinstance(snr, int | float | np.number) and not isinstance(snr, bool)
+    if not (number and snr > 0):
+        raise ValueError(f"{who}: snr must be a number > 0 (inf for no noise), got {snr!r}")
+    snr = float(snr)
+    rng = np.random.default_rng(seed)
+    truth = np.zeros(dimension)
+    support = rng.choice(dimension, sparsity, replace=False)
+    truth[support] = rng.standard_normal(sparsity) / math.sqrt(dimension)
+    X = rng.standard_normal((samples, dimension)) / math.sqrt(samples)
+    signal = X @ truth
+    noise = float(np.linalg.norm(signal)) / math.sqrt(samples * snr)
+    y = signal + noise * rng.standard_normal(samples)
+    sizes = {"samples": samples, "dimension": dimension, "sparsity": sparsity}
+    recipe = recipe_of(who, **sizes, seed=seed, snr=snr, loss=loss)
+    description = (
+        f"{samples} Gaussian measurements of a vector with {sparsity} of {dimension} entries, "
+        f"signal-to-noise ratio {snr:g}, seed {seed}"
+    )
+    return Regression(X, y, truth, noise, description, recipe, loss=loss)
+
+
+def _sparse_sizes(who: str, samples: int, dimension: int, sparsity: int, seed: int) -> list[int]:
+    """The same numbers, checked."""
+    sizes = integers(who, samples=samples, dimension=dimension, sparsity=sparsity)
+    if sizes[2] > sizes[1]:
+        raise ValueError(
+            f"{who}: sparsity must be at most dimension={dimension}, the number of entries, got "
+            f"{sparsity}; lower it or raise dimension"
+        )
+    return [*sizes, integer(who, "seed", seed, least=0)]
+
+
+def zigzag() -> Regression:
+    """Five points at which a linear spline bends up and down in turn.
+
+    Their linear spline is a net of least norm, whether biases count in the norm or not.
+    """
+    x, y = [-1.0, -0.5, 0.1, 0.5, 1.0], [0.3, -0.6, 0.7, -0.4, 0.5]
+    return _points(x, y, "five points whose linear spline bends up and down in turn")
+
+
+def plateau() -> Regression:
+    """The points (-1, 0), (-0.4, 1), (0.4, 1), (1, 0): two neighbouring bends of the same sign.
+
+    The linear spline and the tent with one bend at 0 have the same total bend, 10/3. Counting
+    biases, a bend at t weighs sqrt(1 + t^2), and the tent has the smaller norm.
+    """
+    x, y = [-1.0, -0.4, 0.4, 1.0], [0.0, 1.0, 1.0, 0.0]
+    return _points(x, y, "four points whose linear spline bends down twice in a row")
+
+
+def steep_end() -> Regression:
+    """The points (-1, 0), (0.7, 1), (1, 0): one bend, far from 0 and near an end.
+
+    Their linear spline is a net of least norm, biases counted, and small starts do not learn it.
+    """
+    return _points([-1.0, 0.7, 1.0], [0.0, 1.0, 0.0], "three points, the last two steep")
+
+
+def _points(x: list[float], y: list[float], description: str) -> Regression:
+    return Regression(np.array(x)[:, None], np.array(y), description=description)

@@ -1,0 +1,283 @@
+"""The walk from saddle to saddle of a diagonal net, in float64 or in rational numbers.
+
+Between two jumps the dual s moves along a straight line, ds/dtau = rate X^T (y - X beta), until a
+coordinate reaches +-1; there beta jumps to the least squares under the signs that s allows
+(`bounded.least`). Everything is rational, and nothing depends on the units of the data:
+
+- `FloatColumns` divides the columns and the labels by powers of two, which is exact, and says for
+  every slope how far rounding may have moved it. A slope below that counts as none. What such a
+  slope could have moved s by is summed, and the walk ends with that sum as its doubt. Rows keep
+  their units, since they are the weights of the loss.
+- `WholeColumns` has no rounding. It serves where the doubt of float64 is too large: rows over many
+  decades, columns that nearly depend on each other, ties.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg import lstsq
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from penchant.arguments import Array
+from penchant.limits import TimeLimit
+from penchant.solvers import rational
+from penchant.solvers.bounded import least
+from penchant.solvers.data import column_exponents
+from penchant.solvers.exact import independent_rows, integers
+
+JUMPS = 50  # per coordinate, far more than were ever needed
+EPS = float(np.finfo(float).eps)
+UNIT = 8 * EPS  # of the size of the terms of a sum, as a root of squares: its rounding error
+CLEAR = 1e-11  # a doubt below this needs no closer look
+TINY = float(np.finfo(float).tiny)
+TIE = Fraction(1, 2**700)  # relative difference of two waits that rounding to 1500 bits leaves
+
+
+class Walk(NamedTuple):
+    """Times, saddles and duals in the units of the data, and what is known about them."""
+
+    tau: Array
+    points: Array
+    dual: Array
+    lost: bool  # whether float64 does not hold a time or an entry
+    doubt: float  # what rounding may have done to s (of size 1), tau and beta, relative
+    ended: bool  # whether nothing moves at the last saddle
+    choice: int | None  # the first jump after which other saddles fit the labels as well
+
+
+class Columns(Protocol):
+    """The data of a walk in one arithmetic and in its units."""
+
+    rate: Any  # ds/dtau over the pull, by coordinate
+    shape: tuple[int, int]
+    tie: Any  # relative difference of two waits that are one
+    doubt: float  # relative error of the saddles so far
+
+    def zeros(self) -> Array: ...
+    def signed(self, places: Any, signs: Array) -> Any: ...
+    def look(self, beta: Array) -> None: ...
+    def pull(self) -> Array: ...
+    def noise(self, wait: Any = None) -> Array: ...
+    def depends(self, places: Array) -> bool: ...
+    def rounded(self, s: Array) -> Array: ...
+    def walk(self, legs: list[tuple[Any, Array, Array]], **known: Any) -> Walk: ...
+
+
+def walk(data: Columns, limit: TimeLimit) -> Walk:
+    """All saddles from zero to where nothing moves."""
+    s, beta, tau, late = data.zeros(), data.zeros(), 0, 0.0
+    doubt, choice, sure = data.zeros(), None, True
+    legs = [(tau, beta, s)]
+    data.look(beta)
+    for _ in range(JUMPS * len(s) + 1):
+        pull = data.pull()
+        pulled = np.abs(pull) > data.noise()
+        away = pulled & (s * pull > 0) & (np.abs(s) == 1)  # least squares says no: rounding
+        sure &= not away.any()
+        moving = np.flatnonzero(pulled & ~away)
+        if not len(moving):
+            break
+        speed, signs = (data.rate * pull)[moving], np.sign(pull[moving])
+        waits = (signs - s[moving]) / speed
+        first = int(waits.argmin())
+        wait = waits[first]
+        # at a bound s stays where it is, whatever its pull
+        doubt = doubt + np.where(np.abs(s) < 1, data.rate * wait * data.noise(wait), 0)
+        unsure = doubt[moving] / np.abs(speed)
+        arrived = waits - wait <= wait * data.tie + unsure + unsure[first]
+        places, s = moving[arrived], s.copy()
+        s[moving] = np.minimum(np.maximum(s[moving] + wait * speed, -1), 1)
+        s[places] = signs[arrived]
+        s, tau = data.rounded(s), tau + wait
+        late = max(late, float(unsure[arrived].max() / tau))
+        doubt[places] = 0  # they are at their bound, whenever they came
+        beta, free, settled = _saddle(data, s, beta)
+        sure &= settled
+        if choice is None and free is not None and data.depends(free):
+            choice = len(legs)
+        data.look(beta)
+        legs.append((tau, beta, s))
+        if limit.spent:
+            break
+    ended = not len(moving)
+    total = max(float(doubt.max(initial=0.0)), late, data.doubt) if sure else math.inf
+    return data.walk(legs, doubt=total, ended=ended, choice=choice)
+
+
+def _saddle(data: Columns, s: Array, beta: Array) -> tuple[Array, Array | None, bool]:
+    """The least loss under the signs of s; the columns that could carry it if there is a choice."""
+    places = np.flatnonzero(np.abs(s) == 1)
+    signs = s[places]
+    z = np.maximum(beta[places] * signs, 0)
+    problem = data.signed(places, signs)
+    low, high = np.zeros_like(z), np.full_like(z, np.inf)
+    found = least(problem, z, z > 0, low, high)
+    beta = data.zeros()
+    beta[places] = found.z * signs
+    level = ~found.free & (np.abs(found.slope) <= found.noise)
+    return beta, places[found.free | level] if level.any() else None, found.sure
+
+
+class FloatColumns:
+    """The data in units of powers of two, in which every column and the labels are near one."""
+
+    tie, doubt = 16 * EPS, 0.0
+
+    def __init__(self, X: Array, y: Array, factor: float) -> None:
+        self.columns = column_exponents(X)
+        self.labels = int(np.frexp(np.abs(y).max(initial=0.0))[1])
+        self.X, self.y = np.ldexp(X, -self.columns), np.ldexp(y, -self.labels)
+        self.shape, self.factor, self.squares = X.shape, factor, self.X**2
+        self.most = int(self.columns.max()) if X.shape[1] else 0
+        self.rate = np.ldexp(1.0, self.columns - self.most)
+
+    def zeros(self) -> Array:
+        return np.zeros(self.shape[1])
+
+    def signed(self, places: Array, signs: Array) -> _Signed:
+        return _Signed(self, self.X[:, places] * signs)
+
+    def look(self, beta: Array) -> None:
+        """Computes the residual at beta, and the size of the terms that it is a sum of."""
+        free = np.flatnonzero(beta)
+        A = self.X[:, free]
+        self.residual = self.y - A @ beta[free]
+        terms = np.abs(self.y) + np.abs(A) @ np.abs(beta[free])
+        self.terms = UNIT * terms
+        self.seen = np.asarray(self.X.T @ self.residual)
+
+    def pull(self) -> Array:
+        return self.seen
+
+    def noise(self, wait: Any = None) -> Array:
+        """How far rounding may have moved each pull; closer where it decides."""
+        rough = math.sqrt(self.terms @ self.terms)  # entries of X are at most 1
+        if wait is None:
+            near = np.abs(self.seen) <= 10 * rough
+        elif wait * rough <= CLEAR:  # rates are at most 1
+            return np.asarray(rough)
+        else:
+            near = self.rate * wait * rough > CLEAR
+        noise = np.full(len(self.seen), rough)
+        if near.any():
+            squares = self.squares if near.all() else self.squares[:, near]
+            noise[near] = np.sqrt(self.terms**2 @ squares)
+        return noise
+
+    def depends(self, places: Array) -> bool:
+        """Whether the columns depend on each other as far as float64 can tell."""
+        if len(places) > self.shape[0]:
+            return True
+        sizes = np.linalg.svd(self.X[:, places], compute_uv=False)
+        if sizes[-1] < 1e-6 * sizes[0]:
+            self.doubt = math.inf  # rational numbers decide
+        return bool(sizes[-1] < max(self.shape) * EPS * sizes[0])
+
+    def rounded(self, s: Array) -> Array:
+        return s
+
+    def walk(self, legs: list[tuple[Any, Array, Array]], **known: Any) -> Walk:
+        tau, points, dual = (np.array(column) for column in zip(*legs, strict=True))
+        with np.errstate(over="ignore", under="ignore"):
+            times = np.ldexp(tau / self.factor, -self.most - self.labels)
+            saddles = np.ldexp(points, self.labels - self.columns)
+        return Walk(times, saddles, dual, _lost((tau, times), (points, saddles)), **known)
+
+
+class _Signed:
+    """Least squares of columns that carry their signs: Cholesky's factor and three corrections."""
+
+    def __init__(self, data: FloatColumns, A: Array) -> None:
+        self.data, self.A, self.sizes = data, A, np.abs(A)
+
+    def slope(self, z: Array) -> tuple[Array, Array]:
+        A, y = self.A, self.data.y
+        terms = UNIT * (np.abs(y) + self.sizes @ z)
+        return A.T @ (y - A @ z), np.sqrt((self.sizes**2).T @ terms**2)
+
+    def goal(self, z: Array, free: Any) -> Array:
+        A, goal = self.A[:, free], z[free]
+        factor, failed = dpotrf(A.T @ A, lower=True)
+        error = math.inf  # what the last correction moved; it contains the rounding of the slopes
+        for _ in range(3):
+            left = self.data.y - A @ goal
+            if failed:
+                move = lstsq(A, left, lapack_driver="gelsy")[0]
+            else:
+                move = dpotrs(factor, A.T @ left, lower=True)[0]
+            goal = goal + move
+            error = abs(move).max() / (abs(goal).max() or 1.0)
+            if error <= CLEAR:
+                break
+        self.data.doubt = max(self.data.doubt, math.inf if failed else float(error))
+        return goal
+
+
+class WholeColumns:
+    """The data as integers times powers of two."""
+
+    tie, doubt = TIE, 0.0
+
+    def __init__(self, X: Array, y: Array, factor: float) -> None:
+        self.given, self.shape, self.factor = X, X.shape, factor
+        self.rate = np.array([1] * X.shape[1], dtype=object)
+        (self.X, self.power), (self.y, self.labels) = integers(X), integers(y)
+
+    def zeros(self) -> Any:
+        return np.array([Fraction(0)] * self.shape[1], dtype=object)
+
+    def signed(self, places: Array, signs: Any) -> _WholeSigned:
+        return _WholeSigned(self.X[:, places] * np.array([int(s) for s in signs], object), self.y)
+
+    def look(self, beta: Any) -> None:
+        numerators, denominator = rational.common(beta)
+        pull = self.X.T @ (self.y * denominator - self.X @ numerators)
+        self.seen = rational.fractions(pull, denominator)
+
+    def pull(self) -> Any:
+        return self.seen
+
+    def noise(self, wait: Any = None) -> Any:
+        return np.zeros(self.shape[1], dtype=int)
+
+    def depends(self, places: Array) -> bool:
+        return len(independent_rows(self.given[:, places].T)) < len(places)
+
+    def rounded(self, s: Any) -> Any:
+        return np.array([rational.shortened(x) for x in s], dtype=object)
+
+    def walk(self, legs: list[tuple[Any, Any, Any]], **known: Any) -> Walk:
+        tau, points, dual = (np.array(column, dtype=object) for column in zip(*legs, strict=True))
+        unit = Fraction(2) ** (-self.power - self.labels) / Fraction(self.factor)
+        times, saddles = tau * unit, points * Fraction(2) ** (self.labels - self.power)
+        found = [rational.floats(numbers) for numbers in (times, saddles, dual)]
+        lost = _lost((tau, found[0]), (points, found[1]))
+        return Walk(found[0], found[1], found[2], lost, **known)
+
+
+def _lost(*pairs: tuple[Any, Array]) -> bool:
+    """Whether numbers became infinite or lost their digits in the units of the data."""
+    return any(
+        not np.isfinite(numbers).all() or bool((np.abs(numbers[inner != 0]) < TINY).any())
+        for inner, numbers in pairs
+    )
+
+
+class _WholeSigned:
+    """The same least squares in integers."""
+
+    def __init__(self, A: Any, y: Any) -> None:
+        self.gram, self.right = A.T @ A, A.T @ y
+
+    def slope(self, z: Any) -> tuple[Any, Any]:
+        """Times a positive number, which changes nothing."""
+        numerators, denominator = rational.common(z)
+        slope = self.right * denominator - self.gram @ numerators
+        return slope, np.zeros(len(z), dtype=int)
+
+    def goal(self, z: Any, free: Any) -> Any:
+        return rational.fractions(*rational.solve(self.gram[free][:, free], self.right[free]))

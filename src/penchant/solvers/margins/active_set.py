@@ -1,0 +1,248 @@
+"""The active set of a margin problem: which rows of A b >= c hold with equality.
+
+The dual of min R(b) under A b >= c is concave in nu >= 0. On a set of rows taken as equations its
+maximiser is what `interpolate` computes; Lawson and Hanson's exchange of rows, made for least
+squares, finds the right set for any R. The dual always rises, so no set occurs twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from penchant.arguments import Array
+from penchant.solvers import interpolate
+from penchant.solvers.constraints import reduce
+from penchant.solvers.continuation import Failed
+from penchant.solvers.margins.rows import Rows
+
+Index = NDArray[np.intp]
+NEGATIVE = 1e-13  # of the largest dual weight: below zero by less than this is rounding
+ROUNDING = 64 * float(np.finfo(float).eps)  # of the terms of a sum that Lawson and Hanson leave
+DEPENDENT = 1e-12  # distance of a unit row from the span of others that counts as none
+ILL = 1e-6  # spread of the diagonal of a triangular factor that requires more care
+
+
+@dataclasses.dataclass(frozen=True)
+class Iterate:
+    """A dual vector over all rows, nonnegative, and the predictor b it stands for."""
+
+    nu: Array
+    b: Array
+
+
+class Unbounded(Exception):
+    """The rows have a nonnegative combination at zero, `weights`: no b has positive margins."""
+
+    def __init__(self, weights: Array):
+        super().__init__("no predictor meets the margins")
+        self.weights = weights
+
+
+def straight(start: Iterate, end: Iterate, part: float) -> Iterate:
+    """The iterate at the fraction `part` of the way, its b left as it was."""
+    return Iterate(start.nu + part * (end.nu - start.nu), start.b)
+
+
+def settle(
+    rows: Rows,
+    on: Callable[[Index, Any], Any],
+    active: Index,
+    at: Any,
+    goal: Any = None,
+    between: Callable[[Any, Any, float], Any] = straight,
+) -> tuple[Index, Any, int]:
+    """(active set, minimiser, equations solved) of the margin problem, from a dual feasible start.
+
+    `on` gives the minimiser with equality on a set of rows, started from an iterate; nu may be
+    negative. `goal` is that on `active`, where it is known already.
+    Raises `Unbounded` where the rows are not separable, `Failed` where rounding lets no end come.
+    """
+    budget = 20 * (len(at.nu) + len(at.b)) + 100
+    for solved in range(1, budget):
+        if goal is None:
+            goal = on(active, at)
+        if (stop := first_zero(active, at.nu, goal.nu)) is not None:
+            part, row = stop
+            at = between(at, goal, part)
+            at.nu[row] = 0.0
+            active, goal = active[active != row], None
+            continue
+        at, goal = goal, None
+        np.maximum(at.nu, 0.0, out=at.nu)
+        lacking = rows.lacking(at.b)
+        lacking[active] = 0.0
+        if not lacking.any():
+            return active, at, solved
+        active, at = enter(rows, active, at, int(np.argmax(lacking)))
+    raise Failed(f"no active set after {budget} exchanges")
+
+
+def first_zero(active: Index, start: Array, end: Array) -> tuple[float, int] | None:
+    """(part of the way, row) at which the first dual weight gets to zero; None if none does."""
+    falling = active[negative(end[active])]
+    if not falling.size:
+        return None
+    parts = start[falling] / (start[falling] - end[falling])
+    first = int(np.argmin(parts))
+    return float(np.clip(parts[first], 0.0, 1.0)), int(falling[first])
+
+
+def negative(nu: Array) -> NDArray[np.bool_]:
+    """Which dual weights are below zero by more than rounding."""
+    return nu < -NEGATIVE * np.abs(nu).max(initial=0.0)
+
+
+def enter(rows: Rows, active: Index, at: Any, row: int) -> tuple[Index, Any]:
+    """The active set with a violated row in it, in exchange for another where it depends on them.
+
+    If row = sum c_j row_j then moving dual weight t from the c_j to the row changes no predictor;
+    the first weight that gets to zero leaves. If no c_j is positive the rows c_j <= 0 and the new
+    one combine to zero: there is no margin at all.
+    """
+    A = rows.by_columns
+    shares = dependence(A[active], A[row])
+    if shares is None:
+        return np.append(active, row), at
+    # each part of the sum in units of the length of the row: its unit changes no decision
+    parts = shares * np.linalg.norm(A[active], axis=1) / np.linalg.norm(A[row])
+    positive = parts > DEPENDENT * max(1.0, float(np.abs(parts).max(initial=0.0)))
+    if not positive.any():
+        weights = np.zeros(len(A))
+        weights[active], weights[row] = np.maximum(-shares, 0.0), 1.0
+        raise Unbounded(weights)
+    room = np.full(len(active), np.inf)
+    room[positive] = at.nu[active][positive] / shares[positive]
+    leaves = int(np.argmin(room))
+    nu = at.nu.copy()
+    nu[active] = np.maximum(nu[active] - room[leaves] * shares, 0.0)
+    nu[row] = room[leaves]
+    nu[active[leaves]] = 0.0
+    return np.append(np.delete(active, leaves), row), dataclasses.replace(at, nu=nu)
+
+
+def dependence(others: Array, row: Array) -> Array | None:
+    """The coefficients of `row` in the span of `others`, None if it is outside of it."""
+    if not len(others) or (len(others) < len(row) and plainly_outside(others, row)):
+        return None
+    lengths, length = np.linalg.norm(others, axis=1), float(np.linalg.norm(row))
+    others, row = others / lengths[:, None], row / length
+    shares = np.asarray(np.linalg.lstsq(others.T, row, rcond=1e-12)[0], dtype=np.float64)
+    distance = float(np.linalg.norm(row - shares @ others))
+    # as many as there are columns span everything, since they are independent already
+    spanned = len(others) >= len(row)
+    if not spanned and distance > DEPENDENT * (1 + float(np.abs(shares).sum())):
+        return None
+    return shares * length / lengths
+
+
+def plainly_outside(others: Array, row: Array) -> bool:
+    """A cheap test that settles the common case: `row` far outside the span of `others`."""
+    gram = others @ others.T
+    gram[np.diag_indices_from(gram)] *= 1 + 1e-10  # relative, for Cholesky alone
+    factor, failed = scipy.linalg.lapack.dpotrf(gram, lower=1)
+    if failed:
+        return False
+    shares = scipy.linalg.lapack.dpotrs(factor, others @ row, lower=1)[0]
+    return bool(np.linalg.norm(row - shares @ others) > 1e-3 * np.linalg.norm(row))
+
+
+def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
+    """(dual, b) of the shortest b with A b = c, for independent rows."""
+    basis, triangle = np.linalg.qr(A.T)
+    sizes = np.abs(triangle.diagonal())
+    if sizes.min() < ILL * sizes.max():  # an elimination that heeds the sizes of the columns
+        system = reduce("max_margin", A, c)
+        inner, nu = interpolate.least_norm(np.ones(1), system)
+        return system.original_dual(nu) * system.scale, system.scale * inner
+    try:
+        inner = np.linalg.solve(triangle.T, c)
+        # one step of refinement: the margins are met to the last digit
+        inner += np.linalg.solve(triangle.T, c - A @ (basis @ inner))
+        return np.linalg.solve(triangle, inner), basis @ inner
+    except np.linalg.LinAlgError:
+        raise Failed("the active rows are dependent") from None
+
+
+def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
+    """The l2 problem, begun at the answer of a compiled nonnegative least squares solver."""
+    weighted = rows.A * np.sqrt(softness)
+    if len(rows.c) < rows.A.shape[1]:
+        span = Span(weighted.copy())
+        sizes = np.abs(span.rows.diagonal())
+        if sizes.min() > ILL * sizes.max():
+            return in_span(rows, softness, span)
+
+    def on(active: Index, at: Iterate) -> Iterate:
+        nu, b = np.zeros(len(rows.c)), np.zeros(rows.A.shape[1])
+        if active.size:
+            nu[active], inner = least_norm(weighted[active], rows.c[active])
+            b = np.sqrt(softness) * inner
+        return Iterate(nu, b)
+
+    found = nonnegative(weighted, rows.c)
+    nu = np.zeros(len(rows.c)) if found is None else found[0] / found[1]
+    active = np.flatnonzero(nu > 0)
+    if not independent_rows(weighted[active]):
+        nu, active = np.zeros(len(rows.c)), active[:0]
+    return settle(rows, on, active, Iterate(nu, np.zeros(weighted.shape[1])))
+
+
+def in_span(rows: Rows, softness: Array, span: Span) -> tuple[Index, Iterate, int]:
+    """The same with one coordinate for each row: the answer is a combination of the rows."""
+    inner = dataclasses.replace(rows, A=span.rows)
+    active, found, steps = least_squares(inner, np.ones(len(rows.c)))
+    b = np.sqrt(softness) * span.out(found.b)
+    # one step of refinement, with the margins of the rows themselves
+    missing = rows.c[active] - rows.A[active] @ b
+    b = b + np.sqrt(softness) * span.out(least_norm(span.rows[active], missing)[1])
+    return active, Iterate(found.nu, b), steps
+
+
+class Span:
+    """The rows in an orthonormal basis of their own; overwrites the matrix it is given."""
+
+    def __init__(self, matrix: Array):
+        count = len(matrix)
+        self.reflectors, self.tau, _, _ = scipy.linalg.lapack.dgeqrf(
+            matrix.T, lwork=64 * count, overwrite_a=1
+        )
+        self.rows = np.ascontiguousarray(np.triu(self.reflectors[:count]).T)
+
+    def out(self, inner: Array) -> Array:
+        """The vector with these coordinates in the basis."""
+        vector = np.zeros((len(self.reflectors), 1))
+        vector[: len(inner), 0] = inner
+        turned, _, _ = scipy.linalg.lapack.dormqr("L", "N", self.reflectors, self.tau, vector, 64)
+        return np.asarray(turned[:, 0])
+
+
+def nonnegative(G: Array, h: Array) -> tuple[Array, float] | None:
+    """(u, short), u / short the dual of the least |w| with G w >= h, None where none was found.
+
+    Lawson and Hanson: minimise |G^T u|^2 + (h.u - 1)^2 over u >= 0. Zero is reached if no w meets
+    the constraints; otherwise short = 1 - h.u is positive.
+    """
+    from scipy.optimize import nnls
+
+    target = np.zeros(G.shape[1] + 1)
+    target[-1] = 1.0
+    try:
+        u = nnls(np.vstack([G.T, h]), target, maxiter=30 * len(h))[0]
+    except RuntimeError:  # cycling
+        return None
+    short = 1.0 - float(h @ u)
+    # 1 - h.u is known to the rounding of its terms; with |w| = 1e5 it is 1e-10, and no less sure
+    return (u, short) if short > ROUNDING * (1.0 + float(np.abs(h) @ u)) else None
+
+
+def independent_rows(A: Array) -> bool:
+    if not 0 < len(A) <= A.shape[1]:
+        return False
+    sizes = np.abs(np.diag(np.linalg.qr(A.T)[1]))
+    return bool(sizes.min() > 1e-9 * sizes.max())

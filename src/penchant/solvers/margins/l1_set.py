@@ -1,0 +1,31 @@
+"""The set of the max margins in the l1 norm, where there is more than one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penchant.arguments import Array
+
+
+def l1_ends(Z: Array) -> tuple[Array, Array]:
+    """The two predictors of margin 1 and least l1 norm that are furthest apart, often the same.
+
+    A linear program pushes every coordinate both ways over the set of minimisers.
+    """
+    from scipy.optimize import linprog
+
+    samples, dimension = Z.shape
+    ones, pair = np.ones(2 * dimension), np.hstack([Z, -Z])
+    least = linprog(ones, A_ub=-pair, b_ub=-np.ones(samples)).fun
+    corners = []
+    for unit in np.vstack([np.eye(dimension), -np.eye(dimension)]):
+        face = linprog(
+            np.concatenate([unit, -unit]),
+            A_ub=np.vstack([-pair, ones]),
+            b_ub=np.append(-np.ones(samples), least * (1 + 1e-12)),
+        )
+        corners.append(face.x[:dimension] - face.x[dimension:])
+    far = np.array(corners)
+    apart = np.linalg.norm(far[:, None] - far, axis=-1)
+    first, last = np.unravel_index(int(apart.argmax()), apart.shape)
+    return far[first], far[last]

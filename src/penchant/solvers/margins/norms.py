@@ -1,0 +1,189 @@
+"""argmin of a norm under A b >= c: l_inf by a linear program, matrix norms by a central path.
+
+For the nuclear norm the path runs in the dual, for the spectral norm in the primal: both maximise
+a linear function under linear inequalities and one bound |M(x)| < 1 on a largest singular value,
+whose barrier is -log det(1 - M^T M). Its slope gives the other half of the pair, feasible too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from penchant.arguments import Array
+from penchant.limits import Turns
+from penchant.regularizers.norms import Linf
+from penchant.regularizers.spectral import MatrixNorm, Nuclear
+from penchant.solvers.continuation import Failed
+from penchant.solvers.margins.active_set import least_squares
+from penchant.solvers.margins.l1 import refined
+from penchant.solvers.margins.rows import Rows
+from penchant.solvers.solution import SOLVED, Found
+
+GAP = 1e-11  # relative duality gap at the end of the path
+SHRINK = 0.05  # of mu from one point of the path to the next
+NEWTON = 50  # steps for one point
+GENTLEST = 0.8  # no shorter step down is tried
+CENTRED = 1e-3  # length of a step from which on its end counts as the point
+
+
+def solve(norm: Linf | MatrixNorm, rows: Rows) -> Found:
+    """A minimiser and its dual in the units of the rows; where there are many, one of them."""
+    if isinstance(norm, Linf):
+        b, nu, steps = in_box(rows)
+    else:
+        assert norm.shape is not None
+        tensor = rows.A.reshape(-1, *norm.shape)
+        inside = separating(rows, norm)
+        if isinstance(norm, Nuclear):
+            b, nu, steps = least_nuclear(tensor, rows.c)
+        else:
+            b, nu, steps = least_spectral(tensor, rows.c, inside)
+        # a margin that is short is met along a direction in which all of them grow
+        b = b + max(0.0, float(((rows.c - rows.A @ b) / (rows.A @ inside)).max())) * inside
+        apart = (rows.A @ b - rows.c) / norm(b)
+        nu = np.where(nu > nu.max() * apart, nu, 0.0)  # the others lose their rounding
+        nu = nu / norm.dual_norm(nu @ rows.A)
+    return Found(rows.scale * b, rows.factors * nu, steps, SOLVED)
+
+
+def in_box(rows: Rows) -> tuple[Array, Array, int]:
+    """(b, nu, iterations) of min t under A b >= c and |b_i| <= t."""
+    n, d = rows.A.shape
+    one, side = np.eye(d), np.ones((d, 1))
+    A = np.block([[rows.A, np.zeros((n, 1))], [-one, side], [one, side]])
+    c = np.concatenate([rows.c, np.zeros(2 * d)])
+    cost = np.append(np.zeros(d), 1.0)
+    x, nu, steps = refined(cost, A, c, np.full(d + 1, -np.inf))
+    return x[:d], nu[:n], steps
+
+
+def least_nuclear(tensor: Array, c: Array) -> tuple[Array, Array, int]:
+    """max c.nu under nu >= 0 and |sum nu_n A_n| <= 1, with the matrix of its barrier's slope."""
+    top = float(np.linalg.norm(tensor.sum(axis=0), 2)) or 1.0
+    path = Path(c, np.eye(len(c)), tensor, np.full(len(c), 0.5 / top))
+    x, move, mu, steps = path.end()
+    barrier = Barrier.at(path.matrix(x))
+    return mu * (barrier.slope() + barrier.bend(path.matrix(move))).ravel(), x, steps
+
+
+def separating(rows: Rows, norm: MatrixNorm) -> Array:
+    """A matrix of norm one half with comparable margins on all rows, however c spreads."""
+    even = dataclasses.replace(rows, c=np.ones_like(rows.c))
+    V = least_squares(even, np.ones(rows.A.shape[1]))[1].b
+    return V / (2 * norm(V))
+
+
+def least_spectral(tensor: Array, c: Array, inside: Array) -> tuple[Array, Array, int]:
+    """max m under A V >= m c and |V| <= 1, from a V with positive margins; b = V / m."""
+    n, size = len(tensor), tensor[0].size
+    basis = np.vstack([np.eye(size), np.zeros((1, size))]).reshape(-1, *tensor.shape[1:])
+    L = np.hstack([tensor.reshape(n, -1), -c[:, None]])
+    goal = np.append(np.zeros(size), 1.0)
+    x, move, mu, steps = Path(goal, L, basis, np.append(inside, -1.0)).end()
+    slack = L @ x
+    return x[:-1] / x[-1], mu / slack * (1 - L @ move / slack), steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Barrier:
+    """-log det(1 - M^T M) by the full singular value decomposition of M; room = 1 - s^2."""
+
+    U: Array
+    s: Array
+    V: Array
+    room: Array
+
+    @classmethod
+    def at(cls, M: Array) -> Barrier:
+        U, s, Vt = np.linalg.svd(M)
+        room = np.ones(M.shape[1])
+        room[: len(s)] = (1 - s) * (1 + s)
+        return cls(U, s, Vt.T, room)
+
+    def turned(self, H: Array) -> Array:
+        """One matrix or many in the two bases."""
+        return np.asarray(self.U.T @ H @ self.V)
+
+    def mixed(self, turned: Array) -> Array:
+        """M^T H + H^T M in these bases."""
+        half = np.zeros((*turned.shape[:-2], len(self.V), len(self.V)))
+        half[..., : len(self.s), :] = self.s[:, None] * turned[..., : len(self.s), :]
+        return half + np.swapaxes(half, -1, -2)
+
+    def slope(self) -> Array:
+        """2 M (1 - M^T M)^-1."""
+        count = len(self.s)
+        return (self.U[:, :count] * (2 * self.s / self.room[:count])) @ self.V[:, :count].T
+
+    def bend(self, H: Array) -> Array:
+        """The change of the slope along H."""
+        turned, outer = self.turned(H), np.outer(self.room, self.room)
+        found, count = 2 * turned / self.room, len(self.s)
+        found[:count] += 2 * self.s[:, None] * (self.mixed(turned) / outer)[:count]
+        return np.asarray(self.U @ found @ self.V.T)
+
+    def squares(self, tensor: Array) -> Array:
+        """Rows with products that are the second derivatives along the matrices of a tensor."""
+        turned = self.turned(tensor)
+        plain = turned * np.sqrt(2 / self.room)
+        mixed = self.mixed(turned) / np.sqrt(np.outer(self.room, self.room))
+        return np.hstack([part.reshape(len(tensor), -1) for part in (plain, mixed)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Path:
+    """max goal.x / mu + sum log(L x) + log det(1 - M^T M), M = sum_k x_k tensor_k, as mu falls."""
+
+    goal: Array
+    L: Array
+    tensor: Array
+    start: Array
+
+    def matrix(self, x: Array) -> Array:
+        return np.asarray(np.tensordot(x, self.tensor, axes=1))
+
+    def end(self) -> tuple[Array, Array, float, int]:
+        """(x, Newton's step from it, mu, steps), mu for each inequality and singular value."""
+        count, mu, steps = len(self.L) + min(self.tensor.shape[1:]), 1.0, 0
+        x, found, shrink = self.start, None, SHRINK
+        turns = Turns(10_000, "the central path")
+        while True:
+            turns.take()
+            for _ in range(NEWTON):
+                move, decrement = self.step(x, mu)
+                steps += 1
+                if not decrement > CENTRED:
+                    break
+                x = x + move * (1.0 if decrement < 0.25 else 1 / (1 + decrement))  # stays inside
+            if not decrement <= CENTRED:  # rounding: a shorter way down may lead further
+                if found is None or shrink > GENTLEST:
+                    break
+                x, shrink = found[0], shrink**0.5
+                mu = found[2] * shrink
+                continue
+            found = x, move, mu
+            if mu * count < GAP * abs(float(self.goal @ x)):
+                break
+            mu *= shrink
+        if found is None:
+            raise Failed("the central path has no first point")
+        return *found, steps
+
+    def step(self, x: Array, mu: float) -> tuple[Array, float]:
+        """Newton's step and its length in the metric of the barrier, not a number outside."""
+        slack, barrier = self.L @ x, Barrier.at(self.matrix(x))
+        if not min(slack.min(), barrier.room.min()) > 0:  # by rounding
+            return x, np.nan
+        pulled = np.tensordot(self.tensor, barrier.slope(), axes=2)
+        slope = self.goal / mu + self.L.T @ (1 / slack) - pulled
+        scaled, parts = self.L / slack[:, None], barrier.squares(self.tensor)
+        hessian = scaled.T @ scaled + parts @ parts.T
+        unit = 1 / np.sqrt(np.diag(hessian))
+        try:
+            move = unit * np.linalg.solve(hessian * np.outer(unit, unit), unit * slope)
+        except np.linalg.LinAlgError:
+            return slope, np.nan
+        square = float(slope @ move)  # a form that is positive, but for rounding
+        return move, square**0.5 if square >= 0 else np.nan

@@ -1,0 +1,370 @@
+"""The paths in mu of the max margin of Q and of the gradient flow, with their support vectors."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from penchant.arguments import Array, classification_data, finite_array
+from penchant.problems.classification import Classification
+from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.regularizers.q import Q
+from penchant.solvers.accuracy import TOGETHER
+from penchant.solvers.certificate import judge
+from penchant.solvers.continuation import KERNEL, Failed
+from penchant.solvers.data import common_units, unpacked
+from penchant.solvers.margins.active_set import Unbounded
+from penchant.solvers.margins.changes import Tracker
+from penchant.solvers.margins.ratchet import RatchetWalk, certify
+from penchant.solvers.margins.rows import certified_path, given_rows, scaled_rows
+from penchant.solvers.margins.walk import MarginWalk
+from penchant.solvers.max_margin import failed
+from penchant.solvers.separation import refuse_inseparable, refuse_zero_rows
+from penchant.solvers.solution import SOLVED, Found, exponential, must_fit, restored, stacked
+from penchant.threads import one_blas_thread
+
+LONGEST = 0.5  # step in log mu: a sample that comes and goes within one step is not seen
+BEYOND = "a predictor or its weights are beyond float64 in the units of the data; rescale X"
+FOLLOWED = Outcome(Kind.SOLVED, "followed through every change of the support vectors")
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """At this mu, coming from above, the sample joins the support vectors or leaves them."""
+
+    mu: float
+    sample: int
+    enters: bool
+
+    def __str__(self) -> str:
+        return f"{self.sample} {'enters' if self.enters else 'leaves'} at mu = {self.mu:.6g}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class MarginPath(Record):
+    """The largest margins of Q over a list of scales, one row per scale in the given order.
+
+    Attributes
+    ----------
+    depth
+        The power D of Q.
+    mus
+        The scales.
+    beta
+        The minimisers, one row per scale.
+    dual
+        The multipliers, one row per scale.
+    log_dual_unit
+        One number per scale: where it is not 0 the multipliers are `dual` times its exponential,
+        since float64 cannot represent them.
+    value
+        The value of Q at each row.
+    residual
+        The largest violation of a margin in each row.
+    kkt
+        The optimality error of each row.
+    error
+        The relative error of each row that is certified (see Solution).
+    support
+        Marks the support vectors, whose margins are solved as equations. If rows depend on
+        each other, this is one of several possible choices.
+    iterations
+        The iterations that each row took.
+    changes
+        Where the support changes, from large to small mu.
+    outcomes
+        How each row ended.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> path = penchant.max_margin_path([[1.0, 2.0], [-2.0, -1.5]], [1, -1], mus=[1.0, 0.1])
+    >>> path.support.tolist(), len(path.changes)
+    ([[True, True], [True, True]], 0)
+    """
+
+    depth: int
+    mus: Array
+    beta: Array
+    dual: Array
+    log_dual_unit: Array
+    value: Array
+    residual: Array
+    kkt: Array
+    error: Array
+    support: NDArray[np.bool_]
+    iterations: NDArray[np.int_]
+    changes: tuple[Change, ...]
+    outcomes: tuple[Outcome, ...]
+
+    def rows(self) -> list[tuple[str, str]]:
+        worst = [
+            ("worst violation", f"{np.nanmax(self.residual):.2g}"),
+            ("worst kkt", f"{np.nanmax(self.kkt):.2g}"),
+        ]
+        return table(self, worst, [("factorizations", str(int(self.iterations.sum())))])
+
+
+def table(
+    path: MarginPath | RatchetPath,
+    worst: Sequence[tuple[str, str]],
+    work: Sequence[tuple[str, str]],
+) -> list[tuple[str, str]]:
+    vectors = path.support.sum(axis=1)
+    return [
+        ("depth", str(path.depth)),
+        ("scales", f"{len(path.mus)}, mu from {path.mus.max():.4g} to {path.mus.min():.4g}"),
+        *worst,
+        ("support vectors", f"{vectors.min()} to {vectors.max()}"),
+        ("changes", "; ".join(map(str, path.changes[:6])) or "none"),
+        *work,
+        ("failed", str(sum(not outcome.ok for outcome in path.outcomes))),
+    ]
+
+
+def max_margin_path(
+    X: ArrayLike | Classification,
+    y: ArrayLike | None = None,
+    depth: int = 2,
+    *,
+    mus: ArrayLike,
+    shape: ArrayLike | None = None,
+    tilt: ArrayLike | None = None,
+    throw: bool = True,
+) -> MarginPath:
+    """The minimiser of Q with margins >= 1 at every mu, and every change of support vectors.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem instead of X and y.
+    y
+        The labels, -1 or +1.
+    depth
+        The power D of Q.
+    mus
+        The scales mu = alpha**depth, in any order; they are followed from the largest down.
+    shape
+        The vector w0 of Q; None stands for ones.
+    tilt
+        The tilt of Q, the same at every scale.
+    throw
+        False records a scale that fails in `outcomes`, with NaN in its row, and continues.
+
+    Returns
+    -------
+    MarginPath
+        One row per scale.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> X, y = [[1.0, 2.0]], [1]
+    >>> path = penchant.max_margin_path(X, y, mus=[100.0, 1e-4])
+    >>> path.beta.round(3)
+    array([[0.2  , 0.4  ],
+           [0.007, 0.496]])
+    """
+    who, data = "max_margin_path", (X, y, depth)
+    path: MarginPath = along(who, margin_path, data, mus, shape, throw, tilt)
+    return path
+
+
+def along(
+    who: str,
+    follow: Callable[[Array, Q, Array], Any],
+    data: tuple[Any, Any, Any],
+    mus: ArrayLike,
+    shape: ArrayLike | None,
+    throw: bool,
+    tilt: ArrayLike | None = None,
+) -> Any:
+    """What `follow` finds for the signed rows, the largest Q and the scales, all checked."""
+    X, y, depth = unpacked(who, Classification, *data, default=2)
+    X, y = classification_data(who, X, y)
+    mus = finite_array(who, "mus", mus, ndim=1)
+    if (mus <= 0).any():
+        where = int(np.argmin(mus))
+        raise ValueError(f"{who}: mus must be > 0, got {mus[where]} at index {where}")
+    largest = Q(depth, mu=float(mus.max()), shape=shape, tilt=tilt)
+    must_fit(who, largest, X.shape[1])
+    Z = X * y[:, None]
+    with one_blas_thread():
+        refuse_zero_rows(who, Z)
+        try:
+            path = follow(Z, largest, mus)
+        except (Unbounded, Failed) as reason:  # already the l2 problem has no solution
+            refuse_inseparable(who, Z)
+            raise NumericalError(who, Outcome(Kind.STALLED, str(reason))) from None
+    for outcome in path.outcomes:
+        if throw and not outcome.ok:
+            raise NumericalError(who, outcome)
+    return path
+
+
+def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
+    units = common_units(Z)
+    log_size, Z = (0.0, Z) if units is None else (units.log_size, units.of_rows(Z))
+    rows = scaled_rows(Z)
+    walk, tracker, unit = MarginWalk(largest, rows), Tracker(), np.log(rows.scale)
+    given, solutions = given_rows(Z), []
+    support = np.zeros((len(mus), len(Z)), dtype=bool)
+    order, waiting = np.argsort(-mus, kind="stable"), []
+    scales = [largest.at_scale(math.log(mu) / largest.depth) for mu in mus]
+    for where in order:
+        q = scales[where]
+        try:
+            b, nu, spent = walk.at(q.level - log_size - unit)
+            found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED, mend=walk.mend)
+        except Failed as reason:
+            found = failed(Z, f"no solution at {q}: {reason}")
+        waiting.append((q.in_units(log_size), found))
+        if len(waiting) == TOGETHER or where == order[-1]:
+            solutions += certified_path(given, waiting)
+            waiting = []
+        support[where, walk.active] = True
+        if walk.exchange is None:  # from here on every change of the active set is tracked down
+            walk.exchange, walk.longest, walk.stride = tracker, LONGEST, LONGEST
+            if walk.here is None:  # still linear: from where it ceases to be so nothing is skipped
+                walk.m = walk.reach - float(np.log(KERNEL))
+    changes = tuple(
+        Change(exponential(m + unit + log_size), n, enters) for m, n, enters in tracker.changes
+    )
+    solutions = [solutions[k] for k in np.argsort(order)]
+    if units is not None:
+        solutions = [restored(s, units, q) for s, q in zip(solutions, scales, strict=True)]
+    names = ("beta", "dual", "log_dual_unit", "value", "residual", "kkt", "error", "iterations")
+    numbers = stacked(solutions, *names)
+    outcomes = tuple(s.outcome for s in solutions)
+    return MarginPath(
+        largest.depth, mus, support=support, changes=changes, outcomes=outcomes, **numbers
+    )
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class RatchetPath(Record):
+    """The limit of the flow at each mu, in the given order, scaled to margin one.
+
+    Attributes
+    ----------
+    depth
+        The power D.
+    mus
+        The scales.
+    beta
+        The predictors, one row per scale.
+    dual
+        R: the gradient of Q_mu at `beta` is Z^T R, as on the path of `max_margin_path`.
+    error
+        An estimate of the relative error of each predictor: by how far it misses the conditions
+        of the flow, computed from the row and the data. Changes that the path has missed on the
+        way do not show in it.
+    support
+        Marks the samples whose weights grow.
+    changes
+        Where the support changes, from large to small mu.
+    outcomes
+        How each row ended.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> path = penchant.ratchet_path([[1.0, 2.0], [-2.0, -1.5]], [1, -1], mus=[1.0, 0.1])
+    >>> path.beta.shape, [outcome.ok for outcome in path.outcomes]
+    ((2, 2), [True, True])
+    """
+
+    depth: int
+    mus: Array
+    beta: Array
+    dual: Array
+    error: Array
+    support: NDArray[np.bool_]
+    changes: tuple[Change, ...]
+    outcomes: tuple[Outcome, ...]
+
+    def rows(self) -> list[tuple[str, str]]:
+        return table(self, [("worst error", f"{np.nanmax(self.error):.2g}")], ())
+
+
+def ratchet_path(
+    X: ArrayLike | Classification,
+    y: ArrayLike | None = None,
+    depth: int = 2,
+    *,
+    mus: ArrayLike,
+    shape: ArrayLike | None = None,
+    throw: bool = True,
+) -> RatchetPath:
+    """The position of the flow from alpha * shape at loss exp(-alpha^D/mu), as alpha -> infinity.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem instead of X and y.
+    y
+        The labels, -1 or +1.
+    depth
+        The power D.
+    mus
+        The scales, in any order; they are followed from the largest down.
+    shape
+        The vector w0; None stands for ones.
+    throw
+        False records a scale that is not reached in `outcomes`, with NaN in its row.
+
+    Returns
+    -------
+    RatchetPath
+        One row per scale.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> X, y = [[1.0, 2.0]], [1]
+    >>> path = penchant.ratchet_path(X, y, mus=[100.0, 1e-4])
+    >>> path.beta.round(3)
+    array([[0.2  , 0.4  ],
+           [0.007, 0.496]])
+    """
+    path: RatchetPath = along("ratchet_path", flow_limit, (X, y, depth), mus, shape, throw)
+    return path
+
+
+def flow_limit(Z: Array, largest: Q, mus: Array) -> RatchetPath:
+    units = common_units(Z)
+    log_size, Z = (0.0, Z) if units is None else (units.log_size, units.of_rows(Z))
+    predictor = 0 if units is None else units.predictor
+    walk = RatchetWalk(Q(largest.depth, mu=1.0, shape=largest.shape), Z)
+    beta, dual = np.full((len(mus), Z.shape[1]), np.nan), np.full((len(mus), len(Z)), np.nan)
+    support, error = np.zeros(dual.shape, dtype=bool), np.full(len(mus), np.nan)
+    outcomes, last = [FOLLOWED] * len(mus), np.zeros(len(Z))
+    for k in np.argsort(-mus, kind="stable"):
+        log_tau = log_size - float(np.log(mus[k]))
+        try:
+            W, R, support[k] = walk.at(log_tau)
+        except Failed as reason:
+            outcomes[k] = Outcome(Kind.STALLED, f"mu = {mus[k]:.6g} was not reached: {reason}")
+            continue
+        certificate = certify(walk.law, Z, W, R, support[k], log_tau, last)
+        last, error[k] = R, certificate.error
+        with np.errstate(over="ignore", under="ignore"):
+            beta[k], dual[k] = np.ldexp(W, predictor), np.ldexp(R, predictor)
+        outcomes[k] = judge(FOLLOWED, certificate)
+        if outcomes[k].ok and (lost(W, beta[k], predictor) or lost(R, dual[k], predictor)):
+            outcomes[k] = Outcome(Kind.OUT_OF_RANGE, BEYOND)
+    changes = tuple(
+        Change(exponential(log_size - tau), n, enters) for tau, n, enters in walk.changes
+    )
+    return RatchetPath(largest.depth, mus, beta, dual, error, support, changes, tuple(outcomes))
+
+
+def lost(inner: Array, numbers: Array, power: int) -> bool:
+    """Whether numbers became infinite or lost digits in the units of the data."""
+    with np.errstate(over="ignore", under="ignore"):
+        return bool((np.ldexp(numbers, -power) != inner).any())

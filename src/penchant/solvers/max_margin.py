@@ -1,0 +1,232 @@
+"""argmin regularizer(beta) under y_n <x_n, beta> >= 1: what a flow on separable data selects."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penchant.arguments import Array, classification_data
+from penchant.problems.classification import Classification
+from penchant.records import Kind, NumericalError, Outcome
+from penchant.regularizers.lp import Lp
+from penchant.regularizers.norms import L1, L2, Linf
+from penchant.regularizers.q import SignedPair
+from penchant.regularizers.regularizer import Regularizer
+from penchant.regularizers.spectral import MatrixNorm
+from penchant.solvers import interpolate, power_norm
+from penchant.solvers.constraints import reduce
+from penchant.solvers.continuation import FAR, Failed
+from penchant.solvers.data import FARTHEST, common_units, unpacked
+from penchant.solvers.margins import face, norms
+from penchant.solvers.margins.active_set import (
+    Index,
+    Iterate,
+    Unbounded,
+    least_squares,
+    settle,
+)
+from penchant.solvers.margins.rows import Rows, certified, scaled_rows
+from penchant.solvers.margins.walk import MarginWalk
+from penchant.solvers.separation import refuse_inseparable, refuse_zero_rows
+from penchant.solvers.solution import (
+    SMALL,
+    SOLVED,
+    Found,
+    Solution,
+    as_sum,
+    must_fit,
+    of_root,
+    restored,
+    unreachable,
+)
+from penchant.solvers.stationary import local_points
+from penchant.threads import one_blas_thread
+
+
+def max_margin(
+    X: ArrayLike | Classification,
+    y: ArrayLike | Regularizer | MatrixNorm | None = None,
+    regularizer: Regularizer | MatrixNorm | None = None,
+    *,
+    throw: bool = True,
+) -> Solution:
+    """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
+
+    `residual` of the solution is the largest violation max(0, 1 - margin); its `kkt` is the
+    worst of stationarity, negative dual weights and complementarity, each relative. Where several
+    predictors have the least l_inf, nuclear or spectral norm, it is one of them.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem instead of X and y.
+    y
+        The labels, -1 or +1.
+    regularizer
+        The function to minimise, such as L1(), Linf() or Q(alpha=0.1). With
+        Nuclear(shape) or Spectral(shape) every sample, and the predictor, is the row of entries
+        of a matrix of this shape.
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    Solution
+        The minimiser with the numbers that prove it.
+
+    Raises
+    ------
+    ValueError
+        The data are not separable, or an argument is wrong.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> X, y = [[1.0, 2.0], [-2.0, -1.0]], [1, -1]
+    >>> penchant.max_margin(X, y, penchant.L2()).beta.round(4)
+    array([0.3333, 0.3333])
+    """
+    given, labels, reg = unpacked("max_margin", Classification, X, y, regularizer)
+    X, y = classification_data("max_margin", given, labels)
+    must_fit("max_margin", reg, X.shape[1])
+    if isinstance(reg, Lp) and reg.p == 1:
+        reg = L1()
+    Z = X * y[:, None]
+    with one_blas_thread():
+        refuse_zero_rows("max_margin", Z)
+        solution = in_good_units("max_margin", as_sum(reg), Z)
+    if throw and not solution.outcome.ok:
+        raise NumericalError("max_margin", solution.outcome)
+    return solution if as_sum(reg) is reg else of_root(solution)
+
+
+def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+    """The certified solution, found in other units where the rows are huge or tiny."""
+    units = common_units(Z)
+    if units is not None and regularizer.degree is None and units.predictor > FARTHEST:
+        return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
+    if units is None or regularizer.degree is None:
+        return best_certified(who, regularizer, Z)
+    Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
+    return restored(best_certified(who, inner, Z), units, regularizer)
+
+
+def best_certified(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+    """The certified solution; its active rows are solved once more where that is not good."""
+    found = solve(who, regularizer, Z)
+    solution = certified(Z, regularizer, found)
+    if max(solution.residual, solution.kkt) <= SMALL or not found.outcome.ok:
+        return solution
+    if isinstance(regularizer, L1 | Linf | MatrixNorm) or (
+        isinstance(regularizer, Lp) and regularizer.p < 1
+    ):
+        return solution
+    try:
+        again = on_active_rows(who, regularizer, Z, found)
+    except (ValueError, Failed):  # to float64 these rows contradict each other
+        return solution
+    others = (certified(Z, regularizer, again, moved) for moved in (True, False))
+    return next((s for s in others if s.outcome.ok and s.kkt <= solution.kkt), solution)
+
+
+def on_active_rows(who: str, regularizer: Regularizer, Z: Array, found: Found) -> Found:
+    """The same by `interpolate` on the rows of positive weight, which gives the dual exactly."""
+    active = np.flatnonzero(found.dual > 0)
+    system = reduce(who, Z[active], np.ones(len(active)))
+    again = interpolate.solve(regularizer, system)
+    parts = np.zeros((1 + len(again.rest), len(Z)))
+    parts[:, active] = np.vstack([again.dual, *again.rest])
+    steps = found.iterations + again.iterations
+    rest = tuple(parts[1:])
+    return Found(again.beta, parts[0], steps, again.outcome, again.log_unit, rest)
+
+
+def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
+    """(beta, dual, iterations, outcome) for signed rows without a zero row."""
+    try:
+        return by_kind(who, regularizer, Z)
+    except NumericalError as reason:  # whether they are separable is beyond float64
+        return failed(Z, reason.outcome.sentence)
+
+
+def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
+    rows = scaled_rows(Z)
+    try:
+        if isinstance(regularizer, SignedPair):
+            return by_walk(regularizer, rows)
+        if isinstance(regularizer, L2):
+            return by_least_squares(regularizer, rows)
+        refuse_inseparable(who, Z)
+        if isinstance(regularizer, L1):
+            found = face.solve(rows)
+            rest = tuple(rows.factors * part for part in found.rest)
+            pair = rows.scale * found.beta, rows.factors * found.dual
+            return Found(*pair, found.iterations, found.outcome, 0.0, rest)
+        if isinstance(regularizer, Linf | MatrixNorm):
+            return norms.solve(regularizer, rows)
+        if isinstance(regularizer, Lp) and regularizer.p < 1:
+            return best_local_point(regularizer, Z)
+        return by_interpolation(regularizer, rows)
+    except Unbounded:  # the l2 problem, which comes first, has no solution: nothing has
+        refuse_inseparable(who, Z)
+        return failed(Z, "the points are too close to inseparable for double precision")
+    except Failed as reason:
+        return failed(Z, str(reason))
+
+
+def failed(Z: Array, reason: str) -> Found:
+    nothing = np.full(Z.shape[1], np.nan), np.full(len(Z), np.nan)
+    return Found(*nothing, 0, Outcome(Kind.STALLED, reason))
+
+
+def by_least_squares(norm: L2, rows: Rows) -> Found:
+    softness = np.broadcast_to(1 / norm.spread_weights, rows.A.shape[1])
+    _, found, steps = least_squares(rows, softness)  # of half the sum of squares
+    with np.errstate(over="ignore"):  # the factors of tiny rows are huge
+        dual = 2 * (rows.scale * found.nu) * rows.factors
+    if np.isfinite(dual).all():
+        return Found(rows.scale * found.b, dual, steps, SOLVED)
+    unit = float(np.log(2 * rows.scale))
+    return Found(rows.scale * found.b, rows.factors * found.nu, steps, SOLVED, unit)
+
+
+def by_walk(pair: SignedPair, rows: Rows) -> Found:
+    walk, level = MarginWalk(pair, rows), pair.level - float(np.log(rows.scale))
+    if pair.tilt is not None and (free := walk.free(level)) is not None:
+        return Found(rows.scale * free, np.zeros(len(rows.c)), 0, SOLVED)
+    near = min(level, walk.reach + FAR) if pair.tilt is None else level
+    b, nu, spent = walk.at(near)
+    return Found(rows.scale * b, rows.factors * nu, spent, SOLVED, near - level)
+
+
+def best_local_point(norm: Lp, Z: Array) -> Found:
+    """p < 1: the best of the local minimisers found from many starts."""
+    points = local_points(Z, norm)
+    if not points:
+        raise Failed("no local minimiser was found from any start")
+    best, count = points[0], len(points)
+    text = f"the best of {count} local minimisers found from many starts, not proven to be global"
+    spent = sum(p.iterations for p in points)
+    return Found(best.beta, best.dual, spent, Outcome(Kind.SOLVED, text))
+
+
+def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
+    """Any other convex regularizer: exchanges of rows around `interpolate`."""
+
+    def on(active: Index, at: Iterate) -> Iterate:
+        nu = np.zeros(len(rows.c))
+        if not active.size:
+            return Iterate(nu, regularizer.primal_of(np.zeros_like(at.b)) / rows.scale)
+        system = reduce("max_margin", rows.A[active], rows.scale * rows.c[active])
+        solution = interpolate.solve(regularizer, system)
+        if not solution.outcome.ok:
+            raise Failed(solution.outcome.sentence)
+        nu[active] = solution.dual
+        return Iterate(nu, solution.beta / rows.scale)
+
+    start = Iterate(np.zeros(len(rows.c)), np.zeros(rows.A.shape[1]))
+    _, end, steps = settle(rows, on, np.empty(0, dtype=np.intp), start)
+    beta, unit = rows.scale * end.b, 0.0
+    if isinstance(regularizer, Lp):  # `interpolate` gives the dual of the norm, which has no unit
+        unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
+    return Found(beta, rows.factors * end.nu, steps, SOLVED, unit)

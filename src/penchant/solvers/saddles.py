@@ -1,0 +1,290 @@
+"""Training from a vanishing start: the jumps between saddles, without integrating.
+
+As alpha goes to 0 a diagonal net rests at saddles and jumps between them. In the time tau below the
+dual s = log(w+/w-) / (2 log(1/alpha)) moves by ds/dtau = -2 dL/dbeta, beta_i is zero where
+|s_i| < 1, and where |s_i| = 1 it has the sign of s_i or is zero: after a jump beta has the least
+loss under these signs (Pesme and Flammarion 2023). For depth D > 2 the dual is
+1 - (w/alpha)^(2-D) in place of the logarithm, and the same holds in another unit of time (ours).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import lstsq
+
+from penchant.arguments import Array, integer, log_scale, regression_data
+from penchant.limits import TimeLimit
+from penchant.problems.regression import Regression
+from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.solvers.certificate import Certificate, judge
+from penchant.solvers.data import column_exponents
+from penchant.solvers.exact import ELIMINATION, independent_rows
+from penchant.solvers.jumps import EPS, FloatColumns, Walk, WholeColumns, walk
+from penchant.solvers.rational import affordable
+from penchant.threads import one_blas_thread
+
+WHO = "saddles"
+FITTED = 1e-13  # of the terms of its sum: a residual of this size is rounding
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Saddles(Record):
+    """The saddles that training from a vanishing start visits, and when it jumps.
+
+    Attributes
+    ----------
+    tau
+        The time of each jump; the first is 0, where training starts at zero.
+    points
+        The saddle reached by each jump, one row each; the last one has the least loss, and among
+        predictors of that loss the least l1 norm.
+    dual
+        s at each jump, one row each.
+    depth
+        The depth of the net.
+    outcome
+        How the computation ended, in a sentence.
+    error
+        The relative error of times, saddles and dual: an estimate in float64 arithmetic, and a
+        bound, that of rounding once, where the list was computed in rational numbers.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> found = penchant.saddles([[1.0, 0.0], [0.0, 1.0]], [2.0, 1.0])
+    >>> found.tau
+    array([0.   , 0.125, 0.25 ])
+    >>> found.points
+    array([[0., 0.],
+           [2., 0.],
+           [2., 1.]])
+    """
+
+    tau: Array
+    points: Array
+    dual: Array
+    depth: int
+    outcome: Outcome
+    error: float = math.nan
+
+    @property
+    def end(self) -> Array:
+        """Where training ends."""
+        return np.asarray(self.points[-1])
+
+    @property
+    def monotone(self) -> bool:
+        """Whether no coordinate returns to zero: then time averages are the lasso's path."""
+        there = self.points != 0
+        return bool((there[1:] >= there[:-1]).all())
+
+    def log_unit(
+        self,
+        *,
+        alpha: float | None = None,
+        log_alpha: float | None = None,
+        mu: float | None = None,
+    ) -> float:
+        """The logarithm of t / tau at this scale of the start, which must be below 1."""
+        scale = log_scale(WHO, self.depth, alpha, log_alpha, mu)
+        if scale >= 0:
+            raise ValueError(
+                f"{WHO}: training rests at saddles only from starts with alpha < 1, got log_alpha ="
+                f" {scale:g}; give a smaller one"
+            )
+        if self.depth == 2:
+            return math.log(-scale)
+        return math.log(2 / (self.depth * (self.depth - 2))) - (self.depth - 2) * scale
+
+    def at(self, tau: ArrayLike) -> Array:
+        """The saddles where training rests at the times `tau`."""
+        return np.asarray(self.points[self._last(tau)])
+
+    def average(self, tau: ArrayLike) -> Array:
+        """The mean of the predictor from 0 to each `tau`, zero at 0."""
+        tau = np.asarray(tau, dtype=float)
+        k = self._last(tau)
+        stays = np.diff(self.tau)[:, None] * self.points[:-1]
+        sums = np.vstack([np.zeros_like(self.end), np.cumsum(stays, axis=0)])
+        total = sums[k] + (tau - self.tau[k])[..., None] * self.points[k]
+        return np.asarray(total / np.where(tau > 0, tau, 1.0)[..., None])
+
+    def _last(self, tau: ArrayLike) -> Array:
+        """The number of the last jump before each time."""
+        times = np.asarray(tau, dtype=float)
+        if not (times >= 0).all():
+            raise ValueError(f"{WHO}: tau must not be negative, got {times.min():g}")
+        return np.asarray(np.searchsorted(self.tau, times, side="right") - 1)
+
+
+def saddles(
+    X: Any,
+    y: Any = None,
+    *,
+    depth: int = 2,
+    throw: bool = True,
+    max_seconds: float | None = None,
+) -> Saddles:
+    """The saddles that a diagonal net visits as its start vanishes, and the times of its jumps.
+
+    beta = w+^depth - w-^depth starts at w+ = w- = alpha. At small alpha the jump of time tau
+    happens at about t = tau log(1/alpha) for depth 2, and at
+    t = 2 tau alpha^(2 - depth) / (depth (depth - 2)) for more.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a regression instead of X and y.
+    y
+        One label per sample; the loss is the sum of squares.
+    depth
+        The depth of the net, at least 2. It only changes the unit of time.
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+    max_seconds
+        The list ends early after this time, as a failure; None sets no limit.
+
+    Returns
+    -------
+    Saddles
+        Jump times and saddles, from zero to the end of training. Columns that are equal or opposite
+        share their weight, as in training. Where other dependent columns leave several saddles
+        with the same outputs, the outcome says so. The units of columns and labels do not matter;
+        those of rows are weights of the loss. A row that is met to 1e-13 of its terms counts as
+        met: later jumps would fit the rounding of its label. If float64 cannot certify the list,
+        it is computed again in rational numbers; of data too large for that the outcome says how
+        far it is known.
+
+    Raises
+    ------
+    ValueError
+        An argument is wrong.
+    NumericalError
+        No end was found; see `throw`.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.sparse_regression(samples=20, dimension=50, sparsity=3, seed=0)
+    >>> found = penchant.saddles(problem)
+    >>> bool(abs(found.end - penchant.interpolate(problem, penchant.L1()).beta).max() < 1e-9)
+    True
+    """
+    depth = integer(WHO, "depth", depth, least=2)
+    factor = 2.0
+    if isinstance(X, Regression):
+        if y is not None:
+            raise ValueError(
+                f"{WHO}: y is given twice, because the problem already has labels; leave y out"
+            )
+        factor = 2 * math.exp(X.log_factor)
+        X, y = X.X, X.y
+    X, y = regression_data(WHO, X, y)
+    limit = TimeLimit(WHO, max_seconds)
+    with one_blas_thread():
+        first, signs, share = _distinct(X)
+        data = X[:, first], y, 2 * factor
+        path, certificate = _certified(data, limit)
+    outcome = judge(_ended(path, limit), certificate)
+    if throw and not outcome.ok:
+        raise NumericalError(WHO, outcome)
+    back = signs / np.bincount(share)[share]
+    points, dual = path.points[:, share] * back, path.dual[:, share] * signs
+    return Saddles(path.tau, points, dual, depth, outcome, certificate.error)
+
+
+def _certified(data: tuple[Array, Array, float], limit: TimeLimit) -> tuple[Walk, Certificate]:
+    """The walk in float64, or in rational numbers where these are needed and affordable."""
+    found = walk(FloatColumns(*data), limit)
+    certificate = certify(*data, found)
+    if certificate.ok or limit.spent or not affordable(data[0]):
+        return found, certificate
+    found = walk(WholeColumns(*data), limit)
+    return found, Certificate(EPS if found.ended else math.inf)
+
+
+def _ended(found: Walk, limit: TimeLimit) -> Outcome:
+    """What the walk itself says about its end."""
+    where = f"tau = {found.tau[-1]:.6g} after {len(found.tau) - 1} jumps"
+    if not found.ended:
+        way = str(limit) if limit.spent else "perturb X a little"
+        return Outcome(Kind.BUDGET_SPENT, f"no end at {where}; {way}")
+    if found.lost:
+        what = "a time or a weight is beyond float64 in the units of the data; rescale X or y"
+        return Outcome(Kind.OUT_OF_RANGE, what)
+    if found.choice is not None:
+        what = f"columns depend on each other, and from tau = {found.tau[found.choice]:.6g} on"
+        more = "other saddles fit the labels as well; one of them is given"
+        return Outcome(Kind.NOT_UNIQUE, f"{what} {more}")
+    return Outcome(Kind.SOLVED, "the last saddle has the least loss")
+
+
+def certify(X: Array, y: Array, rate: float, found: Walk) -> Certificate:
+    """An estimate of the relative error of a list, from the data and the list alone.
+
+    It is the worst of: what rounding did on the way, by how much the dual misses its straight
+    lines, the slope that is left along a weight or at the end, and the distance of the end from
+    least squares on its own support. Rows that are fitted count as fitted in their own units. It
+    is infinite if a small slope at the end may be none or one.
+    """
+    units, label = column_exponents(X), int(np.frexp(np.abs(y).max())[1])
+    X, y = np.ldexp(X, -units), np.ldexp(y, -label)
+    with np.errstate(all="ignore"):
+        points = np.ldexp(found.points, units - label)
+        slow = np.ldexp(rate, units - units.max())
+        stays = np.ldexp(np.diff(found.tau), int(units.max()) + label)
+        used = (points != 0).any(axis=0)
+        left = y - points[:, used] @ X[:, used].T
+        terms = np.abs(y) + np.abs(points[:, used]) @ np.abs(X[:, used]).T
+        rows = np.where(np.abs(left) <= FITTED * terms, 0.0, left)
+        pull = rows @ X
+        moved = np.clip(found.dual[:-1] + stays[:, None] * slow * pull[:-1], -1, 1)
+        errors = [found.doubt, _largest(moved - found.dual[1:])]
+        errors.append(_largest((np.sign(points) - found.dual)[points != 0]))
+        errors.append(_largest(np.abs(pull[points != 0])) / (_largest(terms) or 1.0) / len(y))
+        sizes = np.abs(rows[-1]) @ np.abs(X)
+        errors.append(_largest(pull[-1] / np.where(sizes > 0, sizes, 1.0)))
+        errors.append(_distance(X[:, points[-1] != 0], left[-1], points[-1]))
+        errors.append(_still_pulled(X, points[-1] != 0, sizes > 0))
+    return Certificate(float(np.max(errors)), "estimate")
+
+
+def _still_pulled(X: Array, used: Any, unfitted: Any) -> float:
+    """0 if no column without a weight can lower the loss, infinite if float64 cannot tell.
+
+    Least squares on the support leave no slope along a combination of its columns. A column that
+    is nearly one has a slope of the size of rounding, and a weight that may be large.
+    """
+    free = ~used & unfitted
+    if not free.any():
+        return 0.0
+    A = X[:, used | free]
+    few = A.size * A.shape[1] <= ELIMINATION
+    return 0.0 if few and len(independent_rows(A.T)) == used.sum() else math.inf
+
+
+def _largest(numbers: Array) -> float:
+    return float(np.abs(numbers).max(initial=0.0))
+
+
+def _distance(A: Array, left: Array, point: Array) -> float:
+    """How far least squares of what is left moves the weights, relative."""
+    if not A.shape[1]:
+        return 0.0
+    if not np.isfinite(left).all():
+        return math.inf
+    return _largest(lstsq(A, left, lapack_driver="gelsy")[0]) / _largest(point)
+
+
+def _distinct(X: Array) -> tuple[Any, Array, Any]:
+    """Columns that differ by more than a sign: their places, and every column's sign and group."""
+    heads = X[np.argmax(X != 0, axis=0), np.arange(X.shape[1])]
+    signs = np.where(heads < 0, -1.0, 1.0)
+    _, first, share = np.unique(X * signs, axis=1, return_index=True, return_inverse=True)
+    share = share.ravel()
+    return first, signs * signs[first][share], share

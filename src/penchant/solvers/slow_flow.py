@@ -1,0 +1,343 @@
+"""The slow phase after memorization: steepest descent of a norm among interpolators.
+
+Once X a = y, descent on (1/2)|X a - y|^2 + beta |a|_1 with a small learning_rate * beta follows
+da/dtau = -P s in tau = learning_rate * beta * steps, P the projection on the kernel of X and s
+the subgradient of |a|_1 that makes P s shortest. It gives the delay of source N exactly, constant
+included, where N gives its order |a_hat - a*|_inf. `pieces` walks from corner to corner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import lstsq
+
+from penchant.arguments import Array, entries, finite_array, integer, positive
+from penchant.limits import TimeLimit
+from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.solvers.certificate import Certificate, judge
+from penchant.solvers.data import rows_of_order_one
+from penchant.solvers.jumps import EPS
+from penchant.solvers.pieces import FloatKernel, Pieces, WholeKernel, walk
+from penchant.solvers.rational import affordable
+from penchant.threads import one_blas_thread
+
+WHO = "slow_flow"
+CLEAR = 1e-6  # of 1: slack of a subgradient, or independence of columns, that rounding leaves alone
+QUIET, LEVEL = 1000, 1e-7  # it is over when so many steps lower the norm by no more than this part
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class SlowFlow(Record):
+    """The corners of the path; the last one has least l1 norm.
+
+    Attributes
+    ----------
+    tau
+        The times of the corners.
+    points
+        The point at each time, one row each.
+    outcome
+        How the computation ended, in a sentence; None for a path that somebody wrote down.
+    error
+        The relative error of times and points: an estimate in float64 arithmetic, and a bound, that
+        of rounding once, where the path was computed in rational numbers.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> flow = penchant.slow_flow([[1.0, 2.0]], [2.0, 0.0])
+    >>> flow.tau.round(6)
+    array([0., 5.])
+    """
+
+    tau: Array
+    points: Array
+    outcome: Outcome | None = None
+    error: float = math.nan
+
+    @property
+    def time(self) -> float:
+        """tau at the end: training takes about time / (learning_rate * beta) more steps."""
+        return float(self.tau[-1])
+
+    @property
+    def end(self) -> Array:
+        return np.asarray(self.points[-1])
+
+    def at(self, tau: ArrayLike) -> Array:
+        """The points at the times `tau`; the path rests at its end."""
+        tau = np.asarray(tau, dtype=float)
+        columns = [np.interp(tau, self.tau, column) for column in self.points.T]
+        return np.stack(columns, axis=-1)
+
+    def reaches(self, target: ArrayLike, error: float) -> float:
+        """The first tau with |a - target|_2 <= error; inf if the path never comes so near."""
+        target = finite_array(WHO, "target", target, ndim=1)
+        error = positive(WHO, "error", error)
+        gaps = self.points - target
+        if np.linalg.norm(gaps[0]) <= error:
+            return 0.0
+        for k in range(len(gaps) - 1):
+            share = _crossing(gaps[k], gaps[k + 1] - gaps[k], error)
+            if share is not None:
+                return float(self.tau[k] + share * (self.tau[k + 1] - self.tau[k]))
+        return np.inf
+
+
+def slow_flow(
+    X: ArrayLike, start: ArrayLike, *, throw: bool = True, max_seconds: float | None = None
+) -> SlowFlow:
+    """Steepest descent of |a|_1 on {a : X a = X start} from `start`, exactly, to its end.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each. Their units do not matter.
+    start
+        The point that the flow starts from.
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+    max_seconds
+        The path ends early after this time, as a failure; None sets no limit.
+
+    Returns
+    -------
+    SlowFlow
+        The corners of the path. If float64 cannot certify them, they are computed again in rational
+        numbers; of data too large for that the outcome says how far they are known.
+
+    Raises
+    ------
+    ValueError
+        An argument is wrong.
+    NumericalError
+        No end was found, or the path cannot be certified; see `throw`.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> flow = penchant.slow_flow([[1.0, 2.0]], [2.0, 0.0])
+    >>> flow.points.round(6)
+    array([[2., 0.],
+           [0., 1.]])
+    """
+    X = finite_array(WHO, "X", X, ndim=2)
+    a = entries(WHO, "start", start, X.shape[1], "one entry per column of X")
+    limit = TimeLimit(WHO, max_seconds)
+    with one_blas_thread():
+        path, certificate, alone = _certified(X, a, limit)
+    outcome = judge(_ended(path, limit, alone), certificate)
+    if throw and not outcome.ok:
+        raise NumericalError(WHO, outcome)
+    return SlowFlow(path.tau, path.points, outcome, certificate.error)
+
+
+def _certified(X: Array, a: Array, limit: TimeLimit) -> tuple[Pieces, Certificate, bool]:
+    """The walk in float64, or in rational numbers where these are needed and affordable.
+
+    The last value says whether the end is known to be at rest.
+    """
+    path = walk(FloatKernel(X, a), limit)
+    certificate, rests = certify(X, path), isolated(X, path)
+    if limit.spent or (certificate.ok and rests) or not affordable(X):
+        return path, certificate, rests
+    path = walk(WholeKernel(X, a), limit)
+    return path, Certificate(EPS if path.ended else math.inf), True
+
+
+def _ended(path: Pieces, limit: TimeLimit, rests: bool) -> Outcome:
+    """What the walk itself says about its end."""
+    if not path.ended:
+        where = f"no end after {len(path.tau)} pieces at tau = {path.tau[-1]:.4g}"
+        way = str(limit) if limit.spent else "perturb the start a little"
+        return Outcome(Kind.BUDGET_SPENT, f"{where}; {way}")
+    if not (np.isfinite(path.tau).all() and np.isfinite(path.points).all()):
+        return Outcome(Kind.OUT_OF_RANGE, "a time or a point is beyond float64; rescale the start")
+    if not rests:
+        what = "the last point has the least l1 norm to rounding, as other points have;"
+        return Outcome(Kind.NOT_UNIQUE, f"{what} the flow rests there or creeps on")
+    return Outcome(Kind.SOLVED, "the last point has the least l1 norm")
+
+
+def certify(X: Array, path: Pieces) -> Certificate:
+    """An estimate of the relative error of a path, from the data and the path alone.
+
+    It is the worst of: what rounding did on the way, the distance of every corner from the points
+    with X a = X start, signs that contradict the points, and the part of the subgradients that
+    neither the rows of X nor the moves explain.
+    """
+    return Certificate(max(path.doubt, violation(X, path)), "estimate")
+
+
+def violation(X: Array, path: Pieces) -> float:
+    """By how much the corners miss the equations of the flow; infinite if that is not a number.
+
+    A piece counts by how far it leads astray, and by the time that the flow takes for this way. The
+    flow of a convex function never moves two points apart, so the error of the points is at most
+    the sum. Differences of velocities would not do: where many entries vanish at nearly one time,
+    pieces are as short as rounding.
+    """
+    rows = rows_of_order_one(X)
+    power = int(np.frexp(np.abs(path.points[0]).max())[1])
+    with np.errstate(all="ignore"):
+        points, stays = np.ldexp(path.points, -power), np.ldexp(np.diff(path.tau), -power)
+        moves = np.diff(points, axis=0, append=points[-1:])
+        signs = np.where(points != 0, np.sign(points), np.sign(moves))
+        wrong = np.where(signs != 0, signs - path.dual, np.maximum(np.abs(path.dual) - 1, 0))
+        missed = rows @ (points - points[0]).T
+        pulls = np.append(stays, 1.0)[:, None] * path.dual + moves
+    numbers = (missed, pulls, path.dual)
+    if not all(np.isfinite(part).all() for part in numbers) or (stays < 0).any():
+        return math.inf
+    away = lstsq(rows, missed, lapack_driver="gelsy")[0]
+    off, speeds = (_beyond(rows, part) for part in (pulls, path.dual))
+    size = float(np.abs(points).max()) or 1.0
+    astray = off[:-1].sum() / size
+    with np.errstate(all="ignore"):
+        late = (off[:-1] / speeds[:-1]).sum() / stays.sum() if len(stays) else 0.0
+    errors = (np.abs(away).max() / size, np.abs(wrong).max(), off[-1], astray, late)
+    return float(np.max(errors))
+
+
+def _beyond(rows: Array, vectors: Array) -> Array:
+    """The length of the part of each vector that no combination of rows explains."""
+    part = vectors.T - rows.T @ lstsq(rows.T, vectors.T, lapack_driver="gelsy")[0]
+    return np.asarray(np.linalg.norm(part, axis=0))
+
+
+def isolated(X: Array, path: Pieces) -> bool:
+    """Whether the end is the only point of its l1 norm, far beyond rounding.
+
+    Otherwise a flow that creeps looks like one that rests.
+    """
+    used = path.points[-1] != 0
+    if not used.any() or (np.abs(path.dual[-1][~used]) > 1 - CLEAR).any():
+        return not used.any()
+    if used.sum() > len(X):
+        return False
+    rows = rows_of_order_one(X)[:, used]
+    sizes = np.linalg.svd(rows, compute_uv=False)
+    return bool(sizes[-1] > CLEAR * sizes[0])
+
+
+def _crossing(gap: Array, move: Array, error: float) -> float | None:
+    """The first share in [0, 1] of `move` after which |gap| is `error`, from outside."""
+    a, b, c = float(move @ move), float(gap @ move), float(gap @ gap) - error**2
+    inside = b * b - a * c
+    if a == 0 or inside < 0:
+        return None
+    share = (-b - inside**0.5) / a
+    return share if 0 <= share <= 1 else None
+
+
+def nuclear_slow_flow(
+    X: ArrayLike,
+    start: ArrayLike,
+    learning_rate: float,
+    target: ArrayLike | None = None,
+    error: float = 0.0,
+    *,
+    max_steps: int = 1_000_000,
+    throw: bool = True,
+    max_seconds: float | None = None,
+) -> SlowFlow:
+    """Steepest descent of |A|_* on {X vec(A) = X vec(start)} from `start`, as flat points.
+
+    Euler steps dA = -learning_rate P(U V^T), P the projection on the kernel of X.
+
+    Parameters
+    ----------
+    X
+        The measurements, one row each, with a column for each entry of the matrix. Their units do
+        not matter.
+    start
+        The matrix that the flow starts from.
+    learning_rate
+        The size of a step. Singular values near zero oscillate by about `learning_rate`, so
+        errors of that size are not resolved.
+    target
+        A matrix at which the path may end.
+    error
+        The path ends early within this distance of the target.
+    max_steps
+        The most steps.
+    throw
+        False returns a failure as the outcome instead of raising it.
+    max_seconds
+        The path ends early after this time, as a failure; None sets no limit.
+
+    Returns
+    -------
+    SlowFlow
+        The path, with flat matrices as points. Its outcome is *approximate* at a relative error
+        above 1e-7, which is the rule: that of the steps is about learning_rate.
+
+    Raises
+    ------
+    ValueError
+        An argument is wrong.
+    NumericalError
+        The steps are spent or leave float64; see `throw`.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> X, start = [[1.0, 0.0, 0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> flow = penchant.nuclear_slow_flow(X, start, learning_rate=0.01)
+    >>> flow.points[-1].round(1) + 0.0
+    array([1., 0., 0., 0.])
+    """
+    who = "nuclear_slow_flow"
+    X, matrix = finite_array(who, "X", X, ndim=2), finite_array(who, "start", start, ndim=2)
+    if matrix.size != X.shape[1]:
+        rule = f"start must have one entry per column of X ({X.shape[1]})"
+        raise ValueError(f"{who}: {rule}, got shape {matrix.shape}")
+    goal = None if target is None else finite_array(who, "target", target, ndim=2)
+    rate = positive(who, "learning_rate", learning_rate)
+    max_steps = integer(who, "max_steps", max_steps, least=1)
+    limit = TimeLimit(who, max_seconds)
+    kernel = FloatKernel(X, matrix.ravel())
+    with np.errstate(over="ignore", invalid="ignore"):
+        points, outcome = _euler(kernel.Q, matrix, rate, goal, error, max_steps, limit)
+        tau = np.arange(len(points)) * np.float64(rate)
+    size = float(np.linalg.svd(points[-1].reshape(matrix.shape), compute_uv=False).sum()) or 1.0
+    certificate = Certificate(max(rate / size, kernel.doubt), "estimate")
+    outcome = judge(outcome, certificate)
+    if throw and not outcome.ok and outcome.kind is not Kind.APPROXIMATE:
+        raise NumericalError(who, outcome)
+    return SlowFlow(tau, np.array(points), outcome, certificate.error)
+
+
+def _euler(
+    basis: Array,
+    matrix: Array,
+    rate: float,
+    goal: Array | None,
+    error: float,
+    max_steps: int,
+    limit: TimeLimit,
+) -> tuple[list[Array], Outcome]:
+    """The points of all steps, and how they ended."""
+    points, lowest, quiet = [matrix.ravel()], np.inf, 0
+    for _ in range(max_steps):
+        if goal is not None and np.linalg.norm(matrix - goal) <= error:
+            return points, Outcome(Kind.SOLVED, f"within {error:g} of the target")
+        u, s, v = np.linalg.svd(matrix, full_matrices=False)
+        pull = ((u * (s > 1e-12 * s[0])) @ v).ravel()
+        matrix = matrix - rate * (pull - basis @ (basis.T @ pull)).reshape(matrix.shape)
+        if not np.isfinite(matrix).all():
+            return points, Outcome(Kind.DIVERGED, f"beyond float64 after {len(points)} steps")
+        points.append(matrix.ravel())
+        lower = s.sum() < (1 - LEVEL) * lowest
+        lowest, quiet = (float(s.sum()), 0) if lower else (lowest, quiet + 1)
+        if quiet >= QUIET:
+            sentence = f"{QUIET} steps lower the norm by no more than {LEVEL:g} of it"
+            return points[: len(points) - quiet], Outcome(Kind.SOLVED, sentence)
+        if limit.spent:
+            return points, Outcome(Kind.BUDGET_SPENT, str(limit))
+    sentence = f"the norm still falls after {max_steps} steps; raise max_steps or learning_rate"
+    return points, Outcome(Kind.BUDGET_SPENT, sentence)

@@ -1,0 +1,246 @@
+"""The effective scale and tilt of a run on a separable model: how its steps changed its start.
+
+A flow carries every coordinate along the gradient line w'(s) = grad F(w) of its map, with the dual
+s as its time. A run of finite steps leaves the line of its start. But the sum s of its gradients in
+beta, each times its rate, is a combination of the samples, and the line through its last
+parameters, followed back by s, gives an effective start: a flow from there reaches the same
+parameters. So beta exactly minimises the regularizer of that start among all predictors with its
+outputs, at every step, for any batches and any momentum.
+
+For w+^D - w-^D the effective start is a scale and a tilt: with a = w^(2-D) (log w for D = 2), a
+flow moves a+ and a- by opposite amounts. Half their sum is the scale, half their difference is s
+and the tilt.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from penchant.arguments import Array
+from penchant.lazy import jnp
+from penchant.models.diagonal import DiagonalNet
+from penchant.models.linear import LinearPredictor
+from penchant.models.reparametrized import Reparametrized
+from penchant.problems.classification import Classification
+from penchant.problems.regression import Regression
+from penchant.regularizers.derive import Derived
+from penchant.regularizers.q import Q
+from penchant.regularizers.reparametrization import Starts
+from penchant.solvers.interpolate import interpolate
+from penchant.solvers.solution import Solution
+from penchant.training.descent.method import Observer, Oracle, Scheme
+from penchant.training.descent.methods import GradientDescent
+from penchant.training.descent.scheduled import Scheduled
+from penchant.training.path import Path
+from penchant.training.task import Task
+
+WHO = "effective_regularizer"
+NEVER = 2**31 - 1
+PRECISE = 1e-13  # relative error of a line that is followed back
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class EffectiveScale(Observer):
+    """A gradient method that also records the dual of its run on a separable model.
+
+    Its steps are those of the method. `effective_regularizer` and `predicted_endpoint` use the
+    path to compute how these steps have changed the start.
+
+    Parameters
+    ----------
+    method
+        GradientDescent, with any batches, momentum and weight decay. For heavy-ball
+        momentum, the change of the start is a function of learning_rate (1 + momentum) /
+        (1 - momentum)^2, to second order in 1 - momentum; what the path holds is exact.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> method = penchant.EffectiveScale(penchant.GradientDescent(0.01))
+    >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.Steps(20_000)
+    >>> path = penchant.train(net, problem, method, batch=1, stop=stop)
+    >>> predicted = penchant.predicted_endpoint(path, problem)
+    >>> bool(abs(predicted.beta - path.predictor).max() < 1e-8)
+    True
+    """
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.plain, GradientDescent):
+            raise ValueError(
+                "EffectiveScale: the law holds for steps along gradients, GradientDescent, got"
+                f" {self.method!r}"
+            )
+
+    @property
+    def plain(self) -> Any:
+        """The method without its schedule."""
+        return self.method.method if isinstance(self.method, Scheduled) else self.method
+
+    @property
+    def scheme(self) -> Scheme:
+        return super().scheme._replace(start=self._start, penalties="none")
+
+    def _start(self, task: Task) -> Any:
+        model = getattr(task, "model", None)
+        diagonal = isinstance(model, DiagonalNet) and model.signed
+        if not diagonal and not isinstance(model, Reparametrized):
+            raise ValueError(
+                "EffectiveScale: needs a signed DiagonalNet or a Reparametrized model, whose"
+                f" coordinates have their own parameters, got {model!r}"
+            )
+        return self.method.scheme.start(task)
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        """The memory of the method, the step at which each weight changes sign, and the dual."""
+        model: Any = oracle.objective.model  # type: ignore[attr-defined]
+        dual = jnp.zeros_like(model.table(parameters)[0])
+        turned = jnp.full(len(parameters), NEVER, "int32")
+        return self.method.scheme.memory(oracle, parameters), turned, dual
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        inner, turned, dual = memory
+        method = self.method.scheme
+        moved, inner = method.step(oracle, parameters, inner, k)
+        objective: Any = oracle.objective
+        model, linear = objective.model, dataclasses.replace(objective, model=LinearPredictor())
+        beta = Oracle(linear, oracle.data, oracle.share, None)
+        g = beta.loss_gradient(model.predictor(parameters))  # the step has computed it already
+        rate = method.clock.rate(parameters, k)
+        left = 1 - rate * method.weight_decay
+        rate = rate / (left * (1 - self.plain.momentum))
+        shrink = left ** (2 - (model.homogeneity or 2))
+        late = jnp.minimum(turned, k.astype(turned.dtype))
+        turned = jnp.where(moved * parameters < 0, late, turned)
+        return moved, (inner, turned, (dual - rate * g) * shrink)
+
+    def note(self, memory: Any) -> str:
+        index = int(memory[1].argmin())
+        step, coordinate = int(memory[1][index]), index % len(memory[2])
+        if step == NEVER:
+            return ""
+        return (
+            f"; a weight of coordinate {coordinate} changed its sign at step {step}, where"
+            " 2 learning_rate |gradient| of a net of depth 2 comes to 1: take a smaller learning"
+            " rate"
+        )
+
+
+def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q | Derived:
+    """The regularizer that the end of a run minimises among all predictors with its outputs.
+
+    Parameters
+    ----------
+    path
+        The path of a run by EffectiveScale(method).
+    model
+        The Reparametrized model that was trained; a DiagonalNet is taken from the path.
+
+    Returns
+    -------
+    Q or Derived
+        Q with the effective scale as its shape and with the tilt of the steps; for other maps
+        what `derive` makes of the effective start of each coordinate.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> net = penchant.DiagonalNet(2, alpha=0.1)
+    >>> method = penchant.EffectiveScale(penchant.GradientDescent(0.01))
+    >>> path = penchant.train(net, problem, method, stop=penchant.Steps(1000))
+    >>> bool(penchant.effective_regularizer(path).shape.max() < 0.1)
+    True
+    """
+    description = json.loads(path.dataset.attrs.get("description", "{}"))
+    seen = description.get("method", {}).get("method", "no method")
+    if seen != "EffectiveScale":
+        raise ValueError(f"{WHO}: the path must be one of EffectiveScale(method), got {seen}")
+    if path.memory is None:
+        raise ValueError(f"{WHO}: the run diverged; take a smaller learning rate")
+    parameters, dual = np.asarray(path.parameters), np.asarray(path.memory[-1])
+    if description["model"]["model"] == "DiagonalNet":
+        plus, minus = np.split(parameters, 2)
+        return tilted(description["model"]["depth"], plus, minus, dual)
+    if not isinstance(model, Reparametrized):
+        raise ValueError(f"{WHO}: the path holds no map; give the model that was trained, model=")
+    return started(model, followed_back(model, parameters, dual))
+
+
+def tilted(depth: int, plus: Array, minus: Array, dual: Array | float = 0.0) -> Q:
+    """Q of the start from which a flow over the dual `dual` ends at these weights."""
+    flipped = np.flatnonzero((plus <= 0) | (minus <= 0))
+    if len(flipped) and depth % 2:
+        raise ValueError(
+            f"{WHO}: a step changed the sign of a weight of coordinate {flipped[0]}, and at the odd"
+            f" depth {depth} no flow does that; take a smaller learning rate"
+        )
+    plus, minus = np.abs(plus), np.abs(minus)
+    if depth == 2:
+        return Q(2, alpha=1.0, shape=np.sqrt(plus * minus), tilt=np.log(plus / minus) - 4 * dual)
+    high, low = plus ** (2.0 - depth), minus ** (2.0 - depth)
+    shape, rise = ((high + low) / 2) ** (1 / (2 - depth)), depth * (depth - 2)
+    return Q(depth, alpha=1.0, shape=shape, tilt=(low - high) / 2 - rise * dual)
+
+
+def followed_back(model: Reparametrized, parameters: Array, dual: Array) -> Array:
+    """The parameters from which a flow over the dual `dual` ends at `parameters`."""
+
+    def line(_: float, w: Array) -> Array:
+        return (-dual * model.slopes(w)).ravel()
+
+    with np.errstate(all="ignore"):
+        walked = solve_ivp(line, (0, 1), parameters, "DOP853", rtol=PRECISE, atol=0)
+    if not walked.success:
+        raise ValueError(
+            f"{WHO}: no flow of this map ends where the run stands ({walked.message}); take a"
+            " smaller learning rate"
+        )
+    return walked.y[:, -1]
+
+
+def started(model: Reparametrized, parameters: Array) -> Derived:
+    """The regularizer of a flow of the model from these parameters."""
+    plus, *minus = (points for _, points in model.halves(parameters))
+    return Derived(model.line, Starts(plus, minus[0] if minus else None, len(plus)))
+
+
+def predicted_endpoint(
+    path: Path, problem: Regression | Classification, model: Reparametrized | None = None
+) -> Solution:
+    """The predictor that the effective scale and tilt of a run select among those that fit.
+
+    Parameters
+    ----------
+    path
+        The path of a run by EffectiveScale(method).
+    problem
+        The regression of the run. If training has not fitted it, or if it was a classification, a
+        regression whose labels are the last outputs of the run.
+    model
+        As in `effective_regularizer`.
+
+    Returns
+    -------
+    Solution
+        The minimiser with its certificate; its distance to `path.predictor` is the check.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> net = penchant.DiagonalNet(2, alpha=0.1)
+    >>> method = penchant.EffectiveScale(penchant.GradientDescent(0.01))
+    >>> stop = penchant.Steps(20_000)
+    >>> path = penchant.train(net, problem, method, stop=stop)
+    >>> bool(abs(penchant.predicted_endpoint(path, problem).beta - path.predictor).max() < 1e-8)
+    True
+    """
+    if isinstance(problem, Classification):
+        problem = Regression(problem.X, problem.X @ path.predictor)
+    return interpolate(problem, effective_regularizer(path, model))

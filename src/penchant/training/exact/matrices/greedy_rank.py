@@ -1,0 +1,297 @@
+"""Factors from a vanishing start: the critical points that they visit, one rank after another.
+
+Training of M = U V^T from U = V = 0 never starts. From a start of vanishing size it leaves a
+critical point along the fastest growing direction of the stack W of the factors, an eigenvector of
+-lift(grad), and follows the flow of one more column to the next (greedy low-rank learning, Li, Luo
+and Lyu 2021). Where all measurements leave some subspaces invariant, as those that commute do,
+what grew in one of them is not forgotten, so each subspace has its own sequence of times (ours).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from penchant.arguments import Array, flag
+from penchant.limits import TimeLimit
+from penchant.models.factorization import Factorization, SymmetricFactorization, TwoFactors
+from penchant.problems.matrix_problem import MatrixProblem, Sensing
+from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.solvers.certificate import Certificate, judge
+from penchant.threads import on_one_blas_thread
+from penchant.training.exact.matrices.next_point import LOST, next_point, noise
+from penchant.training.exact.solver import GaveUp
+
+WHO = "greedy_rank"
+REST = 1e3  # times the rounding of a gradient: a growth that counts as none
+POINTS = 50  # per row and column of M: far more than were ever visited
+TIE = 1e-9  # relative difference of two rates that are one
+FITTED = (1e-13, 1e-12, 1e-10, 1e-8)  # of the terms of its sum: residuals that may be none
+UNLIMITED = TimeLimit(WHO, None)
+COUPLED = 1e-9  # of the largest entry: what counts as a coupling of two directions
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class GreedyRank(Record):
+    """The critical points that factors from a vanishing start visit, and when they leave them.
+
+    Attributes
+    ----------
+    tau
+        When each point is reached, in units of log(1/alpha); the first is 0, at the zero matrix.
+    points
+        The matrix at each point, one after another.
+    loss
+        The loss at each point.
+    rates
+        How fast the direction grows along which training leaves each point; next to 0 at the last.
+    outcome
+        How the computation ended, in a sentence.
+    error
+        An estimate of the relative error, from the points and the data: by how far the points miss
+        being critical, and the growth at the last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.Sensing(np.eye(4).reshape(4, 2, 2), [2.0, 0.0, 0.0, 1.0])
+    >>> found = penchant.greedy_rank(problem)
+    >>> found.ranks, found.tau.round(6), found.loss.round(6)
+    (array([0, 1, 2]), array([0.  , 0.25, 0.5 ]), array([5., 1., 0.]))
+    """
+
+    tau: Array
+    points: Array
+    loss: Array
+    rates: Array
+    outcome: Outcome
+    error: float = math.nan
+
+    @property
+    def end(self) -> Array:
+        """Where training ends."""
+        return np.asarray(self.points[-1])
+
+    @property
+    def ranks(self) -> Array:
+        """The rank of each point."""
+        return np.asarray(np.linalg.matrix_rank(self.points, rtol=1e-8))
+
+
+@on_one_blas_thread
+def greedy_rank(
+    problem: MatrixProblem,
+    *,
+    symmetric: bool = False,
+    throw: bool = True,
+    max_seconds: float | None = None,
+) -> GreedyRank:
+    """The matrices where training of two factors rests as its start vanishes, of rising rank.
+
+    The factors start with i.i.d. entries of size alpha, with at least as many columns as M has
+    rows and columns together (of either if symmetric). At small alpha the point of time tau is
+    reached at about t = tau log(1/alpha). The times are ours: at a point with the rates
+    r_1 > r_2 > ... the sizes alpha^e_1 > alpha^e_2 > ... of what has not grown yet become
+    alpha^(e_i - r_i t), and the first to reach size 1 grows next; this holds separately in every
+    subspace that all measurements leave invariant. The times assume that within such a subspace no
+    direction of one point is orthogonal to those of the next.
+
+    Parameters
+    ----------
+    problem
+        A Completion or a Sensing.
+    symmetric
+        True trains M = W W^T, which has no negative eigenvalues; False trains M = U V^T.
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+    max_seconds
+        The list ends early after this time, as a failure; None sets no limit.
+
+    Returns
+    -------
+    GreedyRank
+        Points, times, losses and rates, from the zero matrix to the end of training. Where two
+        directions grow equally fast the outcome says so.
+
+    Raises
+    ------
+    ValueError
+        An argument is wrong.
+    NumericalError
+        The flow of some rank does not converge, since its least loss may lie at infinity; see
+        `throw`.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.low_rank_completion(samples=60, dimension=10, rank=1, seed=9)
+    >>> found = penchant.greedy_rank(problem)
+    >>> bool(abs(found.end - problem.truth).max() < 1e-9)
+    True
+    >>> least = penchant.interpolate(problem, penchant.Nuclear()).matrix
+    >>> round(float(abs(found.end - least).max()), 1)
+    1.8
+    """
+    if not isinstance(problem, MatrixProblem):
+        raise ValueError(
+            f"{WHO}: the problem must be a Completion or a Sensing, got {type(problem).__name__}"
+        )
+    symmetric = flag(WHO, "symmetric", symmetric)
+    if symmetric and problem.shape[0] != problem.shape[1]:
+        raise ValueError(f"{WHO}: a symmetric matrix must be square, got shape {problem.shape}")
+    limit, scaled = TimeLimit(WHO, max_seconds), Scaled(problem)
+    model = empty(problem, symmetric)
+    visits, outcome = visited(scaled.problem, model, invariant(scaled.problem, model), limit)
+    tau, points, loss, rates = (np.array(column) for column in zip(*visits, strict=True))
+    certificate = certify(scaled.problem, model, points)
+    outcome = judge(outcome, certificate)
+    tau, points, loss, rates = scaled.original(tau, points, loss, rates)
+    if outcome.ok and not all(np.isfinite(part).all() for part in (tau, points, loss, rates)):
+        what = "a time, a matrix or a loss is beyond float64 in the units of the data; rescale them"
+        outcome = Outcome(Kind.OUT_OF_RANGE, what)
+    if throw and not outcome.ok:
+        raise NumericalError(WHO, outcome)
+    return GreedyRank(tau, points, loss, rates, outcome, certificate.error)
+
+
+class Scaled:
+    """The problem in units of powers of two, in which measurements and labels are near one.
+
+    The sizes of the measurements relative to each other are weights of the loss, and stay.
+    """
+
+    def __init__(self, problem: MatrixProblem) -> None:
+        self.labels = int(np.frexp(np.abs(problem.y).max())[1])
+        self.inputs, y = 0, np.ldexp(problem.y, -self.labels)
+        changed: dict[str, Any] = {"values": y, "truth": None, "recipe": None}
+        if isinstance(problem, Sensing):
+            self.inputs = int(np.frexp(np.abs(problem.measurements).max())[1])
+            changed["y"] = changed.pop("values")
+            changed["measurements"] = np.ldexp(problem.measurements, -self.inputs)
+        self.problem: Any = dataclasses.replace(problem, **changed)  # type: ignore[type-var]
+
+    def original(self, tau: Array, points: Array, loss: Array, rates: Array) -> list[Array]:
+        """The same numbers in the units of the data."""
+        units = self.inputs + self.labels
+        with np.errstate(over="ignore", under="ignore"):
+            return [
+                np.ldexp(tau, -units),
+                np.ldexp(points, self.labels - self.inputs),
+                np.ldexp(loss, 2 * self.labels),
+                np.ldexp(rates, units),
+            ]
+
+
+def certify(problem: MatrixProblem, model: TwoFactors, points: Array) -> Certificate:
+    """An estimate of the relative error of the points, from the points and the data alone.
+
+    At a critical point lift(G) lift(M) = 0; at the last no direction grows, so that G vanishes
+    unless M is symmetric; every point has one more rank than the last, at most. A measurement may
+    be fitted, in its own units, or pull: which of them are fitted is a matter of a level, and a
+    list that passes at one level passes.
+    """
+    if not np.isfinite(points).all():
+        return Certificate(math.inf, "estimate")
+    errors = [max(_missed(problem, model, points, level), level) for level in FITTED]
+    sizes = np.linalg.svd(points, compute_uv=False)
+    beyond = [row[k:].max(initial=0.0) / (row.max() or 1.0) for k, row in enumerate(sizes)]
+    return Certificate(max(min(errors), float(max(beyond))), "estimate")
+
+
+def _missed(problem: MatrixProblem, model: TwoFactors, points: Array, level: float) -> float:
+    """How far the points miss their conditions if residuals below `level` are none."""
+    errors, sizes, G = [0.0], np.zeros(0), np.zeros(0)
+    lengths = np.linalg.norm(problem.design, axis=1)
+    for M in points:
+        left = problem.apply(M) - problem.y
+        terms = np.abs(problem.y) + lengths * np.linalg.norm(M)
+        left = np.where(np.abs(left) <= level * terms, 0.0, left)
+        G, lifted = problem.adjoint(left), model.lift(M)
+        sizes = (np.abs(left) @ np.abs(problem.design)).reshape(G.shape)
+        size = float(np.linalg.norm(model.lift(sizes)) * np.linalg.norm(lifted))
+        errors.append(float(np.linalg.norm(model.lift(G) @ lifted)) / (size or 1.0))
+    if isinstance(model, SymmetricFactorization):
+        top = float(np.linalg.eigvalsh(-model.lift(G))[-1])
+        errors.append(max(top, 0.0) / (float(np.linalg.norm(sizes)) or 1.0))
+    else:
+        errors.append(float((np.abs(G) / np.where(sizes > 0, sizes, 1.0)).max()))
+    return float(np.max(errors))
+
+
+def empty(problem: MatrixProblem, symmetric: bool) -> Factorization | SymmetricFactorization:
+    """Factors of one column of zeros."""
+    left, right = (np.zeros((side, 1)) for side in problem.shape)
+    if symmetric:
+        return SymmetricFactorization(factors=(left,))
+    return Factorization(factors=(left, right))
+
+
+def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
+    """Orthonormal bases of the subspaces that every lifted measurement leaves invariant.
+
+    They are those of two random combinations of the measurements.
+    """
+    drawn = np.random.default_rng(0).standard_normal((2, problem.samples))
+    one, other = (model.lift(problem.adjoint(weights)) for weights in drawn)
+    basis = np.linalg.eigh(one)[1]
+    coupled = np.abs(basis.T @ other @ basis)
+    count, label = connected_components(coupled > COUPLED * coupled.max(initial=0.0))
+    return [basis[:, label == k] for k in range(count)]
+
+
+def visited(
+    problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit = UNLIMITED
+) -> tuple[list[tuple[float, Array, float, float]], Outcome]:
+    """(tau, matrix, loss, rate) of every point, and the outcome; each space has its own sizes."""
+    half = math.exp(problem.log_factor)
+    W, tau = np.zeros((len(spaces[0]), 0)), 0.0
+    exponents = [np.ones(space.shape[1]) for space in spaces]
+    outcome = Outcome(Kind.SOLVED, "no direction grows at the last point")
+    found: list[tuple[float, Array, float, float]] = []
+    for _ in range(POINTS * len(W)):
+        matrix = model.part(W @ W.T)
+        residual = problem.apply(matrix) - problem.y
+        growth = -2 * half * model.lift(problem.adjoint(residual))
+        modes = [np.linalg.eigh(space.T @ growth @ space) for space in spaces]
+        tops = np.array([rates[-1] for rates, _ in modes])
+        rest = 2 * half * REST * noise(problem, matrix)
+        waits = [
+            sizes[0] / top if len(sizes) and top > rest else math.inf
+            for sizes, top in zip(exponents, tops, strict=True)
+        ]
+        first = int(np.argmin(waits))
+        wait, (rates, directions) = waits[first], modes[first]
+        rate = float(tops[first] if wait < math.inf else tops.max())
+        found.append((tau, matrix, half * float(residual @ residual), rate))
+        if wait == math.inf:
+            return found, outcome
+        ties = [*(rates[-2:-1] > (1 - TIE) * rate), sum(w < (1 + TIE) * wait for w in waits) > 1]
+        if any(ties) and outcome.kind is Kind.SOLVED:
+            what = f"two directions grow equally fast at the point of rank {W.shape[1]}"
+            outcome = Outcome(Kind.NOT_UNIQUE, f"{what}; the path from one of them is given")
+        tau += wait
+        exponents = [
+            np.sort(sizes - wait * rates[::-1][: len(sizes)])
+            for sizes, (rates, _) in zip(exponents, modes, strict=True)
+        ]
+        try:
+            W = next_point(problem, model, W, spaces[first] @ directions[:, -1], spaces, limit)
+        except GaveUp as why:
+            kind = Kind.BUDGET_SPENT if limit.spent else Kind.STALLED
+            return found, Outcome(kind, f"after the point of rank {W.shape[1]} {why}")
+        exponents = [_left(*pair, W) for pair in zip(exponents, spaces, strict=True)]
+    return found, Outcome(Kind.BUDGET_SPENT, f"no end after {len(found)} points; perturb the data")
+
+
+def _left(sizes: Array, space: Array, W: Array) -> Array:
+    """The exponents of the directions that W lacks; of one that it has lost it is 0."""
+    rank = int((np.linalg.svd(space.T @ W, compute_uv=False) > LOST * np.linalg.norm(W)).sum())
+    spare = space.shape[1] - rank
+    return np.concatenate(
+        [np.zeros(max(spare - len(sizes), 0)), sizes[max(len(sizes) - spare, 0) :]]
+    )

@@ -1,0 +1,286 @@
+"""The path that training took, how it is saved, and how another run continues it."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import importlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+
+from penchant import store
+from penchant.arguments import Array
+from penchant.records import Kind, Outcome, Record
+
+MARK = "penchant_path"  # the attribute for everything that is not an array
+PREFIX = "path_"  # of the variables that hold parameters and memory
+OWN = (
+    "penchant.models."  # modules whose named tuples are restored; those of others become plain ones
+)
+
+
+def _structure(tree: Any, arrays: list[Any]) -> Any:
+    if tree is None:
+        return None
+    if isinstance(tree, dict) and all(isinstance(key, str) for key in tree):
+        return {"dict": {key: _structure(part, arrays) for key, part in tree.items()}}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        fields = {name: _structure(getattr(tree, name), arrays) for name in tree._fields}
+        kind = type(tree)
+        return {"named": f"{kind.__module__}:{kind.__qualname__}", "fields": fields}
+    if isinstance(tree, tuple | list):
+        return {type(tree).__name__: [_structure(part, arrays) for part in tree]}
+    array = np.asarray(tree)
+    if array.dtype.kind not in "iufb":
+        raise ValueError(
+            "Path.save: parameters must be arrays of numbers in dicts, lists, tuples and named "
+            f"tuples, got a {type(tree).__name__}"
+        )
+    arrays.append(array)
+    return {"array": len(arrays) - 1}
+
+
+def _rebuilt(structure: Any, arrays: list[Any]) -> Any:
+    if structure is None:
+        return None
+    if "array" in structure:
+        return arrays[structure["array"]]
+    if "dict" in structure:
+        return {key: _rebuilt(part, arrays) for key, part in structure["dict"].items()}
+    if "named" in structure:
+        fields = {name: _rebuilt(part, arrays) for name, part in structure["fields"].items()}
+        return _named(structure["named"], tuple(fields))(**fields)
+    (kind, parts), *_ = structure.items()
+    return {"tuple": tuple, "list": list}[kind](_rebuilt(part, arrays) for part in parts)
+
+
+def _named(name: str, fields: tuple[str, ...]) -> Any:
+    """The named tuple "module:class" if it is ours; otherwise a new one with its fields.
+
+    No other module is imported, since a file may come from anyone.
+    """
+    module, _, title = name.partition(":")
+    if module.startswith(OWN):
+        try:
+            found = getattr(importlib.import_module(module), title, None)
+        except ImportError:
+            found = None
+        if getattr(found, "_fields", None) == fields:
+            return found
+    return collections.namedtuple(title.split(".")[-1], fields)
+
+
+_noted: ContextVar[list[Outcome] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noted_outcomes() -> Iterator[list[Outcome]]:
+    """A context in which the outcome of every path that `train` makes is entered into the list.
+
+    A thread that is started inside has a context of its own, and is not seen.
+    """
+    outcomes: list[Outcome] = []
+    token = _noted.set(outcomes)
+    try:
+        yield outcomes
+    finally:
+        _noted.reset(token)
+
+
+def note_outcome(outcome: Outcome) -> None:
+    """Enter an outcome into the list of the context, if there is one."""
+    outcomes = _noted.get()
+    if outcomes is not None:
+        outcomes.append(outcome)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Path(Record):
+    """The path of a training run; `dataset` holds everything that was recorded, with labels.
+
+    Attributes
+    ----------
+    outcome
+        How training ended.
+    dataset
+        What was recorded along `time`, an xarray.Dataset.
+    parameters
+        The final parameters, an array or a pytree of arrays; None where float64 cannot hold them.
+    memory
+        What a step-by-step method carries from step to step, for `resume`.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.Steps(100)
+    >>> path = penchant.train(net, problem, penchant.GradientDescent(1e-3), stop=stop)
+    >>> path.steps, path.t, path.predictor.shape
+    (100, 0.1, (8,))
+    """
+
+    outcome: Outcome
+    dataset: Any = dataclasses.field(repr=False)
+    parameters: Any = dataclasses.field(default=None, repr=False)
+    memory: tuple[Array, ...] | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def t(self) -> float:
+        """The training time at the end."""
+        return float(self.dataset.t.values[-1])
+
+    @property
+    def steps(self) -> int:
+        """The number of steps taken; a flow has none."""
+        if "step" not in self.dataset.coords:
+            raise AttributeError("Path.steps: an exact flow has no steps; see t")
+        return int(self.dataset.step.values[-1])
+
+    @property
+    def log_loss(self) -> float:
+        """The natural logarithm of the training loss at the end."""
+        return float(self.dataset.log_loss.values[-1])
+
+    @property
+    def predictor(self) -> Array:
+        """The linear predictor at the end, a vector or a matrix."""
+        return self._last("predictor", "the model has no linear predictor; see predictions")
+
+    @property
+    def predictions(self) -> Array:
+        """The outputs of the model on the samples at the end."""
+        return self._last("predictions", "they were not recorded; see predictor")
+
+    def plot(self, *names: str, x: str | None = None) -> Any:
+        """A figure of the recorded numbers `names`; penchant.plot draws several paths."""
+        from penchant import plot
+
+        return plot(self, *names, x=x)
+
+    def save(self, file: str | os.PathLike[str]) -> FilePath:
+        """Write everything to `file` for `load_path`, including what `resume` needs.
+
+        It has a checksum, and appears completely or not at all.
+        """
+        arrays: list[Any] = []
+        header: dict[str, Any] = {"outcome": [self.outcome.kind.value, self.outcome.sentence]}
+        for name in ("parameters", "memory"):
+            header[name] = _structure(getattr(self, name), arrays)
+        dataset = self.dataset
+        for k, array in enumerate(arrays):
+            axes = [f"{PREFIX}{k}_{axis}" for axis in range(array.ndim)]
+            dataset = dataset.assign({f"{PREFIX}{k}": (axes, array)})
+        return store.save(dataset.assign_attrs({MARK: json.dumps(header)}), file)
+
+    def _last(self, name: str, why: str) -> Array:
+        if name not in self.dataset:
+            raise AttributeError(f"Path.{name}: {why}")
+        return np.asarray(self.dataset[name].values[-1])
+
+    def rows(self) -> list[tuple[str, str]]:
+        found = [("outcome", str(self.outcome)), ("t", f"{self.t:.6g}")]
+        if "step" in self.dataset.coords:
+            found.append(("steps", str(self.steps)))
+        found.append(("log_loss", f"{self.log_loss:.6g}"))
+        sizes = ", ".join(f"{name} {size}" for name, size in self.dataset.sizes.items())
+        return [*found, ("dataset", f"{', '.join(map(str, self.dataset.data_vars))} ({sizes})")]
+
+
+def load_path(file: str | os.PathLike[str]) -> Path:
+    """The path that `path.save(file)` wrote; `train(..., resume=path)` continues it.
+
+    Parameters
+    ----------
+    file
+        Where the path was saved.
+
+    Returns
+    -------
+    Path
+        The same path.
+
+    Examples
+    --------
+    >>> import os, penchant, tempfile
+    >>> problem = penchant.sparse_regression(20, 50, sparsity=3)
+    >>> net, method = penchant.DiagonalNet(2, alpha=0.1), penchant.GradientDescent(1e-3)
+    >>> half = penchant.train(net, problem, method, stop=penchant.Steps(500))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     half = penchant.load_path(half.save(os.path.join(folder, "half.nc")))
+    >>> penchant.train(net, problem, method, stop=penchant.Steps(1000), resume=half).steps
+    1000
+    """
+    dataset = store.load(file, who="load_path")
+    if MARK not in dataset.attrs:
+        raise ValueError(
+            f"load_path: {file} holds a dataset, not a path; read it with load(), or write the path"
+            " with path.save(file)"
+        )
+    try:
+        header = json.loads(dataset.attrs.pop(MARK))
+        count = sum(str(name).startswith(PREFIX) for name in dataset.variables)
+        arrays = [dataset[f"{PREFIX}{k}"].values for k in range(count)]
+        parameters, memory = (_rebuilt(header[name], arrays) for name in ("parameters", "memory"))
+        kind, sentence = header["outcome"]
+        outcome = Outcome(Kind(kind), sentence)
+    except (KeyError, IndexError, TypeError, ValueError) as reason:
+        raise ValueError(
+            f"load_path: {file} was not written by path.save ({type(reason).__name__}: {reason})"
+        ) from None
+    dataset = dataset.drop_vars([f"{PREFIX}{k}" for k in range(count)])
+    return Path(outcome, dataset, parameters, memory)
+
+
+SAME = ("problem", "model", "method", "penalty", "batch", "seed")
+
+
+def resumed(who: str, before: Path, description: dict[str, Any], last: int) -> tuple[Any, Any, int]:
+    """Parameters, memory and steps of `before`, if the run differs only in stop and record."""
+    if not isinstance(before, Path):
+        raise ValueError(
+            f"{who}: resume must be the path of an earlier run, got {type(before).__name__}"
+        )
+    if before.memory is None:
+        raise ValueError(f"{who}: resume must be a path of steps that did not diverge")
+    earlier = json.loads(before.dataset.attrs["description"])
+    for part in SAME:
+        old, new = earlier.get(part), description[part]
+        if old != new:
+            name = part
+            if isinstance(old, dict) and isinstance(new, dict):
+                name = next(k for k in {**new, **old} if old.get(k) != new.get(k))
+                old, new = old.get(name), new.get(name)
+                name = f"{name} of the {part}"
+            raise ValueError(
+                f"{who}: resume must have the same {name}, which was {old} and now is {new};"
+                " start a new run"
+            )
+    if last <= before.steps:
+        raise ValueError(
+            f"{who}: resume has taken {before.steps} steps already, which stop must exceed"
+        )
+    return before.parameters, before.memory, before.steps
+
+
+def joined(before: Path, belongs: Any, dataset: Any) -> Any:
+    import xarray
+
+    old = before.dataset.drop_vars("epoch", errors="ignore")
+    parts = [old.isel(time=np.flatnonzero(belongs)), dataset.isel(time=slice(1, None))]
+    how: Any = {
+        "data_vars": "minimal",
+        "coords": "minimal",
+        "compat": "override",
+        "join": "override",
+    }
+    both = xarray.concat(parts, "time", **how, combine_attrs="override")
+    if "final_parameters" in dataset:
+        both["final_parameters"] = dataset["final_parameters"]
+    return both

@@ -1,0 +1,171 @@
+"""Which moments of training are recorded: log-spaced ones, or those that are named."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from penchant.arguments import integer, real
+from penchant.records import Record
+
+DENSEST = 1000  # records in a decade: some 20,000 in the path of a flow
+KINDS = ("steps", "epochs", "times", "margins")
+
+
+class Rule(Record):
+    """Which moments of a run are recorded."""
+
+    def describe(self) -> dict[str, Any]:
+        """What is needed to build this rule again, as plain JSON values."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return {"rule": type(self).__name__, **given}
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class LogSpaced(Rule):
+    """`per_decade` records in every factor of ten of the steps, or of the time of a flow.
+
+    Where step sizes vary and Time ends the run, records are log-spaced in time as well.
+
+    Parameters
+    ----------
+    per_decade
+        Records in every factor of ten.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
+    >>> net, record = penchant.DiagonalNet(2, alpha=0.1), penchant.LogSpaced(2)
+    >>> method, stop = penchant.GradientDescent(1e-3), penchant.Steps(100)
+    >>> penchant.train(net, problem, method, stop=stop, record=record).dataset.step.values
+    array([  0,   1,   3,  10,  32, 100])
+    """
+
+    per_decade: int = 20
+
+    def __post_init__(self) -> None:
+        count = integer("LogSpaced", "per_decade", self.per_decade, least=1)
+        if count > DENSEST:
+            raise ValueError(
+                f"LogSpaced: per_decade must be at most {DENSEST}, got {count}; a path keeps every "
+                "record in memory: name single moments with At"
+            )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class At(Rule):
+    """Records at the given `steps`, `epochs`, `times` or smoothed `margins`.
+
+    The start and the end are always recorded.
+
+    Parameters
+    ----------
+    steps
+        Steps of a step-by-step method.
+    epochs
+        Passes over the samples, in batches.
+    times
+        Training times of a flow.
+    margins
+        Smoothed margins log(1/loss) of a flow on labels.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
+    >>> net, record = penchant.DiagonalNet(2, alpha=0.1), penchant.At(steps=[10, 20])
+    >>> method, stop = penchant.GradientDescent(1e-3), penchant.Steps(100)
+    >>> penchant.train(net, problem, method, stop=stop, record=record).dataset.step.values
+    array([  0,  10,  20, 100])
+    """
+
+    steps: Iterable[int] | None = None
+    _: dataclasses.KW_ONLY
+    epochs: Iterable[int] | None = None
+    times: Iterable[float] | None = None
+    margins: Iterable[float] | None = None
+
+    def __post_init__(self) -> None:
+        if sum(getattr(self, name) is not None for name in KINDS) != 1:
+            raise ValueError("At: give exactly one of steps=, epochs=, times= and margins=")
+        object.__setattr__(self, self.kind, _moments(self.kind, getattr(self, self.kind)))
+
+    @property
+    def kind(self) -> str:
+        return next(name for name in KINDS if getattr(self, name) is not None)
+
+    def moments(self, who: str, *kinds: str) -> tuple[Any, ...]:
+        """The moments, if they are of one of these kinds."""
+        if self.kind not in kinds:
+            known = " or ".join(f"At({kind}=...)" for kind in kinds)
+            raise ValueError(f"{who}: cannot record at {self.kind}; use {known} or LogSpaced()")
+        found: tuple[Any, ...] = getattr(self, self.kind)
+        return found
+
+
+def _moments(name: str, values: Any) -> tuple[float, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"At: {name} must list moments to record, got {values!r}")
+    if name in ("steps", "epochs"):
+        return tuple(sorted({integer("At", name, k, least=0) for k in values}))
+    found = sorted({real("At", name, t) for t in values})
+    if found and found[0] < 0:
+        raise ValueError(f"At: {name} must be >= 0, got {found[0]:g}")
+    return tuple(found)
+
+
+def rules(who: str, record: Rule | Sequence[Rule] | None) -> tuple[Rule, ...]:
+    if record is None:
+        return (LogSpaced(),)
+    given = tuple(record) if isinstance(record, Sequence) else (record,)
+    for rule in given:
+        if not isinstance(rule, LogSpaced | At):
+            raise ValueError(
+                f"{who}: record must be LogSpaced(20), At(steps=[...]) or several, got "
+                f"{type(rule).__name__}"
+            )
+    return given
+
+
+def steps_to_record(who: str, given: Sequence[Rule], last: int, epoch: int | None) -> list[int]:
+    found = {0, last}
+    for rule in given:
+        if isinstance(rule, LogSpaced):
+            found |= set(log_spaced(last, rule.per_decade))
+            continue
+        assert isinstance(rule, At)
+        requested = rule.moments(who, "steps", *(["epochs"] if epoch else []))
+        unit = epoch or 1 if rule.kind == "epochs" else 1
+        if requested and requested[-1] * unit > last:
+            raise ValueError(
+                f"{who}: At({rule.kind}=...) must stay within the {last // unit} {rule.kind} of "
+                f"this run, got {requested[-1]}"
+            )
+        found |= {k * unit for k in requested}
+    return sorted(found)
+
+
+def times_to_record(who: str, given: Sequence[Rule], first: float, last: float) -> list[float]:
+    """The times to record, from that of the first step to the last one."""
+    if first > last:
+        raise ValueError(f"{who}: Time must reach one step, {first:.3g}, got {last:g}")
+    found = {last}
+    for rule in given:
+        if isinstance(rule, At):
+            found |= {t for t in rule.moments(who, "times") if 0 < t < last}
+        elif isinstance(rule, LogSpaced):
+            count = int(rule.per_decade * math.log10(last / first) * (1 + 1e-12)) + 1
+            found |= {first * 10 ** (k / rule.per_decade) for k in range(count)}
+    return sorted(t for t in found if t <= last)
+
+
+def log_spaced(last: int, per_decade: int) -> list[int]:
+    count = int(per_decade * math.log10(last)) + 1
+    return [round(10 ** (k / per_decade)) for k in range(count)]
+
+
+def density(given: Sequence[Rule]) -> int | None:
+    return next((rule.per_decade for rule in given if isinstance(rule, LogSpaced)), None)

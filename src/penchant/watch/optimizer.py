@@ -1,0 +1,136 @@
+"""The present learning rate, weight decay and decay per step of an optimizer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from penchant.arguments import positive, real
+from penchant.watch.backends.backend import WHO
+
+DECOUPLED = ("AdamW", "Muon", "Adafactor", "Lion")  # optimizers of torch style that say nothing
+PLACES = ("opt_state", "inner_opt_state", "inner_state")  # attributes with a wrapped state
+
+
+class Rates(NamedTuple):
+    """The rates of the group with most parameters; NaN if the optimizer does not have them."""
+
+    learning_rate: float
+    weight_decay: float
+
+
+def rates_of(optimizer: Any) -> Rates:
+    """The rates in the groups of a torch optimizer, or in an optax state of inject_hyperparams."""
+    if groups := getattr(optimizer, "param_groups", None):
+        largest = _largest(groups)
+        return Rates(_number(largest, "lr"), _number(largest, "weight_decay"))
+    for held in _hyperparams(optimizer):
+        return Rates(_number(held, "learning_rate"), _number(held, "weight_decay"))
+    raise ValueError(
+        f"{WHO}: a {type(optimizer).__name__} does not have a weight decay to read; give a torch "
+        "optimizer, or the state of optax.inject_hyperparams(...), or weight_decay= instead"
+    )
+
+
+def decay_rate(optimizer: Any) -> float:
+    """The share of the parameters that weight decay removes in one step; NaN if unknown.
+
+    It is learning rate times weight decay if the decay is decoupled (AdamW). If the decay is part
+    of the gradient, momentum m multiplies it by 1/(1 - m), and for Adam, which divides by the size
+    of the gradient, there is no such number.
+    """
+    rate, decay = rates_of(optimizer)
+    groups = getattr(optimizer, "param_groups", None)
+    if not groups:  # of optax, only optimizers with decoupled decay have it as a hyperparameter
+        return rate * decay
+    group = _largest(groups)
+    kinds = {kind.__name__ for kind in type(optimizer).__mro__}
+    if group.get("decoupled_weight_decay") or kinds & set(DECOUPLED):
+        return rate * decay
+    if "SGD" in kinds:
+        momentum = _number(group, "momentum")
+        taken = 1 - _number(group, "dampening") if momentum > 0 else 1.0
+        return rate * decay * taken / (1 - momentum)
+    return 0.0 if decay == 0 else math.nan
+
+
+def weight_decay_of(given: float | None, optimizer: Any) -> float:
+    """The given weight decay, or that of the optimizer; both must be equal."""
+    stated = None if given is None else real(WHO, "weight_decay", given)
+    if stated is not None and stated < 0:
+        raise ValueError(f"{WHO}: weight_decay must be >= 0, got {stated:g}")
+    if optimizer is None:
+        return stated or 0.0
+    found = rates_of(optimizer).weight_decay
+    if math.isnan(found):
+        return stated or 0.0
+    if stated is not None and not math.isclose(stated, found, rel_tol=1e-6):
+        raise ValueError(
+            f"{WHO}: weight_decay={stated:g} was given, but the optimizer has {found:g}; leave "
+            "weight_decay= out"
+        )
+    return found
+
+
+def learning_rate_of(given: Any, optimizer: Any) -> Callable[[float], float] | None:
+    """The given learning rate as a function of the step."""
+    if given is None:
+        return None
+    if optimizer is not None:
+        raise ValueError(
+            f"{WHO}: the learning rate is read from the optimizer at every look; leave "
+            "learning_rate= out"
+        )
+    if callable(given):
+        return lambda step: real(WHO, "learning_rate", float(given(step)))
+    rate = positive(WHO, "learning_rate", given)
+    return lambda step: rate
+
+
+def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
+    """Notes on different groups of a torch optimizer, and on parameters without a group."""
+    groups, function = getattr(optimizer, "param_groups", None), getattr(backend, "function", None)
+    if not groups or function is None:
+        return []
+    found = []
+    decays = [_number(group, "weight_decay") for group in groups]
+    if len(set(decays)) > 1:
+        text = ", ".join(f"{decay:g}" for decay in decays)
+        found.append(
+            f"the groups of the optimizer have weight decays {text}; the group with most "
+            "parameters counts"
+        )
+    known = {id(value) for group in groups for value in group["params"]}
+    live = dict(function.module.named_parameters())
+    if missing := [name for name in backend.names if id(live[name]) not in known]:
+        found.append(
+            f"{len(missing)} trained parameters ({', '.join(missing[:3])}) are in no group of the "
+            "optimizer: nothing moves them"
+        )
+    return found
+
+
+def _largest(groups: Any) -> Any:
+    return max(groups, key=lambda group: sum(p.numel() for p in group["params"]))
+
+
+def _hyperparams(state: Any) -> Iterator[Any]:
+    """The hyperparameters of optax states, which are nested tuples."""
+    if isinstance(found := getattr(state, "hyperparams", None), dict):
+        yield found
+    for name in PLACES:
+        if hasattr(state, name):
+            yield from _hyperparams(getattr(state, name))
+    if isinstance(state, tuple | list):
+        for part in state:
+            yield from _hyperparams(part)
+
+
+def _number(held: Any, name: str) -> float:
+    value = held.get(name, math.nan)
+    value = value.get_value() if hasattr(value, "get_value") else value  # a variable of NNX
+    try:
+        return float(value)
+    except (TypeError, ValueError):  # a schedule
+        return math.nan

@@ -1,0 +1,204 @@
+"""The regime of a run, kernel, leaving or rich, by three measures.
+
+- The kernel: the distance of the centred tangent kernel from that of the start.
+- The function: the share of what was learned that the model linearized at the start misses, even if
+  its change may be multiplied by any factor.
+- The gain: a kernel machine predicts the change at each probe input from the others; the gain is
+  the relative reduction of its error by the present kernel, compared with that of the start.
+
+Weight decay and a change of scale leave the first two at zero.
+
+    measure        kernel below    rich above
+    kernel         0.02            0.10
+    function       0.15            0.50
+    gain           0.30            0.60
+
+The function counts as rich if the linearized model misses half of the whole change of the outputs,
+including their change of scale. The regime is rich if two measures are. It is kernel if the first
+two are and none is rich; the gain is not needed for it, because a change of scale changes the gain.
+If some are kernel and one is rich, the regime is leaving if the third is in between, and unknown
+otherwise. A run that was rich stays rich: it does not unlearn its features if the kernel returns.
+If the outputs only grew or shrank as a whole, nothing was learned, and the regime is unknown.
+
+The limits were chosen on runs whose truth is known by training the linearized model with the same
+optimizer to the same loss. `penchant verify watch-regime` repeats this with other seeds than those
+of the choice, and docs/theory.md has the table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penchant.records import Record
+
+# a measure is kernel below the first number and rich above the second
+DISTANCE, MISSED, GAIN = (0.02, 0.1), (0.15, 0.5), (0.3, 0.6)
+LEARNED = 0.05  # if less of the change than this is not a change of scale, nothing was learned
+KINDS = ("kernel", "leaving", "rich", "unknown")
+
+
+class Look(NamedTuple):
+    """The numbers of one look that decide the regime; NaN if unknown."""
+
+    kernel_distance: float
+    linearized_error: float
+    kernel_gain: float = math.nan
+    learned_share: float = 1.0
+    output_change: float = 1.0
+
+
+class Finding(NamedTuple):
+    """A kind of regime, and the measures that decided."""
+
+    kind: str
+    decided: str
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Regime(Record):
+    """`kind` is "kernel", "leaving", "rich" or "unknown", `evidence` says why in a sentence.
+
+    `decided` names the measures for it: "kernel", "function", "gain", two of them or "all";
+    "earlier" for a run that was rich before, or "none". `step` is that of the latest look with a
+    kernel, `left` the first step at which the run was leaving or rich (NaN if there is none).
+    """
+
+    kind: str
+    evidence: str
+    decided: str = "none"
+    step: float = math.nan
+    kernel_distance: float = math.nan
+    linearized_error: float = math.nan
+    kernel_gain: float = math.nan
+    left: float = math.nan
+
+
+def regime(dataset: Any) -> Regime:
+    """The regime of the run so far, from the dataset of a watch."""
+    if dataset.attrs["changed"]:
+        return Regime("unknown", f"the model is not that of the start ({dataset.attrs['changed']})")
+    step, distance = (dataset[name].values for name in ("step", "kernel_distance"))
+    last = dataset.sizes["time"] - 1
+    looks = _looks(dataset)
+    if last == 0 or not any(np.isfinite(look.kernel_distance) for look in looks[1:]):
+        return Regime("unknown", "there has been no look at the tangent kernel since the start")
+    while not math.isfinite(distance[last]):
+        last -= 1
+    found, look = findings(looks[: last + 1]), looks[last]
+    out = [number for number, (kind, _) in enumerate(found) if kind in ("leaving", "rich")]
+    rich = [number for number, (kind, _) in enumerate(found) if kind == "rich"]
+    since = float(step[rich[0]]) if rich else math.nan
+    return Regime(
+        found[-1].kind,
+        _evidence(float(step[last]), look, found[-1], since),
+        found[-1].decided,
+        float(step[last]),
+        look.kernel_distance,
+        look.linearized_error,
+        look.kernel_gain,
+        float(step[out[0]]) if out else math.nan,
+    )
+
+
+def regimes(dataset: Any) -> list[str]:
+    """The kind of regime at every look; "unknown" without a kernel or without any change."""
+    return [kind for kind, _ in findings(_looks(dataset))]
+
+
+def findings(looks: Iterable[Look]) -> list[Finding]:
+    """The regime at every look; after "rich" it stays rich."""
+    found: list[Finding] = []
+    for look in looks:
+        now = judged(look)
+        was_rich = bool(found) and found[-1].kind == "rich"
+        found.append(Finding("rich", "earlier") if was_rich and now.kind != "rich" else now)
+    return found
+
+
+def judged(look: Look) -> Finding:
+    """The regime of one look alone."""
+    if not (look.output_change > 0 and math.isfinite(look.kernel_distance)):
+        return Finding("unknown", "none")
+    if look.learned_share < LEARNED:
+        return Finding("unknown", "none")
+    votes = {
+        "kernel": _vote(look.kernel_distance, DISTANCE),
+        "function": _function(look),
+        "gain": _vote(look.kernel_gain, GAIN),
+    }
+    known = [vote for vote in votes.values() if vote != "unknown"]
+    if known.count("rich") >= 2:
+        return Finding("rich", _named(votes, "rich"))
+    if votes["kernel"] == votes["function"] == "kernel" and "rich" not in known:
+        return Finding("kernel", _named(votes, "kernel"))
+    if (
+        "kernel" in known and "leaving" not in known
+    ):  # a contradiction, or one of the two is missing
+        return Finding("unknown", "none")
+    between = "leaving" if "leaving" in known else "rich"
+    return Finding("leaving", _named(votes, between))
+
+
+def _named(votes: dict[str, str], vote: str) -> str:
+    """The names of the measures with this vote, or "all"."""
+    names = [name for name, found in votes.items() if found == vote]
+    return "all" if len(names) == 3 else " and ".join(names)
+
+
+def _function(look: Look) -> str:
+    """The vote of the function: kernel by the learned change, rich by the whole change."""
+    vote = _vote(look.linearized_error, MISSED)
+    rich = look.linearized_error * look.learned_share > MISSED[1]
+    return "leaving" if vote == "rich" and not rich else vote
+
+
+def _vote(value: float, limits: tuple[float, float]) -> str:
+    low, high = limits
+    if not math.isfinite(value):
+        return "unknown"
+    return "kernel" if value < low else "rich" if value > high else "leaving"
+
+
+def _looks(dataset: Any) -> list[Look]:
+    columns = (dataset[name].values.tolist() for name in Look._fields)
+    return [Look(*row) for row in zip(*columns, strict=True)]
+
+
+def _evidence(step: float, look: Look, found: Finding, since: float) -> str:
+    if not look.output_change > 0:
+        return "the outputs on the probe inputs have not moved since the start"
+    if look.learned_share < LEARNED:
+        return (
+            f"at step {step:g} the outputs on the probe inputs are those of the start times a "
+            f"number (only {look.learned_share:.1%} of their change is anything else), so nothing "
+            "was learned from which the regime could be known"
+        )
+    missed, gain = (_percent(value) for value in (look.linearized_error, look.kernel_gain))
+    text = (
+        f"at step {step:g} the centred tangent kernel is {look.kernel_distance:.2g} away from the "
+        f"start (kernel regime below {DISTANCE[0]:g}, rich above {DISTANCE[1]:g}), the model "
+        f"linearized there misses {missed} of what was learned (below {MISSED[0]:.0%}, above "
+        f"{MISSED[1]:.0%}), and the kernel predicts it with an error that is {gain} smaller than "
+        f"that of the start's kernel (below {GAIN[0]:.0%}, above {GAIN[1]:.0%})"
+    )
+    return f"{text}; {_decision(found, since)}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}" if math.isfinite(value) else "an unknown share"
+
+
+def _decision(found: Finding, since: float) -> str:
+    if found.decided == "all":
+        return "all agree"
+    if found.decided == "none":
+        return "they do not agree, or one is missing"
+    if found.decided == "earlier":
+        return f"it was rich at step {since:g}, and a run that was rich stays so"
+    names = found.decided.replace("function", "linearized model")
+    return f"{names.replace(' and ', ' and the ')} decide{'s' if ' and ' not in names else ''}"

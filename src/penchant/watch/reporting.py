@@ -1,0 +1,230 @@
+"""The report of a record: its findings in sentences and a headline, printed, drawn and written."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import io
+import math
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penchant.records import Record
+from penchant.store import whole
+from penchant.watch.backends.backend import WHO
+from penchant.watch.export import Tracker, findings, tracker_for
+from penchant.watch.modules import module_moves
+from penchant.watch.prediction import JumpForecast, Verdict, forecast_jump, verdict
+from penchant.watch.record import save
+from penchant.watch.regime import DISTANCE, Regime, regime, regimes
+
+RECORDS, PICTURES = (".nc", ".json"), (".png", ".svg")
+FEW = 6  # with fewer looks the report says how to get more
+Guard = Callable[[], contextlib.AbstractContextManager[Any]]
+
+HEADLINES = {
+    "kernel": "Kernel regime (the model is lazy)",
+    "leaving": "Leaving the kernel regime",
+    "rich": "Rich regime",
+    "unknown": "Regime not known yet",
+}
+EVENTS = {"test accuracy": "jump of the test accuracy", "weights": "end of the kernel regime"}
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Report(Record):
+    """The findings of a record, and the `files` that were written; a notebook shows its figure."""
+
+    regime: Regime
+    verdict: Verdict
+    forecast: JumpForecast
+    files: tuple[Path, ...] = ()
+    dataset: Any = dataclasses.field(default=None, repr=False)
+
+    @property
+    def headline(self) -> str:
+        """Regime, verdict and forecast in one line, the title of the figure."""
+        parts = [HEADLINES[self.regime.kind], _grokking(self.verdict)]
+        if self.forecast.ahead:
+            low, high = (_count(step) for step in (self.forecast.low, self.forecast.high))
+            parts.append(f"{EVENTS[self.forecast.event]} forecast for steps {low} to {high}")
+        return ", ".join(part for part in parts if part)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """(name, sentence) of every finding, and what the watch cost."""
+        rows = list(findings(self.dataset).items())
+        if said := _made(self.dataset, self.forecast):
+            rows.append(("forecasts", said))
+        rows.append(("overhead", _overhead(self.dataset.attrs, self.dataset.sizes["time"])))
+        rows += [("note", note) for note in self.dataset.attrs["notes"]]
+        rows += [("failure", _failure(*failure)) for failure in self.dataset.attrs["failures"]]
+        return rows + [("written", str(file)) for file in self.files]
+
+    def print(self, console: Any = None) -> None:
+        """Print the looks, the layers and all sentences; `console` is one of rich."""
+        from penchant.plotting.watch_table import print_watch
+
+        layers = module_moves(self.dataset).last
+        print_watch(self.dataset, regimes(self.dataset), layers, self.rows(), console)
+
+    def figure(self) -> Any:
+        """The matplotlib figure: curves, forecasts, regimes in time, norms, and what moved."""
+        from penchant.plotting.watch import draw_watch
+
+        verdict, f, moves = self.verdict, self.forecast, module_moves(self.dataset)
+        marks = [
+            (verdict.t1, "training solved"),
+            (verdict.t2, "test solved"),
+            (verdict.jump, "half of the jump"),
+        ]
+        first = float(self.dataset["call_step"].values.min(initial=math.inf))
+        return draw_watch(
+            self.dataset,
+            self.headline,
+            regimes(self.dataset),
+            DISTANCE,
+            [(step, text) for step, text in marks if math.isfinite(step) and step > first],
+            (f.low, f.step, f.high) if f.ahead else None,
+            f.step if f.state == "happened" else math.nan,
+            (moves.names, moves.moved),
+        )
+
+    def _repr_html_(self) -> str:
+        held, figure = io.BytesIO(), self.figure()
+        _draw(figure, held, "png")
+        data = base64.b64encode(held.getvalue()).decode()
+        wide = round(100 * figure.get_figwidth())  # pixels; the picture has twice as many
+        return f"<img src='data:image/png;base64,{data}' style='width: {wide}px; max-width: 100%'>"
+
+
+def read(dataset: Any, files: Iterable[Path] = ()) -> Report:
+    """The report of a record, silent."""
+    return Report(regime(dataset), verdict(dataset), forecast_jump(dataset), tuple(files), dataset)
+
+
+def report(dataset: Any, *files: str | os.PathLike[str], to: str | None = None) -> Report:
+    """The report of a record, printed; see Watch.report."""
+    found = read(dataset, deliver(dataset, files, to))
+    found.print()
+    return found
+
+
+def deliver(
+    dataset: Any,
+    files: Iterable[str | os.PathLike[str]],
+    to: str | None,
+    guard: Guard = contextlib.nullcontext,
+    trackers: dict[str, Tracker] | None = None,
+) -> list[Path]:
+    """Write the files and send the record to a tracker, each inside its own guard.
+
+    `trackers` are those that were used before; they get only new values.
+    """
+    known = {} if trackers is None else trackers
+    written: list[Path] = []
+    places = [Path(file) for file in files]
+    folders = [place for place in places if to is not None and place.suffix not in KNOWN]
+    for place in places:
+        if place not in folders:
+            with guard():
+                written.append(_write(dataset, place))
+    if to is not None:
+        with guard():
+            key, fresh = tracker_for(to, folders)
+            known.setdefault(key, fresh).finish(dataset)
+            written += folders
+    return written
+
+
+KNOWN = (*RECORDS, *PICTURES)
+
+
+def _write(dataset: Any, file: Path) -> Path:
+    if file.suffix in RECORDS:
+        return save(dataset, file)
+    if file.suffix in PICTURES:
+        return save_figure(read(dataset), file)
+    raise ValueError(
+        f"{WHO}: a report is written as {', '.join(KNOWN)}, got {file.name!r} (a folder is for "
+        "to='tensorboard')"
+    )
+
+
+def save_figure(found: Report, file: Path) -> Path:
+    """Draw a report into `file`, completely or not at all, and return its path."""
+    if file.suffix not in PICTURES:
+        raise ValueError(f"{WHO}: a figure is written as .png or .svg, got {file.name!r}")
+    with whole(WHO, file) as draft:
+        _draw(found.figure(), draft, file.suffix[1:])
+    return file
+
+
+def _draw(figure: Any, target: Any, kind: str) -> None:
+    from penchant.plotting.style import styled
+
+    with styled():
+        # a date would make equal pictures differ
+        figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)
+
+
+def _grokking(found: Verdict) -> str:
+    if found.kind == "grok":
+        return f"grokked (training solved at step {_count(found.t1)}, test at {_count(found.t2)})"
+    words = {
+        "misgrok": "misgrokked",
+        "mirage": "a mirage of grokking",
+        "slow": "a slow rise of the test curve",
+        "in progress": "grokking in progress",
+        "double descent": "double descent",
+        "none": "no grokking so far",
+    }
+    return words.get(found.kind, "")
+
+
+def _made(dataset: Any, now: JumpForecast) -> str:
+    """How the forecasts made at the looks compare with what happened; empty if there were none."""
+    made = dataset.isel(time=np.flatnonzero(np.isfinite(dataset["forecast_step"].values)))
+    when, step, low, high = (
+        made[name].values for name in ("step", "forecast_step", "forecast_low", "forecast_high")
+    )
+    if not len(when):
+        return ""
+    text = f"{len(when)} made from step {_count(when[0])} to step {_count(when[-1])}"
+    if now.state != "happened":
+        ends = f"{_count(step.min())} to {_count(step.max())}"
+        return f"{text}, for steps {ends}; the {EVENTS[now.event]} has not been seen"
+    held = int(np.count_nonzero((low <= now.step) & (now.step <= high)))
+    error = float(np.mean(np.abs(step - now.step)) / (now.step - dataset.attrs["start_step"]))
+    return (
+        f"{text}; the {EVENTS[now.event]} came at step {_count(now.step)}, which {held} of the "
+        f"{len(when)} intervals contain (mean error {error:.0%})"
+    )
+
+
+def _overhead(attributes: dict[str, Any], looks: int) -> str:
+    spent, trained = attributes["look_seconds"], attributes["training_seconds"]
+    share = f"{spent / trained:.1%}" if trained > 0 else "an unknown share"
+    budget = attributes["budget"]
+    limit = "no limit" if budget is None else f"at most {100 * budget:.3g}% allowed"
+    text = (
+        f"{looks} looks took {spent:.3g} s, {share} of {trained:.3g} s of training ({limit}); the "
+        f"set-up took {attributes['setup_seconds']:.3g} s"
+    )
+    if budget is not None and looks < FEW:
+        text += "; a larger budget= or fewer probe inputs give more looks"
+    return text
+
+
+def _failure(kind: str, step: float | None, count: int, sentence: str) -> str:
+    at = "" if step is None or math.isnan(step) else f", first at step {step:g}"
+    return f"{sentence} ({count} time{'s' if count > 1 else ''}{at})"
+
+
+def _count(step: float) -> str:
+    """A step in words: three digits are enough."""
+    return f"{float(f'{step:.3g}'):,.0f}" if step < 1e7 else f"{step:.3g}"

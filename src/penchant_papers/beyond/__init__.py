@@ -1,0 +1,29 @@
+"""Ours: theory beyond the sources, and phase diagrams that no paper has."""
+
+from penchant.lab.papers import Paper
+
+# the scope of experiments whose runs no source prints: ours, and of watch
+OWN_RUNS = {
+    "tiny": "our own runs; fewer and shorter than at the largest size",
+    "quick": "our own runs; fewer problems than at the largest size",
+    "printed": "our own runs, at their largest size",
+}
+paper = Paper(
+    "beyond",
+    package=__name__,
+    title="Beyond the sources",
+    statements={
+        "beyond-apriori": "apriori",
+        "beyond-balanced-linear": "balanced_linear",
+        "beyond-clock": "clock",
+        "beyond-greedy-rank": "greedy_rank",
+        "beyond-imbalance": "imbalance",
+        "beyond-saddles": "saddles",
+        "beyond-momentum": "momentum",
+        "beyond-clock-depth": "clock_depth",
+        "beyond-margins": "margins",
+        "beyond-muon": "muon",
+        "beyond-adam-batch": "adam_batch",
+        "beyond-sgd-grokking": "sgd_grokking",
+    },
+)

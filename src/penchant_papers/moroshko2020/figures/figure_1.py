@@ -1,0 +1,175 @@
+"""Figure 1, a diagram: for large scale and high accuracy the order of limits matters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penchant.lab.evidence.evidence import Evidence, within
+from penchant.lab.experiment import Experiment
+from penchant.lab.studies.sizes import sized
+from penchant.lazy import Axes, Dataset, Figure
+from penchant.measures.directions import angle
+from penchant.plotting.style import BLUE, GREEN, GREY, PURPLE, RED, sheet_of
+from penchant.problems.classification import three_points
+from penchant_papers.moroshko2020.figures.trajectories import stationary
+from penchant_papers.moroshko2020.stopping import max_margin_of, predictors
+from penchant_papers.moroshko2020.theorem_6 import least_q
+
+TITLE = "The order of limits decides between the kernel and the rich regime"
+MUS = [0.25, 1.0, 4.0]
+
+
+def cell(mu: float, *, points: int) -> dict[str, Any]:
+    """The line alpha^D / log(1/eps) = mu, both sides folded; `accuracy` is that at alpha^D = 1.
+
+    A quantity a in [0, inf] is shown at a / (1 + a), so that both limits are on the page.
+    """
+    scale = np.linspace(0.0, 1.0, points)
+    accuracy = scale / (scale + mu * (1 - scale))
+    return {
+        "trajectory_scale": scale,
+        "trajectory_accuracy": accuracy,
+        "accuracy": 1 / (1 + mu),
+    }
+
+
+def trained_cell(way: str) -> dict[str, float]:
+    """Degrees from a depth-3 net on panel 4a to what each limit finds; `to_q` is that of one mu."""
+    problem = three_points("4a")
+    scale, accuracy = {"alpha first": (1e9, 1e4), "loss first": (1.0, 1e8)}.get(way, (1e6, 0.0))
+    mu = float(way.split()[-1]) if way.startswith("mu") else 1.0
+    (found,) = predictors(problem, 3, scale ** (1 / 3), [accuracy or scale / mu], "dual")
+    goals = {
+        "to_l2": max_margin_of(problem, "l2"),
+        "to_l1": max_margin_of(problem, "l1"),
+        "to_q": least_q(problem, 3, mu),
+    }
+    if way.endswith("first"):
+        goals["to_deep"] = stationary(problem, 3)[0]
+    return {name: float(angle(found, goal)) for name, goal in goals.items()}
+
+
+study = sized(
+    "M-F1",
+    title=TITLE,
+    function=cell,
+    arguments={"points": 201},
+    grid={"mu": MUS},
+    dims={"trajectory_scale": ["time"], "trajectory_accuracy": ["time"]},
+    labels={
+        "mu": "alpha^D / log(1/eps)",
+        "accuracy": "log(1/eps) where alpha^D is 1, folded to [0, 1]",
+        "trajectory_scale": "scale of the initialization alpha^D, folded to [0, 1]",
+        "trajectory_accuracy": "training accuracy log(1/eps), folded to [0, 1]",
+    },
+    draw={"x": "mu", "colour": "accuracy"},
+)
+ways = sized(
+    "M-F1-ways",
+    function=trained_cell,
+    grid={"way": ["alpha first", "loss first", *(f"mu = {mu:g}" for mu in MUS)]},
+)
+
+
+def check(dataset: Dataset, ways: Dataset) -> Evidence:
+    """Three orders of the limits, trained, and the lines that are drawn."""
+    first, last = ways.sel(way="alpha first"), ways.sel(way="loss first")
+    both = ways.isel(way=slice(2, None))
+    kernel = within(first.to_l2, tolerance=0.1)
+    rich = within(last.to_deep, tolerance=0.5)
+    middle = within(both.to_q.values.max(), tolerance=0.001)
+    inner, mu = dataset.trajectory_accuracy.values[:, 1:-1], dataset.mu.values[:, None]
+    scale = dataset.trajectory_scale.values[:, 1:-1]
+    drawn = scale / (1 - scale) / (inner / (1 - inner))
+    line = within(np.abs(drawn / mu - 1).max(), tolerance=1e-9)
+    return Evidence(
+        ran="depth 3 on panel 4a, where l1, l2 and l_{2/3} differ: alpha³ = 1e9 to log(1/eps) ="
+        " 1e4, alpha = 1 to 1e8, alpha³ = 1e6 to alpha³/mu for mu = 0.25, 1 and 4; angles in"
+        " degrees",
+        checks={
+            "alpha first: degrees to the l2 max margin": kernel,
+            "loss first: degrees to the l_{2/3} max margin": rich,
+            "both together: largest angle to argmin Q_mu, degrees": middle,
+            "drawn lines: largest relative deviation of alpha^D / log(1/eps) from mu": line,
+        },
+        controls={
+            "alpha first ends at the l_{2/3} max margin": kernel.control(first.to_deep),
+            "loss first ends at the l2 max margin": rich.control(last.to_l2),
+            "loss first ends at the l1 max margin": rich.control(last.to_l1),
+            "both together end at the l2 max margin (least)": middle.control(
+                both.to_l2.values.min()
+            ),
+        },
+    )
+
+
+def draw(dataset: Dataset, ways: Dataset) -> Figure:
+    """The plane of scale and accuracy with both limits, and the lines that meet in its corner."""
+    picture, (axes,) = sheet_of(dataset, widths=(7.6,), height=5.6)
+    for mu, style in zip(dataset.mu.values, ("--", "-", "-."), strict=False):
+        line = dataset.sel(mu=mu)
+        axes.plot(
+            line.trajectory_scale,
+            line.trajectory_accuracy,
+            style,
+            color=PURPLE,
+            linewidth=1.6,
+            label=rf"$\mu$ = {mu:g}",
+        )
+    _limits(axes)
+    axes.set(xlim=(0, 1.0), ylim=(0, 1.0))
+    axes.set_xticks([0, 0.5, 1], ["0", "1", r"$\infty$"])
+    axes.set_yticks([0, 0.5, 1], ["0", "1", r"$\infty$"])
+    axes.set_xlabel(r"scale of the initialization, $\alpha^D$")
+    axes.set_ylabel(r"training accuracy $\log(1/\epsilon)$, with $\epsilon$ the loss")
+    axes.grid(False)
+    title = "both together, with\n" + r"fixed $\mu = \alpha^D / \log(1/\epsilon)$:"
+    key = axes.legend(loc="upper left", bbox_to_anchor=(1.04, 0.6), title=title)
+    key.set_alignment("left")
+    return picture
+
+
+def _limits(axes: Axes) -> None:
+    """The two edges that are limits, the two orders of taking them, and what each one finds."""
+    thick: dict[str, Any] = {"linewidth": 7, "solid_capstyle": "butt", "clip_on": False}
+    axes.plot([0, 0.97], [1, 1], color=RED, **thick)
+    axes.plot([1, 1], [0, 0.97], color=BLUE, **thick)
+    axes.plot(1, 1, "o", markersize=15, color=GREEN, clip_on=False, zorder=5)
+    middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
+    axes.text(0.18, 0.93, r"$\epsilon \to 0$ first: rich, $\ell_{2/D}$", color=RED, **middle)
+    axes.text(0.70, 0.18, r"$\alpha \to \infty$ first: kernel, $\ell_2$", color=BLUE, **middle)
+    axes.annotate(
+        "both at once: the\nmargin of least $Q_\\mu$, from\n"
+        r"$\ell_2$ (large $\mu$) to $\ell_1$ (small $\mu$)",
+        (1.01, 0.985),
+        (1.06, 0.82),
+        color=GREEN,
+        fontsize=10,
+        annotation_clip=False,
+        arrowprops={"arrowstyle": "-", "color": GREEN},
+    )
+    arrow = {"arrowstyle": "-|>", "linewidth": 1.4, "mutation_scale": 14}
+    for start, end, colour in (
+        ((0.36, 0.22), (0.36, 0.97), RED),
+        ((0.36, 0.22), (0.97, 0.22), BLUE),
+    ):
+        axes.annotate("", end, start, arrowprops={**arrow, "color": colour})
+    axes.plot(0.36, 0.22, "o", color=GREY, markersize=7)
+    axes.text(0.29, 0.175, "a finite run", color=GREY, **middle)
+
+
+experiment = Experiment(
+    "M-F1",
+    statement="If alpha grows to infinity first, training ends in the kernel regime, at l2; if"
+    " the loss falls to zero first, it ends in the rich regime, at l_{2/D}; with"
+    " alpha^D / log(1/eps) held at mu it ends at the margin of least Q_mu.",
+    place="section 1, Figure 1",
+    study=(study, ways),
+    check=check,
+    draw=draw,
+    title=TITLE,
+    ours="the values of mu, the folding a -> a / (1 + a) of both axes, and the points of the"
+    " trained runs",
+)

@@ -1,0 +1,93 @@
+"""Figure 9: when training leaves the kernel regime, by the distance of the tangent kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penchant.arguments import Array
+from penchant.lab.evidence.evidence import Evidence, at_most
+from penchant.lab.experiment import Experiment
+from penchant.lazy import Dataset, Figure
+from penchant.measures.curves import crossing
+from penchant.plotting.style import sheet_of
+from penchant_papers.moroshko2020.figures.accuracy import draw_along, study_of
+
+TITLE = "Deeper nets and smaller starts leave the kernel regime at a larger loss"
+LEFT = 0.01  # kernel distance at which the kernel regime is left
+study = study_of("M-F9", TITLE, "departure", (-3.0, 4.0), points=106, finer=321)
+
+
+def exits(dataset: Dataset) -> Array:
+    """log(1/loss) where each kernel distance is LEFT, by depth and scale."""
+    rows = dataset.transpose("depth", "scale", "time")
+    clock, distance = rows.trajectory_smoothed_margin, rows.trajectory_kernel_distance
+    found = [
+        [crossing(np.log(x), y, LEFT) for x, y in zip(*both, strict=True)]
+        for both in zip(clock.values, distance.values, strict=True)
+    ]
+    return np.exp(found)
+
+
+def check(dataset: Dataset) -> Evidence:
+    """The loss at which the kernel regime is left, over depths and scales."""
+    found = exits(dataset)
+    deeper = at_most((found[1:] / found[:-1]).max(), 0.9)
+    smaller = at_most((found[:, 0] / found[:, 1]).max(), 0.5)
+    start = float(dataset.trajectory_kernel_distance.isel(time=0).max())
+    late = dataset.trajectory_kernel_distance.values
+    by_scale = found / dataset.scale.values
+    return Evidence(
+        ran=f"panel 3b at depths {', '.join(map(str, dataset.depth.values))} from alpha^D = 0.1"
+        f" and 1, log(1/loss) from {float(dataset.trajectory_smoothed_margin.min()):g} to"
+        f" {float(dataset.trajectory_smoothed_margin.max()):g}",
+        checks={
+            f"largest ratio of log(1/loss) where the kernel distance is {LEFT:g}, each depth over"
+            " the previous one": deeper,
+            "the same for alpha^D = 0.1 over alpha^D = 1": smaller,
+        },
+        premises={
+            "every run begins in the kernel regime (largest distance)": (start < 0.01, start),
+            "every run leaves the kernel regime (least last distance)": (
+                bool(late[..., -1].min() > LEFT),
+                float(late[..., -1].min()),
+            ),
+        },
+        controls={
+            "an exit that depends on alpha^D alone: D = 3 at alpha^D = 1 for D = 2 at 0.1": (
+                deeper.control(found[1, 1] / found[0, 0])
+            ),
+            "an exit that depends on depth alone: D = 10 at alpha^D = 1 for D = 2 at 0.1": (
+                smaller.control(found[-1, 1] / found[0, 0])
+            ),
+        },
+        findings=[
+            f"log(1/loss) where the kernel distance is {LEFT:g}, over alpha^D: "
+            + ", ".join(
+                f"{by_scale[i, j]:.3g} (D = {D}, alpha^D = {scale:g})"
+                for i, D in enumerate(dataset.depth.values)
+                for j, scale in enumerate(dataset.scale.values)
+            )
+        ],
+    )
+
+
+def draw(dataset: Dataset) -> Figure:
+    """The cosine distance of the tangent kernel from the start's, against the smoothed margin."""
+    picture, (axes,) = sheet_of(dataset, widths=(7.6,), height=4.8)
+    draw_along(axes, dataset, "kernel_distance", loc="upper left")
+    axes.set_ylabel(r"kernel distance $1 - \cos(K(t), K(0))$")
+    return picture
+
+
+experiment = Experiment(
+    "M-F9",
+    statement="Training leaves the kernel regime at a larger loss when the net is deeper and"
+    " when the start is smaller.",
+    place="appendix H.4, Figure 9",
+    study=study,
+    check=check,
+    draw=draw,
+    title=TITLE,
+    ours="the three points (those of Figure 3(b)), and 0.01 for the distance at which the regime"
+    " is left",
+)

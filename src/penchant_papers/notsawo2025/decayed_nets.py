@@ -1,0 +1,172 @@
+"""Exact flows of diagonal nets u^2 - v^2 with weight decay, from the kernel to the rich regime.
+
+They start at u = v = alpha, where they compute zero and |theta(0)| = alpha sqrt(2 d).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from penchant.arguments import Array
+from penchant.lab.evidence.chance import drawn
+from penchant.measures.directions import angle
+
+# of log|theta(0)| / beta, the source's t2; the transition is a few times 1/log|theta(0)| wide
+SHARES = np.concatenate(
+    [np.linspace(0.25, 0.85, 13), np.linspace(0.9, 1.145, 50), np.linspace(1.15, 1.75, 13)]
+)
+EARLY, LATE = 5, 70  # the places of 1 - epsilon and 1 + epsilon with epsilon = 1/2
+# c of beta = |theta(0)|^-c; the misfit of a regression is of order beta, which must be larger than
+# rounding errors
+POWERS = {"classification": 1.0, "regression": 0.0375}
+APART = 30.0  # degrees between the kernel and the rich limit
+DEGREES = {
+    "to_kernel": "angle of the predictor to that of the tangent kernel, in degrees",
+    "to_rich": "angle of the predictor to that of least l1 norm",
+    "theta_to_start": "angle of theta(t) to theta(0)",
+    "theta_to_kernel": "angle of theta(t) to the kernel solution, as printed",
+    "moved_to_kernel": "angle of e^(beta t) theta(t) - theta(0) to the kernel solution",
+    "moved_to_rich": "its angle to the solution of least l1 norm",
+    "moved_to_random": "its angle to the solution of a kernel with random weights",
+    "plain_to_kernel": "angle of theta(t) - theta(0) to the kernel solution",
+}
+RESIDUALS = {
+    "kkt": "KKT residual of min |theta|^2 with margins of the net itself",
+    "kkt_linear": "KKT residual with the margins linear in theta, as printed",
+}
+
+
+@functools.lru_cache(maxsize=32)  # runs from several starts share their problem
+def problem_of(
+    task: str, number: int, samples: int, features: int, seed: int
+) -> tuple[Any, Any, int]:
+    """The `number`-th problem from `seed` on whose two limits are APART, its solver, the draws."""
+    from penchant.problems.classification import separable_points
+    from penchant.problems.regression import sparse_regression
+    from penchant.regularizers.norms import L1, L2
+    from penchant.solvers.interpolate import interpolate
+    from penchant.solvers.max_margin import max_margin
+
+    solve: Any = max_margin if task == "classification" else interpolate
+
+    def make(seed: int) -> Any:
+        if task == "classification":
+            return separable_points(samples, features, margin=0.3, seed=seed)
+        return sparse_regression(samples, features, sparsity=2, noise=0.0, seed=seed)
+
+    def wide(problem: Any) -> bool:
+        kernel, rich = (solve(problem.X, problem.y, norm).beta for norm in (L2(), L1()))
+        return float(angle(kernel, rich)) >= APART
+
+    problem, draws = drawn(make, wide, seed, number)
+    return problem, solve, draws
+
+
+def parameters(predictor: Array, log_product: float) -> Array:
+    """u and v, from u^2 - v^2 = predictor and u v = exp(log_product), which the flow conserves."""
+    product = math.exp(log_product)
+    large = np.sqrt((np.abs(predictor) + np.hypot(predictor, 2 * product)) / 2)
+    small, up = product / large, predictor >= 0
+    return np.concatenate([np.where(up, large, small), np.where(up, small, large)])
+
+
+def displacement(predictor: Array, log_product: float) -> Array:
+    """e^(beta t) theta(t) - theta(0) over alpha, without cancellation."""
+    s = np.arcsinh(predictor / (2 * math.exp(log_product))) / 2
+    return np.concatenate([np.expm1(s), np.expm1(-s)])
+
+
+def kkt_residual(slopes: Array, outputs: Array, y: Array, theta: Array, equality: bool) -> float:
+    """The distance of the direction of theta to a KKT point with y f >= 1, or with f = y.
+
+    `slopes` are the gradients of the outputs f. The residual is the part of theta outside their
+    best combination (with multipliers >= 0 for margins), plus the mean excess of the margins
+    weighted by the multipliers, or the misfit after the best scaling.
+    """
+    from scipy.optimize import nnls
+
+    unit, rows = theta / np.linalg.norm(theta), slopes / np.linalg.norm(slopes)
+    if equality:
+        fitted = np.linalg.lstsq(rows.T, unit, rcond=None)[0]
+        scaled = outputs * (outputs @ y) / (outputs @ outputs) if outputs.any() else outputs
+        misfit = np.linalg.norm(scaled - y) / np.linalg.norm(y)
+        return float(np.linalg.norm(rows.T @ fitted - unit) + misfit)
+    margins = y * outputs
+    if margins.min() <= 0:
+        return math.inf
+    excess = (
+        margins / margins.min() - 1
+    )  # an extra row: multipliers of larger margins should vanish
+    nu, _ = nnls(np.vstack([(y[:, None] * rows).T, excess]), np.append(unit, 0.0))
+    left = np.linalg.norm(nu @ (y[:, None] * rows) - unit)
+    return float(left + (nu @ excess / nu.sum() if nu.any() else 0.0))
+
+
+def cell(
+    log_gamma: float,
+    instance: int,
+    task: str,
+    *,
+    seed: int,
+    samples: int,
+    features: int,
+    powers: Mapping[str, float],
+    rtol: float,
+) -> dict[str, Any]:
+    """One run with beta = gamma^-powers[task], at the times SHARES of log(gamma) / beta."""
+    from penchant.models.diagonal import DiagonalNet
+    from penchant.regularizers.norms import L1, L2
+    from penchant.training.exact.dual.flow import DualFlow
+    from penchant.training.record import At
+    from penchant.training.train import train
+
+    problem, solve, draws = problem_of(task, instance, samples, features, seed)
+    X, y, equality = problem.X, problem.y, task == "regression"
+    log_alpha, rate = log_gamma - math.log(2 * features) / 2, math.exp(-powers[task] * log_gamma)
+    z = SHARES * log_gamma
+    flow = DualFlow(rtol=rtol, weight_decay=rate)
+    path = train(
+        DiagonalNet(2, log_alpha=log_alpha), problem, flow, record=At(times=z / rate), throw=True
+    )
+    run = path.dataset
+    places = [int(np.argmin(np.abs(run.t.values - t))) for t in z / rate]
+    weights = np.exp(np.random.default_rng((seed, instance)).normal(0, 1, features))
+    kernel, rich, random = (solve(X, y, norm).beta for norm in (L2(), L1(), L2(weights=weights)))
+    start, tangent = np.ones(2 * features), np.hstack([X, -X])  # both over alpha
+    both = {
+        name: np.concatenate([w, -w])
+        for name, w in {"kernel": kernel, "rich": rich, "random": random}.items()
+    }
+    found: dict[str, Any] = {name: [] for name in (*DEGREES, *RESIDUALS)}
+    for beta, decay in zip(run.predictor.values[places], z, strict=True):
+        theta = parameters(beta, 2 * (log_alpha - decay))
+        moved = displacement(beta, 2 * (log_alpha - decay))
+        plain = math.exp(-decay) * (moved + start) - start
+        pairs = [(beta, kernel), (beta, rich), (theta, start), (theta, both["kernel"])]
+        pairs += [(moved, both[name]) for name in ("kernel", "rich", "random")]
+        pairs.append((plain, both["kernel"]))
+        for name, pair in zip(DEGREES, pairs, strict=True):
+            found[name].append(float(angle(*pair)))
+        # outputs from the predictor: for a large start u^2 - v^2 and u - v are rounding errors
+        own, linear = X @ beta, X @ (beta / np.add(*np.split(theta, 2)))
+        found["kkt"].append(kkt_residual(tangents(theta, X)[0], own, y, theta, equality))
+        found["kkt_linear"].append(kkt_residual(tangent, linear, y, theta, equality))
+    balanced = parameters(kernel, -200.0)
+    return {
+        **found,
+        "share": SHARES,
+        "draws": draws,
+        "kkt_of_kernel": kkt_residual(*tangents(balanced, X), y, balanced, equality),
+        "euler": np.abs(tangent @ start).max() / np.linalg.norm(tangent),
+    }
+
+
+def tangents(theta: Array, X: Array) -> tuple[Array, Array]:
+    """Gradients and outputs of the net at theta."""
+    u, v = np.split(theta, 2)
+    return 2 * np.hstack([u * X, -v * X]), X @ (u**2 - v**2)

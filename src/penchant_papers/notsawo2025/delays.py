@@ -1,0 +1,231 @@
+"""The delay t2 - t1 of recovery with a penalty, and its final error: cells and checks."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from penchant.arguments import Array
+from penchant.lab.evidence.chance import exponents
+from penchant.lab.evidence.evidence import Evidence, within
+from penchant.lab.evidence.plot import Plot, log_log
+from penchant.lazy import Dataset
+from penchant_papers.instances import furthest, listed, slope
+from penchant_papers.notsawo2025.recoveries import SOLVED, over, over_beta, reached, recoverable
+
+LAST = 30  # errors are means over the last iterates, whose entries keep changing sign
+SETTLE = 300.0  # after the slow phase a run has SETTLE/step steps to converge
+
+
+def cell(beta: float, step: float, level: float, relative: bool, **problem: Any) -> dict[str, Any]:
+    """t1, t2 and the final errors of one run, beside those that theory predicts.
+
+    If `relative`, the step is in units of the smallest one that diverges and beta in units of |a*|:
+    descent on a problem of another size is the same. `level` is the error at t2 in the unit of the
+    recovery. `tau` is the time at which the slow phase reaches that error, `gap` is
+    N's numerator; `to_truth` and `to_point` are h(a - a*) and h(a - a_beta) after convergence, with
+    a_beta the minimiser of g + beta h, and `above_truth` and `above_point` are h(a) - h(a*) and
+    h(a) - h(a_beta).
+    """
+    case, draws = recoverable(**problem)
+    size = float(np.linalg.norm(case.truth))
+    rate, strength = (step * case.bound, beta * size) if relative else (step, beta)
+    unit, error = case.unit, level * case.unit
+    slow, step_beta = case.path, rate * strength
+    tau = slow.reaches(case.truth, error)
+    end = math.ceil(1.5 * slow.time / step_beta + SETTLE / rate)
+    near = np.linspace(0.8, 1.4, 16) * tau / step_beta if math.isfinite(tau) else np.zeros(1)
+    rest = np.arange(end - LAST + 1, end + 1)
+    run = case.run(rate, strength, np.concatenate([np.floor(near), rest]))
+    points = case.points(run)[-LAST:]
+    t1, t2 = case.t1(rate, SOLVED * unit**2), reached(run.step, run.relative_error, error / size)
+    gap, point = slow.points[0] - case.truth, case.penalized(strength)
+    h = {
+        name: float(case.norms(rows).mean())
+        for name, rows in {
+            "to_truth": points - case.truth,
+            "to_point": points - point,
+            "converged": points,
+            "of_point": point[None],
+            "of_truth": case.truth[None],
+            "point_error": (point - case.truth)[None],
+            "noise_error": (case.least - case.truth)[None],
+            "memorized_error": gap[None],
+        }.items()
+    }
+    return h | {
+        "draws": draws,
+        "t1": t1,
+        "t2": t2,
+        "step_beta": step_beta,
+        "scaled": (t2 - t1) * step_beta,
+        "tau": tau,
+        "bound": case.bound,
+        "gap": case.dual_norm(gap),
+        "euclidean": float(np.linalg.norm(gap)),
+        "above_truth": h["converged"] - h["of_truth"],
+        "above_point": h["converged"] - h["of_point"],
+        "last_error": float(np.linalg.norm(slow.end - case.truth) / unit),
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """How a theorem writes its quantities."""
+
+    a: str  # the predictor
+    gap: str  # the printed numerator of t2 - t1
+    norm: str  # the index of the norm of the errors
+    named: str  # the name of this norm
+    point: str  # the minimiser of g + beta h
+
+
+def spread(ratios: Array) -> float:
+    """The largest relative error if the best constant replaces the ratios."""
+    return float(np.ptp(ratios) / (ratios.max() + ratios.min()))
+
+
+def evidence(
+    words: Words,
+    clean: list[Dataset],
+    noisy: Dataset,
+    steps: Dataset,
+    tolerance: float,
+    counterexample: dict[str, str],
+    **others: Any,
+) -> Evidence:
+    """The laws of the delay and of the final errors, as printed and as corrected.
+
+    The first of `clean` has several values of beta for the exponents; `noisy` has problems over
+    (noise, beta), `steps` has problems without noise over (step,). `tolerance` is that of the
+    exponents of the final errors.
+    """
+    first, a, error = clean[0], words.a, f"|{words.a} - {words.a}*|_{words.norm}"
+    products = over_beta(first.step_beta)
+    delays = over_beta(first.scaled) / products
+    powers = [slope(product, delay) for product, delay in zip(products, delays, strict=True)]
+    smooth = [slope(product, np.log(1 / product) / product) for product in products]
+    weakest = noisy.isel(beta=-1)
+    found = weakest.scaled.where(np.isfinite(weakest.tau)) / weakest.tau
+    scaled, tau, gap, euclidean = (
+        np.concatenate([over_beta(one[name])[:, -1] for one in clean])
+        for name in ("scaled", "tau", "gap", "euclidean")
+    )
+    ratios, with_noise = scaled / gap, found.values[np.isfinite(found.values)]
+    law = within(furthest(np.array(powers) + 1), tolerance=0.05)
+    printed = within(np.abs(ratios - 1).max(), tolerance=0.05)
+    slow = within(np.abs(np.append(scaled / tau, with_noise) - 1).max(), tolerance=0.05)
+    by_beta = within(furthest(exponents(first.beta, over_beta(first.to_truth)) - 1), 0.0, tolerance)
+    by_step, to_point = (
+        within(exponents(steps.step, over(steps[name], "step")).mean() - 1, 0.0, tolerance)
+        for name in ("to_truth", "to_point")
+    )
+    loud = weakest.isel(noise=noisy.noise.values > 1e-6)
+    noise, memorized = (
+        exponents(1 / loud.noise, over(loud[name], "noise")).mean() + 0.5
+        for name in ("to_truth", "memorized_error")
+    )
+    by_noise = within(noise, 0.0, 0.1)  # the error of order beta adds to that of the noise
+    loudest = over_beta(noisy.to_truth.sel(noise=float(loud.noise[0])))
+    time = {"largest deviation of the exponent of t2 - t1 in step beta from -1": law}
+    power = f"deviation of the exponent of {error} in"
+    in_beta = {f"largest {power} beta from 1": by_beta}
+    faint, one = noisy.isel(noise=0, seed=0), steps.isel(seed=0)
+    return Evidence(
+        checks={
+            **time,
+            f"largest |(t2 - t1) step beta/{words.gap} - 1|": printed,
+            **in_beta,
+            f"mean {power} the step from 1": by_step,
+        },
+        corrected={
+            **time,
+            "largest |(t2 - t1) step beta/tau - 1|, tau the time of the slow phase": slow,
+            **in_beta,
+            f"mean deviation of the exponent of |{a} - {words.point}|_{words.norm} in the step"
+            " from 1": to_point,
+            f"mean {power} the signal-to-noise ratio from -1/2": by_noise,
+        },
+        correction="t2 = t1 + tau/(step beta), where tau is the time that steepest descent of"
+        f" |{a}|_{words.norm} on {{X {a} = y}} takes from {a}_hat to the required"
+        f" error (penchant.slow_flow); {words.gap} only has the same order of magnitude"
+        f" in N's experiment. {error} converges to that of {words.point}, the minimiser of"
+        " g + beta h, which is O(beta) however small the step is, plus O(step beta); noise"
+        " adds the error of the interpolator of least norm, which scales like SNR^(-1/2), and"
+        " where that is above the required error there is no t2.",
+        counterexample={
+            "numerator": f"(t2 - t1) step beta/{words.gap} = {listed(ratios, '.2f')} without noise:"
+            " the error is not as claimed at the printed t",
+            "error": f"{error}/(step beta) = {listed(one.to_truth / one.step_beta, '.0f')} at"
+            f" step beta = {listed(one.step_beta, '.1g')}",
+            "noise": f"at a signal-to-noise ratio of {1 / float(faint.noise):g}:"
+            f" {error}/(step beta) = {listed(faint.to_truth / faint.step_beta, '.0f')} at beta ="
+            f" {listed(noisy.beta)}",
+            **counterexample,
+        },
+        controls={
+            "log(1/(step beta))/(step beta), as for smooth penalties": law.control(
+                min(np.subtract(powers, smooth), key=abs)
+            ),
+            words.gap: slow.control(printed.measured),
+            f"{words.gap}, best constant": slow.control(spread(ratios)),
+            f"|{a}_hat - {a}*|_2, best constant": slow.control(spread(scaled / euclidean)),
+            f"O(beta) at a signal-to-noise ratio of {1 / float(loud.noise[0]):g}": by_beta.control(
+                exponents(noisy.beta, loudest).max() - 1
+            ),
+            "the noise of the memorized point": by_noise.control(memorized),
+            f"the truth in place of {words.point}": to_point.control(by_step.measured),
+        },
+        findings=[
+            f"the exponents of t2 - t1 are {listed(powers, '.4f')}",
+            f"tau predicts t2 up to {slow.measured:.1e} with no fitted constant",
+            f"at a signal-to-noise ratio of {1 / float(loud.noise[-1]):g} the slow phase ends with"
+            f" the error {listed(loud.last_error.isel(noise=-1), '.2g')}; where that is above the"
+            " required error there is no t2",
+            f"problems drawn until their truth has the least norm: {scaled.size} of"
+            f" {sum(int(one.draws.isel(beta=0).sum()) for one in clean)}",
+        ],
+        plots=plots(words, first, noisy, steps),
+        **others,
+    )
+
+
+def plots(words: Words, clean: Dataset, noisy: Dataset, steps: Dataset) -> list[Plot]:
+    """The delay over step beta, the final error over the step, and the error due to noise."""
+    names = ("step_beta", "scaled", "tau", "gap")
+    product, scaled, tau, gap = (over_beta(clean[name])[0] for name in names)
+    weakest, steps = noisy.isel(beta=-1, seed=0), steps.isel(seed=0)
+    return [
+        log_log(
+            "(a) time to recover",
+            "step beta",
+            "t2 - t1 in steps",
+            [
+                ("tau/(step beta), slow phase", product, tau / product),
+                (f"{words.gap}/(step beta), as printed", product, gap / product, "dashed"),
+                ("measured", product, scaled / product, "points"),
+            ],
+        ),
+        log_log(
+            "(b) error at convergence, fixed beta",
+            "step beta",
+            f"distance in the {words.named}",
+            [
+                ("to the truth", steps.step_beta, steps.to_truth),
+                ("to the minimiser of g + beta h", steps.step_beta, steps.to_point),
+                ("step beta, as printed", steps.step_beta, steps.step_beta, "dashed"),
+            ],
+        ),
+        log_log(
+            "(c) error due to noise at the smallest beta",
+            "noise power over signal power",
+            f"distance to the truth in the {words.named}",
+            [
+                ("interpolator of least norm", weakest.noise, weakest.noise_error),
+                ("at convergence", weakest.noise, weakest.to_truth, "points"),
+            ],
+        ),
+    ]

@@ -1,0 +1,13 @@
+"""Whether the verdicts of penchant.watch are right, on runs whose regime is known."""
+
+from penchant.lab.papers import Paper
+
+paper = Paper(
+    "watch",
+    package=__name__,
+    title="The watch of a training run",
+    statements={
+        "watch-forecast": "forecasts",
+        "watch-regime": "regimes",
+    },
+)

@@ -1,0 +1,48 @@
+"""Source W: Woodworth et al. 2020, kernel and rich regimes."""
+
+from penchant.lab.papers import Paper
+
+paper = Paper(
+    "W",
+    package=__name__,
+    title="Kernel and Rich Regimes in Overparametrized Models",
+    authors=(
+        *("Blake Woodworth", "Suriya Gunasekar", "Jason D. Lee", "Edward Moroshko"),
+        *("Pedro Savarese", "Itay Golan", "Daniel Soudry", "Nathan Srebro"),
+    ),
+    year=2020,
+    statements={
+        "W-K": "tangent_kernel",
+        "W-fn1": "output_scale",
+        "W-T1": "theorem_1",
+        "W-GA": "general_approach",
+        "W-T2": "theorem_2",
+        "W-F1": "figures.figure_1",
+        "W-N": "sample_size",
+        "W-A": "asymptotics",
+        "W-R": "explicit_regularizer",
+        "W-F2": "figures.figure_2",
+        "W-T3": "theorem_3",
+        "W-F3": "figures.figure_3",
+        "W-T4": "theorem_4",
+        "W-fn4": "rectangular",
+        "W-F4": "figures.figure_4",
+        "W-F5": "figures.figure_5",
+        "W-F6ab": "figures.figure_6ab",
+        "W-F6c": "figures.figure_6c",
+        "W-F6d": "figures.figure_6d",
+        "W-F7": "figures.figure_7",
+        "W-F8": "figures.figure_8",
+        "W-F9": "figures.figure_9",
+        "W-C": "balance",
+        "W-L5": "lemmas.size_of_q",
+        "W-L6": "lemmas.lemma_6",
+        "W-L7": "lemmas.size_of_q",
+        "W-L8": "lemmas.lemma_8",
+        "W-T9": "theorem_9",
+        "W-C10": "corollary_10",
+        "W-L11": "lemmas.lemma_11",
+        "W-L12": "lemmas.lemma_12",
+        "W-L13": "lemmas.lemma_13",
+    },
+)

@@ -1,0 +1,155 @@
+"""Figure 9, a diagram: the standard diagonal linear network, and the unbiased one with 2d units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penchant.arguments import Array, one_of
+from penchant.lab.evidence.evidence import Evidence, within
+from penchant.lab.experiment import Experiment
+from penchant.lab.studies.sizes import sized
+from penchant.lazy import Dataset, Figure
+from penchant.models.diagonal import DiagonalNet, ProductNet
+from penchant.plotting.network import DIMS, LABELS, Network, draw_network
+from penchant.plotting.style import sheet_of
+from penchant_papers.instances import distance
+
+NETWORKS = ("standard", "unbiased")
+SHOWN = {"1": 4.4, "2": 2.2, "d": -1.0}  # name and height of the inputs that are shown
+
+
+def standard() -> Network:
+    """One hidden unit for each input."""
+    found = Network()
+    output = found.unit("output", 6.0, 1.7, "$f$")
+    for i, height in SHOWN.items():
+        entry = found.unit("input", 0.0, height, f"$x_{i}$")
+        hidden = found.unit("positive", 3.0, height)
+        found.connect(entry, hidden, f"$u_{i}$")
+        found.connect(hidden, output, f"$v_{i}$", at=0.4)
+    return found
+
+
+def unbiased() -> Network:
+    """Two hidden units for each input, one of them with a minus; each has one weight, twice."""
+    found = Network()
+    output = found.unit("output", 6.0, 1.7, "$f$")
+    for i, height in SHOWN.items():
+        entry = found.unit("input", 0.0, height, f"$x_{i}$")
+        for sign, minus, kind, offset in (("+", "", "positive", 0.5), ("-", "-", "negative", -0.5)):
+            hidden = found.unit(kind, 3.0, height + offset)
+            found.connect(entry, hidden, f"$w_{{{sign},{i}}}$", at=0.6)
+            found.connect(hidden, output, f"${minus}w_{{{sign},{i}}}$", at=0.24)
+    return found
+
+
+def values(network: str, one: Array, other: Array) -> dict[str, float]:
+    """The weights by what is written on the connections, from (u, v) or (w+, w-)."""
+    found: dict[str, float] = {}
+    for a, i in enumerate(SHOWN):
+        if network == "standard":
+            found |= {f"$u_{i}$": one[a], f"$v_{i}$": other[a]}
+        else:
+            found |= {f"$w_{{+,{i}}}$": one[a], f"$w_{{-,{i}}}$": other[a]}
+            found[f"$-w_{{-,{i}}}$"] = -other[a]
+    return found
+
+
+def cell(network: str, draws: int, seed: int) -> dict[str, Any]:
+    """The tables of a network; what it computes and what the model does, at d = 3.
+
+    Random weights and inputs. `other` is the same network without the minus, or with one weight
+    for both layers.
+    """
+    one_of("figure 9", "network", network, NETWORKS)
+    rng = np.random.default_rng(seed)
+    drawn = standard() if network == "standard" else unbiased()
+    found: dict[str, list[float]] = {"picture": [], "model": [], "other": []}
+    for _ in range(draws):
+        x, one, two = rng.uniform(0.5, 2.0, size=(3, len(SHOWN)))
+        plain = network == "standard"
+        model = ProductNet(one, two) if plain else DiagonalNet(2, start=(one, two))
+        start = model.start(len(SHOWN))
+        inputs = {f"$x_{i}$": x[a] for a, i in enumerate(SHOWN)}
+        found["picture"].append(drawn.output(inputs, values(network, one, two)))
+        found["model"].append(float(model.predict(start, x[None])[0]))
+        found["other"].append(float(x @ (one**2 if plain else one**2 + two**2)))
+    distinct = {c["weight"].replace("$-", "$") for c in drawn.connections}
+    for x_dots in (0.0, 3.0):
+        drawn.unit("dots", x_dots, 0.6)
+    counts = {"weights": len(distinct), "parameters": len(start)}
+    at_zero = DiagonalNet(2, alpha=0.3)
+    outset = float(np.abs(at_zero.predictor(at_zero.start(len(SHOWN)))).max())
+    return {**drawn.arrays(), **found, **counts, "output_at_start": outset}
+
+
+study = sized(
+    "W-F9",
+    title="With twice the units the network can start at zero and reach both signs",
+    function=cell,
+    arguments={"draws": 20, "seed": 9},
+    grid={"network": list(NETWORKS)},
+    dims={**DIMS, "picture": ["draw"], "model": ["draw"], "other": ["draw"]},
+    labels=LABELS,
+)
+
+
+def check(dataset: Dataset) -> Evidence:
+    """Each drawn network is the model that is trained."""
+    names = {"standard": "sum u v x", "unbiased": "sum (w+^2 - w-^2) x"}
+    wrong = {"standard": "one weight for both layers", "unbiased": "no minus sign for w-"}
+    rows = {name: dataset.sel(network=name) for name in NETWORKS}
+    same = {
+        name: within(distance(row.picture.values, row.model.values), tolerance=1e-12)
+        for name, row in rows.items()
+    }
+    return Evidence(
+        ran="the units and connections that are drawn, as networks with d = 3, compared with "
+        f"ProductNet and DiagonalNet of depth 2, at {dataset.sizes['draw']} random weights "
+        "and inputs",
+        checks={
+            **{
+                f"{name}: largest difference of the drawn network from {names[name]}, relative": one
+                for name, one in same.items()
+            },
+            **{
+                f"{name}: weights drawn, over the parameters of the model": within(
+                    row.weights / row.parameters, 1.0
+                )
+                for name, row in rows.items()
+            },
+            "unbiased, w+ = w-: largest |beta| at the start": within(
+                rows["unbiased"].output_at_start
+            ),
+        },
+        controls={
+            f"{name}: {wrong[name]}": same[name].control(
+                distance(row.other.values, row.model.values)
+            )
+            for name, row in rows.items()
+        },
+    )
+
+
+def draw(dataset: Dataset) -> Figure:
+    """Both networks side by side."""
+    picture, panels = sheet_of(dataset, widths=(4.8, 4.8), height=4.6)
+    panels[0].set_title(r"(a) standard: $f = \sum_i u_i v_i x_i$, $d$ units")
+    panels[1].set_title(r"(b) unbiased: $f = \sum_i (w_{+,i}^2 - w_{-,i}^2)\, x_i$, $2d$ units")
+    for name, axes in zip(NETWORKS, panels, strict=True):
+        draw_network(axes, dataset.sel(network=name), legend=name == "unbiased")
+    return picture
+
+
+experiment = Experiment(
+    "W-F9",
+    statement="A diagonal network with one hidden unit per input computes sum u_i v_i x_i; one "
+    "with two units per input, which share their weights and differ in sign, computes "
+    "sum (w_+^2 - w_-^2) x and starts at zero.",
+    place="section 4 and appendix C, Figure 9",
+    study=study,
+    check=check,
+    draw=draw,
+)

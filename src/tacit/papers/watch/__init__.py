@@ -1,6 +1,0 @@
-"""Whether the verdicts of tacit.watch are right, on runs whose regime is known."""
-
-STATEMENTS: dict[str, str] = {
-    "watch-forecast": "forecasts",
-    "watch-regime": "regimes",
-}
