@@ -29,7 +29,7 @@ def check(dataset):
         ran="partial sums",
         checks={"distance": within(error[-1], tolerance=1e-2)},
         controls={"pi^2 / 8": abs(dataset.total.values[-1] - np.pi**2 / 8)},
-        plots=[Plot("error", "terms", "distance", [curve], log_x=True, log_y=True)],
+        plots=[Plot("error", "terms", "distance", [curve], "log", "log")],
     )
 
 
