@@ -15,7 +15,7 @@ from typing import Any
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, Verdict, shown
 from penchant.lab.experiment import Experiment
-from penchant.lab.papers import Paper, paper_of, papers
+from penchant.lab.paper import Paper, paper_of, papers
 from penchant.lab.record import Recorded
 from penchant.lab.registry import all_claims
 from penchant.lab.report.write import read_verdicts

@@ -1,22 +1,30 @@
 """The public names of penchant, each with its home; `__init__.py` reads this file."""
 
+from penchant.forecasts.runs import PredictedRun, predict_run
+from penchant.forecasts.transition import Forecast, forecast, forecast_run, transition_time
 from penchant.lab.evidence.verdict import Verdict, Verdicts
 from penchant.lab.reading import read_study
 from penchant.lab.studies.run import run_study
 from penchant.lab.studies.study import Study
-from penchant.lab.verify import verify
-from penchant.measures.assumptions import Assumptions, assumptions
+from penchant.lab.verification import verify
+from penchant.measures.classifiers import (
+    Stability,
+    margin_shares,
+    margins,
+    stability,
+    support_vectors,
+)
 from penchant.measures.directions import angle, azimuth_pitch
-from penchant.measures.forecast import Forecast, forecast, forecast_run, transition_time
-from penchant.measures.grokking import Grokking, grokking
+from penchant.measures.distances import gradient_distance, kernel_distance
+from penchant.measures.homogeneity import Assumptions, assumptions
+from penchant.measures.inequality.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
 from penchant.measures.kernels.linearize import linearize
 from penchant.measures.kernels.machines import KernelMachine, kernel_interpolant, kernel_svm
 from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 from penchant.measures.kernels.regression import KernelRegression, kernel_regression
 from penchant.measures.kernels.tangent import kernel_predictor, tangent_kernel
 from penchant.measures.kernels.turn import gradient_turn
-from penchant.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
-from penchant.measures.margins import Stability, margin_shares, margins, stability, support_vectors
+from penchant.measures.transition import Grokking, grokking
 from penchant.models.diagonal import DiagonalNet, ProductNet
 from penchant.models.factorization import (
     DifferenceFactorization,
@@ -28,14 +36,13 @@ from penchant.models.image_net import ImageNet, conv_net, dense_net
 from penchant.models.linear import LinearMatrix, LinearPredictor
 from penchant.models.linearized import Linearized, OutputLayer
 from penchant.models.matrix import DeepFactorization
-from penchant.models.relu_net import relu_net
+from penchant.models.relu_nets import relu_net
 from penchant.models.reparametrized import Reparametrized
-from penchant.models.tangent import gradient_distance, kernel_distance
 from penchant.models.tokens.mlp import TokenMLP
 from penchant.models.tokens.net import TokenNet
 from penchant.models.tokens.transformer import TokenTransformer
 from penchant.models.tokens.two_layer import TokenQuadratic, TwoTokenNet
-from penchant.models.two_layer import student, two_layer
+from penchant.models.two_layer_nets import student, two_layer
 from penchant.models.unbiased import Difference, Unbiased
 from penchant.models.univariate import univariate_relu
 from penchant.plotting.paths import plot
@@ -67,12 +74,12 @@ from penchant.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectra
 from penchant.solvers.interpolate import interpolate
 from penchant.solvers.interpolation_path import InterpolationPath, interpolate_path
 from penchant.solvers.least_squares import Delay, predicted_delay
+from penchant.solvers.limits.saddles import Saddles, saddles
+from penchant.solvers.limits.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from penchant.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
+from penchant.solvers.margins.separation import Separation, separation
 from penchant.solvers.matrices.interpolate import MatrixSolution
 from penchant.solvers.max_margin import max_margin
-from penchant.solvers.saddles import Saddles, saddles
-from penchant.solvers.separation import Separation, separation
-from penchant.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from penchant.solvers.solution import Solution
 from penchant.solvers.stationary import stationary_points
 from penchant.store import load, save
@@ -83,7 +90,6 @@ from penchant.training.descent.effective_scale import (
 )
 from penchant.training.descent.held_norm import HeldNorm, HeldSweep, held_sweep
 from penchant.training.descent.methods import Adam, GradientDescent
-from penchant.training.descent.predict_run import PredictedRun, predict_run
 from penchant.training.descent.proximal import Proximal
 from penchant.training.descent.scheduled import Scheduled
 from penchant.training.descent.steepest import Muon, NormalizedDescent, SignDescent, SteepestDescent

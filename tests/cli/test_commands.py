@@ -170,7 +170,7 @@ def test_the_table_fits_every_width(width):
     from rich.console import Console
 
     from penchant.cli.show import print_verdicts
-    from penchant.lab.verify import gather
+    from penchant.lab.verification import gather
 
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     print_verdicts(console, gather(little_papers.library.select("A"), jobs=1))

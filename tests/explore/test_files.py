@@ -97,7 +97,7 @@ def report(tmp_path_factory):
     from little_papers import library
     from penchant.lab.experiment import Setting
     from penchant.lab.report.write import write_report
-    from penchant.lab.verify import gather
+    from penchant.lab.verification import gather
 
     folder = tmp_path_factory.mktemp("report")
     claims, setting = library.select(["A-SUM", "A-MEAN"]), Setting(pictures=True)

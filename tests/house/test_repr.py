@@ -12,7 +12,7 @@ import pytest
 
 import little_papers
 import penchant
-from penchant.lab.verify import verify
+from penchant.lab.verification import verify
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(4, 9)), rng.normal(size=4)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.measures.assumptions import Line, assumptions, require_theorem, roughness
+from penchant.measures.homogeneity import Line, assumptions, require_theorem, roughness
 from penchant.models.diagonal import DiagonalNet, ProductNet
 from penchant.models.function import FunctionModel
 from penchant.models.linearized import Linearized
 from penchant.models.model import Model
-from penchant.models.two_layer import two_layer
+from penchant.models.two_layer_nets import two_layer
 from penchant.models.unbiased import Difference, Unbiased
 from refusals import refusals
 

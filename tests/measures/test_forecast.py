@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import penchant
-from penchant.measures.forecast import forecast, forecast_run, transition_time
-from penchant.measures.turning import meeting
+from penchant.forecasts.transition import forecast, forecast_run, transition_time
+from penchant.forecasts.turning import meeting
 from penchant.models.function import FunctionModel
 from penchant.problems.classification import separable_points
 from penchant.problems.matrices import multiplication_table

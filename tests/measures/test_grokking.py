@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penchant.measures.curves import crossing as level_crossing
 from penchant.measures.curves import smoothed
-from penchant.measures.grokking import Grokking, grokking
+from penchant.measures.transition import Grokking, grokking
 from refusals import refusals
 
 LOG_ODDS = math.log(9)  # of the 95% level for a rise from 1/2 to 1: share 0.9, odds 9

@@ -14,7 +14,7 @@ from grokking_bank import BANK
 from penchant.measures import grokking as module
 from penchant.measures import late_change
 from penchant.measures.curves import Curve
-from penchant.measures.grokking import grokking
+from penchant.measures.transition import grokking
 
 CURVES = grokking_bank.read(Path(__file__).with_name("grokking_bank.npz"))
 LABELS = {name: label for name, (_, _, label) in BANK.items()}

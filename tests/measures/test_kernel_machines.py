@@ -16,7 +16,7 @@ from penchant.measures.kernels.tangent import kernel_predictor, tangent_kernel
 from penchant.models.diagonal import DiagonalNet, ProductNet
 from penchant.models.function import FunctionModel
 from penchant.models.linearized import Linearized
-from penchant.models.two_layer import two_layer
+from penchant.models.two_layer_nets import two_layer
 from penchant.models.unbiased import Difference, Unbiased
 from penchant.problems.regression import Regression
 from penchant.records import Kind

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import penchant
 from penchant import three_points
-from penchant.measures.margins import stability
+from penchant.measures.classifiers import stability
 from refusals import refusals
 
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penchant import DiagonalNet
+from penchant.measures.distances import gradient_distance, kernel_distance
 from penchant.measures.kernels.blocks import (
     ROOM,
     Gradients,
@@ -27,7 +28,6 @@ from penchant.measures.kernels.gradients import FunctionGradients
 from penchant.measures.kernels.regression import kernel_regression
 from penchant.measures.kernels.tangent import tangent_kernel
 from penchant.measures.kernels.turn import gradient_turn
-from penchant.models.tangent import gradient_distance, kernel_distance
 from penchant.precision import double_precision
 from penchant.records import NumericalError
 from refusals import refusals

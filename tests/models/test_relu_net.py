@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from penchant.models.relu_net import ReluFunction, relu_net
+from penchant.models.relu_nets import ReluFunction, relu_net
 from penchant.models.unbiased import Difference
 from penchant.precision import double_precision
 from penchant.problems.circle import circle_teacher, mean_square

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from penchant.measures.kernels.machines import kernel_interpolant
-from penchant.models.two_layer import two_layer
+from penchant.models.two_layer_nets import two_layer
 from penchant.models.unbiased import Difference
 from penchant.models.univariate import (
     Layers,

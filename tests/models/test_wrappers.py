@@ -15,7 +15,7 @@ from penchant.models.diagonal import DiagonalNet, ProductNet
 from penchant.models.function import FunctionModel
 from penchant.models.model import Separable
 from penchant.models.reparametrized import Reparametrized
-from penchant.models.two_layer import ACTIVATIONS, two_layer
+from penchant.models.two_layer_nets import ACTIVATIONS, two_layer
 from penchant.models.unbiased import Difference, Unbiased
 from penchant.precision import double_precision
 from penchant.problems.regression import Regression, sparse_regression

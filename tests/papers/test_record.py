@@ -9,7 +9,7 @@ import little_papers
 from penchant.lab import record
 from penchant.lab.evidence.evidence import Evidence, within
 from penchant.lab.evidence.verdict import Verdict
-from penchant.lab.papers import papers
+from penchant.lab.paper import papers
 from penchant.lab.record import Recorded, kept, read_record, recorded, write_record
 from penchant.lab.registry import all_claims
 

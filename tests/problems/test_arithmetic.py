@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.models.tangent import turn
+from penchant.measures.distances import turn
 from penchant.models.tokens.two_layer import TwoTokenNet, Weights
 from penchant.precision import double_precision
 from penchant.problems.arithmetic import TokenPairs, modular_addition

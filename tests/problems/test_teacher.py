@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penchant.models.linear import LinearPredictor
-from penchant.models.two_layer import student, two_layer
+from penchant.models.two_layer_nets import student, two_layer
 from penchant.problems.classification import separable_points
 from penchant.problems.regression import Regression
 from penchant.problems.teacher import questions, teacher_student

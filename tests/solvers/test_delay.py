@@ -16,7 +16,7 @@ from penchant.solvers.least_squares import (
     predicted_delay,
     ridge_limit,
 )
-from penchant.solvers.slow_flow import slow_flow
+from penchant.solvers.limits.slow_flow import slow_flow
 
 few = settings(max_examples=25, deadline=None, derandomize=True)
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import penchant
 from fraction_walks import walk_saddles
 from penchant.records import Kind
-from penchant.solvers.jumps import Walk
-from penchant.solvers.saddles import certify
+from penchant.solvers.limits.jumps import Walk
+from penchant.solvers.limits.saddles import certify
 
 few = settings(max_examples=40, deadline=None)
 

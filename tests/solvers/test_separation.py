@@ -12,7 +12,7 @@ import penchant
 from penchant.records import Kind
 from penchant.solvers.exact import independent, separates
 from penchant.solvers.margins.active_set import Unbounded
-from penchant.solvers.separation import require_separable, separating, separation
+from penchant.solvers.margins.separation import require_separable, separating, separation
 
 SEEDS = st.integers(0, 10_000)
 MODEST = settings(deadline=None, derandomize=True, max_examples=60)
@@ -198,7 +198,7 @@ def test_separable_points_are_not_called_inseparable(monkeypatch):
     def errs(rows, softness):
         raise Unbounded(np.ones(len(rows.c)))
 
-    monkeypatch.setattr("penchant.solvers.separation.least_squares", errs)
+    monkeypatch.setattr("penchant.solvers.margins.separation.least_squares", errs)
     Z, _ = badly_scaled(0, 13)
     with pytest.raises(penchant.NumericalError, match="a predictor with positive margins exists"):
         penchant.separation(Z, np.ones(len(Z)))

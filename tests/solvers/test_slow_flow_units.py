@@ -10,8 +10,8 @@ from fraction_walks import walk_slow_flow
 from general_solvers import least_l1
 from penchant.limits import TimeLimit
 from penchant.records import Kind
-from penchant.solvers.pieces import FloatKernel, walk
-from penchant.solvers.slow_flow import certify
+from penchant.solvers.limits.pieces import FloatKernel, walk
+from penchant.solvers.limits.slow_flow import certify
 
 few = settings(max_examples=40, deadline=None)
 

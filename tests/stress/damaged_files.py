@@ -24,7 +24,7 @@ from penchant.lab.evidence import saved
 from penchant.lab.report.write import read_verdicts
 from penchant.lab.studies.run import run_study
 from penchant.lab.studies.study import Study
-from penchant.lab.verify import gather
+from penchant.lab.verification import gather
 from penchant.problems.images import cache
 from penchant.problems.images.catalogue import PARTS, ImageSet, checksum
 from penchant.watch import record

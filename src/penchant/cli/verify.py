@@ -19,7 +19,7 @@ from penchant.lab.experiment import Experiment, Setting
 from penchant.lab.record import kept, recorded, write_record
 from penchant.lab.registry import all_claims
 from penchant.lab.studies.sizes import SIZES, Size
-from penchant.lab.verify import gather
+from penchant.lab.verification import gather
 
 FINISHED = "verdicts"  # the folder inside that of the report
 

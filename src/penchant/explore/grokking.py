@@ -12,8 +12,8 @@ from penchant.arguments import Array
 from penchant.explore.controls import Choice, Number
 from penchant.explore.picture import Curve, Panel, Picture, level, line
 from penchant.explore.state import Values, View
-from penchant.measures.forecast import Forecast, forecast
-from penchant.measures.grokking import Grokking, grokking
+from penchant.forecasts.transition import Forecast, forecast
+from penchant.measures.transition import Grokking, grokking
 from penchant.models.diagonal import DiagonalNet
 from penchant.plotting.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
 from penchant.problems.classification import Classification

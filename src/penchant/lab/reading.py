@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penchant.arguments import one_of
-from penchant.lab.papers import papers
+from penchant.lab.paper import papers
 from penchant.lab.registry import Registry, all_claims
 from penchant.lab.studies import reading
 from penchant.lab.studies.reading import Trust

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array
-from penchant.models.tangent import turn
+from penchant.measures.distances import turn
 
 
 def angle(a: ArrayLike, b: ArrayLike) -> Array:

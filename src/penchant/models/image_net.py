@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penchant.arguments import integer, log_scale, one_of
 from penchant.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
-from penchant.models.relu_net import STARTS, he_weights, layer_factors
+from penchant.models.relu_nets import STARTS, he_weights, layer_factors
 from penchant.precision import DTYPES
 from penchant.problems.images.load import Images
 from penchant.records import Record

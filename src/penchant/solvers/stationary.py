@@ -21,7 +21,7 @@ from penchant.solvers.continuation import Failed
 from penchant.solvers.margins.active_set import Index, least_squares
 from penchant.solvers.margins.l1 import corrected, linear_program
 from penchant.solvers.margins.rows import Rows, certified, scaled_rows
-from penchant.solvers.separation import refuse_inseparable
+from penchant.solvers.margins.separation import refuse_inseparable
 from penchant.solvers.solution import Found, Solution
 from penchant.threads import one_blas_thread
 

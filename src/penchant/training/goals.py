@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, positive, real
-from penchant.models.tangent import turn
+from penchant.measures.distances import turn
 from penchant.training.stop import Stop
 
 

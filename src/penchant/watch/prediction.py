@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.measures.grokking import grokking
-from penchant.measures.jump import JumpForecast, Losses, expected_jump, no_forecast
+from penchant.forecasts.jump import JumpForecast, Losses, expected_jump, no_forecast
+from penchant.measures.transition import grokking
 from penchant.records import Record
 from penchant.watch.progress import (
     MEMORIZED,
@@ -107,7 +107,7 @@ def verdict(dataset: Any) -> Verdict:
 
 
 def forecast_jump(dataset: Any) -> JumpForecast:
-    """When the test accuracy of the run will have risen half way; see `penchant.measures.jump`.
+    """When the test accuracy of the run will have risen half way; see `penchant.forecasts.jump`.
 
     It reads `glance_step`, `glance_norm`, `glance_turn` and `glance_rate` (the share of the
     parameters that weight decay removes in a step, NaN if unknown), `call_step` with

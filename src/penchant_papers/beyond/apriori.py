@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.forecasts.runs import predict_run
 from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
@@ -15,7 +16,6 @@ from penchant.plotting.style import BLACK, CYCLE, sheet_of
 from penchant.problems.regression import sparse_regression
 from penchant.training.descent.effective_scale import EffectiveScale, effective_regularizer
 from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.predict_run import predict_run
 from penchant.training.record import At
 from penchant.training.stop import Time
 from penchant.training.train import train

@@ -13,8 +13,8 @@ from penchant.lab.evidence.evidence import Evidence, at_least, at_most, below, w
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import DataArray, Dataset, Figure
+from penchant.measures.distances import kernel_distance
 from penchant.models.factorization import Factorization
-from penchant.models.tangent import kernel_distance
 from penchant.plotting.style import BLACK, CYCLE, sheet_of
 from penchant.problems.matrix_problem import Sensing
 from penchant.training.exact.matrices.flow import MatrixFlow

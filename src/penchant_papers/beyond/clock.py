@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.forecasts.runs import predict_run
 from penchant.lab.evidence.chance import exponents, mean_within
 from penchant.lab.evidence.evidence import Evidence, within
 from penchant.lab.experiment import Experiment
@@ -20,7 +21,6 @@ from penchant.regularizers.q import Q
 from penchant.solvers.interpolate import interpolate
 from penchant.training.descent.method import Descent
 from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.predict_run import predict_run
 from penchant.training.descent.steepest import SignDescent
 from penchant.training.path import Path
 from penchant.training.record import At

@@ -22,7 +22,7 @@ from penchant.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from penchant.problems.regression import Regression
 from penchant.regularizers.spectral import Frobenius, Nuclear
 from penchant.solvers.interpolate import interpolate
-from penchant.solvers.saddles import saddles
+from penchant.solvers.limits.saddles import saddles
 from penchant.training.exact.dual.flow import DualFlow
 from penchant.training.exact.matrices.flow import MatrixFlow
 from penchant.training.exact.matrices.greedy_rank import GreedyRank, empty, greedy_rank, visited

@@ -15,9 +15,9 @@ from penchant.lab.evidence.evidence import Evidence, at_least, within
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset, Figure
+from penchant.measures.distances import kernel_distance
 from penchant.models.diagonal import ProductNet
 from penchant.models.factorization import Factorization
-from penchant.models.tangent import kernel_distance
 from penchant.plotting.style import CYCLE, sheet_of
 from penchant.problems.matrix_problem import Sensing
 from penchant.problems.regression import Regression

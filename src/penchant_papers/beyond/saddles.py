@@ -18,7 +18,7 @@ from penchant.plotting.style import BLACK, CYCLE, sheet_of
 from penchant.problems.regression import Regression
 from penchant.regularizers.norms import L1
 from penchant.solvers.interpolate import interpolate
-from penchant.solvers.saddles import Saddles, saddles
+from penchant.solvers.limits.saddles import Saddles, saddles
 from penchant.training.exact.dual.flow import DualFlow
 from penchant.training.record import At
 from penchant.training.stop import Time

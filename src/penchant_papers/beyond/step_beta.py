@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.records import Kind, NumericalError
-from penchant.solvers.slow_flow import SlowFlow
+from penchant.solvers.limits.slow_flow import SlowFlow
 from penchant.training.descent.methods import GradientDescent
 from penchant.training.goals import Below
 from penchant.training.record import At

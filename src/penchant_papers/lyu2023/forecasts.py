@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.forecasts.transition import LATER, forecast, forecast_run
+from penchant.forecasts.turning import STRIDE, meeting, window
 from penchant.lab.evidence.evidence import Check, Evidence, at_most, within
 from penchant.lab.evidence.plot import Plot, Series
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset
 from penchant.measures.directions import angle
-from penchant.measures.forecast import LATER, forecast, forecast_run
-from penchant.measures.grokking import grokking
-from penchant.measures.turning import STRIDE, meeting, window
+from penchant.measures.transition import grokking
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.factorization import DifferenceFactorization
 from penchant.problems.matrices import multiplication_table

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from penchant.forecasts.transition import forecast
 from penchant.lab.evidence.evidence import Check, Evidence, at_least, within
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.compute import TRAJECTORY
 from penchant.lab.studies.sizes import Sizes, sized
 from penchant.lazy import Dataset, Figure
-from penchant.measures.forecast import forecast
-from penchant.measures.grokking import grokking
+from penchant.measures.transition import grokking
 from penchant.models.diagonal import DiagonalNet
 from penchant.plotting.style import caption_of
 from penchant.plotting.transition import draw_transition

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.forecasts.transition import forecast
 from penchant.lab.evidence.chance import DRAWS, drawn
 from penchant.lab.evidence.evidence import Evidence, at_most, below, within
 from penchant.lab.evidence.plot import Plot, Series
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset
-from penchant.measures.forecast import forecast
 from penchant.measures.kernels.machines import kernel_interpolant
 from penchant.models.factorization import DifferenceFactorization
 from penchant.problems.matrices import multiplication_table

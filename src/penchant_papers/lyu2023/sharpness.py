@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.forecasts.transition import forecast
 from penchant.lab.evidence.evidence import Evidence, at_most, within
 from penchant.lab.evidence.plot import Plot, Series
 from penchant.lab.experiment import Experiment
@@ -16,7 +17,6 @@ from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset
 from penchant.measures.curves import crossing
 from penchant.measures.directions import angle
-from penchant.measures.forecast import forecast
 from penchant.models.diagonal import DiagonalNet
 from penchant.problems.classification import Classification
 from penchant.regularizers.lp import Lp

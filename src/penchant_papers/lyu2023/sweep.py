@@ -12,8 +12,8 @@ from penchant.lab.evidence.evidence import Evidence, at_least, at_most
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.grokking import grokking
 from penchant.measures.late_change import KINDS
+from penchant.measures.transition import grokking
 from penchant.models.diagonal import DiagonalNet
 from penchant.plotting.style import BLACK, CYCLE, GREY, PALE, caption_of, sheet
 from penchant.plotting.typeset import typeset

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.forecasts.transition import forecast
 from penchant.lab.evidence.evidence import Evidence, at_least, at_most, below, within
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.compute import TRAJECTORY
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.forecast import forecast
-from penchant.measures.grokking import grokking
+from penchant.measures.distances import kernel_distance
+from penchant.measures.transition import grokking
 from penchant.models.factorization import DifferenceFactorization
-from penchant.models.tangent import kernel_distance
 from penchant.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
 from penchant.plotting.transition import LEGEND, rows
 from penchant.plotting.typeset import typeset

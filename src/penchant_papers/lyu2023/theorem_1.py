@@ -12,8 +12,8 @@ from penchant.lab.evidence.plot import Plot, Series
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset
-from penchant.measures.assumptions import assumptions
 from penchant.measures.directions import angle
+from penchant.measures.homogeneity import assumptions
 from penchant.measures.kernels.machines import kernel_svm
 from penchant.measures.kernels.tangent import kernel_predictor
 from penchant.models.diagonal import DiagonalNet

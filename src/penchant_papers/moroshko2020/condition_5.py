@@ -12,7 +12,7 @@ from penchant.lab.evidence.plot import log_log
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset
-from penchant.measures.margins import Stability, stability
+from penchant.measures.classifiers import Stability, stability
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.linearized import Linearized
 from penchant.problems.classification import Classification, separable_points, three_points

@@ -8,7 +8,7 @@ import numpy as np
 
 from penchant.arguments import Array
 from penchant.lazy import Dataset
-from penchant.measures.margins import stability
+from penchant.measures.classifiers import stability
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.model import Separable
 from penchant.problems.classification import Classification, separable_points, three_points

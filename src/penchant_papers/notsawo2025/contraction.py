@@ -12,7 +12,7 @@ from penchant.lab.evidence.plot import Plot, Series
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset
-from penchant.measures.lojasiewicz.constant import lojasiewicz_quadratic
+from penchant.measures.inequality.constant import lojasiewicz_quadratic
 from penchant_papers.notsawo2025.recoveries import arguments_of
 from penchant_papers.notsawo2025.single_steps import (
     LOSSES,

@@ -20,7 +20,7 @@ from penchant.arguments import Array, one_of
 from penchant.lab.evidence.chance import DRAWS, drawn
 from penchant.lazy import Dataset
 from penchant.measures.curves import crossing
-from penchant.measures.grokking import Grokking, grokking
+from penchant.measures.transition import Grokking, grokking
 from penchant.models.linear import LinearMatrix, LinearPredictor
 from penchant.problems.matrices import gaussian_sensing, low_rank_completion
 from penchant.problems.matrix_problem import Completion, Sensing
@@ -30,7 +30,7 @@ from penchant.regularizers.penalty import Term
 from penchant.regularizers.spectral import Nuclear
 from penchant.solvers.interpolate import interpolate
 from penchant.solvers.least_squares import error_floor, least_squares_limit, memorization_steps
-from penchant.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
+from penchant.solvers.limits.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from penchant.training.descent.methods import GradientDescent
 from penchant.training.descent.proximal import Proximal
 from penchant.training.record import At

@@ -16,7 +16,7 @@ from penchant.lab.evidence.plot import log_log
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset
-from penchant.measures.lojasiewicz.constant import lojasiewicz
+from penchant.measures.inequality.constant import lojasiewicz
 from penchant.precision import double_precision
 from penchant_papers.instances import listed, slope
 from penchant_papers.notsawo2025.recoveries import reached

@@ -17,7 +17,7 @@ from penchant.lab.evidence.plot import log_log
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset
-from penchant.solvers.slow_flow import slow_flow
+from penchant.solvers.limits.slow_flow import slow_flow
 from penchant_papers.instances import furthest, listed
 from penchant_papers.notsawo2025.delays import Words, cell, evidence
 from penchant_papers.notsawo2025.recoveries import (

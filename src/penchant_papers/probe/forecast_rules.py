@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.measures.forecast import forecast_run
+from penchant.forecasts.transition import forecast_run
 from penchant.watch.prediction import forecast_jump
 from penchant_papers.probe.trajectories import Run
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.models.tangent import kernel_distance
+from penchant.measures.distances import kernel_distance
 from penchant.problems.images.load import Images, load_images
 from penchant_papers.probe.nets import NETS, start
 from penchant_papers.probe.optimizers import OPTIMIZERS, Rates

@@ -28,7 +28,7 @@ from penchant.lab.evidence.evidence import (
 from penchant.lab.evidence.plot import Plot, Series
 from penchant.lab.evidence.verdict import Verdict, Verdicts
 from penchant.lab.registry import Registry
-from penchant.lab.verify import cores, gather, run, verify
+from penchant.lab.verification import cores, gather, run, verify
 from penchant.lab.workers import _chosen
 
 some = settings(deadline=None, derandomize=True, max_examples=300)

@@ -10,7 +10,7 @@ from penchant.lab.registry import all_claims
 from penchant.lab.studies.run import run_study
 from penchant.lab.studies.sizes import merged
 from penchant.lab.studies.study import Study
-from penchant.measures.grokking import grokking
+from penchant.measures.transition import grokking
 from penchant.models.tokens.two_layer import TwoTokenNet
 from penchant.problems.arithmetic import modular_addition
 from penchant.training.descent.methods import GradientDescent

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import penchant
 from penchant import At, train
-from penchant.measures.forecast import forecast, forecast_run
+from penchant.forecasts.transition import forecast, forecast_run
 from penchant.models.diagonal import DiagonalNet
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression, sparse_regression

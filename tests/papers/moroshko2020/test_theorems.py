@@ -7,7 +7,7 @@ import pytest
 
 import penchant
 from penchant.models.diagonal import DiagonalNet
-from penchant.models.two_layer import two_layer
+from penchant.models.two_layer_nets import two_layer
 from penchant.problems.classification import three_points
 from penchant.regularizers.norms import L1
 from penchant.regularizers.q import Q

@@ -8,7 +8,7 @@ from penchant.lab.registry import all_claims
 from penchant.problems.regression import sparse_recovery
 from penchant.regularizers.spectral import Nuclear
 from penchant.solvers.interpolate import interpolate
-from penchant.solvers.slow_flow import nuclear_slow_flow
+from penchant.solvers.limits.slow_flow import nuclear_slow_flow
 from penchant_papers.notsawo2025.figures import data_selection, depth
 from recoveries_by_hand import descend, judged
 

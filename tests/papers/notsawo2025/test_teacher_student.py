@@ -9,7 +9,7 @@ import xarray
 
 from figure_checks import assert_can_be_read, assert_readable
 from penchant.lab.evidence.evidence import judge
-from penchant.models.two_layer import student
+from penchant.models.two_layer_nets import student
 from penchant.problems.teacher import teacher_student
 from penchant.regularizers.norms import L1
 from penchant.training.descent.methods import Adam

@@ -12,9 +12,9 @@ import xarray
 from figure_checks import assert_axes_named, assert_readable
 from penchant.lab.evidence.evidence import judge
 from penchant.lab.experiment import Setting
+from penchant.measures.distances import gradient_distance
 from penchant.models.image_net import conv_net
 from penchant.models.linearized import OutputLayer
-from penchant.models.tangent import gradient_distance
 from penchant.problems.images import cache
 from penchant.training.descent.methods import GradientDescent
 from penchant.training.goals import Accuracy

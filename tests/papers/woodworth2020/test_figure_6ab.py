@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from penchant.lab.evidence.evidence import HOLDING, judge
+from penchant.measures.distances import gradient_distance
 from penchant.measures.kernels.machines import kernel_interpolant
-from penchant.models.relu_net import relu_net
-from penchant.models.tangent import gradient_distance
+from penchant.models.relu_nets import relu_net
 from penchant.problems.regression import Regression
 from penchant.records import Kind, NumericalError, Outcome
 from penchant.training.exact.tangent import TangentFlow

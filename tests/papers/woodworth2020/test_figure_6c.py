@@ -11,9 +11,9 @@ import xarray
 
 from penchant.lab.evidence.evidence import HOLDING, judge
 from penchant.lab.experiment import Setting
+from penchant.measures.distances import gradient_distance
 from penchant.models.image_net import dense_net
 from penchant.models.linearized import Linearized
-from penchant.models.tangent import gradient_distance
 from penchant.precision import double_precision
 from penchant.problems.images import cache
 from penchant.problems.images.load import load_images

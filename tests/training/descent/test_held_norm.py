@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penchant.models.linear import LinearMatrix, LinearPredictor
-from penchant.models.two_layer import rescale_layers, two_layer
+from penchant.models.two_layer_nets import rescale_layers, two_layer
 from penchant.precision import double_precision
 from penchant.problems.classification import Classification
 from penchant.problems.matrix_problem import Completion

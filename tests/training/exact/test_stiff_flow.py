@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from general_solvers import gradient_flow
 from penchant import At, Interpolated, LogSpaced, Time, train
+from penchant.measures.distances import turn
 from penchant.models.diagonal import DiagonalNet, ProductNet
 from penchant.models.factorization import (
     DifferenceFactorization,
@@ -19,7 +20,6 @@ from penchant.models.factorization import (
 from penchant.models.function import FunctionModel
 from penchant.models.matrix import DeepFactorization
 from penchant.models.reparametrized import Reparametrized
-from penchant.models.tangent import turn
 from penchant.problems.classification import Classification, separable_points
 from penchant.problems.matrix_problem import Completion, Sensing
 from penchant.problems.regression import Regression, sparse_regression

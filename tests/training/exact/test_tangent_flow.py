@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from penchant.measures.distances import kernel_distance
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.function import FunctionModel
 from penchant.models.linear import LinearPredictor
-from penchant.models.relu_net import relu_net
-from penchant.models.tangent import kernel_distance
-from penchant.models.two_layer import two_layer
+from penchant.models.relu_nets import relu_net
+from penchant.models.two_layer_nets import two_layer
 from penchant.precision import double_precision
 from penchant.problems.circle import circle_teacher
 from penchant.problems.classification import Classification

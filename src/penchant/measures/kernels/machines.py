@@ -25,8 +25,8 @@ from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.exact import ELIMINATION, independent_rows
 from penchant.solvers.interpolate import interpolate
 from penchant.solvers.margins.rows import dual_misfit
+from penchant.solvers.margins.separation import TOO_CLOSE
 from penchant.solvers.max_margin import max_margin
-from penchant.solvers.separation import TOO_CLOSE
 from penchant.solvers.solution import Solution
 from penchant.threads import one_blas_thread
 

@@ -22,9 +22,9 @@ from penchant.solvers.margins.active_set import Unbounded
 from penchant.solvers.margins.changes import Tracker
 from penchant.solvers.margins.ratchet import RatchetWalk, certify
 from penchant.solvers.margins.rows import certified_path, given_rows, scaled_rows
+from penchant.solvers.margins.separation import refuse_inseparable, refuse_zero_rows
 from penchant.solvers.margins.walk import MarginWalk
 from penchant.solvers.max_margin import failed
-from penchant.solvers.separation import refuse_inseparable, refuse_zero_rows
 from penchant.solvers.solution import SOLVED, Found, exponential, must_fit, restored, stacked
 from penchant.threads import one_blas_thread
 

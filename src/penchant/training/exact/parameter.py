@@ -12,7 +12,7 @@ from penchant.arguments import Array
 from penchant.models.model import Model, Separable
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
-from penchant.solvers.separation import require_separable
+from penchant.solvers.margins.separation import require_separable
 from penchant.training.exact.flow import Flow, Followed, RunSettings
 from penchant.training.exact.follow import FitIntegrator, follow, planned_fit
 from penchant.training.exact.loss import log_mean_loss, tail

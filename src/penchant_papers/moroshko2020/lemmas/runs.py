@@ -14,7 +14,7 @@ from penchant.arguments import Array
 from penchant.lazy import Dataset
 from penchant.models.diagonal import DiagonalNet
 from penchant.problems.classification import Classification, separable_points, three_points
-from penchant.solvers.separation import separation
+from penchant.solvers.margins.separation import separation
 from penchant.training.exact.parameter import ParameterFlow
 from penchant_papers.moroshko2020.stopping import trained
 

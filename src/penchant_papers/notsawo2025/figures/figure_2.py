@@ -35,7 +35,7 @@ NET: dict[str, Any] = {"inputs": 10, "width": 40, "samples": 80, "steps": 3000}
 @functools.lru_cache(maxsize=4)
 def student(width: int, seed: int) -> FunctionModel:
     """The student net; the runs of a seed share one object, so that its steps are compiled once."""
-    from penchant.models.two_layer import two_layer
+    from penchant.models.two_layer_nets import two_layer
 
     return two_layer(width, alpha=1.0, seed=seed)
 
@@ -54,7 +54,7 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
 
     `rescaled` is the net of the least test loss, rescaled to each larger norm and trained on.
     """
-    from penchant.models.two_layer import rescale_layers
+    from penchant.models.two_layer_nets import rescale_layers
     from penchant.problems.regression import Regression
     from penchant.problems.teacher import opposed_units
     from penchant.training.descent.held_norm import held_sweep

@@ -13,7 +13,7 @@ from penchant.arguments import Array
 from penchant.lab.studies.compute import TRAJECTORY
 from penchant.lab.studies.sizes import Sizes, sized
 from penchant.lazy import Dataset
-from penchant.measures.grokking import grokking
+from penchant.measures.transition import grokking
 from penchant.regularizers.norms import L1, L2
 from penchant.regularizers.penalty import PerTensor
 from penchant.regularizers.spectral import Nuclear

@@ -53,7 +53,7 @@ def _data(samples: int, sizes: tuple[int, ...], seed: int, **used: Any) -> Teach
 @functools.lru_cache(maxsize=16)
 def _student(width: int, outputs: int, seed: int) -> FunctionModel:
     """The student; all its runs share one object, so that its steps are compiled once."""
-    from penchant.models.two_layer import student
+    from penchant.models.two_layer_nets import student
 
     return student(width, outputs, alpha=1.0, seed=100 + seed)
 
@@ -76,7 +76,7 @@ def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | No
 
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """Errors of one student in units of the variance of the labels, t1, t2 and the kind."""
-    from penchant.measures.grokking import grokking
+    from penchant.measures.transition import grokking
     from penchant.training.descent.methods import Adam, GradientDescent
     from penchant.training.record import LogSpaced
     from penchant.training.stop import Steps

@@ -9,9 +9,9 @@ import numpy as np
 
 from penchant.arguments import Array
 from penchant.lab.evidence.chance import DRAWS, drawn
+from penchant.measures.distances import gradient_distance
 from penchant.models.function import FunctionModel
-from penchant.models.relu_net import ReluFunction, relu_net
-from penchant.models.tangent import gradient_distance
+from penchant.models.relu_nets import ReluFunction, relu_net
 from penchant.problems.circle import CircleTeacher, circle_teacher
 from penchant.problems.regression import Regression
 from penchant.records import NumericalError

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penchant.arguments import Array, one_of
+from penchant.measures.distances import turn
 from penchant.models.factorization import TwoFactors
 from penchant.models.matrix import MatrixModel
-from penchant.models.tangent import turn
 from penchant.problems.matrix_problem import Completion, MatrixProblem
 from penchant.records import Checks, Kind, Outcome
 from penchant.training.exact.flow import Flow, Followed, RunSettings

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, integer, positive, regression_data
 from penchant.lazy import jax, jnp
-from penchant.measures.lojasiewicz.bounds import (
+from penchant.measures.inequality.bounds import (
     DIMENSIONS,
     least_gradient_ratio,
     least_ratio,

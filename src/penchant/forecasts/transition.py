@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, log_scale, positive, real
-from penchant.measures.assumptions import require_theorem
-from penchant.measures.directions import angle
-from penchant.measures.turning import (
+from penchant.forecasts.runs import mean_path
+from penchant.forecasts.turning import (
     Measure,
     Minimisers,
     Problem,
@@ -28,12 +27,13 @@ from penchant.measures.turning import (
     turning_times,
     window,
 )
+from penchant.measures.directions import angle
+from penchant.measures.homogeneity import require_theorem
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.model import Model
 from penchant.records import Record
 from penchant.training.descent.method import StepMethod
 from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.predict_run import mean_path
 from penchant.training.stop import Time
 
 WHO = "forecast"

@@ -20,9 +20,9 @@ from penchant.limits import TimeLimit
 from penchant.records import Kind, NumericalError, Outcome, Record
 from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.data import rows_of_order_one
-from penchant.solvers.jumps import EPS
-from penchant.solvers.pieces import FloatKernel, Pieces, WholeKernel, walk
-from penchant.solvers.rational import affordable
+from penchant.solvers.limits.jumps import EPS
+from penchant.solvers.limits.pieces import FloatKernel, Pieces, WholeKernel, walk
+from penchant.solvers.limits.rational import affordable
 from penchant.threads import one_blas_thread
 
 WHO = "slow_flow"

@@ -24,8 +24,8 @@ from penchant.records import Kind, NumericalError, Outcome, Record
 from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.data import column_exponents
 from penchant.solvers.exact import ELIMINATION, independent_rows
-from penchant.solvers.jumps import EPS, FloatColumns, Walk, WholeColumns, walk
-from penchant.solvers.rational import affordable
+from penchant.solvers.limits.jumps import EPS, FloatColumns, Walk, WholeColumns, walk
+from penchant.solvers.limits.rational import affordable
 from penchant.threads import one_blas_thread
 
 WHO = "saddles"

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from penchant.arguments import Array
+from penchant.forecasts.mean_steps import Gains, MeanSteps, Seen
 from penchant.models.diagonal import DiagonalNet
 from penchant.problems.regression import Regression
 from penchant.records import Kind, NumericalError, Outcome, Record
@@ -19,7 +20,6 @@ from penchant.threads import on_one_blas_thread
 from penchant.training import stop as stopping
 from penchant.training.descent.compiled import batches
 from penchant.training.descent.effective_scale import EffectiveScale
-from penchant.training.descent.mean_steps import Gains, MeanSteps, Seen
 from penchant.training.descent.methods import GradientDescent
 from penchant.training.descent.plan import last_step
 from penchant.training.descent.scheduled import Scheduled
