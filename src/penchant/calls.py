@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from penchant.namespaces import public, public_names
+
 LONGEST = 120  # characters of a list, a dict or a text that is shown in full
 FEW = 8  # numbers of an array that are shown in full
 
@@ -34,12 +36,10 @@ def call(thing: Any) -> str:
 
 def _made_by(thing: Any) -> tuple[Callable[..., Any], dict[str, Any]] | None:
     """The public function that made `thing` and its arguments, if the object records them."""
-    import penchant
-
     recipe = getattr(thing, "recipe", None)
-    if not isinstance(recipe, Mapping) or recipe.get("generator") not in penchant.__all__:
+    if not isinstance(recipe, Mapping) or recipe.get("generator") not in public_names():
         return None
-    maker = getattr(penchant, recipe["generator"])
+    maker = public(recipe["generator"])
     given = {name: value for name, value in recipe.items() if name != "generator"}
     return (maker, given) if given.keys() <= inspect.signature(maker).parameters.keys() else None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penchant.lab.paper import Paper
+from penchant.lab import Paper
 
 CLAIM = """
 import numpy as np

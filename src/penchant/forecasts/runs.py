@@ -67,10 +67,10 @@ class PredictedRun(Record):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> problem = penchant.problems.sparse_regression(8, 20, sparsity=2)
     >>> net = penchant.DiagonalNet(2, alpha=0.1)
     >>> method, stop = penchant.GradientDescent(0.02), penchant.Steps(100)
-    >>> run = penchant.predict_run(net, problem, method, batch=1, stop=stop)
+    >>> run = penchant.forecasts.predict_run(net, problem, method, batch=1, stop=stop)
     >>> run.fails_at, run.fails_from < 0.02
     (0, True)
     """
@@ -149,12 +149,13 @@ def predict_run(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> problem = penchant.problems.sparse_regression(8, 20, sparsity=2)
     >>> net = penchant.DiagonalNet(2, alpha=0.1)
     >>> method, stop = penchant.GradientDescent(0.002, label_noise=0.2), penchant.Steps(20_000)
-    >>> predicted = penchant.predict_run(net, problem, method, batch=1, stop=stop)
-    >>> path = penchant.train(net, problem, penchant.EffectiveScale(method), batch=1, stop=stop)
-    >>> scale = penchant.effective_regularizer(path).shape
+    >>> predicted = penchant.forecasts.predict_run(net, problem, method, batch=1, stop=stop)
+    >>> measured = penchant.methods.EffectiveScale(method)
+    >>> path = penchant.train(net, problem, measured, batch=1, stop=stop)
+    >>> scale = penchant.forecasts.effective_regularizer(path).shape
     >>> bool(((predicted.low < scale) & (scale < predicted.high)).mean() > 0.8)
     True
     """

@@ -74,7 +74,7 @@ class Forecast(Record):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.majority(9, 20)
+    >>> problem = penchant.problems.majority(9, 20)
     >>> found = penchant.forecast(penchant.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
     >>> round(found.naive, 3), found.weight_decay
     (2302.585, 0.001)
@@ -118,7 +118,7 @@ def transition_time(
     Examples
     --------
     >>> import penchant
-    >>> round(penchant.transition_time(alpha=10.0, weight_decay=0.1), 4)
+    >>> round(penchant.forecasts.transition_time(alpha=10.0, weight_decay=0.1), 4)
     23.0259
     """
     who = "transition_time"
@@ -182,7 +182,7 @@ def forecast(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.majority(9, 20)
+    >>> problem = penchant.problems.majority(9, 20)
     >>> found = penchant.forecast(penchant.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
     >>> found.low < found.transition < found.high
     True
@@ -310,7 +310,7 @@ def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
     >>> import penchant
     >>> t = np.linspace(1.0, 20.0, 40)
     >>> turn = np.degrees(np.arctan(1e-3 * np.exp(0.1 * t)))
-    >>> found = penchant.forecast_run(t, np.exp(-0.1 * t), turn)
+    >>> found = penchant.forecasts.forecast_run(t, np.exp(-0.1 * t), turn)
     >>> round(found.weight_decay, 3), round(found.transition)
     (0.1, 69)
     """

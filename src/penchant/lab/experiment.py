@@ -19,7 +19,7 @@ from penchant.lab.evidence.verdict import AS_PRINTED, Verdict
 from penchant.lab.paper import paper_of
 from penchant.lab.studies.code.version import roots_of
 from penchant.lab.studies.compute import USABLE
-from penchant.lab.studies.run import run_study
+from penchant.lab.studies.run import run as run_study
 from penchant.lab.studies.sizes import Size, Sizes
 from penchant.lazy import Dataset, Figure
 from penchant.records import Record

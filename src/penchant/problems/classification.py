@@ -96,7 +96,7 @@ def three_points(name: str, *, loss: str = "exp") -> Classification:
     Examples
     --------
     >>> import penchant
-    >>> penchant.three_points("3b").X.shape
+    >>> penchant.problems.three_points("3b").X.shape
     (3, 3)
     """
     rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
@@ -133,7 +133,7 @@ def separable_points(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.separable_points(5, 3, margin=0.5)
+    >>> problem = penchant.problems.separable_points(5, 3, margin=0.5)
     >>> bool((problem.y * (problem.X @ problem.truth) > 0.4999).all())
     True
     """

@@ -171,7 +171,7 @@ def sparse_regression(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(4, 9, sparsity=2, seed=1)
+    >>> problem = penchant.problems.sparse_regression(4, 9, sparsity=2, seed=1)
     >>> problem.X.shape, problem.truth[:3].round(4)
     ((4, 9), array([0.7071, 0.7071, 0.    ]))
     """
@@ -231,7 +231,7 @@ def sparse_recovery(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.sparse_recovery(4, 9, sparsity=2, snr=np.inf)
+    >>> problem = penchant.problems.sparse_recovery(4, 9, sparsity=2, snr=np.inf)
     >>> int(np.count_nonzero(problem.truth)), problem.loss
     (2, 'half squares')
     """

@@ -64,7 +64,8 @@ def stationary_points(
     Examples
     --------
     >>> import penchant
-    >>> points = penchant.stationary_points([[1.0, 2.0]], [1], penchant.Lp(0.5), starts=5)
+    >>> norm = penchant.regularizers.Lp(0.5)
+    >>> points = penchant.solvers.stationary_points([[1.0, 2.0]], [1], norm, starts=5)
     >>> [point.beta.round(4).tolist() for point in points]
     [[0.0, 0.5], [1.0, 0.0]]
     """

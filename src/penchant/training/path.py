@@ -119,7 +119,7 @@ class Path(Record):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
     >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.Steps(100)
     >>> path = penchant.train(net, problem, penchant.GradientDescent(1e-3), stop=stop)
     >>> path.steps, path.t, path.predictor.shape
@@ -209,7 +209,7 @@ def load_path(file: str | os.PathLike[str]) -> Path:
     Examples
     --------
     >>> import os, penchant, tempfile
-    >>> problem = penchant.sparse_regression(20, 50, sparsity=3)
+    >>> problem = penchant.problems.sparse_regression(20, 50, sparsity=3)
     >>> net, method = penchant.DiagonalNet(2, alpha=0.1), penchant.GradientDescent(1e-3)
     >>> half = penchant.train(net, problem, method, stop=penchant.Steps(500))
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -42,7 +42,7 @@ SOLVED = 0.05  # an error that counts as none; of losses, this share of the firs
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Verdict(Record):
-    """`kind` is one of those of penchant.grokking ("grok", "in progress", ...) or "unknown".
+    """`kind` is one of those of measures.grokking ("grok", "in progress", ...) or "unknown".
 
     `t1` and `t2` are the steps from which the training and the test curve are solved, `jump` the
     step at which the late change is half done; NaN if there is none.
@@ -75,7 +75,7 @@ class Curves(NamedTuple):
 
 
 def verdict(dataset: Any) -> Verdict:
-    """The kind of late change that the metrics of the record show, by `penchant.grokking`.
+    """The kind of late change that the metrics of the record show, by `penchant.measures.grokking`.
 
     It uses the first available pair of train and test accuracies, train and test losses (solved
     at 5% of the first training loss), or a train loss with a test accuracy. In the last case

@@ -20,11 +20,8 @@ from hypothesis import strategies as st
 import little_papers
 from explore_browser import CHROMIUM, browser
 from html_pages import parsed, words
+from penchant.lab import Check, Evidence, Plot, Series, Verdict, Verdicts, papers, within
 from penchant.lab.evidence import saved
-from penchant.lab.evidence.evidence import Check, Evidence, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.evidence.verdict import Verdict, Verdicts
-from penchant.lab.paper import papers
 from penchant.lab.report import page, read_verdicts, refuse_unwritable, write_report
 from penchant.lab.report.markup import Markup, joined, tag
 from penchant.lab.report.section import anchor, strain, tolerance_bars, track_position

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant.forecasts.transition import forecast, forecast_run
+from penchant import forecast
+from penchant.forecasts import forecast_run
 from penchant.measures import forecast as measured_forecast
 from penchant_papers.lyu2023 import forecasts
 

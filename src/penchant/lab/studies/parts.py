@@ -13,9 +13,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import penchant
 from penchant.arguments import one_of, real
 from penchant.lab.studies.code.inputs import importing
+from penchant.namespaces import public, public_names
 from penchant.training import record as recording
 from penchant.training import stop as stopping
 from penchant.training.descent.method import StepMethod
@@ -23,28 +23,23 @@ from penchant.training.exact.flow import Flow
 
 IS = "is"
 PENALTY, TIMES = "penalty", "times"  # a penalty is a number times a regularizer
-ROOMS = ("regularizers", "problems", "solvers", "models", "training", "measures")
+ROOMS = ("regularizers", "problems", "solvers", "models", "training", "measures", "forecasts")
 REFUSED = ("import_images", "load_path", "train")  # they read files or run a whole study
-LISTED = "penchant.__all__ holds the public names"
+LISTED = "penchant.namespaces.public_names() holds them"
 
 
 def is_part(value: object) -> bool:
     return isinstance(value, Mapping) and IS in value
 
 
-@functools.cache
-def _public(name: str) -> Any:
-    return getattr(penchant, name)
-
-
 def named(who: str, where: str, name: object) -> Callable[..., Any]:
     """The public object of penchant called `name`."""
     if not isinstance(name, str):
         raise ValueError(f"{who}: {where}.is must be a public name of penchant, got {name!r:.80}")
-    if name not in penchant.__all__:
-        one_of(who, f"name in {where}.is", name, penchant.__all__, LISTED)
-    found: Callable[..., Any] = _public(name)
-    if found.__module__.split(".")[1] not in ROOMS or name in REFUSED:
+    if name not in public_names():
+        one_of(who, f"name in {where}.is", name, public_names(), LISTED)
+    found: Callable[..., Any] = public(name)
+    if getattr(found, "__module__", ".").split(".")[1] not in ROOMS or name in REFUSED:
         raise ValueError(
             f"{who}: {where}.is names {name}; a table may name problems, models, methods, "
             "regularizers, measures and rules, nothing else"

@@ -24,10 +24,10 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from penchant.arguments import Array
 from penchant.limits import TimeLimit
-from penchant.solvers.limits import rational
 from penchant.solvers.bounded import Bounded, least
 from penchant.solvers.data import rows_of_order_one
 from penchant.solvers.exact import independent_rows
+from penchant.solvers.limits import rational
 from penchant.solvers.limits.jumps import EPS, TIE, UNIT
 
 PIECES = 100  # per coordinate, far more than were ever needed

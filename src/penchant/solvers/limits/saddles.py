@@ -56,7 +56,7 @@ class Saddles(Record):
     Examples
     --------
     >>> import penchant
-    >>> found = penchant.saddles([[1.0, 0.0], [0.0, 1.0]], [2.0, 1.0])
+    >>> found = penchant.solvers.saddles([[1.0, 0.0], [0.0, 1.0]], [2.0, 1.0])
     >>> found.tau
     array([0.   , 0.125, 0.25 ])
     >>> found.points
@@ -170,8 +170,8 @@ def saddles(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(samples=20, dimension=50, sparsity=3, seed=0)
-    >>> found = penchant.saddles(problem)
+    >>> problem = penchant.problems.sparse_regression(samples=20, dimension=50, sparsity=3, seed=0)
+    >>> found = penchant.solvers.saddles(problem)
     >>> bool(abs(found.end - penchant.interpolate(problem, penchant.L1()).beta).max() < 1e-9)
     True
     """

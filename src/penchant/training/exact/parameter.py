@@ -189,7 +189,7 @@ class ParameterFlow(Flow):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
     >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.Time(1.0)
     >>> path = penchant.train(net, problem, penchant.ParameterFlow(), stop=stop)
     >>> path.t

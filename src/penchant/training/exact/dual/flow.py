@@ -66,8 +66,8 @@ class DualFlow(Flow):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = penchant.DiagonalNet(3, log_alpha=-5.0), penchant.Interpolated()
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = penchant.DiagonalNet(3, log_alpha=-5.0), penchant.stop.Interpolated()
     >>> path = penchant.train(net, problem, penchant.DualFlow(), stop=stop)
     >>> path.outcome.ok
     True

@@ -238,8 +238,9 @@ class MatrixFlow(Flow):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
-    >>> path = penchant.train(penchant.Factorization(9, alpha=0.3), problem, penchant.MatrixFlow())
+    >>> problem = penchant.problems.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
+    >>> net = penchant.Factorization(9, alpha=0.3)
+    >>> path = penchant.train(net, problem, penchant.methods.MatrixFlow())
     >>> path.predictor.shape
     (5, 5)
     """
