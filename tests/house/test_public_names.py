@@ -192,10 +192,7 @@ OLD_WORDS = {
 ALLOWED = {
     ("Study", "inputs"): "the data files that its cells read",
     ("watch", "step"): "the number of the step at which a user's loop begins",
-    ("Watch", "step"): "the same",
-    ("Watch.__call__", "step"): "the number of the step in a user's loop",
     ("watch", "points_per_decade"): "there is no record rule: the loop belongs to the user",
-    ("Watch", "points_per_decade"): "the same",
     ("TokenTransformer", "hidden"): "its width is that of the stream, hidden that of the MLP",
 }
 
