@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from penchant import DiagonalNet, GradientDescent, ParameterFlow, Steps, train
+from penchant import DiagonalNet, FunctionModel, GradientDescent, ParameterFlow, Steps, train
 from penchant.lab import double_precision
-from penchant.models import Linearized, ProductNet, Reparametrized
+from penchant.models import Linearized, ProductNet, Reparametrized, two_layer
 from penchant.problems import sparse_regression
 from refusals import refusals
 
@@ -186,3 +186,17 @@ test_bad_input_is_refused_in_one_sentence = refusals(
     (lambda: ProductNet([1, np.inf], [1, 0]), "u must be finite"),
     (lambda: ProductNet([1, 2], [1, 2]).start(3), "2 entries but the data have 3"),
 )
+
+
+def test_nets_that_differ_in_their_start_are_compiled_once():
+    nets = [two_layer(3, alpha=alpha, seed=seed) for alpha, seed in ((1.0, 0), (2.0, 1))]
+    assert nets[0].code == nets[1].code != two_layer(4, alpha=1.0).code
+    assert nets[0]._compiled is nets[1]._compiled
+
+    class Listed(list):  # a function without a hash
+        def __call__(self, w, X):
+            return self[0] * (X @ w)
+
+    X, w = np.eye(2), np.ones(2)
+    models = [FunctionModel(Listed([factor]), w) for factor in (2.0, 3.0)]
+    assert [model.predict(w, X).tolist() for model in models] == [[2, 2], [3, 3]]

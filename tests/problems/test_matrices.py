@@ -212,3 +212,14 @@ test_wrong_input_of_coherent_completion_is_refused = refusals(
     (lambda: coherent_completion(2, np.eye(2), tau=0.5, seed=-1), "coherent_completion: seed"),
     (lambda: coherent_completion(2, np.zeros((2, 2)), tau=0.5), "must not be all zero"),
 )
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_stack_is_measured_one_by_one(name):
+    problem, rng = PROBLEMS[name](0), np.random.default_rng(1)
+    matrices = rng.standard_normal((3, *problem.shape))
+    weights = rng.standard_normal((3, problem.samples))
+    one_by_one = [problem.apply(matrix) for matrix in matrices]
+    np.testing.assert_allclose(problem.apply(matrices), one_by_one, rtol=1e-12, atol=1e-12)
+    one_by_one = [problem.adjoint(row) for row in weights]
+    np.testing.assert_allclose(problem.adjoint(weights), one_by_one, rtol=1e-12, atol=1e-12)

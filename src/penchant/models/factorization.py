@@ -35,7 +35,7 @@ class TwoFactors(MatrixModel):
 
     @abc.abstractmethod
     def part(self, lifted: Array) -> Array:
-        """M as a part of the lifted matrix W W^T."""
+        """M as a part of the lifted matrix W W^T; also for a stack of them."""
 
     def slope(self, parameters: Array, weights: Array) -> Array:
         return (self.lift(weights) @ self.stack(parameters)).reshape(-1)
@@ -108,8 +108,8 @@ class Factorization(Record, TwoFactors):
         return lifted
 
     def part(self, lifted: Array) -> Array:
-        rows = len(lifted) // 2 if self.shape is None else self.shape[0]
-        return lifted[:rows, rows:]
+        rows = lifted.shape[-1] // 2 if self.shape is None else self.shape[0]
+        return lifted[..., :rows, rows:]
 
     def describe(self) -> dict[str, Any]:
         return _described(self) | {"shape": None if self.shape is None else list(self.shape)}
@@ -248,8 +248,8 @@ class DifferenceFactorization(Record, TwoFactors):
         return lifted
 
     def part(self, lifted: Array) -> Array:
-        side = len(lifted) // 2
-        return lifted[:side, :side] - lifted[side:, side:]
+        side = lifted.shape[-1] // 2
+        return lifted[..., :side, :side] - lifted[..., side:, side:]
 
     def describe(self) -> dict[str, Any]:
         names = ("alpha", "log_alpha", "width", "seed")

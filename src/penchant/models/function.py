@@ -152,27 +152,48 @@ class FunctionModel(Record, Model):
                     "arguments into numpy arrays"
                 ) from None
 
+    @property
+    def code(self) -> Any:
+        """What compiled code of the model depends on: models with equal code differ in starts only.
+
+        It is the function, or the model itself if the function has no hash or takes a pytree.
+        """
+        try:
+            hash(self.function)
+        except TypeError:
+            return self
+        return self.function if self.tree is None else self
+
     @functools.cached_property
     def _compiled(self) -> dict[str, Callable[..., Any]]:
-        def pullback(parameters: Any, X: Any, residual: Any) -> Any:
-            return jax.vjp(lambda w: self._outputs(w, X), parameters)[1](residual)[0]
+        if self.code is self:
+            return _compile(lambda w, X: self.function(self.unflattened(w), X), self.name)
+        return _compile_once(self.function, self.name)
 
-        return {
-            "outputs": jax.jit(self._outputs),
-            "jacobian": jax.jit(jax.jacrev(self._outputs)),
-            "pullback": jax.jit(pullback),
-        }
 
-    def _outputs(self, parameters: Any, X: Any) -> Any:
+def _compile(function: Callable[[Any, Any], Any], name: str) -> dict[str, Callable[..., Any]]:
+    def outputs(parameters: Any, X: Any) -> Any:
         """f, checked while it is traced: once per shape of its arguments."""
-        outputs = self.function(self.unflattened(parameters), X)
-        if getattr(outputs, "shape", None) != (len(X),):
-            seen = getattr(outputs, "shape", type(outputs).__name__)
+        found = function(parameters, X)
+        if getattr(found, "shape", None) != (len(X),):
+            seen = getattr(found, "shape", type(found).__name__)
             raise ValueError(
-                f"{WHO}: {self.name}(parameters, X) must return one number per row of X, got "
+                f"{WHO}: {name}(parameters, X) must return one number per row of X, got "
                 f"shape {seen} for {len(X)} rows"
             )
-        return outputs
+        return found
+
+    def pullback(parameters: Any, X: Any, residual: Any) -> Any:
+        return jax.vjp(lambda w: outputs(w, X), parameters)[1](residual)[0]
+
+    return {
+        "outputs": jax.jit(outputs),
+        "jacobian": jax.jit(jax.jacrev(outputs)),
+        "pullback": jax.jit(pullback),
+    }
+
+
+_compile_once = functools.lru_cache(maxsize=64)(_compile)  # for models that differ in starts only
 
 
 def _is_tree(start: Any) -> bool:

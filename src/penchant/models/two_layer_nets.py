@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -80,7 +81,7 @@ def two_layer(
     scale = float(np.exp(log_scale("two_layer", 1, alpha, log_alpha)))
     degree = ACTIVATIONS[activation].degree
     return FunctionModel(
-        functools.partial(_network, width=width, activation=activation, bias=bias),
+        TwoLayerFunction(width, activation, bool(bias)),
         functools.partial(_start, width=width, scale=scale, seed=seed, bias=bias),
         homogeneity=None if bias or degree is None else degree + 1,
         name="two_layer",
@@ -107,14 +108,22 @@ def _gaussian(inputs: int, width: int, outputs: int, scale: float, seed: int) ->
     return scale * np.concatenate([inner, outer])
 
 
-def _network(parameters: Any, X: Any, *, width: int, activation: str, bias: bool) -> Any:
-    count = width * X.shape[1]
-    inner, outer = parameters[:count].reshape(width, -1), parameters[count : count + width]
-    sigma = ACTIVATIONS[activation].function
-    if not bias:
-        return sigma(X @ inner.T) @ outer
-    shift, offset = parameters[count + width : -1], parameters[-1]
-    return sigma(X @ inner.T + shift) @ outer + offset
+@dataclasses.dataclass(frozen=True)
+class TwoLayerFunction:
+    """The net of `two_layer`; equal ones are equal, so that compiled code serves every start."""
+
+    width: int
+    activation: str
+    bias: bool
+
+    def __call__(self, parameters: Any, X: Any) -> Any:
+        width, count = self.width, self.width * X.shape[1]
+        inner, outer = parameters[:count].reshape(width, -1), parameters[count : count + width]
+        sigma = ACTIVATIONS[self.activation].function
+        if not self.bias:
+            return sigma(X @ inner.T) @ outer
+        shift, offset = parameters[count + width : -1], parameters[-1]
+        return sigma(X @ inner.T + shift) @ outer + offset
 
 
 def student(
@@ -162,7 +171,7 @@ def student(
         return two_layer(width, alpha=scale, seed=seed)
     sizes = {"width": width, "outputs": outputs}
     return FunctionModel(
-        functools.partial(_answer, **sizes),
+        StudentFunction(**sizes),
         functools.partial(_student_start, **sizes, scale=scale, seed=seed),
         homogeneity=2,
         name="student",
@@ -179,12 +188,19 @@ def _student_start(dimension: int, *, width: int, outputs: int, scale: float, se
     return _gaussian(dimension - 1, width, outputs, scale, seed)
 
 
-def _answer(parameters: Any, X: Any, *, width: int, outputs: int) -> Any:
-    x, which = X[:, :-1], X[:, -1].astype(int)  # whole numbers: nothing to differentiate
-    count = width * x.shape[1]
-    inner, outer = parameters[:count].reshape(width, -1), parameters[count:]
-    hidden = jax.nn.relu(x @ inner.T)  # its derivative at zero is zero
-    return (hidden * outer.reshape(outputs, width)[which]).sum(axis=1)
+@dataclasses.dataclass(frozen=True)
+class StudentFunction:
+    """The net of `student` with several outputs; equal ones are equal, as for two layers."""
+
+    width: int
+    outputs: int
+
+    def __call__(self, parameters: Any, X: Any) -> Any:
+        x, which = X[:, :-1], X[:, -1].astype(int)  # whole numbers: nothing to differentiate
+        count = self.width * x.shape[1]
+        inner, outer = parameters[:count].reshape(self.width, -1), parameters[count:]
+        hidden = jax.nn.relu(x @ inner.T)  # its derivative at zero is zero
+        return (hidden * outer.reshape(self.outputs, self.width)[which]).sum(axis=1)
 
 
 def rescale_layers(parameters: Array, inner: int, size: float) -> Array:

@@ -29,11 +29,11 @@ class MatrixProblem(Record, abc.ABC):
 
     @abc.abstractmethod
     def apply(self, matrix: Array) -> Array:
-        """<X_n, matrix> for every measurement."""
+        """<X_n, matrix> for every measurement; also for a stack of matrices."""
 
     @abc.abstractmethod
     def adjoint(self, weights: Array) -> Array:
-        """sum_n weights_n X_n."""
+        """sum_n weights_n X_n; also for a stack of weights."""
 
     @property
     @abc.abstractmethod
@@ -149,11 +149,11 @@ class Completion(MatrixProblem):
         return ~(seen | seen.T) if self.symmetric else ~seen
 
     def apply(self, matrix: Array) -> Array:
-        return matrix[self.entries[:, 0], self.entries[:, 1]]
+        return matrix[..., self.entries[:, 0], self.entries[:, 1]]
 
     def adjoint(self, weights: Array) -> Array:
-        matrix = np.zeros(self.shape)
-        matrix[self.entries[:, 0], self.entries[:, 1]] = weights
+        matrix = np.zeros((*weights.shape[:-1], *self.shape))
+        matrix[..., self.entries[:, 0], self.entries[:, 1]] = weights
         return matrix
 
     @property
@@ -222,10 +222,10 @@ class Sensing(MatrixProblem):
         return np.ones(self.shape, dtype=bool)
 
     def apply(self, matrix: Array) -> Array:
-        return self.design @ matrix.ravel()
+        return matrix.reshape(*matrix.shape[:-2], -1) @ self.design.T
 
     def adjoint(self, weights: Array) -> Array:
-        return (weights @ self.design).reshape(self.shape)
+        return (weights @ self.design).reshape(*weights.shape[:-1], *self.shape)
 
     @property
     def design(self) -> Array:

@@ -48,10 +48,11 @@ class GaussNewton:
         if not np.isfinite(matrix).all():
             return lambda b: np.full_like(b, np.nan)  # a shorter step follows
         factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        substitute = scipy.linalg.lapack.dpotrs  # the checks of cho_solve take longer than it
 
         def solve(b: Array) -> Array:
             pushed = root * derivative.push(b)
-            inner = scipy.linalg.cho_solve(factor, pushed, check_finite=False)
+            inner = substitute(factor[0], pushed, lower=True)[0]
             return np.asarray((b - step * derivative.pull(root * inner)) / s)
 
         return solve

@@ -303,10 +303,6 @@ class TangentIntegrator(Integrator):
 
 def function_of(model: Model) -> Callable[[Any, Any], Any]:
     """f(parameters, X), the same object for models that share it: compiled code is cached by it."""
-    if isinstance(model, FunctionModel) and model.tree is None:
-        try:
-            hash(model.function)
-        except TypeError:
-            return model.predict
+    if isinstance(model, FunctionModel) and model.code is not model:
         return model.function
     return model.predict

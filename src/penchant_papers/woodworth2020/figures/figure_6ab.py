@@ -31,6 +31,7 @@ RICH, LARGE = 1e-3, (1e3, 1e4)  # alpha^D
 # RMS to the kernel predictor: of order 1/alpha^D where units cross their kinks
 NEAR = 10 / LARGE[-1]
 BETTER = 0.8  # a test error that is smaller by a fifth counts as smaller
+REMOVED = 1e-4  # of a training towards zero: less than a hundredth of the start's output is left
 MEASURES = ("test_error", "grad_distance", "kernel_error", "apart", "steps")
 LABELS = {
     "depth": "number of weight matrices of the student",
@@ -66,14 +67,17 @@ def limits(depth: int, seed: int) -> dict[str, Any]:
     The large start is trained to a loss of 1e-16: one of 1e-9 leaves so much of the slowest mode
     that it would hide the agreement. `biased` is the grad distance of a net that starts with an
     output, as alpha -> infinity: relative to an output that grows as alpha^D the targets vanish,
-    and scale does not matter, so it is the net from alpha = 1 with targets zero.
+    and scale does not matter, so it is the net from alpha = 1 with targets zero. It is trained to a
+    loss of REMOVED: the features have turned by then, and in the rest units slide along their kinks
+    for thousands of steps.
     """
     number, _ = nets.fitting(seed)
     own, other = (nets.kernel_outputs(depth, 1.0, number, other=number + more) for more in (0, 1))
     X = nets.data(number).training.X
     found = {"stranger": float(np.sqrt(np.mean((own - other) ** 2))), "rests": ""}
     try:
-        end = nets.ended(depth, 1.0, number, Regression(X, np.zeros(len(X))), unbiased=False)
+        zero = Regression(X, np.zeros(len(X)))
+        end = nets.ended(depth, 1.0, number, zero, unbiased=False, loss=REMOVED)
         return found | {
             "converged": nets.trained(depth, LARGE[-1], number, loss=1e-16)["apart"],
             "biased": nets.turned(depth, 1.0, number, end.parameters, unbiased=False),

@@ -182,6 +182,7 @@ class DecayDual(abc.ABC):
     def __init__(self, law: DecayLaw, rows: Array) -> None:
         self.law, self.rows, self.products = law, rows, RowProducts(rows)
         self.log_rate = self._log_rate()
+        self._last: tuple[float, tuple[Scales, float, float]] | None = None
 
     @abc.abstractmethod
     def force(self, outputs: Array) -> Force:
@@ -237,7 +238,15 @@ class DecayDual(abc.ABC):
         return -float(np.logaddexp(log_fast, math.log(self.law.rate)))
 
     def _moment(self, tau: float) -> tuple[Scales, float, float]:
-        """The scales of the law at tau, log of what multiplies q, and -d log sigma / d tau."""
+        """The scales of the law at tau, log of what multiplies q, and -d log sigma / d tau.
+
+        The last ones are kept, for an implicit step asks for the same tau again and again.
+        """
+        if self._last is None or self._last[0] != tau:
+            self._last = tau, self._moment_at(tau)
+        return self._last[1]
+
+    def _moment_at(self, tau: float) -> tuple[Scales, float, float]:
         log_t = self.log_time(tau)
         now, log_slope = self.law.at(math.exp(log_t)), self._log_time_slope(log_t)
         log_push = log_slope + now.log_sigma + now.log_drive

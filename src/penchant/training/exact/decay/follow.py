@@ -20,7 +20,7 @@ from penchant.training.exact.decay.dual import (
 )
 from penchant.training.exact.flow import Flow, Times
 from penchant.training.exact.follow import FlowPlan, Integrator, go_on
-from penchant.training.exact.solver import GaveUp, state_at, try_step
+from penchant.training.exact.solver import GaveUp, backward, state_at, try_step
 from penchant.training.task import Moment, Progress
 
 LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
@@ -75,13 +75,14 @@ class DecaySteps(Integrator):
         self.t, self.steps = self.solver.t, self.steps + 1
 
     def _solvers(self) -> Iterator[Any]:
-        from scipy.integrate import BDF, Radau
+        from scipy.integrate import Radau
 
         dual, begin, end = self.dual, self.begin, self.end
         x = self.at(begin).state if begin > 0 else np.zeros(len(dual.rows))
         settings: Any = {"jac": dual.jacobian, "max_step": STRIDE}
         settings |= {"rtol": self.rtol, "atol": self.rtol * _size(dual)}
-        yield BDF(dual.velocity, begin, x, end, first_step=min(1e-3, end - begin), **settings)
+        first = min(1e-3, end - begin)
+        yield backward(dual.velocity, begin, x, end, first_step=first, **settings)
         yield Radau(dual.velocity, self.solver.t, self.solver.y, end, **settings)
 
     def at(self, t: float) -> Moment:

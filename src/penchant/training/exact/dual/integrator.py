@@ -15,7 +15,7 @@ from penchant.limits import Turns
 from penchant.models.diagonal import DiagonalNet
 from penchant.problems.regression import Regression
 from penchant.training.exact.follow import SETTLED, FitIntegrator, FlowPlan
-from penchant.training.exact.solver import SHORT, GaveUp, try_step
+from penchant.training.exact.solver import SHORT, GaveUp, backward, try_step
 from penchant.training.task import Moment
 
 RANK = 1e-12  # singular values below this fraction of the largest count as zero
@@ -176,13 +176,11 @@ class DualIntegrator(FitIntegrator):
 
     def _set(self, anchor: Anchor) -> None:
         # not LSODA: it begins with a non-stiff method and does not recover from an overflow
-        from scipy.integrate import BDF
-
         end, atol = self.t_max - anchor.t, anchor.atol(self.rtol, anchor.start)
         settings: Any = {"rtol": 1e-13, "atol": atol, "jac": anchor.jacobian}
         settings["first_step"] = min(self.h, end)
         self.anchor = anchor
-        self.solver = BDF(anchor.velocity, 0.0, anchor.start, end, **settings)
+        self.solver = backward(anchor.velocity, 0.0, anchor.start, end, **settings)
         self.solver.newton_tol = anchor.newton  # its error bounds the residual
 
     def _renew(self, t: float, state: Array) -> None:

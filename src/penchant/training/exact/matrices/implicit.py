@@ -13,11 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.integrate import BDF
 
 from penchant.arguments import Array
 from penchant.training.exact.matrices.system import FactorSystem
-from penchant.training.exact.solver import quiet, step
+from penchant.training.exact.solver import backward, quiet, step
 
 MOST = 400  # variables: a step takes milliseconds
 
@@ -38,7 +37,7 @@ class ImplicitSteps:
         def velocity(_: float, flat: Array) -> Array:
             return confine(system.velocity(flat.reshape(self.shape))).ravel()
 
-        self.solver = BDF(velocity, 0.0, W.ravel(), math.inf, **settings)
+        self.solver = backward(velocity, 0.0, W.ravel(), math.inf, **settings)
 
     @property
     def W(self) -> Array:

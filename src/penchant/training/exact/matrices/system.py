@@ -67,12 +67,13 @@ class FactorSystem:
         self._lifted: Array | None = None
 
     def matrix(self, W: Array) -> Array:
-        return self.model.part(W @ W.T)
+        return self.model.part(W @ W.swapaxes(-1, -2))
 
     def residual(self, W: Array) -> Array:
         return self.problem.apply(self.matrix(W)) - self.problem.y
 
     def velocity(self, W: Array) -> Array:
+        """W', also for a stack of W, as all of `matrix`, `residual`, `pull` and `push`."""
         # L = sum r^2, so its gradient is 2 sum_n r_n grad f(x_n)
         return -2 * self.pull(self.residual(W), W) - self.rate * W
 
@@ -80,8 +81,8 @@ class FactorSystem:
         return self.model.lift(self.problem.adjoint(weights)) @ W
 
     def push(self, direction: Array, W: Array) -> Array:
-        moved = direction @ W.T
-        return self.problem.apply(self.model.part(moved + moved.T))
+        moved = direction @ W.swapaxes(-1, -2)
+        return self.problem.apply(self.model.part(moved + moved.swapaxes(-1, -2)))
 
     def lifted(self) -> Array:
         """The lifts of all measurements, computed when first used; times W they are J."""
@@ -287,21 +288,29 @@ def extrapolated(
     model, -2 lift(G), is no faster than the solution itself and stays explicit.
     """
     before: list[Array] = []
-    for count in range(1, order + 1):
-        row = [_euler(system, W, span / count, count, modes)]
+    for count, end in enumerate(_euler(system, W, span, modes, order), start=1):
+        row = [end]
         for k, coarse in enumerate(before, start=1):  # Aitken and Neville, in powers of the step
             row.append(row[-1] + (row[-1] - coarse) * (count - k) / k)
         before = row
     return before[-1], float(np.abs(before[-1] - before[-2]).max())
 
 
-def _euler(system: FactorSystem, W: Array, span: float, count: int, modes: Modes) -> Array:
-    damping = 1 + span * system.rate
-    gains = 2 * span / (damping + 2 * span * modes.rates)
-    begin = W
-    for _ in range(count):
-        slope = system.velocity(W)
-        # (damping + 2 span J^T J)^-1 by Woodbury's identity, through the modes of J J^T
-        heights = modes.basis @ (gains * (modes.basis.T @ system.push(slope, begin)))
-        W = W + (span / damping) * (slope - system.pull(heights, begin))
+def _euler(system: FactorSystem, begin: Array, span: float, modes: Modes, order: int) -> Array:
+    """W after `span` by 1, 2, ..., `order` steps, one after another in a stack.
+
+    They are taken together, since the matrices are small and a call costs more than its sums: row
+    k of the stack takes part in the first k of `order` rounds.
+    """
+    steps = (span / np.arange(1, order + 1))[:, None]
+    damping = 1 + steps * system.rate
+    gains = 2 * steps / (damping + 2 * steps * modes.rates)
+    lengths = (steps / damping)[..., None]
+    W = np.repeat(begin[None], order, axis=0)
+    for taken in range(order):
+        now = W[taken:]
+        slope = system.velocity(now)
+        # (damping + 2 step J^T J)^-1 by Woodbury's identity, through the modes of J J^T
+        heights = (gains[taken:] * (system.push(slope, begin) @ modes.basis)) @ modes.basis.T
+        W[taken:] = now + lengths[taken:] * (slope - system.pull(heights, begin))
     return W
