@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,12 @@ def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{who}: {name} must be finite, got {array[where]} at index {where}")
     return array
+
+
+def plain_vector(value: Any) -> TypeGuard[Array]:
+    """Whether `value` is what `finite_array` would return for it, a vector."""
+    plain = type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == 1
+    return plain and value.size > 0 and value.flags.c_contiguous and bool(np.isfinite(value).all())
 
 
 def entries(who: str, name: str, value: ArrayLike, count: int, rule: str) -> Array:

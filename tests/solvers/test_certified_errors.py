@@ -29,7 +29,9 @@ from penchant.solvers.certificate import judge as verdict
 from penchant.solvers.constraints import reduce
 from penchant.solvers.margins import ratchet
 from penchant.solvers.margins.rows import Margins, given_rows
-from penchant.solvers.solution import SOLVED
+from penchant.solvers.matrices import interpolate as matrix_solver
+from penchant.solvers.matrices.measurements import measurements
+from penchant.solvers.solution import SOLVED, Found
 
 DIGITS = 120
 
@@ -313,3 +315,81 @@ def test_digits_do_not_change_what_mpmath_says():
         exact = [[mp.mpf(float(v)) for v in row] for row in flat]
         text = judge.too_far(flat, exact, [mp.mpf(v) for v in y], [mp.mpf(v) for v in off.ravel()])
     assert "away" in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "y"),
+    [
+        (
+            [
+                [3.4413835454498344e-09, -1511383807.9590328, -8.31572209743495e-09,
+                 8.16501823999587e-08, -6.9119637323239785e-06],
+                [-3.770008824830367e-09, 1655709170.0116062, 9.109808679668344e-09,
+                 -8.944713779691425e-08, 7.572002342586967e-06],
+            ],
+            [-1.3367648897937432, 1.4644155075153382],
+        ),
+        (
+            [
+                [-3.7598858733924916e-10, 4.3565145248442506e-07, -1836974355.0779426],
+                [-3.7598858725963757e-10, 4.356514524727893e-07, -1836974355.0150576],
+            ],
+            [1.1781342167642885, 1.1781342166881628],
+        ),
+    ],
+)  # fmt: skip
+def test_an_l1_answer_that_misses_its_rows_is_not_below_the_least(rows, y):
+    """Its neighbour that meets them had the least value, and was taken for the answer."""
+    X, y = np.array(rows), np.array(y)
+    solution = interpolate(X, y, L1())
+    assert abs(solution.value / least_l1(X, y) - 1) <= 2 * solution.error + 1e-15
+    assert solution.error <= 1e-8
+
+
+@pytest.mark.parametrize("norm", [L1(), Nuclear()], ids=str)
+def test_a_norm_below_the_least_is_an_error_too(norm):
+    """A predictor that misses a nearly dependent row by rounding, with a right dual."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2, 4))
+    X[1] = X[0] + 1e-9 * rng.normal(size=4)
+    y = np.array([1.0, 1.0 + 3e-9])
+    given = X if isinstance(norm, L1) else X.reshape(2, 2, 2)
+    right = interpolate(given, y, norm)
+    answer = right.beta if isinstance(norm, L1) else right.matrix
+    for size in (1e-3, 1e-5, 1e-7):
+        poisoned = answer * (1 - size)  # misses rows by 1e-12 of the largest once it is refitted
+        moved = poisoned.ravel() + np.linalg.lstsq(X[:1], y[:1] - X[:1] @ poisoned.ravel())[0]
+        assert np.abs(X @ moved - y).max() < 1e-8
+        if isinstance(norm, L1):
+            assert answered(X, y, norm, moved, right.dual)[0].error > 0.1 * size
+        else:
+            assert of_nuclear(given, y, moved.reshape(2, 2), right.dual).error > 0.1 * size
+
+
+def of_nuclear(matrices, y, matrix, dual):
+    problem = penchant.problems.Sensing(matrices, y)
+    proposal = Found(matrix, dual, 1, SOLVED)
+    return matrix_solver.certified(problem, measurements(problem), Nuclear(), proposal).certificate
+
+
+@pytest.mark.parametrize("norm", [Nuclear((2, 3)), Spectral((2, 3))], ids=str)
+@pytest.mark.parametrize("apart", [1e-3, 1e-6, 1e-9])
+def test_margins_of_nearly_equal_matrices(norm, apart):
+    """Weights beside margins above one: no predictor nearby has both margins at one."""
+    rng = np.random.default_rng(5)
+    X = np.repeat(rng.normal(size=(1, 6)), 3, axis=0)
+    X[1:] += apart * rng.normal(size=(2, 6))
+    solution = max_margin(X, np.ones(3), norm)
+    case = Problem(0, "max_margin", X, np.ones(3), norm, "nearly equal", True)
+    assert judge.wrong(case, solution) == ""
+    slopes = solution.dual @ X
+    length = np.linalg.norm(slopes.reshape(2, 3), "nuc" if isinstance(norm, Spectral) else 2)
+    assert solution.value <= solution.dual.sum() / max(1, length) * (1 + 1e-8)
+
+
+def test_margins_of_the_spectral_norm_with_a_hundred_rows():
+    """The first point of the central path is farther away than fifty safe steps."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 200))
+    solution = max_margin(X, np.sign(X @ rng.normal(size=200)), Spectral((10, 20)))
+    assert solution.error < 1e-8

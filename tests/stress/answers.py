@@ -445,8 +445,8 @@ def of_kernel_interpolant(X: np.ndarray, y: np.ndarray, answer: Any) -> Verdict:
     if unclear(X) or (meets(X, y, exact) and len(X) > rank(X)):
         return verdict("" if answer.residual < RIGHT else f"misfit {answer.residual:.2g}")
     # where targets cancel, the predictor is known to the rounding of its terms
-    terms = np.abs(y).max() / (np.abs(np.asarray(X, dtype=float)).max() or 1.0)
-    return verdict(apart(answer.predictor, exact, Fraction(float(terms)) / 10**7))
+    largest, most = (Fraction(float(np.abs(np.asarray(v, dtype=float)).max())) for v in (X, y))
+    return verdict(apart(answer.predictor, exact, most / (largest or 1) / 10**7))
 
 
 def unclear(X: np.ndarray) -> bool:

@@ -143,8 +143,9 @@ class Equations:
             return UNKNOWN
         if isinstance(self.regularizer, L1):
             reward = exact.product(answer.parts, self.given.y[:, None])[0]
-            longest = float(np.abs(answer.beta).sum() + np.abs(change).sum())
-            known = of_norm(longest, float(reward), float(np.abs(answer.slopes).max()))
+            length, change_length = (float(np.abs(v).sum()) for v in (answer.beta, change))
+            longest = float(np.abs(answer.slopes).max())
+            known = of_norm(length, change_length, float(reward), longest)
         elif len(self.reduced.X) == len(answer.beta):  # one predictor fits, whatever R is
             size = float(np.abs(answer.beta).max(initial=0.0)) or 1.0
             error = float(np.abs(change).max(initial=0.0)) / size
@@ -291,13 +292,15 @@ class Answer:
         """log_softness at these places."""
         regularizer, beta = self.equations.regularizer, self.scaled[places]
         with np.errstate(divide="ignore"):
-            logs = sizes = np.log(np.abs(beta))
-        if not isinstance(regularizer, L1):
-            logs = regularizer.log_softness(beta, self.graph.gradient[places])
-            # beyond float64 the softest coordinates are those that are largest
-            logs = np.where(logs < np.inf, logs, sizes - np.log(EPS))
+            if isinstance(regularizer, L1):
+                logs = np.log(np.abs(beta))
+            else:
+                logs = regularizer.log_softness(beta, self.graph.gradient[places])
+                if not (logs < np.inf).all():
+                    # beyond float64 the softest coordinates are those that are largest
+                    logs = np.where(logs < np.inf, logs, np.log(np.abs(beta)) - np.log(EPS))
         # a coordinate at zero still moves if no other can
-        return np.maximum(np.nan_to_num(logs, nan=-np.inf), logs.max(initial=-np.inf) + STIFFEST)
+        return np.maximum(logs, max(float(logs.max(initial=-np.inf)) + STIFFEST, -LARGEST))
 
     @functools.cached_property
     def step(self) -> tuple[Array, Array]:
@@ -456,11 +459,11 @@ def excess(
     return least / size if size > 0 else np.inf
 
 
-def of_matrix(law: Regularizer, matrix: Array, S: Array, change: Array) -> Certificate:
+def of_matrix(law: Regularizer, matrix: Array, S: Array, change: Array, off: float) -> Certificate:
     """The certificate for a regularizer of singular values: matrix + change meets the rows.
 
-    If (M, S) is at the distance g from a point of the graph of the gradient, both axes in units of
-    their sizes, the gap is at most g^2 |M| |S|.
+    If (M, S) is at the distance `off` from a point of the graph of the gradient, both axes in units
+    of their sizes, the gap is at most off^2 |M| |S|.
     """
     near = matrix + change
     sizes, heights = (
@@ -470,8 +473,7 @@ def of_matrix(law: Regularizer, matrix: Array, S: Array, change: Array) -> Certi
         return Certificate(0.0)
     if not heights[0]:
         return UNKNOWN
-    size, height = float(sizes[0]), float(heights[0])
-    gap = off_graph(law, matrix, S, size, height) ** 2 * size * height
+    gap = off**2 * float(np.linalg.norm(matrix, 2)) * float(heights[0])
     with np.errstate(all="ignore"):
         softest = float(np.exp(np.max(law.log_softness(sizes, law.dual_of(sizes)))))
         moved = float(np.linalg.norm(change, 2) / sizes[0])
@@ -497,7 +499,10 @@ def off_graph(law: Regularizer, matrix: Array, S: Array, size: float, height: fl
 def resolvent(law: Regularizer, total: Array, size: float, height: float) -> Array:
     """x with x + gradient(size x)/height = total, by bisection in the gradient."""
     low, high = np.zeros_like(total), total * height
+    enough = EPS * float(high.max(initial=0.0))  # less is rounding of the largest x
     for _ in range(200):
+        if (high - low <= enough).all():
+            break
         middle = (low + high) / 2
         with np.errstate(over="ignore"):
             above = law.primal_of(middle) / size + middle / height > total
@@ -505,14 +510,17 @@ def resolvent(law: Regularizer, total: Array, size: float, height: float) -> Arr
     return np.maximum(total - low / height, 0.0)
 
 
-def of_norm(upper: float, reward: float, length: float) -> Certificate:
+def of_norm(value: float, change: float, reward: float, length: float) -> Certificate:
     """The certificate of a norm, by the value of a feasible point and by its dual.
 
+    `value` is the norm of the answer and `change` that of what leads from it to a feasible point.
     `reward` is y.nu and `length` the dual norm of X^T nu. Shortened to length one the dual is
-    feasible, and no value is below its reward; a dual that is too long is an error, too.
+    feasible, and no value is below its reward; a dual that is too long is an error, too. So is the
+    change: a point that misses its rows can have less than the least value.
     """
+    upper = value + change
     if upper == 0:
         return Certificate(0.0)
     error = upper * max(length, 1.0) / reward - 1 if reward > 0 else np.inf
-    error = max(error, 0.0) + max(length - 1, 0.0)
+    error = max(error, 0.0) + max(length - 1, 0.0) + change / upper
     return Certificate(float(error), "bound", VALUE, "value")

@@ -13,7 +13,7 @@ import numpy as np
 import scipy  # its submodules load when first used, which keeps `import penchant` fast
 
 from penchant.arguments import Array
-from penchant.limits import Turns
+from penchant.limits import OutOfTime, Turns
 from penchant.records import Kind, Outcome
 from penchant.regularizers.q import SignedPair
 from penchant.solvers.constraints import Constraints
@@ -99,6 +99,8 @@ def follow(
             yield continuation.at(m)
         except Failed as reason:
             yield Outcome(Kind.STALLED, f"no solution at log mu = {m:.6g}: {reason}")
+        except OutOfTime as reason:
+            yield Outcome(Kind.BUDGET_SPENT, f"no solution at log mu = {m:.6g}: {reason}")
 
 
 def nothing_to_fit(pair: SignedPair, X: Array, m: float) -> Point | Outcome:

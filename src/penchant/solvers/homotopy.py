@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lapack, qr, solve_triangular
 
 from penchant.arguments import Array
-from penchant.limits import Turns
+from penchant.limits import Turns, check_time
 from penchant.records import Kind, Outcome
 from penchant.regularizers.line_walk import LineWalk
 from penchant.regularizers.regularizer import PlainWalk, Regularizer
@@ -85,6 +85,7 @@ class Path:
         target = self.origin + fraction * self.gap
         goal = LOOSE * fraction * np.abs(self.gap).max()
         for _ in range(CORRECTIONS):
+            check_time()
             residual = target - self.X @ walk.beta
             if np.abs(residual).max() <= goal:
                 self.nu, self.walk = nu, walk

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, regression_data
+from penchant.limits import OutOfTime, limited
 from penchant.problems.matrix_problem import MatrixProblem
 from penchant.problems.regression import Regression
 from penchant.records import Kind, NumericalError, Outcome
@@ -32,6 +33,7 @@ from penchant.solvers.solution import (
     normalized,
     of_root,
     restored,
+    unfinished,
     unreachable,
 )
 from penchant.threads import one_blas_thread
@@ -42,29 +44,56 @@ if TYPE_CHECKING:
 
 @overload
 def interpolate(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
+    X: ArrayLike,
+    y: ArrayLike,
+    regularizer: Regularizer,
+    *,
+    throw: bool = ...,
+    max_seconds: float | None = ...,
 ) -> Solution: ...
 
 
 @overload
 def interpolate(
-    X: ArrayLike, y: ArrayLike, regularizer: SpectralFunction, *, throw: bool = ...
+    X: ArrayLike,
+    y: ArrayLike,
+    regularizer: SpectralFunction,
+    *,
+    throw: bool = ...,
+    max_seconds: float | None = ...,
 ) -> MatrixSolution: ...
 
 
 @overload
 def interpolate(
-    problem: Regression, regularizer: Regularizer, /, *, throw: bool = ...
+    problem: Regression,
+    regularizer: Regularizer,
+    /,
+    *,
+    throw: bool = ...,
+    max_seconds: float | None = ...,
 ) -> Solution: ...
 
 
 @overload
 def interpolate(
-    problem: MatrixProblem, regularizer: SpectralFunction, /, *, throw: bool = ...
+    problem: MatrixProblem,
+    regularizer: SpectralFunction,
+    /,
+    *,
+    throw: bool = ...,
+    max_seconds: float | None = ...,
 ) -> MatrixSolution: ...
 
 
-def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Any:
+def interpolate(
+    X: Any,
+    y: Any = None,
+    regularizer: Any = None,
+    *,
+    throw: bool = True,
+    max_seconds: float | None = None,
+) -> Any:
     """The predictor that fits y = X beta with the least value of the regularizer.
 
     The system may have dependent rows or more rows than columns, as long as it has a solution.
@@ -82,6 +111,8 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
         Frobenius() or Schatten(q).
     throw
         False returns a numerical failure as the outcome instead of raising it.
+    max_seconds
+        The call ends after this time as a failure; None sets no limit.
 
     Returns
     -------
@@ -110,12 +141,13 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
     if isinstance(X, MatrixProblem):
         from penchant.solvers.matrices.interpolate import matrix_interpolant
 
-        return matrix_interpolant(X, after_problem("interpolate", y, regularizer), throw=throw)
+        regularizer = after_problem("interpolate", y, regularizer)
+        return matrix_interpolant(X, regularizer, throw=throw, max_seconds=max_seconds)
     X, y, regularizer = unpacked("interpolate", Regression, X, y, regularizer)
     if isinstance(regularizer, SpectralFunction):
         from penchant.solvers.matrices.interpolate import interpolate_measured
 
-        return interpolate_measured(X, y, regularizer, throw=throw)
+        return interpolate_measured(X, y, regularizer, throw=throw, max_seconds=max_seconds)
     if isinstance(regularizer, Regularizer) and len(shape := shape_of(X)) == 3:
         raise ValueError(
             f"interpolate: X must have 2 dimensions for {regularizer}, got shape {shape};"
@@ -130,8 +162,11 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
                 "computed; use L1() or p > 1"
             )
         regularizer = L1()
-    with one_blas_thread():
-        solution = in_good_units(X, y, as_sum(regularizer))
+    with one_blas_thread(), limited("interpolate", max_seconds):
+        try:
+            solution = in_good_units(X, y, as_sum(regularizer))
+        except OutOfTime as reason:
+            solution = unfinished(X, reason)
     if throw and not solution.outcome.ok:
         raise NumericalError("interpolate", solution.outcome)
     return solution if as_sum(regularizer) is regularizer else of_root(solution)
@@ -188,7 +223,7 @@ def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
         beta = at.scale * end.beta
         found = in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
         return found._replace(mend=lambda missing: end.mend(at.combine(missing)))
-    plain = pair.shape is None and pair.tilt is None
+    plain = pair.shape is None and pair.tilt is None and end.kind is not Kind.BUDGET_SPENT
     if plain and pair.level - np.log(at.scale) < -30 * pair.power:
         # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)

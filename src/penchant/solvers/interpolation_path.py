@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, regression_data
+from penchant.limits import limited
 from penchant.problems.regression import Regression
 from penchant.records import Outcome, Record
 from penchant.regularizers.q import Q
@@ -88,6 +89,7 @@ def interpolate_path(
     shape: ArrayLike | None = None,
     tilt: ArrayLike | None = None,
     measure: Callable[[Solution], Any] | None = None,
+    max_seconds: float | None = None,
 ) -> Any:
     """The minimiser of Q at every scale in `log_alphas`, each started from its neighbour.
 
@@ -111,6 +113,8 @@ def interpolate_path(
     measure
         A function of a Solution. Then only its value at each solution is kept, and a list of
         these values is returned, so that a long path needs little memory.
+    max_seconds
+        After this time the scales that are left fail; None sets no limit.
 
     Returns
     -------
@@ -133,7 +137,7 @@ def interpolate_path(
     must_fit(who, pair, X.shape[1])
     order = np.argsort(-scales)
     found: list[Any] = [None] * len(scales)
-    with one_blas_thread():
+    with one_blas_thread(), limited(who, max_seconds):
         units = units_of(X, y, scales=True)
         if units is not None:
             X, y = units.of_rows(X), units.of_targets(y)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, classification_data
+from penchant.limits import OutOfTime, limited
 from penchant.problems.classification import Classification
 from penchant.records import Kind, NumericalError, Outcome
 from penchant.regularizers.lp import Lp
@@ -37,6 +38,7 @@ from penchant.solvers.solution import (
     must_fit,
     of_root,
     restored,
+    unfinished,
     unreachable,
 )
 from penchant.solvers.stationary import local_points
@@ -49,6 +51,7 @@ def max_margin(
     regularizer: Regularizer | MatrixNorm | None = None,
     *,
     throw: bool = True,
+    max_seconds: float | None = None,
 ) -> Solution:
     """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
 
@@ -68,6 +71,8 @@ def max_margin(
         of a matrix of this shape.
     throw
         False returns a numerical failure as the outcome instead of raising it.
+    max_seconds
+        The call ends after this time as a failure; None sets no limit.
 
     Returns
     -------
@@ -92,9 +97,12 @@ def max_margin(
     if isinstance(reg, Lp) and reg.p == 1:
         reg = L1()
     Z = X * y[:, None]
-    with one_blas_thread():
+    with one_blas_thread(), limited("max_margin", max_seconds):
         refuse_zero_rows("max_margin", Z)
-        solution = in_good_units("max_margin", as_sum(reg), Z)
+        try:
+            solution = in_good_units("max_margin", as_sum(reg), Z)
+        except OutOfTime as reason:
+            solution = unfinished(Z, reason)
     if throw and not solution.outcome.ok:
         raise NumericalError("max_margin", solution.outcome)
     return solution if as_sum(reg) is reg else of_root(solution)
@@ -174,9 +182,9 @@ def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
         return failed(Z, str(reason))
 
 
-def failed(Z: Array, reason: str) -> Found:
+def failed(Z: Array, reason: str, kind: Kind = Kind.STALLED) -> Found:
     nothing = np.full(Z.shape[1], np.nan), np.full(len(Z), np.nan)
-    return Found(*nothing, 0, Outcome(Kind.STALLED, reason))
+    return Found(*nothing, 0, Outcome(kind, reason))
 
 
 def by_least_squares(norm: L2, rows: Rows) -> Found:

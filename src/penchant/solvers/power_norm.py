@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.limits import Turns
+from penchant.limits import Turns, check_time
 from penchant.records import Kind, Outcome
 from penchant.regularizers.lp import Lp
 from penchant.solvers.homotopy import Graded
@@ -60,6 +60,7 @@ def primal_newton(
     """(beta, dual of the norm, steps) for one exponent above 2, from a guess that fits y."""
     last, steps = np.inf, 0
     while steps < STEPS:
+        check_time()
         steps += 1
         size = float(np.abs(beta).max())
         z = beta / size
@@ -105,6 +106,7 @@ def newton(norm: Lp, X: Array, y: Array, nu: Array) -> tuple[Array, int]:
     nu = nu * float((nu @ y / (s @ norm.primal_of(s))) ** (norm.p - 1))  # best along its own ray
     s, best, error, steps = nu @ X, nu, np.inf, 0
     while steps < STEPS:
+        check_time()
         steps += 1
         with np.errstate(invalid="ignore"):
             residual = X @ norm.primal_of(s) - y

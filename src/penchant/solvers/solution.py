@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.limits import OutOfTime
 from penchant.records import Kind, Outcome, Record, brief
 from penchant.regularizers.lp import Lp
 from penchant.regularizers.norms import L1, L2, Linf
@@ -157,6 +158,13 @@ def unreachable(regularizer: Regularizer, dimension: int, samples: int) -> tuple
     text = f"the predictor is more than 2^{FARTHEST} away, and {regularizer} has a unit of its own"
     nothing = np.full(dimension, np.nan), np.full(samples, np.nan)
     return *nothing, *[math.nan] * 3, 0, Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
+
+
+def unfinished(X: Array, reason: OutOfTime) -> Solution:
+    """A solution without numbers, because the time was spent."""
+    nothing = np.full(X.shape[1], np.nan), np.full(len(X), np.nan)
+    numbers = math.nan, math.nan, math.nan
+    return Solution(*nothing, *numbers, 0, Outcome(Kind.BUDGET_SPENT, str(reason)))
 
 
 def concluded(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import Array
+from penchant.limits import check_time
 from penchant.records import Kind, Outcome
 from penchant.solvers.continuation import Failed, Hessian
 from penchant.solvers.pivots import heaviest_columns
@@ -81,6 +82,7 @@ def walk(X: Array, y: Array, above: Array, below: Array) -> Iterator[Central]:
     up, down = np.maximum(beta, 0) + lift, np.maximum(-beta, 0) + lift
     point = Central(up, down, np.zeros(len(X)), above, below)
     for _ in range(STEPS):
+        check_time()
         try:
             point = centre(X, y, point)
         except Failed:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, classification_data, integer
-from penchant.records import Kind, Outcome
+from penchant.limits import OutOfTime, limited
+from penchant.records import Kind, NumericalError, Outcome
 from penchant.regularizers.lp import Lp
 from penchant.regularizers.regularizer import Regularizer
 from penchant.solvers.continuation import Failed
@@ -37,7 +38,13 @@ LOCAL = Outcome(Kind.SOLVED, "a strict local minimiser, certified by its dual")
 
 
 def stationary_points(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, starts: int = 100, seed: int = 0
+    X: ArrayLike,
+    y: ArrayLike,
+    regularizer: Regularizer,
+    *,
+    starts: int = 100,
+    seed: int = 0,
+    max_seconds: float | None = None,
 ) -> tuple[Solution, ...]:
     """The local minimisers of Lp(p), p < 1, with margins >= 1, best first, each certified.
 
@@ -55,6 +62,8 @@ def stationary_points(
         The number of random costs.
     seed
         The seed of all random numbers.
+    max_seconds
+        No other costs are tried after this time; None sets no limit.
 
     Returns
     -------
@@ -77,9 +86,12 @@ def stationary_points(
         )
     starts, seed = integer(WHO, "starts", starts, least=1), integer(WHO, "seed", seed, least=0)
     Z = X * y[:, None]
-    with one_blas_thread():
-        refuse_inseparable(WHO, Z)
-        return local_points(Z, regularizer, starts, seed)
+    with one_blas_thread(), limited(WHO, max_seconds):
+        try:
+            refuse_inseparable(WHO, Z)
+            return local_points(Z, regularizer, starts, seed)
+        except OutOfTime as reason:
+            raise NumericalError(WHO, Outcome(Kind.BUDGET_SPENT, str(reason))) from None
 
 
 def local_points(Z: Array, norm: Lp, starts: int = 100, seed: int = 0) -> tuple[Solution, ...]:
@@ -96,6 +108,10 @@ def local_points(Z: Array, norm: Lp, starts: int = 100, seed: int = 0) -> tuple[
             b, steps = descended(rows, norm.p, b)
         except Failed:
             continue  # a linear program of wild costs; the other starts are enough
+        except OutOfTime:
+            if not found:
+                raise
+            break
         apart = [np.abs(b * rows.scale - s.beta).max() / np.abs(s.beta).max() for s in found]
         if apart and min(apart) <= SAME:
             continue
@@ -164,7 +180,7 @@ def multipliers(rows: Rows, norm: Lp, b: Array) -> Array | None:
     support, active = np.flatnonzero(b), touching(rows, b, TOUCHING)
     columns = rows.A[np.ix_(active, support)].T
     # every coordinate in its own unit: the spread of columns is no dependence
-    units = np.abs(columns).max(axis=1, keepdims=True)
+    units = np.abs(columns).max(axis=1, keepdims=True, initial=0.0)  # no row touches: no vertex
     if not units.all() or np.linalg.matrix_rank(columns / units, rtol=1e-9) < len(support):
         return None
     target = norm.dual_of(b)[support]

@@ -74,6 +74,8 @@ def verdict_of(entry: dict[str, Any], name: str) -> Verdict:
 
 
 def _evidence(**stored: Any) -> Evidence:
+    if not isinstance(stored["ran"], str) or not isinstance(stored["correction"], str | None):
+        raise TypeError("ran and correction must be texts")
     parts = {part: {seen["name"]: Check(**seen) for seen in stored[part]} for part in CHECKS}
     parts["controls"] = {name: Check(**seen) for name, seen in stored["controls"].items()}
     premises = {name: Premise(**seen) for name, seen in stored["premises"].items()}

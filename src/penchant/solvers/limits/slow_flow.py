@@ -305,7 +305,9 @@ def nuclear_slow_flow(
         points, outcome = _euler(kernel.Q, matrix, rate, goal, error, max_steps, limit)
         tau = np.arange(len(points)) * np.float64(rate)
     size = float(np.linalg.svd(points[-1].reshape(matrix.shape), compute_uv=False).sum()) or 1.0
-    certificate = Certificate(max(rate / size, kernel.doubt), "estimate")
+    moved = np.array(points) - points[0]  # along no row
+    away = float(np.abs(kernel.Q.T @ moved.T).max(initial=0.0)) / float(np.abs(points).max() or 1.0)
+    certificate = Certificate(max(rate / size, kernel.doubt, away), "estimate")
     outcome = judge(outcome, certificate)
     if throw and not outcome.ok and outcome.kind is not Kind.APPROXIMATE:
         raise NumericalError(who, outcome)

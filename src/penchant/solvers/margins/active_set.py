@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from penchant.arguments import Array
+from penchant.limits import check_time
 from penchant.solvers import interpolate
 from penchant.solvers.constraints import reduce
 from penchant.solvers.continuation import Failed
@@ -65,6 +66,7 @@ def settle(
     """
     budget = 20 * (len(at.nu) + len(at.b)) + 100
     for solved in range(1, budget):
+        check_time()
         if goal is None:
             goal = on(active, at)
         if (stop := first_zero(active, at.nu, goal.nu)) is not None:
@@ -154,19 +156,22 @@ def plainly_outside(others: Array, row: Array) -> bool:
 
 def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
     """(dual, b) of the shortest b with A b = c, for independent rows."""
-    basis, triangle = np.linalg.qr(A.T)
-    sizes = np.abs(triangle.diagonal())
+    work = 64 * len(A)
+    factor, tau, _, _ = scipy.linalg.lapack.dgeqrf(A.T, lwork=work)
+    sizes = np.abs(factor.diagonal())
     if sizes.min() < ILL * sizes.max():  # an elimination that heeds the sizes of the columns
         system = reduce("max_margin", A, c)
         inner, nu = interpolate.least_norm(np.ones(1), system)
         return system.original_dual(nu) * system.scale, system.scale * inner
-    try:
-        inner = np.linalg.solve(triangle.T, c)
-        # one step of refinement: the margins are met to the last digit
-        inner += np.linalg.solve(triangle.T, c - A @ (basis @ inner))
-        return np.linalg.solve(triangle, inner), basis @ inner
-    except np.linalg.LinAlgError:
-        raise Failed("the active rows are dependent") from None
+    if len(A) > A.shape[1] or not sizes.all():
+        raise Failed("the active rows are dependent")
+    basis = scipy.linalg.lapack.dorgqr(factor, tau, lwork=work)[0]
+    triangle = factor[: len(A)]
+    solve = scipy.linalg.lapack.dtrtrs  # which reads the upper triangle alone
+    inner = solve(triangle, c, trans=1)[0]
+    # one step of refinement: the margins are met to the last digit
+    inner += solve(triangle, c - A @ (basis @ inner), trans=1)[0]
+    return solve(triangle, inner)[0], basis @ inner
 
 
 def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
@@ -244,5 +249,5 @@ def nonnegative(G: Array, h: Array) -> tuple[Array, float] | None:
 def independent_rows(A: Array) -> bool:
     if not 0 < len(A) <= A.shape[1]:
         return False
-    sizes = np.abs(np.diag(np.linalg.qr(A.T)[1]))
+    sizes = np.abs(scipy.linalg.lapack.dgeqrf(A.T)[0].diagonal())
     return bool(sizes.min() > 1e-9 * sizes.max())

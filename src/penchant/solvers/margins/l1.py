@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.limits import Turns
+from penchant.limits import Turns, check_time, seconds_left
 from penchant.solvers.continuation import Failed
 from penchant.solvers.margins.active_set import Index, nonnegative
 from penchant.solvers.margins.rows import Rows
@@ -52,7 +52,10 @@ def highs(cost: Array, A: Array, c: Array, lowest: Array) -> tuple[Array, Array,
     from scipy.optimize import linprog
 
     bounds = np.column_stack([lowest, np.full(len(lowest), np.inf)])
-    found = linprog(cost, A_ub=-A, b_ub=-c, bounds=bounds, method="highs-ds")
+    check_time()
+    options = {"time_limit": seconds_left()}
+    found = linprog(cost, A_ub=-A, b_ub=-c, bounds=bounds, method="highs-ds", options=options)
+    check_time()
     if found.status != 0:
         raise Failed(f"the linear program ended with: {found.message}")
     return found.x, np.maximum(-found.ineqlin.marginals, 0.0), int(found.nit)

@@ -22,8 +22,11 @@ from penchant.solvers.margins.rows import Rows
 from penchant.solvers.solution import SOLVED, Found
 
 GAP = 1e-11  # relative duality gap at the end of the path
+GOOD = 1e-9  # one that is good enough where rounding ends it
 SHRINK = 0.05  # of mu from one point of the path to the next
 NEWTON = 50  # steps for one point
+FEW = 12  # of them that are safe; later ones are as long as they gain
+DOUBLINGS = 30  # of the length of a step
 GENTLEST = 0.8  # no shorter step down is tried
 CENTRED = 1e-3  # length of a step from which on its end counts as the point
 
@@ -43,8 +46,11 @@ def solve(norm: Linf | MatrixNorm, rows: Rows) -> Found:
         # a margin that is short is met along a direction in which all of them grow
         b = b + max(0.0, float(((rows.c - rows.A @ b) / (rows.A @ inside)).max())) * inside
         apart = (rows.A @ b - rows.c) / norm(b)
-        nu = np.where(nu > nu.max() * apart, nu, 0.0)  # the others lose their rounding
-        nu = nu / norm.dual_norm(nu @ rows.A)
+        # small weights beside margins above one are rounding, or both vanish like the root of mu
+        duals = [np.where(nu > nu.max() * apart, nu, 0.0), nu]
+        duals = [dual / norm.dual_norm(dual @ rows.A) for dual in duals]
+        few, every = (float(rows.c @ dual) for dual in duals)
+        nu = duals[int(every > (1 + GAP) * few)]
     return Found(rows.scale * b, rows.factors * nu, steps, SOLVED)
 
 
@@ -147,17 +153,23 @@ class Path:
     def end(self) -> tuple[Array, Array, float, int]:
         """(x, Newton's step from it, mu, steps), mu for each inequality and singular value."""
         count, mu, steps = len(self.L) + min(self.tensor.shape[1:]), 1.0, 0
-        x, found, shrink = self.start, None, SHRINK
+        x, found, shrink, careful = self.start, None, SHRINK, False
         turns = Turns(10_000, "the central path")
         while True:
             turns.take()
-            for _ in range(NEWTON):
-                move, decrement = self.step(x, mu)
+            for taken in range(NEWTON):
+                move, decrement = self.step(x, mu, careful)
                 steps += 1
                 if not decrement > CENTRED:
                     break
-                x = x + move * (1.0 if decrement < 0.25 else 1 / (1 + decrement))  # stays inside
-            if not decrement <= CENTRED:  # rounding: a shorter way down may lead further
+                length = 1.0 if decrement < 0.25 else 1 / (1 + decrement)  # stays inside
+                x = x + move * (length if taken < FEW else self.longer(x, mu, move, length))
+            if not decrement <= CENTRED:  # rounding: care or a shorter way may lead further
+                if found is not None and found[2] * count < GOOD * abs(float(self.goal @ found[0])):
+                    break
+                if not careful:
+                    careful, x = True, self.start if found is None else found[0]
+                    continue
                 if found is None or shrink > GENTLEST:
                     break
                 x, shrink = found[0], shrink**0.5
@@ -171,8 +183,31 @@ class Path:
             raise Failed("the central path has no first point")
         return *found, steps
 
-    def step(self, x: Array, mu: float) -> tuple[Array, float]:
-        """Newton's step and its length in the metric of the barrier, not a number outside."""
+    def longer(self, x: Array, mu: float, move: Array, length: float) -> float:
+        """The length of a step, doubled while the function rises.
+
+        A length that is sure to stay inside gains no more than a constant: with a hundred rows the
+        first point is further away than NEWTON such steps. The function is concave, so that it
+        rises all the way to a point where it still rises.
+        """
+        turning = self.matrix(move)
+        for _ in range(DOUBLINGS):
+            there = x + 2 * length * move
+            slack, barrier = self.L @ there, Barrier.at(self.matrix(there))
+            if not min(slack.min(), barrier.room.min()) > 0:
+                break
+            rise = float(self.goal @ move) / mu + float((self.L @ move / slack).sum())
+            if not rise > float((turning * barrier.slope()).sum()):
+                break
+            length *= 2
+        return length
+
+    def step(self, x: Array, mu: float, careful: bool) -> tuple[Array, float]:
+        """Newton's step and its length in the metric of the barrier, not a number outside.
+
+        A `careful` step is solved by a root of the Hessian, which nearly equal rows make singular
+        to rounding long before its root.
+        """
         slack, barrier = self.L @ x, Barrier.at(self.matrix(x))
         if not min(slack.min(), barrier.room.min()) > 0:  # by rounding
             return x, np.nan
@@ -182,8 +217,17 @@ class Path:
         hessian = scaled.T @ scaled + parts @ parts.T
         unit = 1 / np.sqrt(np.diag(hessian))
         try:
-            move = unit * np.linalg.solve(hessian * np.outer(unit, unit), unit * slope)
+            if careful:
+                move = unit * by_root(np.vstack([scaled, parts.T]) * unit, unit * slope)
+            else:
+                move = unit * np.linalg.solve(hessian * np.outer(unit, unit), unit * slope)
         except np.linalg.LinAlgError:
             return slope, np.nan
         square = float(slope @ move)  # a form that is positive, but for rounding
         return move, square**0.5 if square >= 0 else np.nan
+
+
+def by_root(root: Array, right: Array) -> Array:
+    """(root^T root)^-1 right."""
+    triangle = np.linalg.qr(root)[1]
+    return np.asarray(np.linalg.solve(triangle, np.linalg.solve(triangle.T, right)))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import Array, classification_data, finite_array
+from penchant.limits import OutOfTime, limited
 from penchant.problems.classification import Classification
 from penchant.records import Kind, NumericalError, Outcome, Record
 from penchant.regularizers.q import Q
@@ -136,6 +137,7 @@ def max_margin_path(
     shape: ArrayLike | None = None,
     tilt: ArrayLike | None = None,
     throw: bool = True,
+    max_seconds: float | None = None,
 ) -> MarginPath:
     """The minimiser of Q with margins >= 1 at every mu, and every change of support vectors.
 
@@ -155,6 +157,8 @@ def max_margin_path(
         The tilt of Q, the same at every scale.
     throw
         False records a scale that fails in `outcomes`, with NaN in its row, and continues.
+    max_seconds
+        After this time the scales that are left fail; None sets no limit.
 
     Returns
     -------
@@ -171,7 +175,8 @@ def max_margin_path(
            [0.007, 0.496]])
     """
     who, data = "max_margin_path", (X, y, depth)
-    path: MarginPath = along(who, margin_path, data, mus, shape, throw, tilt)
+    with limited(who, max_seconds):
+        path: MarginPath = along(who, margin_path, data, mus, shape, throw, tilt)
     return path
 
 
@@ -201,6 +206,8 @@ def along(
         except (Unbounded, Failed) as reason:  # already the l2 problem has no solution
             refuse_inseparable(who, Z)
             raise NumericalError(who, Outcome(Kind.STALLED, str(reason))) from None
+        except OutOfTime as reason:  # before the first scale
+            raise NumericalError(who, Outcome(Kind.BUDGET_SPENT, str(reason))) from None
     for outcome in path.outcomes:
         if throw and not outcome.ok:
             raise NumericalError(who, outcome)
@@ -223,6 +230,8 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
             found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED, mend=walk.mend)
         except Failed as reason:
             found = failed(Z, f"no solution at {q}: {reason}")
+        except OutOfTime as reason:
+            found = failed(Z, f"no solution at {q}: {reason}", Kind.BUDGET_SPENT)
         waiting.append((q.in_units(log_size), found))
         if len(waiting) == TOGETHER or where == order[-1]:
             solutions += certified_path(given, waiting)
@@ -300,6 +309,7 @@ def ratchet_path(
     mus: ArrayLike,
     shape: ArrayLike | None = None,
     throw: bool = True,
+    max_seconds: float | None = None,
 ) -> RatchetPath:
     """The position of the flow from alpha * shape at loss exp(-alpha^D/mu), as alpha -> infinity.
 
@@ -317,6 +327,8 @@ def ratchet_path(
         The vector w0; None stands for ones.
     throw
         False records a scale that is not reached in `outcomes`, with NaN in its row.
+    max_seconds
+        After this time the scales that are left fail; None sets no limit.
 
     Returns
     -------
@@ -332,7 +344,9 @@ def ratchet_path(
     array([[0.2  , 0.4  ],
            [0.007, 0.496]])
     """
-    path: RatchetPath = along("ratchet_path", flow_limit, (X, y, depth), mus, shape, throw)
+    who, data = "ratchet_path", (X, y, depth)
+    with limited(who, max_seconds):
+        path: RatchetPath = along(who, flow_limit, data, mus, shape, throw)
     return path
 
 
@@ -350,6 +364,9 @@ def flow_limit(Z: Array, largest: Q, mus: Array) -> RatchetPath:
             W, R, support[k] = walk.at(log_tau)
         except Failed as reason:
             outcomes[k] = Outcome(Kind.STALLED, f"mu = {mus[k]:.6g} was not reached: {reason}")
+            continue
+        except OutOfTime as reason:
+            outcomes[k] = Outcome(Kind.BUDGET_SPENT, f"mu = {mus[k]:.6g} was not reached: {reason}")
             continue
         certificate = certify(walk.law, Z, W, R, support[k], log_tau, last)
         last, error[k] = R, certificate.error

@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from penchant.arguments import Array
-from penchant.limits import Turns
+from penchant.limits import Turns, check_time
 from penchant.regularizers.q import Q
 from penchant.solvers import exact
 from penchant.solvers.certificate import Certificate
@@ -106,6 +106,7 @@ class RatchetWalk:
         short = tau - rows @ W
         error, damping, dR = np.abs(short).max(), 1.0, np.zeros(len(self.Z))
         for _ in range(NEWTON):
+            check_time()
             terms = float((np.abs(rows) @ np.abs(W)).max())
             if error <= 1e-15 * terms:
                 return self.surveyed(log_tau, state, marks, W, slope)

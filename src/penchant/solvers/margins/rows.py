@@ -69,13 +69,13 @@ def scaled_rows(Z: Array) -> Rows:
     return Rows(A * more[:, None], factors / scale, scale, factors)
 
 
-def met(given: Given, beta: Array, tight: NDArray[np.bool_]) -> tuple[Array, Array]:
+def met(given: Given, beta: Array, margins: Array, tight: NDArray[np.bool_]) -> tuple[Array, Array]:
     """(beta, margins) with no margin below one but for rounding, also of the largest rows.
 
     A margin of 1 on a row of size 1e8, for a beta of size 1e8, is known to one part in one. Aimed
     above one by its own rounding it is met, and beta moves by less than one part in 1e15.
     """
-    Z, margins = given.X, 1 - given.missing(beta)
+    Z = given.X
     for _ in range(3):
         terms = float(given.units.max()) * float(np.abs(beta).sum())
         if ROUNDING * terms <= SMALL and not (margins < 1 - SMALL).any():
@@ -116,10 +116,16 @@ def posed(
         return None
     margins = 1 - given.missing(beta)
     if found.outcome.ok:
-        tight = (dual > 0) | (margins < 1 - SMALL)
+        tight = margins < 1 - SMALL
+        if not isinstance(regularizer, MatrixNorm):
+            # the central path of a matrix norm ends with weights beside margins above one, and
+            # where rows are nearly equal no predictor nearby has both of their margins at one
+            tight |= dual > 0
         if (np.abs(margins - 1)[tight] > SMALL).any():
             beta = refitted(Z[tight], np.ones(int(tight.sum())), beta)
-        beta, margins = met(given, beta, tight) if moved else (beta, 1 - given.missing(beta))
+            margins = 1 - given.missing(beta)
+        if moved:
+            beta, margins = met(given, beta, margins, tight)
     inner, factor = normalized(regularizer, np.ones(1), found.log_unit)
     parts = np.vstack([dual, *found.rest])
     return Margins(inner, given, margins, parts, beta, float(factor[0]), found.mend)
@@ -196,7 +202,7 @@ class Margins:
         ones = np.ones((len(self.margins), 1))
         reward = float(exact.product(self.answer.parts, ones)[0] + negative.sum())
         value = self.regularizer(self.answer.beta) / min(1.0, least)
-        known = of_norm(value, reward, float(self.regularizer.dual_norm(slopes)))
+        known = of_norm(value, 0.0, reward, float(self.regularizer.dual_norm(slopes)))
         return dataclasses.replace(known, error=known.error + max(1 - least, 0.0))
 
     def equations(self, regularizer: Any, active: NDArray[np.bool_]) -> Equations | None:
@@ -245,7 +251,7 @@ class Margins:
         root = np.exp((logs - logs.max()) / 2)
         rows = self.Z[active] * root
         lengths = np.sqrt(np.einsum("ni,ni->n", rows, rows))
-        if not (np.isfinite(lengths) & (lengths > 0)).all():
+        if not (lengths.min() > 0 and lengths.max() < np.inf):
             return None
         rows /= lengths[:, None]
         factor, failed = scipy.linalg.lapack.dpotrf(rows @ rows.T, lower=1)

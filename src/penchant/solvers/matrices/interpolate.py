@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array
+from penchant.limits import OutOfTime, limited
 from penchant.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from penchant.records import Kind, NumericalError, Outcome, Record
 from penchant.regularizers.spectral import Frobenius, Nuclear, Schatten, SpectralFunction, shape_of
@@ -105,7 +106,11 @@ def graph_distance(reg: SpectralFunction, matrix: Array, S: Array) -> float:
 
 
 def matrix_interpolant(
-    problem: MatrixProblem, reg: SpectralFunction, *, throw: bool = True
+    problem: MatrixProblem,
+    reg: SpectralFunction,
+    *,
+    throw: bool = True,
+    max_seconds: float | None = None,
 ) -> MatrixSolution:
     """The matrix that fits <X_n, M> = y_n with the least value of the regularizer."""
     if not isinstance(reg, SpectralFunction):
@@ -113,8 +118,11 @@ def matrix_interpolant(
             f"interpolate: a matrix needs a regularizer of singular values such as Nuclear(), got "
             f"{reg!r}; problem.regression() has its entries as a vector"
         )
-    with one_blas_thread():
-        solution = in_good_units(problem, reg)
+    with one_blas_thread(), limited("interpolate", max_seconds):
+        try:
+            solution = in_good_units(problem, reg)
+        except OutOfTime as reason:
+            solution = nothing(problem, Outcome(Kind.BUDGET_SPENT, str(reason)))
     if throw and not solution.outcome.ok:
         raise NumericalError("interpolate", solution.outcome)
     return solution
@@ -135,7 +143,12 @@ def in_good_units(problem: MatrixProblem, reg: SpectralFunction) -> MatrixSoluti
 
 
 def interpolate_measured(
-    X: ArrayLike, y: ArrayLike, reg: SpectralFunction, *, throw: bool = True
+    X: ArrayLike,
+    y: ArrayLike,
+    reg: SpectralFunction,
+    *,
+    throw: bool = True,
+    max_seconds: float | None = None,
 ) -> MatrixSolution:
     """The same for measurement matrices given as an array (samples, d1, d2)."""
     if len(shape := shape_of(X)) == 2:
@@ -150,7 +163,7 @@ def interpolate_measured(
             f"interpolate: X has {len(matrices)} matrices but y has {len(y)} entries;"
             " they must match"
         )
-    return matrix_interpolant(Sensing(matrices, y), reg, throw=throw)
+    return matrix_interpolant(Sensing(matrices, y), reg, throw=throw, max_seconds=max_seconds)
 
 
 def solved(problem: MatrixProblem, reg: SpectralFunction) -> MatrixSolution:
@@ -220,9 +233,9 @@ def certified(
     """The solution with its certificate, computed from what is returned and the original data."""
     inner, factor = normalized(reg, np.ones(1), found.log_unit)
     S = dual_matrix(problem, found)
-    certificate = certificate_of(problem, at, inner, found, float(factor[0]), S)
-    gap = kkt(inner, factor * found.beta, S) if found.beta.any() else 0.0
-    proof = residual(problem, found.beta), gap
+    off = kkt(inner, factor * found.beta, S) if found.beta.any() else 0.0
+    certificate = certificate_of(problem, at, inner, found, float(factor[0]), S, off)
+    proof = residual(problem, found.beta), off
     return MatrixSolution(*concluded(reg, found, found.beta, proof, certificate))
 
 
@@ -241,16 +254,20 @@ def certificate_of(
     found: Found,
     factor: float,
     S: Array,
+    off: float,
 ) -> Certificate:
-    """The error of a matrix: of its value for a norm, else of the matrix itself."""
+    """The error of a matrix: of its value for a norm, else of the matrix itself.
+
+    `off` is its distance from the graph of the gradient, which a norm has no use for.
+    """
     near = at.mended(problem, found.beta)
     if isinstance(reg, Nuclear):
         parts = np.vstack([found.dual, *found.rest])
         reward = float(exact.product(parts, problem.y[:, None])[0])
-        value = reg(near) + reg(near - found.beta)
-        known = of_norm(value, reward, float(np.linalg.norm(S, 2)))
+        change = reg(near - found.beta)
+        known = of_norm(reg(found.beta), change, reward, float(np.linalg.norm(S, 2)))
     else:
-        known = of_matrix(reg.law, factor * found.beta, S, factor * (near - found.beta))
+        known = of_matrix(reg.law, factor * found.beta, S, factor * (near - found.beta), off)
     return dataclasses.replace(known, error=known.error + unmet(problem, at, found.beta))
 
 

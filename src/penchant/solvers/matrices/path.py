@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 
 from penchant.arguments import Array
-from penchant.limits import Turns
+from penchant.limits import Turns, check_time
 from penchant.solvers.continuation import Failed
 from penchant.solvers.matrices.measurements import Entries, Measurements
 from penchant.solvers.matrices.state import Law, Power, State
@@ -106,6 +106,7 @@ def newton(state: State, close: float, misfit: float, budget: int) -> tuple[Stat
     """(state, Hessian there or just before, steps) once a step is relatively below `close`."""
     last = np.inf
     for step in range(1, budget + 1):
+        check_time()
         hessian = Hessian(state)
         if np.abs(state.misfit).max() <= misfit:
             return state, hessian, step

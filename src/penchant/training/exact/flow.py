@@ -18,6 +18,7 @@ from penchant.regularizers.norms import L2
 from penchant.regularizers.penalty import Term
 from penchant.training import record as recording
 from penchant.training import stop as stopping
+from penchant.training.exact.certify import judge_flow
 from penchant.training.record import At
 from penchant.training.task import Progress
 
@@ -208,9 +209,10 @@ def run_flow(
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             if not half:
-                return method.follow(model, problem, settings)
+                return _judged(method, problem, decay, method.follow(model, problem, settings))
             whole = dataclasses.replace(problem, loss="squares")
-            return _halved(method.follow(model, whole, _doubled(settings)))
+            followed = method.follow(model, whole, _doubled(settings))
+            return _halved(_judged(method, whole, decay, followed))
     except (FloatingPointError, OverflowError):
         sizes = [
             f"|{name}| up to {np.abs(getattr(problem, name)).max():.3g}"
@@ -222,6 +224,13 @@ def run_flow(
             f"{who}: the squares or products of this problem{seen} and this start are beyond "
             "float64; rescale the data or take another start"
         ) from None
+
+
+def _judged(method: Flow, problem: Any, decay: float, followed: Followed) -> Followed:
+    """The flow with the outcome that its records allow."""
+    with np.errstate(all="ignore"):
+        outcome = judge_flow(followed.outcome, followed.dataset, problem, method.rtol, decay)
+    return followed._replace(outcome=outcome)
 
 
 def _decay(who: str, penalty: Any) -> float:
