@@ -25,6 +25,7 @@ from penchant.models.linear import LinearMatrix, LinearPredictor
 from penchant.problems.matrices import gaussian_sensing, low_rank_completion
 from penchant.problems.matrix_problem import Completion, Sensing
 from penchant.problems.regression import Regression, sparse_recovery
+from penchant.records import NumericalError
 from penchant.regularizers.norms import L1
 from penchant.regularizers.penalty import Term
 from penchant.regularizers.spectral import Nuclear
@@ -198,7 +199,11 @@ class SparseRecovery(Recovery):
         return LinearPredictor(start)
 
     def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
-        return slow_flow(self.X, self.memorized(start))
+        path = slow_flow(self.X, self.memorized(start), throw=False)
+        # where float64 loses digits at a corner, times within EULER are enough, as for a matrix
+        if path.outcome is not None and not (path.outcome.ok or path.error <= EULER):
+            raise NumericalError("slow_flow", path.outcome)
+        return path
 
     @functools.cached_property
     def least(self) -> Array:
