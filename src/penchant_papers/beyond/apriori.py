@@ -70,9 +70,7 @@ def cell(
     def method(rate: float) -> GradientDescent:
         return GradientDescent(rate, label_noise=noise, weight_decay=decay)
 
-    rate = share * limit(
-        kind, seed, alpha=alpha, samples=samples, dimension=dimension, time=time
-    )
+    rate = share * limit(kind, seed, alpha=alpha, samples=samples, dimension=dimension, time=time)
     predicted = predict_run(model, of, method(rate), batch=batch, stop=stop)
     flow = predict_run(model, of, GradientDescent(1e-3 * rate, weight_decay=decay), stop=stop)
     calm = predict_run(model, of, GradientDescent(rate, weight_decay=decay), stop=stop)

@@ -86,10 +86,11 @@ def data_set(seed: int, loss: str = "logistic", *, clear_kernel: bool = False) -
 
 
 def tie(problem: Classification, norm: Regularizer | None = None) -> float:
-    """How far a max margin, of l1 unless told, is from a tie, after which training would turn much later.
+    """How far a max margin is from a tie, after which training would turn much later.
 
     The least of: 1 - |X^T nu| off its support, margins above 1, and dual weights nu of the margin
     over the largest. A point with the margin 1 + delta keeps the weight loss^delta in training.
+    The norm is l1 unless another is given.
     """
     solution = max_margin(problem.X, problem.y, norm or L1())
     Z, nu, beta = problem.signed_rows, np.abs(solution.dual), solution.beta

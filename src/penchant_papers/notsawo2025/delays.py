@@ -29,9 +29,9 @@ def cell(beta: float, step: float, level: float, relative: bool, **problem: Any)
     descent on a problem of another size is the same. `level` is the error at t2 in the unit of the
     recovery. `tau` is the time at which the slow phase reaches that error, and `clear` says that it
     comes NEAR that error no earlier or later than TIMELY: where noise ends it near the level, a
-    distance of O(beta) moves t2 by any amount. `gap` is N's numerator; `to_truth` and `to_point` are h(a - a*) and h(a - a_beta) after convergence, with
-    a_beta the minimiser of g + beta h, and `above_truth` and `above_point` are h(a) - h(a*) and
-    h(a) - h(a_beta).
+    distance of O(beta) moves t2 by any amount. `gap` is N's numerator; `to_truth` and `to_point`
+    are h(a - a*) and h(a - a_beta) after convergence, with a_beta the minimiser of g + beta h, and
+    `above_truth` and `above_point` are h(a) - h(a*) and h(a) - h(a_beta).
     """
     case, draws = recoverable(**problem)
     size = float(np.linalg.norm(case.truth))
