@@ -60,7 +60,8 @@ class PredictedRun(Record):
     fails_at
         The first step at which expansions in the learning rate fail; None if there is none.
     fails_from
-        The learning rate from which on they fail at some step.
+        The learning rate from which on they fail at some step, as far as the size of these steps
+        tells; a prediction at that rate tells it better.
     sentence
         The prediction in words.
 

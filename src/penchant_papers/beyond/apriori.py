@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,25 @@ KINDS = {
     "two samples and decay": Kind(2, decay=0.01),
     "one sample, noisy labels": Kind(1, label_noise=0.2),
 }
+FAINT, ROUNDS = 1e-4, 3  # a learning rate far below the limit, and estimates of the limit from it
 DRAWN = [name for name, kind in KINDS.items() if kind.batch is not None]
+
+
+@functools.lru_cache(maxsize=64)  # the shares of a run have the same limit
+def limit(
+    kind: str, seed: int, *, alpha: float, samples: int, dimension: int, time: float
+) -> float:
+    """The learning rate from which on the prediction is marked as failing.
+
+    A prediction estimates it from its own rate, so that it is asked again at that estimate.
+    """
+    batch, noise, decay = KINDS[kind]
+    of = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
+    rate = FAINT
+    for _ in range(ROUNDS):
+        method = GradientDescent(rate, label_noise=noise, weight_decay=decay)
+        rate = predict_run(net(alpha), of, method, batch=batch, stop=Time(time)).fails_from
+    return rate
 
 
 def cell(
@@ -55,8 +74,7 @@ def cell(
     def method(rate: float) -> GradientDescent:
         return GradientDescent(rate, label_noise=noise, weight_decay=decay)
 
-    limit = predict_run(model, of, method(1e-4), batch=batch, stop=stop).fails_from
-    rate = share * limit
+    rate = share * limit(kind, seed, alpha=alpha, samples=samples, dimension=dimension, time=time)
     predicted = predict_run(model, of, method(rate), batch=batch, stop=stop)
     flow = predict_run(model, of, GradientDescent(1e-3 * rate, weight_decay=decay), stop=stop)
     calm = predict_run(model, of, GradientDescent(rate, weight_decay=decay), stop=stop)

@@ -24,10 +24,11 @@ from penchant.measures import angle
 from penchant.models import Difference, Model
 from penchant.problems import Problem, separable_points
 from penchant.record import At
+from penchant.regularizers import Regularizer
 from penchant_papers.moroshko2020.nets import QuadraticUnits
 
 APART = 30.0  # degrees between the kernel and the rich limit
-TIE = 0.05  # how far the l1 max margin of the data is from a tie
+TIE = 0.05  # how far a max margin of the data is from a tie
 
 
 def exact(
@@ -67,25 +68,31 @@ def moments(path: Path, rate: float, z: Array) -> Dataset:
 
 
 @functools.lru_cache(maxsize=64)
-def data_set(seed: int, loss: str = "logistic") -> Classification:
+def data_set(seed: int, loss: str = "logistic", *, clear_kernel: bool = False) -> Classification:
     """Four points in R^8 whose max margin predictors in l2 and l1 are APART, the latter by a TIE.
 
-    Sets are drawn until one has both properties, which takes about two draws.
+    With `clear_kernel` the one in l2, the kernel SVM of depth 2 or more, is away from a tie as
+    well. Sets are drawn until one has these properties, which takes two or three draws.
     """
+
+    def suits(problem: Classification) -> bool:
+        if float(angle(*margin_points(problem))) < APART or tie(problem) < TIE:
+            return False
+        return not clear_kernel or tie(problem, L2()) >= TIE
+
     return drawn(
-        lambda k: separable_points(4, 8, margin=0.3, seed=k, loss=loss),
-        lambda p: float(angle(*margin_points(p))) >= APART and tie(p) >= TIE,
-        seed=1000 * seed,
+        lambda k: separable_points(4, 8, margin=0.3, seed=k, loss=loss), suits, seed=1000 * seed
     )[0]
 
 
-def tie(problem: Classification) -> float:
-    """How far the l1 max margin is from a tie, after which training would turn much later.
+def tie(problem: Classification, norm: Regularizer | None = None) -> float:
+    """How far a max margin is from a tie, after which training would turn much later.
 
     The least of: 1 - |X^T nu| off its support, margins above 1, and dual weights nu of the margin
-    over the largest.
+    over the largest. A point with the margin 1 + delta keeps the weight loss^delta in training.
+    The norm is l1 unless another is given.
     """
-    solution = max_margin(problem.X, problem.y, L1())
+    solution = max_margin(problem.X, problem.y, norm or L1())
     Z, nu, beta = problem.signed_rows, np.abs(solution.dual), solution.beta
     margins, off = Z @ beta, np.abs(beta) < 1e-8 * np.abs(beta).max()
     touching = margins < 1 + 1e-7

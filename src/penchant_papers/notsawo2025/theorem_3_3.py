@@ -41,7 +41,7 @@ vectors = sized(
     function=cell,
     arguments=VECTOR | {"step": 0.1, "noise": 0.0},
     grid={"beta": WEAK},
-    seeds=5,
+    seeds=7,  # of 5 the printed numerators agree up to one constant and 5% once in 300 draws
     tiny={"seeds": 3},
     printed={"grid": {"beta": [1e-4, 1e-5, 1e-6]}, "seeds": 10},
 )
@@ -59,7 +59,7 @@ vector_steps = sized(
     function=cell,
     arguments=VECTOR | {"beta": 1e-4, "noise": 0.0},
     grid={"step": [0.1, 0.03, 0.01]},
-    seeds=4,
+    seeds=3,
     tiny={"seeds": 3},
     printed={"grid": {"step": [0.1, 0.03, 0.01, 0.003]}, "seeds": 10},
 )

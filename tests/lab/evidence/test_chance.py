@@ -42,6 +42,7 @@ def test_bounds_are_those_of_the_binomial_sum(pair):
 def test_shares_miss_where_the_count_allows_less():
     assert share_at_least(20, 20, 0.68).passes
     assert not share_at_least(19, 20, 0.68).passes
+    assert (lower_share(0, 0), upper_share(0, 0)) == (0.0, 1.0)
     assert share_at_most(0, 20, 0.32).passes
     assert not share_at_most(1, 20, 0.32).passes
 

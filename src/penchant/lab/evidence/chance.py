@@ -102,5 +102,7 @@ def _instances(make: Callable[[int], Instance], seed: int) -> Iterator[Instance]
 def _bounds(count: int, total: int) -> tuple[float, float]:
     from scipy.stats import binomtest
 
+    if total == 0:
+        return 0.0, 1.0  # no case is compatible with every share
     interval = binomtest(int(count), int(total)).proportion_ci(1 - RARE)
     return float(interval.low), float(interval.high)
