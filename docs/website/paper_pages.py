@@ -14,11 +14,11 @@ from typing import Any
 
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, Verdict, shown
+from penchant.lab.evidence.verdict_json import read_verdicts
 from penchant.lab.experiment import Experiment
 from penchant.lab.papers import Paper, paper_of, papers
 from penchant.lab.record import Recorded
 from penchant.lab.registry import all_claims
-from penchant.lab.report.write import read_verdicts
 from penchant.records import brief
 
 ROOT = Path(__file__).resolve().parent.parent.parent

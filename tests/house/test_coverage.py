@@ -18,7 +18,7 @@ from penchant.lab.papers import paper_of, papers
 from penchant.lab.reading import presets
 from penchant.lab.record import Recorded
 from penchant.lab.registry import all_claims
-from penchant.lab.verify import gather
+from penchant.lab.verify import gather_verdicts
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
@@ -89,7 +89,7 @@ def test_a_number_or_a_status_edited_by_hand_is_noticed(records):
 
 @pytest.mark.filterwarnings("default")
 def test_rows_say_what_the_verdicts_say():
-    verdicts = gather(little_papers.library.experiments(), jobs=1)
+    verdicts = gather_verdicts(little_papers.library.experiments(), jobs=1)
     text = coverage([Recorded(v.id, v.statement).joined(v) for v in verdicts])
     assert "5 claims" in text
     rows = {line[2:].split(" ")[0]: cells(line) for line in text.splitlines() if line[:2] == "| "}

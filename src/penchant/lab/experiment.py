@@ -17,9 +17,8 @@ import numpy as np
 from penchant.lab.evidence.evidence import Evidence, Premise
 from penchant.lab.evidence.verdict import AS_PRINTED, Verdict
 from penchant.lab.papers import paper_of
-from penchant.lab.studies.code.version import roots_of
 from penchant.lab.studies.compute import USABLE
-from penchant.lab.studies.run import run_study
+from penchant.lab.studies.run import compute_study
 from penchant.lab.studies.sizes import Size, Sizes
 from penchant.lazy import Dataset, Figure
 from penchant.records import Record
@@ -105,12 +104,6 @@ class Experiment(Record):
         """The studies as a tuple, also if there is one."""
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
-    @property
-    def roots(self) -> list[str]:
-        """The modules where the code of its verdict begins: check, picture and cells."""
-        own = [f.__module__ for f in (self.check, self.draw) if f is not None]
-        return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
-
     def data(
         self, setting: Setting | None = None, progress: Progress | None = None
     ) -> tuple[Dataset, ...]:
@@ -118,7 +111,7 @@ class Experiment(Record):
         how = setting or Setting()
         with _folder(how.folder) as folder:
             found = [
-                run_study(sizes.at(how.size, how.shift), folder, how.engine, how.jobs, progress)
+                compute_study(sizes.at(how.size, how.shift), folder, how.engine, how.jobs, progress)
                 for sizes in self.studies
             ]
         attributes = self.attributes(how.size, how.shift)
@@ -225,11 +218,6 @@ def unfinished(sentence: str) -> Evidence:
         premises={RAN: Premise(False, sentence)},
         findings=[sentence],
     )
-
-
-def broke_off(evidence: Evidence) -> bool:
-    """True for the evidence of an experiment that did not run to its end."""
-    return not evidence.premises.get(RAN, Premise(True)).holds
 
 
 def sentence_of(error: Exception) -> str:

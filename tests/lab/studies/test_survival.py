@@ -21,7 +21,7 @@ from killed_studies import (
     killed_runs,
 )
 from penchant.lab.studies.run import run_study
-from penchant.lab.studies.storage.files import CannotWrite
+from penchant.lab.studies.storage.cell_file import CannotWrite
 from penchant.lab.studies.study import Study
 from recorder import Recorder
 
