@@ -7,7 +7,7 @@ import tempfile
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
 from penchant.lab import all_claims
-from penchant.lab.files import save
+from penchant.lab.figure_files import save_figure
 
 FIGURES = ("M-F3", "M-F4")
 
@@ -21,7 +21,9 @@ def main() -> None:
             one = all_claims()[id]
             data, found = best_of(repeats, lambda one=one: one.data())
             drawing, _ = best_of(repeats, lambda one=one, d=found: one.picture(d))
-            files, _ = best_of(repeats, lambda one=one, d=found: save(one, d, folder, ["png"]))
+            files, _ = best_of(
+                repeats, lambda one=one, d=found: save_figure(one, d, folder, ["png"])
+            )
             curves = found[0].attrs["cells"]
             times = [seconds(value) for value in (data, drawing, files)]
             rows.append([id, one.title, curves, *times])

@@ -13,7 +13,7 @@ from penchant.lab import Recorded, all_claims
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, shown
 from penchant.lab.record import recorded
-from penchant.lab.report.write import write_whole
+from penchant.lab.writing import write_text
 
 TABLE = Path(__file__).resolve().parent / "papers.md"
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
@@ -85,4 +85,4 @@ def replaced(document: str, records: Sequence[Recorded]) -> str:
 
 
 if __name__ == "__main__":
-    write_whole(TABLE, replaced(TABLE.read_text(encoding="utf-8"), rows()))
+    write_text("docs", TABLE, replaced(TABLE.read_text(encoding="utf-8"), rows()))

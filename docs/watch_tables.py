@@ -13,7 +13,7 @@ from pathlib import Path
 
 import penchant
 from penchant.lab import Setting, all_claims
-from penchant.lab.report.write import write_whole
+from penchant.lab.writing import write_text
 from penchant.watch import REGIMES
 from penchant_papers.probe.forecast_rules import Score
 from penchant_papers.probe.forecasts import league, recorded, scores
@@ -86,7 +86,7 @@ def generate(name: str, folder: Path) -> None:
         (dataset,) = experiment.data(Setting("printed", folder))
     table, runs = TABLES[name](dataset)
     found = f"{table}\n\n{runs} runs, {datetime.date.today().isoformat()}."
-    write_whole(PAGE, replaced(PAGE.read_text(encoding="utf-8"), name, found))
+    write_text("docs", PAGE, replaced(PAGE.read_text(encoding="utf-8"), name, found))
     evidence = experiment.evidence([dataset])
     print(*(f"{check.name}: {check.sentence}" for check in evidence.checks.values()), sep="\n")
     print(*evidence.findings, sep="\n")

@@ -15,7 +15,7 @@ from typing import Any
 from penchant.lab import Experiment, Paper, Recorded, Verdict, all_claims, paper_of, papers
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, shown
-from penchant.lab.report.write import read_verdicts
+from penchant.lab.evidence.verdict_json import read_verdicts
 from penchant.records import brief
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import importlib
 import io
 import json
@@ -13,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,13 +55,14 @@ def test_verify_prints_the_table_and_writes_the_report():
     assert "A-MEAN ✎ holds as corrected: the sum is n(n + 1)/2" in printed
     assert "1 holds; 1 holds as corrected" in printed
     assert f"report: {Path('penchant-report/index.html')}" in printed
-    assert [name for name in files() if not name.startswith("penchant-studies")] == [
-        "penchant-report",
+    written = [path.as_posix() for path in map(Path, files()) if path.is_file()]
+    cells = [
+        name for name in written if re.fullmatch(r"penchant-studies/A-\w+\.cells/.*\.cell", name)
+    ]
+    assert len(cells) == 2
+    assert [name for name in written if name not in cells] == [
         "penchant-report/index.html",
-        "penchant-report/verdicts",
         "penchant-report/verdicts.json",
-        "penchant-report/verdicts/A-MEAN.quick.json",
-        "penchant-report/verdicts/A-SUM.quick.json",
     ]
     stored = json.loads(Path("penchant-report/verdicts.json").read_text(encoding="utf-8"))
     assert [verdict["status"] for verdict in stored["verdicts"]] == ["holds as corrected", "holds"]
@@ -125,7 +123,6 @@ def test_shifted_seeds_are_counted_against_the_record(tmp_path, monkeypatch):
     assert code == 0
     assert "2 of 2 keep their status" in printed
     assert re.search(r"A-SUM +✓ holds +✓ quick, 1 of 1 +5e-05", printed)
-    assert "penchant-report/verdicts/A-SUM.quick.shift-1000.json" in files()
     code, printed = penchant_command("list", "A-SUM")
     assert "holds, quick: as printed, 1 of 1 other seeds" in " ".join(printed.split())
 
@@ -168,10 +165,10 @@ def test_the_table_fits_every_width(width):
     from rich.console import Console
 
     from penchant.cli.show import print_verdicts
-    from penchant.lab.verification import gather
+    from penchant.lab.verification import gather_verdicts
 
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    print_verdicts(console, gather(little_papers.library.select("A"), jobs=1))
+    print_verdicts(console, gather_verdicts(little_papers.library.select("A"), jobs=1))
     console.file.close()
     text = console.export_text()
     table = text.split("A-MEAN ✎")[0] if "A-MEAN ✎" in text else text
@@ -416,94 +413,38 @@ def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
         process.send_signal(signal.SIGINT)
         printed, messages = process.communicate(timeout=60)
     assert (process.returncode, printed) == (130, "")
-    assert "interrupted with 1 of 2 verdicts finished; they are kept" in messages
+    assert "interrupted; finished cells are kept; run the same command to continue" in messages
     assert "Traceback" not in messages
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
-    verdict_file = "penchant-report/verdicts/P-SHORT.quick.json"
-    assert verdict_file in files()
-    assert "penchant-studies/P-SHORT.nc" in files()
+    assert len(list(Path("penchant-studies/P-SHORT.cells").rglob("*.cell"))) == 1
     Path("hurry").touch()
     only(monkeypatch, *little_papers.patient.experiments())
     code, messages = penchant_command("verify", "--jobs", "1")
     assert code == 0
-    assert "1 of 2 verdicts come from an earlier run of the same code" in messages
-    assert re.search(
-        r"^1/2 P-SHORT ✓ holds \(from an earlier run, in", messages, flags=re.MULTILINE
-    )
-    assert re.search(r"^2/2 P-LONG ✓ holds \(\d", messages, flags=re.MULTILINE)
+    assert re.search(r"^1/2 P-LONG ✓ holds \(\d", messages, flags=re.MULTILINE)
+    assert re.search(r"^2/2 P-SHORT ✓ holds \(\d", messages, flags=re.MULTILINE)
     assert "2 holds" in messages
     assert Path("short").read_text() == "ran\n"  # once, in the first run
-    assert penchant_command("verify", "--fresh", "--jobs", "1")[0] == 0
-    assert Path("short").read_text() == "ran\n"  # judged anew, from the cell on disk
 
 
-# --- verdicts that were found before --------------------------------------------------------
+# --- a second run ---------------------------------------------------------------------------
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    """One experiment, and how often it was judged."""
-    ran = []
+def test_a_second_run_reads_its_cells_and_judges_again(monkeypatch):
+    judged = []
 
-    @functools.wraps(little_papers.basel)  # its code is in a file that penchant can find
     def check(dataset):
-        ran.append(dataset.attrs["size"])
+        judged.append(dataset.attrs["size"])
         return little_papers.basel(dataset)
 
-    only(monkeypatch, little_papers.summed("T-1", "s", "p", check, draw=little_papers.blank))
-    return ran
-
-
-def test_a_verdict_is_found_once_for_each_size(counted):
-    for words, runs in (
-        ([], ["quick"]),
-        ([], ["quick"]),
-        (["--size", "printed"], ["quick", "printed"]),
-        (["T-1", "--size", "printed"], ["quick", "printed"]),
-        (["--no-report"], ["quick", "printed", "quick"]),
-        (["--fresh"], ["quick", "printed", "quick", "quick"]),
-    ):
+    cell, draw = little_papers.leaves_a_line, little_papers.blank
+    only(monkeypatch, little_papers.summed("T-1", "s", "p", check, cell=cell, draw=draw))
+    monkeypatch.setattr(little_papers, "LINES", [])
+    for words in ([], [], ["--size", "printed"], ["--no-report"]):
         assert penchant_command("verify", *words)[0] == 0
-        assert counted == runs, words
-
-
-@pytest.mark.parametrize(
-    "change", ["code", "package", "images", "statement", "damage", "edit", "title", "ours"]
-)
-def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
-    from penchant.cli.verify import all_claims
-    from penchant.lab.report import finished
-
-    monkeypatch.setenv("PENCHANT_CACHE", str(tmp_path))
-    penchant_command("verify")
-    file = Path("penchant-report/verdicts/T-1.quick.json")
-    if change == "code":
-        monkeypatch.setattr(finished, "combined", lambda entries: "other")
-    if change == "package":
-        other = {**finished.versions(), "numpy": "1.0"}
-        monkeypatch.setattr(finished, "versions", lambda: other)
-    if change == "images":
-        (tmp_path / "mnist.npz").write_bytes(b"new")
-    if change == "statement":
-        stored = file.read_text(encoding="utf-8")
-        file.write_text(stored.replace('"statement": "s"', '"statement": "t"'), encoding="utf-8")
-    if change in ("title", "ours"):  # both are written into the picture
-        only(monkeypatch, dataclasses.replace(all_claims()["T-1"], **{change: "other"}))
-    if change == "damage":
-        file.write_bytes(file.read_bytes()[:-20])
-    if change == "edit":
-        stored = file.read_text(encoding="utf-8")
-        file.write_text(stored.replace('"holds"', '"fails"'), encoding="utf-8")
-    assert penchant_command("verify")[0] == 0
-    assert counted == ["quick", "quick"]
-
-
-def test_a_run_that_broke_off_is_not_stored(monkeypatch):
-    code, _ = penchant_command("verify", "B-STOP", "B-FALSE", "--jobs", 1)
-    assert code == 1
-    stored = [path.name for path in Path("penchant-report/verdicts").iterdir()]
-    assert stored == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
+    assert judged == ["quick", "quick", "printed", "quick"]
+    assert little_papers.LINES == [20_000, 200_000]  # one cell for each size
 
 
 PAPER = """
@@ -515,82 +456,48 @@ from penchant.lab.studies.sizes import sized
 def cell():
     return {"value": 1.0}
 
-def check(dataset):  # a remark
+def check(dataset):
     return Evidence("one cell", {"value": within(float(dataset.value), 1.0, 0.25)})
 
 def draw(dataset):
     return sheet("a caption")[0]
-
-def unused():
-    return 7
 
 experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, draw)
 """
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "reused"),
+    ("old", "new", "changed"),
     [
-        ("0.25", "0.5", False),  # a tolerance
-        ("a caption", "another caption", False),
-        ('"value": 1.0', '"value": 1.1', False),
-        ("a remark", "another remark", False),  # a file is the unit
-        ("a remark", "a remark", True),  # the control
+        ("0.25", "0.5", "evidence"),  # a tolerance
+        ("a caption", "another caption", "picture"),
+        ('"value": 1.0', '"value": 1.1', "evidence"),
+        ("a caption", "a caption", ""),  # the control
     ],
 )
-def test_a_verdict_is_reused_only_for_the_code_that_gave_it(
-    old, new, reused, monkeypatch, tmp_path
-):
-    from penchant.lab import Setting
-    from penchant.lab.report.finished import Finished
+def test_a_changed_claim_is_never_shown_as_it_was(old, new, changed, monkeypatch, tmp_path):
+    from penchant.lab.evidence.verdict_json import read_verdicts
     from penchant.lab.studies.code import version
 
-    def imported():
+    def verdict():
         sys.modules.pop("one_paper", None)
         importlib.invalidate_caches()
         version._SEEN.clear()
-        return importlib.import_module("one_paper").experiment
+        only(monkeypatch, importlib.import_module("one_paper").experiment)
+        penchant_command("verify")
+        return read_verdicts("penchant-report/verdicts.json")[0]
 
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     file = tmp_path / "one_paper.py"
     file.write_text(PAPER)
-    claim, finished = imported(), Finished(tmp_path / "verdicts", "quick")
-    assert finished.read([claim]) == {}
-    verdict = claim.run(Setting(pictures=True))
-    finished.write(claim, verdict)
-    assert Finished(finished.folder, "quick").read([claim])["T-1"].picture == verdict.picture != ""
+    before = verdict()
     file.write_text(PAPER.replace(old, new))
-    claim = imported()
-    assert bool(Finished(finished.folder, "quick").read([claim])) is reused
-    (finished.folder / "T-1.quick.json").unlink()
-    finished.write(claim, verdict)  # the code was changed in the midst of the run
-    assert (finished.folder / "T-1.quick.json").exists() is reused
+    after = verdict()
     sys.modules.pop("one_paper")
-
-
-def test_a_claim_whose_code_is_in_no_file_is_never_stored():
-    from penchant.lab.report.finished import fingerprint
-
-    (claim,) = little_papers.library.select("A-SUM")
-    assert fingerprint(claim)["code"]
-    made = types.FunctionType(claim.check.__code__, {"__name__": "nowhere"})
-    assert fingerprint(dataclasses.replace(claim, check=made)) is None
-
-
-def test_the_code_of_a_claim_is_what_it_uses():
-    from penchant.lab import all_claims
-    from penchant.lab.report.finished import fingerprint
-    from penchant.lab.studies.code.files import dependencies
-
-    known = dependencies(all_claims()["W-T1"].roots).files
-    assert "penchant_papers.woodworth2020.theorem_1" in known
-    assert not [module for module in known if "notsawo" in module]
-    assert len({fingerprint(all_claims()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
-    assert (
-        fingerprint(all_claims()["W-T1"])["cells"]
-        != fingerprint(all_claims()["W-T1"], "printed")["cells"]
-    )
+    parts = ("evidence", "picture")
+    differ = [part for part in parts if getattr(before, part) != getattr(after, part)]
+    assert differ == ([changed] if changed else [])
 
 
 def test_no_text_of_a_file_gives_orders_to_a_terminal(tmp_path):

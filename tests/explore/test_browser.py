@@ -150,10 +150,10 @@ def seen(folder):
     """What a browser saw of a page with a little study and a report."""
     from little_papers import library
     from penchant.lab.report.write import write_report
-    from penchant.lab.verification import gather
+    from penchant.lab.verification import gather_verdicts
 
     study = store.save(made(), folder / "little.nc")
-    write_report(gather(library.select(["A-SUM"]), jobs=1), folder / "report")
+    write_report(gather_verdicts(library.select(["A-SUM"]), jobs=1), folder / "report")
     with served(study, folder / "report") as url:
         return url, asyncio.run(visit(url, folder))
 

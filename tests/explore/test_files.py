@@ -97,11 +97,11 @@ def report(tmp_path_factory):
     from little_papers import library
     from penchant.lab import Setting
     from penchant.lab.report.write import write_report
-    from penchant.lab.verification import gather
+    from penchant.lab.verification import gather_verdicts
 
     folder = tmp_path_factory.mktemp("report")
     claims, setting = library.select(["A-SUM", "A-MEAN"]), Setting(pictures=True)
-    write_report(gather(claims, setting, jobs=1), folder)
+    write_report(gather_verdicts(claims, setting, jobs=1), folder)
     return folder
 
 

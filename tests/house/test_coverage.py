@@ -16,7 +16,7 @@ from penchant.lab import Recorded, all_claims, one_of, paper_of, papers
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS
 from penchant.lab.reading import presets
-from penchant.lab.verification import gather
+from penchant.lab.verification import gather_verdicts
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
@@ -87,7 +87,7 @@ def test_a_number_or_a_status_edited_by_hand_is_noticed(records):
 
 @pytest.mark.filterwarnings("default")
 def test_rows_say_what_the_verdicts_say():
-    verdicts = gather(little_papers.library.experiments(), jobs=1)
+    verdicts = gather_verdicts(little_papers.library.experiments(), jobs=1)
     text = coverage([Recorded(v.id, v.statement).joined(v) for v in verdicts])
     assert "5 claims" in text
     rows = {line[2:].split(" ")[0]: cells(line) for line in text.splitlines() if line[:2] == "| "}

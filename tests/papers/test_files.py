@@ -6,7 +6,7 @@ from PIL import Image
 
 import penchant.store
 from penchant.lab import Setting, all_claims
-from penchant.lab.files import save
+from penchant.lab.figure_files import save_figure
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def diagram(data_of):
 
 def test_picture_and_data_lie_side_by_side(diagram, tmp_path):
     experiment, data = diagram
-    files = save(experiment, data, tmp_path / "new" / "folder")
+    files = save_figure(experiment, data, tmp_path / "new" / "folder")
     names = [file.name for file in files]
     assert {"W-F9.png", "W-F9.svg"} < set(names)
     assert sorted((tmp_path / "new" / "folder").iterdir()) == sorted(files)
@@ -31,7 +31,7 @@ def test_picture_and_data_lie_side_by_side(diagram, tmp_path):
 
 def test_the_same_data_give_the_same_files(diagram, tmp_path):
     for folder in ("a", "b"):
-        save(*diagram, tmp_path / folder)
+        save_figure(*diagram, tmp_path / folder)
     for name in ("W-F9.png", "W-F9.svg"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
@@ -46,20 +46,20 @@ def test_a_failure_leaves_nothing(diagram, tmp_path, monkeypatch):
         file.write_bytes(content)
     monkeypatch.setattr(penchant.store, "save", full)
     with pytest.raises(OSError, match="no space left"):
-        save(*diagram, tmp_path)
+        save_figure(*diagram, tmp_path)
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
     with pytest.raises(OSError, match="no space left"):
-        save(*diagram, tmp_path / "new" / "folder")
+        save_figure(*diagram, tmp_path / "new" / "folder")
     assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_that_is_a_file_is_refused(diagram, tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ValueError, match="is a file; name a directory"):
-        save(*diagram, tmp_path / "file")
+        save_figure(*diagram, tmp_path / "file")
     (tmp_path / "W-F9.png").mkdir()
     with pytest.raises(ValueError, match=r"W-F9\.png in .* is a directory; move it"):
-        save(*diagram, tmp_path)
+        save_figure(*diagram, tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["W-F9.png", "file"]
 
 

@@ -21,9 +21,9 @@ import little_papers
 import penchant
 from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
 from penchant import Study, store
-from penchant.lab.evidence import saved
-from penchant.lab.report.write import read_verdicts
-from penchant.lab.verification import gather
+from penchant.lab.evidence import verdict_json
+from penchant.lab.evidence.verdict_json import read_verdicts
+from penchant.lab.verification import gather_verdicts
 from penchant.problems.images import cache
 from penchant.problems.images.catalogue import PARTS, ImageSet, checksum
 from penchant.watch import record
@@ -165,9 +165,11 @@ def verdicts(folder: Path, count: int) -> Found:
     file = folder / "verdicts.json"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one of the little claims warns on purpose
-        text = saved.dumps(gather([little_papers.library.experiments()[0]], jobs=1))
+        text = verdict_json.dumps(gather_verdicts([little_papers.library.experiments()[0]], jobs=1))
     file.write_text(text, encoding="utf-8")
-    found = of_file(file, count - count // 4, lambda file: saved.dumps(read_verdicts(file)), SHOW)
+    found = of_file(
+        file, count - count // 4, lambda file: verdict_json.dumps(read_verdicts(file)), SHOW
+    )
     for key_path, number in chosen(itertools.product(key_paths(text), range(len(ODD))), count // 4):
         content = json.loads(text)
         inner = functools.reduce(lambda part, key: part[key], key_path[:-1], content)

@@ -16,7 +16,7 @@ from killed_studies import KILLER, STUDY, child, kill_points, killed_runs
 from penchant import Study
 from penchant.lab.studies.cells import Cell, cell_name
 from penchant.lab.studies.compute import Result
-from penchant.lab.studies.storage import files
+from penchant.lab.studies.storage import cell_file
 from penchant.lab.studies.storage.folder import survey
 
 SPEC = {"function": "study_cells:plain", "arguments": {"a": 1.0}, "dims": {}}
@@ -38,14 +38,14 @@ PARTS = (
 
 def cells(folder: Path, count: int) -> Found:
     """Two of three are damaged, and one of three is forged with a right checksum."""
-    files.write_cell(folder, CELL, "code", RESULT)
-    file = Path(files.file_of(folder, CELL.name))
+    cell_file.write_cell(folder, CELL, "code", RESULT)
+    file = Path(cell_file.file_of(folder, CELL.name))
 
     def read() -> Any:
         done, messages = survey(folder, {CELL.name}, "code")
         if messages:
             raise ValueError(messages[0])
-        return done, files.read_cell(str(file))[2]
+        return done, cell_file.read_cell(str(file))[2]
 
     found = []
     for name, copy in damaged(file.read_bytes(), count - count // 3):
@@ -90,7 +90,9 @@ def forged(content: bytes) -> Iterator[tuple[str, bytes]]:
 
 def signed(content: dict[str, Any]) -> bytes:
     body = json.dumps(content).encode()
-    return f"{files.MARK} {files.FORMAT} {files._checksum(body)}\n".encode() + body + b"\n"
+    return (
+        f"{cell_file.MARK} {cell_file.FORMAT} {cell_file._checksum(body)}\n".encode() + body + b"\n"
+    )
 
 
 IN_A_ROW = 5  # kills of one study before it may end

@@ -13,9 +13,9 @@ from typing import Any
 
 import penchant
 from damage import Found, chosen, fault
+from penchant.lab import read_study
 from penchant.lab.studies.estimate import estimate
 from penchant.lab.studies.parts import REFUSED, ROOMS
-from penchant.lab.studies.reading import read_study
 
 BASE = {
     "problem": 'is = "sparse_regression"\nsamples = 4\ndimension = 8\nsparsity = 1',

@@ -48,9 +48,9 @@ def figure(
     Finished cells are kept in penchant-studies/, where later calls of `penchant figure`,
     `penchant run` and `penchant verify` find them.
     """
-    from penchant.lab.files import FORMATS
-    from penchant.lab.report.write import refuse_unwritable
+    from penchant.lab.figure_files import FORMATS
     from penchant.lab.studies.engines.named import engine_named
+    from penchant.lab.writing import refuse_unwritable
 
     known = all_claims()
     chosen = known.experiments() if all_ else _chosen(ids or [], known)
@@ -77,14 +77,14 @@ class _FailedCell(Exception):
 
 def _make(experiment: Experiment, setting: Setting, out: Path, formats: list[str]) -> None:
     """Draw one picture; print which files were written and the result of its check."""
-    from penchant.lab.files import save
+    from penchant.lab.figure_files import save_figure
 
     with meter(experiment.id, messages()) as progress:
         data = experiment.data(setting, progress)
     failed = failures(data)
     if failed:
         raise _FailedCell(failed[0])
-    written = save(experiment, data, out, formats)
+    written = save_figure(experiment, data, out, formats)
     verdict = experiment.verdict(experiment.evidence(data), setting.size, setting.shift)
     typer.echo(f"{experiment.id}: {', '.join(str(path) for path in written)}")
     typer.echo(f"{experiment.id}: {verdict.status}: {verdict.reason}")

@@ -79,8 +79,8 @@ def run(
       2  wrong usage, or the disk is full; finished cells are safe
     """
     from penchant.lab.reading import read_study
-    from penchant.lab.report.write import refuse_unwritable
     from penchant.lab.studies.engines.named import engine_named
+    from penchant.lab.writing import refuse_unwritable
 
     if study is None:
         raise ValueError(

@@ -48,7 +48,7 @@ def show(
 
 
 def _show_verdicts(console: Console, file: Path) -> None:
-    from penchant.lab.report.write import read_verdicts
+    from penchant.lab.evidence.verdict_json import read_verdicts
 
     verdicts = read_verdicts(file)
     print_verdicts(console, verdicts)

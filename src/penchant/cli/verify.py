@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, cast
@@ -14,14 +14,12 @@ from rich.text import Text
 from penchant.arguments import one_of
 from penchant.cli.console import Cells, Engine, Shift, errors_in_one_line, messages, output
 from penchant.cli.show import marked, print_verdicts
-from penchant.lab.evidence.verdict import Verdict, Verdicts
+from penchant.lab.evidence.verdict import Verdict
 from penchant.lab.experiment import Experiment, Setting
 from penchant.lab.record import kept, recorded, write_record
 from penchant.lab.registry import all_claims
 from penchant.lab.studies.sizes import SIZES, Size
-from penchant.lab.verification import gather
-
-FINISHED = "verdicts"  # the folder inside that of the report
+from penchant.lab.verification import gather_verdicts
 
 
 @errors_in_one_line
@@ -44,9 +42,6 @@ def verify(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write the report, or only print.")
     ] = True,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Check every claim again, including finished ones.")
-    ] = False,
     cells: Cells = Path("penchant-studies"),
     engine: Engine = "here",
 ) -> None:
@@ -71,23 +66,23 @@ def verify(
     --record adds what was found now.
 
     \b
-    Each cell and each verdict is written as soon as it is known. After Ctrl-C or
-    a crash, the same command continues with what is missing. A saved verdict is
-    used again only if the code, the packages and the images are unchanged.
-    --fresh checks every claim again, from the cells in penchant-studies/.
-    --no-report neither reads nor writes verdicts.
+    Each cell is written as soon as it is known, into penchant-studies/. After
+    Ctrl-C or a crash, the same command computes only the cells that are missing.
+    A cell is used again only if the code and the packages that it depends on are
+    unchanged; every verdict is judged anew from the cells.
 
     \b
     [bold]Exit code[/bold]
         0  all claims hold, as printed or as corrected
         1  a claim fails or is inconclusive
         2  wrong usage; nothing was run or written
-      130  interrupted; finished verdicts are kept
+      130  interrupted; finished cells are kept
 
     The report is one page, index.html, beside verdicts.json.
     """
-    from penchant.lab.report.write import refuse_unwritable, write_report
+    from penchant.lab.report.write import write_report
     from penchant.lab.studies.engines.named import engine_named
+    from penchant.lab.writing import refuse_unwritable
 
     claims = all_claims().select(ids or None)
     engine_named(engine, jobs)  # a wrong name must fail before any work is done
@@ -96,10 +91,10 @@ def verify(
     setting = Setting(cast(Size, size), cells, engine, jobs, pictures=report, shift=shift)
     if report:
         refuse_unwritable("verify", out)
-        verdicts = _continued(claims, setting, jobs, out / FINISHED, fresh, record)
-    else:
-        with meter(claims, messages()) as progress:
-            verdicts = gather(claims, setting, jobs, _recording(progress) if record else progress)
+    console = messages()
+    with _interrupted(console), meter(claims, console) as progress:
+        keep = _recording(progress) if record else progress
+        verdicts = gather_verdicts(claims, setting, jobs, keep)
     records = recorded(verdict.id for verdict in verdicts)
     print_verdicts(output(), verdicts, records)
     if shift:
@@ -108,45 +103,6 @@ def verify(
         page, _ = write_report(verdicts, out)
         typer.echo(f"report: {page}")
     raise typer.Exit(0 if verdicts.ok else 1)
-
-
-def _continued(
-    claims: Sequence[Experiment],
-    setting: Setting,
-    jobs: int | None,
-    folder: Path,
-    fresh: bool,
-    record: bool,
-) -> Verdicts:
-    """The verdicts of `claims`, each written when it is known; finished ones are not repeated."""
-    from penchant.lab.report.finished import Finished
-
-    finished, console = Finished(folder, setting.size, setting.shift), messages()
-    known = finished.read(claims, fresh)
-    named = {claim.id: claim for claim in claims}
-    count = len(known)
-    if known:
-        console.print(
-            f"{count} of {len(claims)} verdicts come from an earlier run of the same code; "
-            "--fresh checks these claims again"
-        )
-    for verdict in known.values() if record else ():
-        write_record(verdict)
-    try:
-        with meter(claims, console, known) as progress:
-
-            def keep(verdict: Verdict) -> None:
-                nonlocal count
-                finished.write(named[verdict.id], verdict)
-                count += 1
-                progress(verdict)
-
-            keep_all = _recording(keep) if record else keep
-            return gather(claims, setting, jobs, keep_all, known)
-    except KeyboardInterrupt:
-        message = f"interrupted with {count} of {len(claims)} verdicts finished"
-        console.print(f"{message}; they are kept; run the same command to continue")
-        raise typer.Exit(130) from None
 
 
 def _recording(progress: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
@@ -160,11 +116,24 @@ def _recording(progress: Callable[[Verdict], None]) -> Callable[[Verdict], None]
 
 
 @contextmanager
-def meter(
-    claims: Sequence[Experiment], console: Console, known: Mapping[str, Verdict] | None = None
-) -> Iterator[Callable[[Verdict], None]]:
+def _interrupted(console: Console) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        message = "interrupted; finished cells are kept; run the same command to continue"
+        console.print(f"verify: {message}")
+        raise typer.Exit(130) from None
+
+
+@contextmanager
+def meter(claims: Sequence[Experiment], console: Console) -> Iterator[Callable[[Verdict], None]]:
     """A callback for finished verdicts: it prints a line, above a bar on a terminal."""
-    line = _lines(claims, known or {}, console)
+    numbers = iter(range(1, len(claims) + 1))
+
+    def line(verdict: Verdict) -> None:
+        start = f"{next(numbers)}/{len(claims)} {verdict.id} "
+        console.print(Text.assemble(start, marked(verdict.status), f" ({verdict.seconds:.1f} s)"))
+
     if not console.is_terminal:
         yield line
         return
@@ -172,27 +141,10 @@ def meter(
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("verifying", total=len(claims), completed=len(known or {}))
+        task = bar.add_task("verifying", total=len(claims))
 
         def advance(verdict: Verdict) -> None:
             line(verdict)
             bar.advance(task)
 
         yield advance
-
-
-def _lines(
-    claims: Sequence[Experiment], known: Mapping[str, Verdict], console: Console
-) -> Callable[[Verdict], None]:
-    """A callback that prints one numbered line per verdict, starting with the known ones."""
-    numbers = iter(range(1, len(claims) + 1))
-
-    def line(verdict: Verdict, note: str = "") -> None:
-        took = f"({note}{verdict.seconds:.1f} s)"
-        start = f"{next(numbers)}/{len(claims)} {verdict.id} "
-        console.print(Text.assemble(start, marked(verdict.status), f" {took}"))
-
-    for claim in claims:
-        if claim.id in known:
-            line(known[claim.id], "from an earlier run, in ")
-    return line

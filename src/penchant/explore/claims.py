@@ -10,9 +10,9 @@ from penchant.explore.page import plain_page
 from penchant.explore.picture import Picture
 from penchant.explore.state import State, View
 from penchant.lab.evidence.verdict import SYMBOLS, Verdict, Verdicts
+from penchant.lab.evidence.verdict_json import read_verdicts
 from penchant.lab.report.markup import Markup, joined, tag
 from penchant.lab.report.section import section
-from penchant.lab.report.write import read_verdicts
 
 MOST_BYTES = 100_000_000
 STYLE = Path(__file__).parents[1] / "lab" / "report" / "style.css"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import tempfile
@@ -17,9 +18,9 @@ import numpy as np
 from penchant.lab.evidence.evidence import Evidence, Premise
 from penchant.lab.evidence.verdict import AS_PRINTED, Verdict
 from penchant.lab.paper import paper_of
-from penchant.lab.studies.code.version import roots_of
+from penchant.lab.pictures import keep_picture, picture_key, png_of
 from penchant.lab.studies.compute import USABLE
-from penchant.lab.studies.run import run as run_study
+from penchant.lab.studies.run import compute_study
 from penchant.lab.studies.sizes import Size, Sizes
 from penchant.lazy import Dataset, Figure
 from penchant.records import Record
@@ -105,12 +106,6 @@ class Experiment(Record):
         """The studies as a tuple, also if there is one."""
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
-    @property
-    def roots(self) -> list[str]:
-        """The modules where the code of its verdict begins: check, picture and cells."""
-        own = [f.__module__ for f in (self.check, self.draw) if f is not None]
-        return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
-
     def data(
         self, setting: Setting | None = None, progress: Progress | None = None
     ) -> tuple[Dataset, ...]:
@@ -118,7 +113,7 @@ class Experiment(Record):
         how = setting or Setting()
         with _folder(how.folder) as folder:
             found = [
-                run_study(sizes.at(how.size, how.shift), folder, how.engine, how.jobs, progress)
+                compute_study(sizes.at(how.size, how.shift), folder, how.engine, how.jobs, progress)
                 for sizes in self.studies
             ]
         attributes = self.attributes(how.size, how.shift)
@@ -165,6 +160,17 @@ class Experiment(Record):
             plots = (evidence or self.check(*data)).plots
             return panels(attributes["title"], plots, caption_of(attributes))
 
+    def _encoded_picture(self, data: Sequence[Dataset], evidence: Evidence, how: Setting) -> str:
+        """The picture in base64, as a page can hold it; an equal one is not drawn again."""
+        functions = [function for function in (self.check, self.draw) if function is not None]
+        key = None if how.folder is None else picture_key(functions, data)
+        if how.folder is None or key is None:
+            return base64.b64encode(png_of(self.picture(data, evidence))).decode()
+        shift = f".shift-{how.shift}" if how.shift else ""
+        file = how.folder / "pictures" / f"{self.id}.{how.size}{shift}.png"
+        png = keep_picture(file, key, lambda: self.picture(data, evidence))
+        return base64.b64encode(png).decode()
+
     def run(self, setting: Setting | None = None, progress: Progress | None = None) -> Verdict:
         """The verdict of one run; an experiment that raises gives an inconclusive one."""
         how, start, picture = setting or Setting(), perf_counter(), ""
@@ -173,7 +179,7 @@ class Experiment(Record):
                 data = self.data(how, progress)
                 evidence = self.evidence(data)
                 if how.pictures and (self.draw is not None or evidence.plots):
-                    picture = _png(self.picture(data, evidence))
+                    picture = self._encoded_picture(data, evidence, how)
             except Exception as error:
                 evidence = unfinished(sentence_of(error))
         evidence = with_warnings(evidence, seen)
@@ -206,18 +212,6 @@ def failures(data: Sequence[Dataset]) -> list[str]:
     return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, USABLE)]]
 
 
-def _png(figure: Figure) -> str:
-    """A picture in base64, as a page can hold it."""
-    import base64
-    import io
-
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    stream = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(stream)  # savefig would draw twice: for the layout, then all
-    return base64.b64encode(stream.getvalue()).decode()
-
-
 def unfinished(sentence: str) -> Evidence:
     """The evidence of an experiment that did not run to its end: none, and the reason."""
     return Evidence(
@@ -225,11 +219,6 @@ def unfinished(sentence: str) -> Evidence:
         premises={RAN: Premise(False, sentence)},
         findings=[sentence],
     )
-
-
-def broke_off(evidence: Evidence) -> bool:
-    """True for the evidence of an experiment that did not run to its end."""
-    return not evidence.premises.get(RAN, Premise(True)).holds
 
 
 def sentence_of(error: Exception) -> str:

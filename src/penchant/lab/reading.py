@@ -1,16 +1,26 @@
-"""Studies by name: those of the papers' experiments, those that come as files, the user's own."""
+"""Studies by name or file: of experiments, of TOML tables, of Python modules that make one."""
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from penchant.arguments import one_of
+from penchant.inspection import Refusal, read_text
 from penchant.lab.paper import papers
 from penchant.lab.registry import Registry, all_claims
-from penchant.lab.studies import reading
-from penchant.lab.studies.reading import Trust
-from penchant.lab.studies.sizes import SIZES
+from penchant.lab.studies.sizes import FORMS, QUICK, SIZES, formed, read_forms
 from penchant.lab.studies.study import Study
+
+KEYS = tuple(
+    field.name for field in dataclasses.fields(Study) if field.init and field.name != "source"
+)
+Trust = bool | Callable[[Path, str], bool]  # whether to run the function that a file names
 
 
 def read_study(
@@ -46,13 +56,13 @@ def read_study(
     """
     path = Path(file)
     if path.is_file() or path.suffix in (".toml", ".py") or len(path.parts) != 1:
-        return reading.read_study(path, size, trust=trust).shifted(shift)
+        return _from_file(path, size, trust).shifted(shift)
     known = all_claims().studies()
     spelled = {name.upper(): name for name in (*known, *presets())}
     name = spelled.get(path.name.upper()) or one_of("run", "study", path.name, spelled.values())
     if name in known:
         return known[name].at(size, shift)
-    return reading.read_study(presets()[name], size, trust=True).shifted(shift)
+    return _from_file(presets()[name], size, True).shifted(shift)
 
 
 def presets() -> dict[str, Path]:
@@ -66,5 +76,86 @@ def named_studies(known: Registry) -> dict[str, tuple[str, tuple[str, ...]]]:
         name: (str(sizes.quick.get("title", "")), tuple(s for s in SIZES if s in sizes.sizes))
         for name, sizes in known.studies().items()
     }
-    files = {name: reading.title_and_forms(file) for name, file in presets().items()}
+    files = {name: _title_and_forms(file) for name, file in presets().items()}
     return own | files
+
+
+def _from_file(path: Path, form: str, trust: Trust) -> Study:
+    """The study of a .toml or .py file; `form` is a table [forms.NAME] of the former."""
+    if not path.is_file():
+        raise ValueError(f"run: there is no study file {str(path)!r}")
+    if path.suffix == ".toml":
+        return _from_toml(path, form, trust)
+    if path.suffix == ".py":
+        one_of(f"run: {path.name} (forms are for TOML)", "form", form, (QUICK,))
+        return _from_python(path)
+    raise ValueError(f"run: a study is a .toml or a .py file, got {path.name!r}")
+
+
+def _title_and_forms(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The title of a TOML study, and the names of its forms."""
+    table = _table(path)
+    return str(table.get("title", "")), (QUICK, *read_forms(path.stem, table, KEYS))
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_text(path))
+    except Refusal as reason:
+        raise ValueError(f"{path.name} {reason}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise ValueError(f"{path.name} is not TOML ({reason})") from None
+    except RecursionError:
+        raise ValueError(f"{path.name}: tables or lists are nested too deeply") from None
+
+
+def _from_toml(path: Path, form: str, trust: Trust) -> Study:
+    table = {"name": path.stem, **_table(path)}
+    for key in table:
+        one_of(path.name, "key", key, (*KEYS, FORMS))
+    source = path.name if form == QUICK else f"{path.name}, form {form}"
+    chosen = formed(path.name, table, form, KEYS)
+    if "function" in chosen:
+        _refuse_untrusted(path, str(chosen["function"]), trust)
+        _reachable(path.parent)
+    return Study(**chosen, source=source)
+
+
+def _refuse_untrusted(path: Path, function: str, trust: Trust) -> None:
+    if not (trust(path.resolve(), function) if callable(trust) else trust):
+        raise ValueError(
+            f"{path.name}: the study runs the code of the function {function!r}; "
+            "if you trust it, pass --trust (in Python: trust=True)"
+        )
+
+
+def _from_python(path: Path) -> Study:
+    """The one Study that a module makes, or the one it calls `study`."""
+    if not path.stem.isidentifier():
+        raise ValueError(f"run: {path.name!r} cannot be imported; use letters, digits and _")
+    _reachable(path.parent)
+    try:
+        module = importlib.import_module(path.stem)
+    except SystemExit as reason:
+        raise ValueError(
+            f"run: {path.name} calls sys.exit({reason}) when it is imported; put that under "
+            'if __name__ == "__main__"'
+        ) from None
+    if Path(str(module.__file__)).resolve() != path.resolve():
+        raise ValueError(f"run: {path.stem!r} is already a module of Python; rename the file")
+    found = {name: value for name, value in vars(module).items() if isinstance(value, Study)}
+    if "study" in found:
+        return found["study"]
+    if len(found) != 1:
+        names = ", ".join(found) or "none"
+        raise ValueError(
+            f"run: {path.name} must make one penchant.Study, or call it study; {names}"
+        )
+    return next(iter(found.values()))
+
+
+def _reachable(folder: Path) -> None:
+    """Let Python import from a folder, here and in the workers, which get our sys.path."""
+    entry = str(folder.resolve())
+    if entry not in sys.path:
+        sys.path.append(entry)

@@ -19,12 +19,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from penchant.lab.evidence import saved
 from penchant.lab.evidence.evidence import Status
 from penchant.lab.evidence.verdict import Verdict
+from penchant.lab.evidence.verdict_json import entry_of, json_text, packed, unpacked, verdict_of
 from penchant.lab.paper import paper_of
+from penchant.lab.writing import write_text
 from penchant.records import Record
-from penchant.store import whole
 from penchant.versions import versions
 
 FORMAT = "penchant record 1"
@@ -67,7 +67,7 @@ class Recorded(Record):
         """The verdict at a size, by default the largest; its numbers give its status again."""
         entry = self.verdicts[size or str(self.largest)]
         own = {key: value for key, value in entry.items() if key not in ("date", "commit", "with")}
-        return saved.verdict_of({**own, "picture": ""}, f"the record of {self.id}")
+        return verdict_of({**own, "picture": ""}, f"the record of {self.id}")
 
     def joined(self, verdict: Verdict) -> Recorded:
         """The record with one more verdict; a verdict of shifted seeds adds its status only."""
@@ -92,7 +92,7 @@ def read_record(id: str) -> Recorded | None:
     if file is None or not file.is_file():
         return None
     text = file.read_text(encoding="utf-8")
-    content = saved.unpacked(json.loads(text))
+    content = unpacked(json.loads(text))
     if content.pop("format", None) != FORMAT:
         raise ValueError(f"record: {id}.json is no record (format {FORMAT!r} is missing)")
     shifts = {int(shift): status for shift, status in content.pop("shifts").items()}
@@ -102,14 +102,12 @@ def read_record(id: str) -> Recorded | None:
 def write_record(verdict: Verdict) -> None:
     """Add a verdict to the record of its claim, in one step."""
     known = read_record(verdict.id) or Recorded(verdict.id, verdict.statement)
-    told = saved.packed({"format": FORMAT, **dataclasses.asdict(known.joined(verdict))})
+    told = packed({"format": FORMAT, **dataclasses.asdict(known.joined(verdict))})
     file = file_of(verdict.id)
     if file is None:
         raise ValueError(f"record: {verdict.id} is a claim of no installed paper")
     file.parent.mkdir(exist_ok=True)
-    with whole("record", file) as draft:
-        text = json.dumps(told, indent=1, allow_nan=False, ensure_ascii=False)
-        draft.write_text(f"{text}\n", encoding="utf-8", newline="\n")
+    write_text("record", file, json_text(told))
 
 
 def recorded(ids: Iterable[str]) -> dict[str, Recorded]:
@@ -129,7 +127,7 @@ def kept(verdicts: Iterable[Verdict], records: Mapping[str, Recorded]) -> str:
 
 def _told(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON values, with when, from which commit and with which versions."""
-    told = saved.entry_of(verdict)
+    told = entry_of(verdict)
     del told["picture"]
     told["evidence"]["plots"] = []
     commit = _commit(file_of(verdict.id))

@@ -1,16 +1,22 @@
-"""Running experiments, alone or many in parallel, for their verdicts."""
+"""Running experiments, alone or many in worker processes, for their verdicts."""
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from penchant.arguments import integer, one_of
 from penchant.lab.evidence.verdict import Verdict, Verdicts
-from penchant.lab.experiment import Experiment, Setting
+from penchant.lab.evidence.verdict_json import pack_verdict, unpack_verdict
+from penchant.lab.experiment import Experiment, Setting, sentence_of, unfinished
 from penchant.lab.registry import Registry, all_claims
 from penchant.lab.studies.engines.named import cores
+from penchant.lab.studies.engines.pool import TRIES, Send, Task, Tasks, Work, Worker, run_in_pool
 from penchant.lab.studies.sizes import SIZES, Size
 from penchant.versions import versions
 
@@ -38,7 +44,7 @@ def verify(
     shift
         Is added to every seed.
     jobs
-        Above 1 the experiments run in new processes, so a script needs its `__main__` guard.
+        Above 1 the experiments run in worker processes, which import their modules.
     folder
         Where finished cells are stored and found again; without it nothing is stored.
     progress
@@ -63,32 +69,27 @@ def verify(
     place = None if folder is None else Path(folder)
     one_of("verify", "size", size, SIZES)
     setting = Setting(size, place, shift=shift)
-    found = gather(known.select(names), setting, jobs, progress)
-    return found[0] if known.is_one(names) else found
+    verdicts = gather_verdicts(known.select(names), setting, jobs, progress)
+    return verdicts[0] if known.is_one(names) else verdicts
 
 
-def gather(
+def gather_verdicts(
     experiments: Iterable[Experiment],
     setting: Setting | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-    known: Mapping[str, Verdict] | None = None,
 ) -> Verdicts:
-    """The verdicts of `experiments` in the order given, whichever finishes first.
-
-    Those whose id is in `known` are not run.
-    """
+    """The verdicts of `experiments` in the order given, whichever finishes first."""
     experiments = tuple(experiments)
-    found = dict(known or {})
-    missing = [experiment for experiment in experiments if experiment.id not in found]
-    for verdict in run(missing, setting, jobs):
-        found[verdict.id] = verdict
+    verdicts: dict[str, Verdict] = {}
+    for verdict in run_experiments(experiments, setting, jobs):
+        verdicts[verdict.id] = verdict
         if progress:
             progress(verdict)
-    return Verdicts(tuple(found[experiment.id] for experiment in experiments), versions())
+    return Verdicts(tuple(verdicts[experiment.id] for experiment in experiments), versions())
 
 
-def run(
+def run_experiments(
     experiments: Iterable[Experiment], setting: Setting | None = None, jobs: int | None = None
 ) -> Iterator[Verdict]:
     """Verdicts as they finish, the longest of a paper started first; `jobs` defaults to the cores.
@@ -100,6 +101,88 @@ def run(
     queue = sorted(experiments, key=lambda experiment: -experiment.seconds)
     if jobs == 1 or len(queue) <= 1 or how.engine != "here":
         return (experiment.run(how) for experiment in queue)
-    from penchant.lab.workers import run_in_workers  # multiprocessing is slow to import
+    return (
+        verdict for batch in run_in_pool(_ExperimentTasks(queue, how), jobs) for verdict in batch
+    )
 
-    return run_in_workers(queue, how, min(jobs, len(queue)))
+
+class _ExperimentTasks(Tasks[Verdict]):
+    """Experiments that wait; a worker gets one at a time."""
+
+    work = f"{__name__}:judge_experiments"
+
+    def __init__(self, queue: list[Experiment], setting: Setting):
+        self.queue, self.setting = queue, setting
+        self.known = {experiment.id: experiment for experiment in queue}
+        place = None if setting.folder is None else str(setting.folder)
+        self.setup = {**dataclasses.asdict(setting), "folder": place}
+        _refuse_main(queue)
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    def portion(self, worker: Worker, workers: Sequence[Worker]) -> list[Task]:
+        if worker.given or not self.queue:
+            return []
+        others = [self.known[id].source for w in workers if w is not worker for id in w.given]
+        paper = self.known[worker.last].source if worker.last else ""
+        experiment = choose(self.queue, paper, others)
+        # functions are pickled by their names, so this is small
+        text = base64.b64encode(pickle.dumps(experiment)).decode()
+        return [Task(experiment.id, [experiment.id, text])]
+
+    def put_back(self, tasks: list[Task]) -> None:
+        self.queue[:0] = [self.known[task.name] for task in tasks]
+
+    def read(self, answer: list[Any]) -> Verdict:
+        id, told, sentence = answer
+        return unpack_verdict(told, id) if told else self._unfinished(id, sentence)
+
+    def give_up(self, task: Task, how: str) -> Verdict:
+        sentence = f"{TRIES} worker processes ended before the experiment was finished ({how})"
+        return self._unfinished(task.name, sentence)
+
+    def _unfinished(self, id: str, sentence: str) -> Verdict:
+        return self.known[id].verdict(unfinished(sentence), self.setting.size, self.setting.shift)
+
+
+def choose(queue: list[Experiment], paper: str, others: Sequence[str]) -> Experiment:
+    """The next experiment, taken out of the queue, of a worker that has run some of this paper.
+
+    Experiments of one paper share compiled code, so a worker goes on with its paper, the first in
+    the queue first; after that with the one that has the most work left for each of its workers.
+    `others` are the papers that the other workers are busy with.
+    """
+    work: dict[str, float] = {}
+    for experiment in queue:
+        work[experiment.source] = work.get(experiment.source, 0.0) + experiment.seconds
+    if paper not in work:
+        paper = max(work, key=lambda source: work[source] / (1 + others.count(source)))
+    return queue.pop(next(k for k, e in enumerate(queue) if e.source == paper))
+
+
+def _refuse_main(experiments: Iterable[Experiment]) -> None:
+    """Raise for an experiment that other processes cannot import."""
+    for experiment in experiments:
+        if getattr(experiment.check, "__module__", "") == "__main__":
+            raise ValueError(
+                f"verify: {experiment.id} is defined in the running script or notebook, where "
+                "other processes cannot find it; move it into a module, or use jobs=1"
+            )
+
+
+def judge_experiments(setup: dict[str, Any]) -> Work:
+    """What a worker does with experiments: it answers with the id and the verdict of each."""
+    place = setup["folder"]
+    setting = Setting(**{**setup, "folder": None if place is None else Path(place)})
+
+    def judge(experiments: list[Any], send: Send) -> None:
+        for id, text in experiments:
+            try:
+                experiment: Experiment = pickle.loads(base64.b64decode(text))
+                answer = [id, pack_verdict(experiment.run(setting)), ""]
+            except Exception as error:  # the experiment could not be unpickled here
+                answer = [id, None, sentence_of(error)]
+            send([answer])
+
+    return judge

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import multiprocessing
+import os
 import re
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import little_papers
-from little_papers import blas_threads, summed
+from little_papers import blas_threads, sum_of_integers, summed
 from penchant import verify
 from penchant.lab import (
     Check,
@@ -29,10 +31,10 @@ from penchant.lab import (
     at_most,
     within,
 )
-from penchant.lab.evidence import saved
+from penchant.lab.evidence import verdict_json
 from penchant.lab.evidence.evidence import judge
-from penchant.lab.verification import cores, gather, run
-from penchant.lab.workers import _chosen
+from penchant.lab.studies.engines.named import cores
+from penchant.lab.verification import choose, gather_verdicts, run_experiments
 
 some = settings(deadline=None, derandomize=True, max_examples=300)
 
@@ -397,7 +399,7 @@ def test_the_longest_claim_starts_first():
         summed(name, "s", "p", lambda dataset, name=name: order.append(name), seconds)
         for name, seconds in (("T-1", 1.0), ("T-2", 30.0), ("T-3", 2.0))
     ]
-    found = gather(book, jobs=1)
+    found = gather_verdicts(book, jobs=1)
     assert order == ["T-2", "T-3", "T-1"]
     assert [verdict.id for verdict in found] == ["T-1", "T-2", "T-3"]
 
@@ -408,7 +410,7 @@ def test_a_worker_goes_on_with_its_paper_and_then_helps_where_most_is_left():
     queue = list(claims.values())
 
     def given(paper, *others):
-        return _chosen(queue, paper, [claims[name] for name in others]).id
+        return choose(queue, paper, [claims[name].source for name in others]).id
 
     assert given("") == "A-1"  # 8 s of A, 5 of B, 3 of C
     assert given("", "A-1") == "B-1"  # A has a worker, so its 3 s count half
@@ -419,36 +421,55 @@ def test_a_worker_goes_on_with_its_paper_and_then_helps_where_most_is_left():
     assert queue == []
 
 
+def workers():
+    """The processes that this one has started, and that run the pool's code."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"engines.pool" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
 @pytest.mark.filterwarnings("default")
 def test_workers_find_what_one_process_finds():
     claims = little_papers.library.experiments()
-    alone, arrived = gather(claims, jobs=1), []
-    together = gather(claims, jobs=2, progress=arrived.append)
+    alone, arrived = gather_verdicts(claims, jobs=1), []
+    together = gather_verdicts(claims, jobs=2, progress=arrived.append)
     assert sorted(v.id for v in arrived) == sorted(claim.id for claim in claims)
     timeless = [dataclasses.replace(verdict, seconds=0.0) for verdict in alone]
     assert [dataclasses.replace(verdict, seconds=0.0) for verdict in together] == timeless
-    assert not multiprocessing.active_children()
+    assert not workers()
 
 
 def test_a_killed_worker_takes_nobody_with_it():
-    found = gather(little_papers.deadly.experiments(), jobs=2)
+    found = gather_verdicts(little_papers.deadly.experiments(), jobs=2)
     assert [verdict.status for verdict in found] == [*["holds"] * 4, "inconclusive"]
     assert "killed by signal 9" in found["D-KILL"].findings[0]
-    assert not multiprocessing.active_children()
+    assert not workers()
 
 
 def test_a_caller_that_stops_early_leaves_no_worker_behind():
-    verdicts = run(little_papers.deadly.experiments(), jobs=2)
+    verdicts = run_experiments(little_papers.deadly.experiments(), jobs=2)
     next(verdicts)
-    assert multiprocessing.active_children()
+    assert workers()
     verdicts.close()
-    assert not multiprocessing.active_children()
+    assert not workers()
+
+
+def test_an_experiment_of_a_script_needs_this_process(monkeypatch):
+    claims = little_papers.library.select("A")
+    monkeypatch.setattr(sum_of_integers, "__module__", "__main__")
+    with pytest.raises(ValueError, match="verify: A-MEAN is defined in the running script"):
+        next(run_experiments(claims, jobs=2))
+    assert len(gather_verdicts(claims, jobs=1)) == 2
 
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, "two"])
 def test_jobs_must_be_a_number_of_processes(jobs):
     with pytest.raises(ValueError, match="verify: jobs must be"):
-        run([], jobs=jobs)
+        run_experiments([], jobs=jobs)
     assert cores() >= 1
 
 
@@ -518,12 +539,12 @@ def _with_cell(name):
     return summed("T-1", "s", "p", little_papers.basel, cell=getattr(little_papers, name))
 
 
-def test_finished_cells_are_found_again(tmp_path):
+def test_finished_cells_are_found_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(little_papers, "LINES", [])
     book = Registry(experiments=[_with_cell("leaves_a_line")])
     first = verify("T-1", folder=tmp_path, registry=book)
     again = verify("T-1", folder=tmp_path, registry=book)
     assert first.evidence == again.evidence
-    assert (tmp_path / "T-1.nc").exists()
     assert little_papers.LINES == [20_000]
     verify("T-1", folder=tmp_path / "elsewhere", registry=book)
     assert little_papers.LINES == [20_000, 20_000]
@@ -567,10 +588,10 @@ def verdicts(draw):
 @given(st.lists(verdicts(), max_size=2))
 def test_json_keeps_everything(items):
     before = Verdicts(tuple(items), {"numpy": "2"})
-    text = saved.dumps(before)
-    after = saved.loads(text)
+    text = verdict_json.dumps(before)
+    after = verdict_json.loads(text)
     assert str(dataclasses.asdict(after)) == str(dataclasses.asdict(before))  # NaN is not itself
-    assert saved.dumps(after) == text
+    assert verdict_json.dumps(after) == text
     json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
 
 
@@ -582,8 +603,8 @@ def test_numpy_values_survive_json():
         premises={"p": (np.True_, np.float64(2.0))},
         controls={"wrong": np.float64(np.inf)},
     )
-    text = saved.dumps(Verdicts((Verdict("T-1", "s", "p", found),)))
-    again = saved.loads(text)[0]
+    text = verdict_json.dumps(Verdicts((Verdict("T-1", "s", "p", found),)))
+    again = verdict_json.loads(text)[0]
     assert again.counterexample == {"w": [0.0, 1.0, 2.0], "n": 2, "flag": True, "t": [1, 2]}
     assert again.controls == {"wrong": math.inf}
     assert again.measured == 1e-300
@@ -591,8 +612,8 @@ def test_numpy_values_survive_json():
 
 
 def test_damaged_foreign_and_edited_files_are_refused_by_name():
-    text = saved.dumps(gather(little_papers.library.select("A"), jobs=1))
-    assert saved.loads(text, "here.json").ok
+    text = verdict_json.dumps(gather_verdicts(little_papers.library.select("A"), jobs=1))
+    assert verdict_json.loads(text, "here.json").ok
     edited = text.replace('"status": "holds"', '"status": "fails"', 1)
     refused = {
         "cut short": text[: len(text) // 2],
@@ -605,9 +626,9 @@ def test_damaged_foreign_and_edited_files_are_refused_by_name():
     assert edited != text
     for content in refused.values():
         with pytest.raises(ValueError, match=r"here\.json"):
-            saved.loads(content, "here.json")
+            verdict_json.loads(content, "here.json")
     with pytest.raises(ValueError, match="its own numbers give 'holds'"):
-        saved.loads(edited, "here.json")
+        verdict_json.loads(edited, "here.json")
 
 
 def test_plots_refuse_what_cannot_be_drawn():

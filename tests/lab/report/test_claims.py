@@ -21,12 +21,14 @@ import little_papers
 from explore_browser import CHROMIUM, browser
 from html_pages import parsed, words
 from penchant.lab import Check, Evidence, Plot, Series, Verdict, Verdicts, papers, within
-from penchant.lab.evidence import saved
-from penchant.lab.report import page, read_verdicts, refuse_unwritable, write_report
+from penchant.lab.evidence import verdict_json
+from penchant.lab.evidence.verdict_json import read_verdicts
 from penchant.lab.report.markup import Markup, joined, tag
+from penchant.lab.report.page import page
 from penchant.lab.report.section import anchor, strain, tolerance_bars, track_position
-from penchant.lab.report.write import write_whole
-from penchant.lab.verification import gather
+from penchant.lab.report.write import write_report
+from penchant.lab.verification import gather_verdicts
+from penchant.lab.writing import refuse_unwritable, write_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 NOW = datetime(2024, 2, 29, 12, 0, tzinfo=UTC)
@@ -38,7 +40,7 @@ def verdicts():
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # one little claim warns on purpose
-        return gather(little_papers.library.experiments(), jobs=1)
+        return gather_verdicts(little_papers.library.experiments(), jobs=1)
 
 
 # --- the page ------------------------------------------------------------------------------
@@ -291,14 +293,14 @@ def test_the_report_is_written_and_read_back(verdicts, tmp_path):
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     file = tmp_path / "index.html"
-    write_whole(file, "old")
+    write_text("report", file, "old")
 
     def fails(*paths):
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "replace", fails)
     with pytest.raises(OSError, match="disk full"):
-        write_whole(file, "new")
+        write_text("report", file, "new")
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 
@@ -340,14 +342,4 @@ def test_the_page_shows_the_picture_of_a_verdict(verdicts):
 def test_a_picture_that_is_no_base64_is_refused(verdicts):
     odd = Verdicts((dataclasses.replace(verdicts["A-SUM"], picture='" onerror="alert(1)'),))
     with pytest.raises(ValueError, match="damaged verdict file"):
-        saved.loads(saved.dumps(odd))
-
-
-@pytest.mark.parametrize("field", ["ran", "correction"])
-def test_a_sentence_that_is_no_text_is_refused(verdicts, field):
-    """A number in place of a text got as far as the page, and ended it with a traceback."""
-    verdict = verdicts["A-SUM"]
-    odd = dataclasses.replace(verdict.evidence)
-    object.__setattr__(odd, field, 7.0)
-    with pytest.raises(ValueError, match="damaged verdict file"):
-        saved.loads(saved.dumps(Verdicts((dataclasses.replace(verdict, evidence=odd),))))
+        verdict_json.loads(verdict_json.dumps(odd))

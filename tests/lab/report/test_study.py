@@ -23,7 +23,6 @@ from penchant.lab.report.study_cells import toml
 from penchant.lab.report.study_page import Picture, Pictures, study_page, write_study_report
 from penchant.lab.studies.compute import Result
 from penchant.lab.studies.gather import label, provenance
-from penchant.lab.studies.reading import study_of
 from penchant.plotting.study.map import crossings
 from penchant.plotting.study.picture import draw_study, further
 from penchant.plotting.study.ruler import geometric, ruler
@@ -391,7 +390,7 @@ def test_toml_reads_back_as_it_was(table):
 
 def test_the_text_on_the_page_is_the_study(phase):
     description = json.loads(phase.attrs["description"])
-    again = study_of(tomllib.loads(toml(description)), "little.toml")
+    again = Study(**tomllib.loads(toml(description)))
     assert again.describe() == description
 
 
@@ -441,7 +440,7 @@ def test_a_full_disk_leaves_the_result_and_the_older_page(command, monkeypatch):
 
     Path("two.html").write_text("older")
     monkeypatch.setattr(writing, "draw_study", lambda dataset: 1 / 0)
-    monkeypatch.setattr(writing, "write_whole", full)
+    monkeypatch.setattr(writing, "write_text", full)
     code, printed = command()
     assert code == 2
     assert "No space left on device" in printed

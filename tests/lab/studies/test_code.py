@@ -15,9 +15,9 @@ import penchant
 from child_processes import PATH
 from penchant import Study
 from penchant.lab import read_study
-from penchant.lab.studies.code import disk, files, version
+from penchant.lab.studies.code import disk, modules, version
 from penchant.lab.studies.code import inputs as data_files
-from penchant.lab.studies.code.files import EDGES, dependencies, own_files
+from penchant.lab.studies.code.modules import EDGES, dependencies, own_files
 from penchant.lab.studies.code.version import code_of, roots_of
 from recorder import Recorder
 
@@ -60,7 +60,7 @@ def forget():
     """What this process knows of files, as a new one would begin."""
     version._SEEN.clear()
     version._INPUTS.clear()
-    files._is_installed.cache_clear()
+    modules._is_installed.cache_clear()
     data_files._at_import.clear()
     data_files._written.clear()
 
@@ -158,7 +158,7 @@ def test_a_shared_site_packages_is_no_code_of_the_user(project, monkeypatch):
     monkeypatch.syspath_prepend(shared)
     write(project / "cells.py", "import stranger\ndef cell(a):\n    return {'value': a}\n")
     assert dependencies(["cells"]).packages == {"stranger"}
-    assert files.package_version("stranger") == "unknown"
+    assert modules.package_version("stranger") == "unknown"
 
 
 def test_a_changed_helper_is_computed_again(project, tmp_path):
@@ -303,7 +303,7 @@ def test_any_file_of_the_library_changes_every_version_and_an_edge_changes_none(
         return lambda file: "other" if file.endswith(module) else real(file)
 
     for module, same in (("solvers/interpolate.py", False), ("plotting/style.py", True)):
-        monkeypatch.setattr(files, "content", changed(module))
+        monkeypatch.setattr(modules, "content", changed(module))
         version._SEEN.clear()
         assert (code_of(plain).version == before) is same
     monkeypatch.undo()

@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as arrays
 
 from penchant.lab.studies.cells import Cell, cell_name
 from penchant.lab.studies.compute import Result
-from penchant.lab.studies.storage import files
-from penchant.lab.studies.storage.files import (
+from penchant.lab.studies.storage import cell_file
+from penchant.lab.studies.storage.cell_file import (
     CannotWrite,
     NotACell,
     file_of,
@@ -78,7 +78,7 @@ def test_a_file_that_is_cut_or_changed_anywhere_is_refused(folder):
 
 
 def signed(body):
-    return f"{files.MARK} {files.FORMAT} {files._checksum(body)}\n".encode() + body
+    return f"{cell_file.MARK} {cell_file.FORMAT} {cell_file._checksum(body)}\n".encode() + body
 
 
 def body(**changes):
@@ -183,9 +183,9 @@ def test_a_disk_that_refuses_leaves_what_was_there(folder, monkeypatch, at):
 
     before = everything(folder)
     if at == "replace":
-        monkeypatch.setattr(files.os, "replace", refuse)
+        monkeypatch.setattr(cell_file.os, "replace", refuse)
     else:
-        monkeypatch.setattr(files, "_created", refuse if at == "open" else filling)
+        monkeypatch.setattr(cell_file, "_created", refuse if at == "open" else filling)
     with pytest.raises(CannotWrite, match=r"cannot write cells into .* \(No space left"):
         write_cell(folder, CELL, CODE, Result("solved", "newer", {}, 0.0))
     assert everything(folder) == before

@@ -297,18 +297,18 @@ def test_a_larger_grid_is_the_same_study(tmp_path):
 
 
 def test_a_worker_that_dies_before_it_is_ready_is_replaced(tmp_path, monkeypatch):
-    from penchant.lab.studies.engines import processes
+    from penchant.lab.studies.engines import pool
 
     started = []
 
-    class Frail(processes.Worker):
+    class Frail(pool.Worker):
         def __init__(self, *given):
             super().__init__(*given)
             started.append(self)
             if len(started) <= lost:
                 self.process.kill()
 
-    monkeypatch.setattr(processes, "Worker", Frail)
+    monkeypatch.setattr(pool, "Worker", Frail)
     lost = 2
     assert (
         penchant.run(of("plain", {"a": [1.0]}), tmp_path, "processes", 1).status == "solved"

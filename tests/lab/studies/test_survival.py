@@ -22,7 +22,7 @@ from killed_studies import (
     killed_runs,
 )
 from penchant import Study
-from penchant.lab.studies.storage.files import CannotWrite
+from penchant.lab.studies.storage.cell_file import CannotWrite
 from recorder import Recorder
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from penchant.lab.report.markup import Markup, definitions, document, joined, part, tag
 from penchant.lab.report.study_cells import doubts, ended, failures, outcome, parameters
-from penchant.lab.report.write import write_whole
 from penchant.lab.studies.compute import message_of
+from penchant.lab.writing import write_text
 from penchant.plotting.study.picture import draw_study, further
 from penchant.plotting.study.words import title_of
 from penchant.plotting.style import styled
@@ -185,5 +185,5 @@ def write_study_report(dataset: xarray.Dataset, folder: str | Path) -> StudyRepo
     else:
         with whole("report", picture) as draft:
             draft.write_bytes(pictures.first.png)
-    write_whole(page, text)
+    write_text("report", page, text)
     return StudyReport(page, picture if pictures.first else None, pictures.reasons)

@@ -20,7 +20,7 @@ from penchant.lab.studies.cells import Cell, cells_of
 from penchant.lab.studies.code.version import Code, code_of
 from penchant.lab.studies.compute import ERROR
 from penchant.lab.studies.run import cells_folder
-from penchant.lab.studies.storage.files import file_of
+from penchant.lab.studies.storage.cell_file import file_of
 from penchant.lab.studies.storage.folder import CellCache, Done, finished, listed
 from penchant.records import Record
 from penchant.threads import one_thread

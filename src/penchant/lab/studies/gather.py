@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from penchant.lab.studies.cells import Cell
 from penchant.lab.studies.compute import DOUBTFUL, TRAJECTORY, USABLE, Result, Value
-from penchant.lab.studies.storage.files import NotACell, read_named
+from penchant.lab.studies.storage.cell_file import NotACell, read_named
 from penchant.lab.studies.storage.folder import Done
 from penchant.versions import versions
 

@@ -19,7 +19,7 @@ from penchant.lab.studies.engines.complete import Progress, Rounds
 from penchant.lab.studies.engines.named import Engine, engine_named
 from penchant.lab.studies.gather import gather
 from penchant.lab.studies.parts import DescriptionError
-from penchant.lab.studies.storage.files import CannotWrite
+from penchant.lab.studies.storage.cell_file import CannotWrite
 from penchant.lab.studies.storage.folder import CellCache
 
 if TYPE_CHECKING:
@@ -126,25 +126,38 @@ def run(
     >>> dataset.largest.dims, dataset.largest.shape
     (('rows', 'ratio'), (2, 2))
     """
+    report = progress or Progress()
+    dataset = compute_study(study, out, engine, jobs, report, command)
+    # not with_suffix, which would cut a name such as v1.2
+    file = cells_folder(study, out).with_name(f"{study.name}.nc")
+    message = keep_other(study, file)
+    if message:
+        report.aside(message)
+    write_dataset(dataset, file)
+    return dataset
+
+
+def compute_study(
+    study: Study,
+    out: str | os.PathLike[str],
+    engine: str | Engine = "here",
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    command: str = "",
+) -> xarray.Dataset:
+    """The finished study from its cells; those that are missing are computed and stored."""
     chosen = engine if callable(engine) else engine_named(engine, jobs)
     cache = CellCache(cells_folder(study, out), code_of(study))
     rounds = Rounds(cache, chosen, progress or Progress())
     for name in (name for name, digest in cache.code.inputs.items() if digest == ABSENT):
         rounds.progress.warn(f"study: inputs names {name}, which does not exist")
     try:
-        dataset = _computed(study, rounds, command)
+        return _gathered(study, rounds, command)
     except DescriptionError as fault:
         raise ValueError(f"{study.source}: {fault}") from None
-    # not with_suffix, which would cut a name such as v1.2
-    file = cache.folder.with_name(f"{study.name}.nc")
-    message = keep_other(study, file)
-    if message:
-        rounds.progress.aside(message)
-    write_dataset(dataset, file)
-    return dataset
 
 
-def _computed(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
+def _gathered(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The dataset of a study: its whole grid, or the cells that an adaptive study chooses."""
     if study.threshold is not None:
         return bisected(study, rounds, command)

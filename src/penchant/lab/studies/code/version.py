@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import penchant
 from penchant.lab.studies.code.disk import content, digest_of
-from penchant.lab.studies.code.files import (
+from penchant.lab.studies.code.inputs import digests
+from penchant.lab.studies.code.modules import (
     dependencies,
     file_of,
     own_files,
     package_version,
 )
-from penchant.lab.studies.code.inputs import digests
 from penchant.lab.studies.parts import function_named
 from penchant.versions import versions
 

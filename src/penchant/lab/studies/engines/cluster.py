@@ -6,6 +6,7 @@ import functools
 import json
 import logging
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,16 +15,17 @@ from typing import Any
 
 from penchant.lab.studies.cells import Cell
 from penchant.lab.studies.compute import ERROR
-from penchant.lab.studies.engines.processes import refuse_main
-from penchant.lab.studies.engines.worker import (
+from penchant.lab.studies.engines.pool import extend_path
+from penchant.lab.studies.engines.processes import (
     ChunkSize,
-    cache_from_setup,
+    cache_from,
     compute_all,
-    packed,
-    worker_setup,
+    describe_cache,
+    pack,
+    refuse_main,
 )
 from penchant.lab.studies.parts import DescriptionError
-from penchant.lab.studies.storage.files import CannotWrite, file_of
+from penchant.lab.studies.storage.cell_file import CannotWrite, file_of
 from penchant.lab.studies.storage.folder import CellCache, Done, Ends
 
 WAIT = 10.0  # seconds for a scheduler to answer
@@ -118,12 +120,12 @@ def _run(client: Any, cache: CellCache, cells: Sequence[Cell]) -> Ends:
     from distributed import as_completed
 
     refuse_main(cells)
-    setup, chunks = json.dumps(worker_setup(cache)), ChunkSize()
+    setup, chunks = json.dumps([sys.path, describe_cache(cache)]), ChunkSize()
     waiting, running = deque(cells), as_completed(loop=client.loop)
     sent: dict[Any, list[Cell]] = {}
 
     def send(portion: list[Cell]) -> None:
-        text = json.dumps(packed(portion))
+        text = json.dumps(pack(portion))
         future = client.submit(compute_portion, setup, text, pure=False)
         sent[future.key] = portion
         running.add(future)
@@ -188,4 +190,6 @@ def _cache(setup: str) -> CellCache:
 
     os.environ.update(VARIABLES)
     controller().limit(limits=1, user_api="blas")
-    return cache_from_setup(json.loads(setup))
+    path, described = json.loads(setup)
+    extend_path(path)
+    return cache_from(described)

@@ -14,7 +14,7 @@ from penchant.lab.studies.cells import Cell
 from penchant.lab.studies.compute import EMPTY, USABLE, Result
 from penchant.lab.studies.engines.named import Engine
 from penchant.lab.studies.parts import DescriptionError
-from penchant.lab.studies.storage.files import read_named
+from penchant.lab.studies.storage.cell_file import read_named
 from penchant.lab.studies.storage.folder import CellCache, Done, listed, survey
 
 SHOWN = 5  # files that the study does not name

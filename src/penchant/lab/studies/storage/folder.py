@@ -15,7 +15,7 @@ from penchant.lab.studies.cells import Cell
 from penchant.lab.studies.code.inputs import opened_files, unnamed
 from penchant.lab.studies.code.version import Code
 from penchant.lab.studies.compute import Result, compute
-from penchant.lab.studies.storage.files import (
+from penchant.lab.studies.storage.cell_file import (
     PART,
     SUFFIX,
     NotACell,

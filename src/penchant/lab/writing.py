@@ -1,17 +1,29 @@
-"""The files of an experiment: its picture in several formats and its data, all or none."""
+"""Writing into a folder of the user: refused early, and each file whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penchant import store
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset
-from penchant.plotting.style import styled
+from penchant.store import whole
+
+
+def refuse_unwritable(who: str, folder: Path) -> None:
+    """Raise before any work is done if files cannot be written into `folder`."""
+    here = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not here.is_dir():
+        raise ValueError(f"{who}: {str(folder)!r} must be a directory, but {here} is a file")
+    if not os.access(here, os.W_OK | os.X_OK):
+        raise ValueError(f"{who}: no permission to write into {str(here)!r}; choose another --out")
+
+
+def write_text(who: str, file: Path, text: str) -> None:
+    """Write `text` to `file` in one step, so that no reader sees a partial file."""
+    with whole(who, file) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
@@ -41,25 +53,3 @@ def staged(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
         raise
-
-
-FORMATS = ("png", "svg", "pdf")
-# a date inside would make equal pictures differ
-WITHOUT_DATE = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-
-
-def save(
-    experiment: Experiment,
-    data: Sequence[Dataset],
-    folder: str | Path,
-    formats: Iterable[str] = ("png", "svg"),
-) -> list[Path]:
-    """The files written into `folder`; they appear together once everything has succeeded."""
-    picture = experiment.picture(data)
-    with staged(Path(folder)) as (stage, written), styled():
-        for name in formats:
-            file = stage / f"{experiment.id}.{name}"
-            picture.savefig(file, format=name, metadata=WITHOUT_DATE.get(name))
-        for dataset in data:
-            store.save(dataset, stage / f"{dataset.study}.nc")
-    return written

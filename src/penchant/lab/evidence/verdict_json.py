@@ -1,4 +1,7 @@
-"""Verdicts as JSON text and back; NaN and infinity survive in strict JSON."""
+"""Verdicts as JSON: in the files of the report and of the record, and between processes.
+
+NaN and infinity survive in strict JSON.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import json
 import math
 import re
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from penchant import inspection
 from penchant.lab.evidence.evidence import Check, Evidence, Premise
 from penchant.lab.evidence.plot import Plot, Series
 from penchant.lab.evidence.verdict import Verdict, Verdicts
@@ -23,7 +28,35 @@ def dumps(verdicts: Verdicts) -> str:
     entries = [entry_of(verdict) for verdict in verdicts]
     content = packed({"format": FORMAT, "versions": verdicts.versions, "verdicts": entries})
     content["checksum"] = json_checksum(content)
+    return json_text(content)
+
+
+def json_text(content: Any) -> str:
+    """The one form in which JSON is written here: strict, indented, in UTF-8."""
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def read_verdicts(file: str | Path) -> Verdicts:
+    """The verdicts saved in `file`; a ValueError names a file that holds none."""
+    try:
+        text = inspection.read_text(Path(file))
+    except inspection.Refusal as reason:
+        raise ValueError(f"{file} {reason}, so it holds no verdicts of penchant") from None
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{file} is not a text file, so it holds no verdicts of penchant"
+        ) from None
+    return loads(text, name=str(file))
+
+
+def pack_verdict(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as strict JSON values."""
+    return dict(packed(entry_of(verdict)))
+
+
+def unpack_verdict(content: dict[str, Any], name: str) -> Verdict:
+    """The verdict that `pack_verdict` described."""
+    return verdict_of(unpacked(content), name)
 
 
 def entry_of(verdict: Verdict) -> dict[str, Any]:
