@@ -54,7 +54,7 @@ def _read() -> Images:
 def there(name: str) -> bool:
     """Whether the images of this name can be read on this machine."""
     images = find(WHO, name)
-    return images.package is None or file_of(images).exists()
+    return images.built_in or file_of(images).exists()
 
 
 def present(images: str, otherwise: str) -> tuple[str, str]:
