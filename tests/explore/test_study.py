@@ -186,9 +186,8 @@ def test_foreign_texts_are_shown_as_texts():
     assert len(plain("x" * 10_000)) == 160
     view = study_view(made(title="<img src=x onerror=alert(1)>"))
     pytest.importorskip("bokeh")
-    from penchant.explore.page import plain_page
-    from penchant.lab.report.markup import Markup
+    from penchant.explore.page import template, variables
 
-    page = plain_page(view.title, view.words, {}, Markup(""))
+    page = template().render(**variables(view.title, view.words, {}))
     assert "<img" not in page
     assert "&lt;img" in page

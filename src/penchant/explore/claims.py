@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penchant.explore.controls import WHO, Choice
-from penchant.explore.page import plain_page
+from penchant.explore.page import template, variables
 from penchant.explore.picture import Picture
 from penchant.explore.state import State, View
-from penchant.lab.evidence.verdict import SYMBOLS, Verdict, Verdicts
+from penchant.lab.evidence.verdict import Verdicts
 from penchant.lab.evidence.verdict_json import read_verdicts
-from penchant.lab.report.markup import Markup, joined, tag
-from penchant.lab.report.section import section
 
 MOST_BYTES = 100_000_000
-STYLE = Path(__file__).parents[1] / "lab" / "report" / "style.css"
 ABOUT = "Each claim, what was measured for it, and the controls that must miss the tolerance."
 
 
@@ -51,19 +48,6 @@ class ClaimsPage:
         self.verdicts, self.views = verdicts, views
 
     def __call__(self, state: State) -> str:
-        view, chosen = self.views["claims"], str(state.values["claim"])
-        rows = [tag("li", _link(verdict, chosen)) for verdict in self.verdicts]
-        shown = tag("div", section(self.verdicts[chosen]))
-        content = tag("div", tag("ul", *rows, class_="list"), shown, class_="claims")
-        # evidence has the style of the report; the frame keeps its own body and header
-        style = f"\n@layer report {{\n{STYLE.read_text(encoding='utf-8')}\n}}\n"
-        return plain_page(view.title, view.words, self.views, content, "claims", style)
-
-
-def _link(verdict: Verdict, chosen: str) -> Markup:
-    from urllib.parse import urlencode
-
-    here = "true" if verdict.id == chosen else None
-    address = "/?" + urlencode({"view": "claims", "claim": verdict.id})
-    words = joined(f"{SYMBOLS[verdict.status]} {verdict.id}", tag("small", f" {verdict.status}"))
-    return tag("a", words, href=address, aria_current=here)
+        view, chosen = self.views["claims"], self.verdicts[str(state.values["claim"])]
+        frame = variables(view.title, view.words, self.views, "claims")
+        return template("claims.html").render(**frame, verdicts=self.verdicts, chosen=chosen)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
 import little_papers
 from explore_browser import CHROMIUM, browser
@@ -23,9 +24,10 @@ from html_pages import parsed, words
 from penchant.lab import Check, Evidence, Plot, Series, Verdict, Verdicts, papers, within
 from penchant.lab.evidence import verdict_json
 from penchant.lab.evidence.verdict_json import read_verdicts
-from penchant.lab.report.markup import Markup, joined, tag
+from penchant.lab.report.markup import Markup
 from penchant.lab.report.page import page
-from penchant.lab.report.section import anchor, strain, tolerance_bars, track_position
+from penchant.lab.report.rendering import environment
+from penchant.lab.report.section import anchor, strain, track_position, tracks
 from penchant.lab.report.write import write_report
 from penchant.lab.verification import gather_verdicts
 from penchant.lab.writing import refuse_unwritable, write_text
@@ -239,13 +241,15 @@ def test_everything_is_escaped(one, two, three):
 
 
 @pytest.mark.parametrize("wrong", ["<script>alert(1)</script>", "a & b", '" onload="x', "]]>"])
-def test_a_child_is_escaped_unless_it_is_markup(wrong):
-    element = tag("p", wrong, title=wrong, class_="c", data_label=None)
-    tree = xml.fromstring(element)
-    assert (tree.text, tree.get("title"), tree.get("class")) == (wrong, wrong, "c")
+def test_a_text_is_escaped_unless_it_is_markup(wrong):
+    paragraph = environment().from_string('<p title="{{ text }}">{{ text }}</p>')
+    tree = xml.fromstring(paragraph.render(text=wrong))
+    assert (tree.text, tree.get("title")) == (wrong, wrong)
     assert list(tree) == []
-    assert joined(tag("b", "x"), None, "<") == "<b>x</b>&lt;"
-    assert list(xml.fromstring(tag("p", Markup("<i>x</i>")))) != []
+    plain = environment().from_string("<p>{{ text }}</p>")
+    assert list(xml.fromstring(plain.render(text=Markup("<i>x</i>")))) != []
+    with pytest.raises(UndefinedError, match="'text' is undefined"):
+        plain.render(other=wrong)
 
 
 # --- bars against the tolerance -------------------------------------------------------------
@@ -277,8 +281,8 @@ def test_the_gauge_puts_what_passes_on_the_left(measured, tolerance):
 
 
 def test_the_bars_are_left_out_where_nothing_can_be_placed():
-    assert tolerance_bars(Evidence("", {"c": within(1.0)}, controls={"w": 2.0})) is None
-    assert tolerance_bars(Evidence("", {"c": within(math.inf, tolerance=1.0)})) is not None
+    assert tracks(Evidence("", {"c": within(1.0)}, controls={"w": 2.0})) == []
+    assert [t.position for t in tracks(Evidence("", {"c": within(math.inf, tolerance=1.0)}))] == [1]
 
 
 # --- files ---------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import study_cells
 from commands import penchant_command
 from html_pages import parsed, words
 from penchant import Study
-from penchant.lab.report.markup import tag
+from penchant.lab.report.rendering import environment
 from penchant.lab.report.study_cells import toml
 from penchant.lab.report.study_page import Picture, Pictures, study_page, write_study_report
 from penchant.lab.studies.compute import Result
@@ -360,11 +360,10 @@ def test_hostile_text_is_drawn_as_it_stands_and_cannot_end_the_drawing(tmp_path)
 
 
 def test_control_characters_do_not_reach_the_page():
-    assert tag("p", "a\x00\ud800b") == "<p>a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}b</p>"
-    assert (
-        tag("p", "tab\tline\n", title="\x1b")
-        == '<p title="\N{REPLACEMENT CHARACTER}">tab\tline\n</p>'
-    )
+    written = environment().from_string('<p title="{{ text }}">{{ text }}</p>')
+    mark = "\N{REPLACEMENT CHARACTER}"
+    assert written.render(text="a\x00\ud800b") == f'<p title="a{mark}{mark}b">a{mark}{mark}b</p>'
+    assert written.render(text="\x1btab\t\n") == f'<p title="{mark}tab\t\n">{mark}tab\t\n</p>'
 
 
 # --- the description to copy ---------------------------------------------------------------

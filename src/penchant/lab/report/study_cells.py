@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penchant.lab.report.markup import Markup, definitions, joined, part, table, tag, tile
 from penchant.lab.studies.compute import ERROR
 from penchant.lab.studies.gather import MISSING, has_failed, is_doubtful
 from penchant.records import Kind
@@ -30,16 +30,13 @@ LOOKS = {
 }
 
 
-def ended(dataset: xarray.Dataset) -> Markup:
-    """One tile for every way in which cells ended."""
+def endings(dataset: xarray.Dataset) -> list[tuple[str, int, str, str]]:
+    """(symbol, number of cells, word, look) of every way in which cells ended."""
     kinds, counts = np.unique(dataset.status.values, return_counts=True)
     found = dict(zip(map(str, kinds), map(int, counts), strict=True))
-    order = [kind for kind in (*LOOKS, *sorted(found)) if kind in found]
-    tiles = [
-        tile(LOOKS.get(kind, ODD)[0], found[kind], _word(kind, dataset), LOOKS.get(kind, ODD)[1])
-        for kind in dict.fromkeys(order)
-    ]
-    return tag("ul", *tiles, class_="tiles")
+    order = dict.fromkeys(kind for kind in (*LOOKS, *sorted(found)) if kind in found)
+    looks = ((kind, *LOOKS.get(kind, ODD)) for kind in order)
+    return [(symbol, found[kind], _word(kind, dataset), look) for kind, symbol, look in looks]
 
 
 def _word(kind: str, dataset: xarray.Dataset) -> str:
@@ -49,19 +46,28 @@ def _word(kind: str, dataset: xarray.Dataset) -> str:
     return "not needed" if adaptive else "not reached"
 
 
-def failures(dataset: xarray.Dataset) -> Markup | None:
+@dataclasses.dataclass(frozen=True)
+class Messages:
+    """The first of `count` cells of a kind, a row each: place, status, message."""
+
+    words: str
+    count: int
+    rows: list[tuple[str, str, str]]
+
+
+def failures(dataset: xarray.Dataset) -> Messages | None:
     """The first failed cells with their messages."""
     searched = json.loads(dataset.attrs["description"]).get("threshold")
     words = "Searches without a threshold" if searched else "Cells that failed"
     return _messages(dataset, words, has_failed(dataset.status.values))
 
 
-def doubts(dataset: xarray.Dataset) -> Markup | None:
+def doubts(dataset: xarray.Dataset) -> Messages | None:
     """The first doubtful cells with their messages; their values are among the results."""
     return _messages(dataset, "Doubtful cells", is_doubtful(dataset.status.values))
 
 
-def _messages(dataset: xarray.Dataset, words: str, where: np.ndarray) -> Markup | None:
+def _messages(dataset: xarray.Dataset, words: str, where: np.ndarray) -> Messages | None:
     places = np.argwhere(where)
     if not len(places):
         return None
@@ -70,10 +76,7 @@ def _messages(dataset: xarray.Dataset, words: str, where: np.ndarray) -> Markup 
         (_position_text(dataset, at), str(status[at]), _cut(str(sentences[at])))
         for at in map(tuple, places[:SHOWN])
     ]
-    rest = f"and {len(places) - SHOWN} more: see the variables status and sentence in the file"
-    more = tag("p", rest, class_="place") if len(places) > SHOWN else None
-    heading = tag("h2", f"{words}: {len(places)}")
-    return joined(heading, table(("cell", "status", "message"), rows, "plain"), more)
+    return Messages(words, len(places), rows)
 
 
 def _position_text(dataset: xarray.Dataset, index: tuple[int, ...]) -> str:
@@ -86,14 +89,10 @@ def _cut(text: str) -> str:
     return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
 
 
-def outcome(dataset: xarray.Dataset) -> Markup | None:
-    """Every number that the cells computed: its meaning and its range."""
+def results(dataset: xarray.Dataset) -> list[tuple[str, ...]]:
+    """A row for every number that the cells computed: its meaning and its range."""
     names = [name for name, found in dataset.data_vars.items() if found.dtype.kind in "fiub"]
-    if not names:
-        return None
-    head = ("result", "meaning", "smallest", "median", "largest", "count")
-    rows = [_row(str(name), dataset[name]) for name in names]
-    return joined(tag("h2", "Results"), table(head, rows, "plain"))
+    return [_row(str(name), dataset[name]) for name in names]
 
 
 def _row(name: str, found: Any) -> tuple[str, ...]:
@@ -112,21 +111,15 @@ IS = "is"
 ELSEWHERE = ("name", "title", "grid", "seeds", "labels", "draw")  # on the page, or only to copy
 
 
-def parameters(dataset: xarray.Dataset, description: Mapping[str, Any]) -> Markup:
-    """The axes as they were run, the other settings by name, and the whole as TOML."""
+def settings(description: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(name, text) of every setting that the page does not show elsewhere."""
     given = ((key, value) for key, value in description.items() if value is not None)
-    rest = {key: value for key, value in given if key not in ELSEWHERE}
-    text = tag("pre", tag("code", toml(description)), tabindex="0")
-    return joined(
-        tag("h2", "Parameters"),
-        _axes(dataset),
-        part("Everything else", definitions(_named_texts("", rest))),
-        tag("details", tag("summary", "The whole description as TOML, to copy"), text),
-    )
+    return list(_named_texts("", {key: value for key, value in given if key not in ELSEWHERE}))
 
 
-def _axes(dataset: xarray.Dataset) -> Markup | None:
-    rows = [
+def axes(dataset: xarray.Dataset) -> list[tuple[str, ...]]:
+    """A row for every axis as it was run."""
+    return [
         (
             str(dim),
             str(dataset[dim].attrs.get("long_name", dim)),
@@ -135,8 +128,6 @@ def _axes(dataset: xarray.Dataset) -> Markup | None:
         )
         for dim in dataset.status.dims
     ]
-    head = ("axis", "what it sets", "values", "which")
-    return part("Axes", table(head, rows, "plain")) if rows else None
 
 
 def listed(values: list[Any]) -> str:

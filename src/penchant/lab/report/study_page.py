@@ -13,8 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penchant.lab.report.markup import Markup, definitions, document, joined, part, tag
-from penchant.lab.report.study_cells import doubts, ended, failures, outcome, parameters
+from penchant.lab.report.rendering import render
+from penchant.lab.report.study_cells import (
+    axes,
+    doubts,
+    endings,
+    failures,
+    results,
+    settings,
+    toml,
+)
 from penchant.lab.studies.compute import message_of
 from penchant.lab.writing import write_text
 from penchant.plotting.study.picture import draw_study, further
@@ -37,6 +45,10 @@ class Picture:
     text: str
     png: bytes
     inches: float
+
+    @property
+    def base64(self) -> str:
+        return base64.b64encode(self.png).decode("ascii")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,93 +88,45 @@ NARROW = 7.0  # inches; a wider picture is not shrunk below legibility, but scro
 
 def study_page(dataset: xarray.Dataset, pictures: Pictures) -> str:
     """The report of a gathered study as one HTML document that loads nothing."""
-    title = str(dataset.attrs["title"])
-    description: dict[str, Any] = json.loads(dataset.attrs["description"])
-    parts = (
-        _pictures(pictures),
-        failures(dataset),
-        doubts(dataset),
-        outcome(dataset),
-        parameters(dataset, description),
-        _repeat(dataset),
+    attributes, name = dataset.attrs, dataset.attrs["study"]
+    description: dict[str, Any] = json.loads(attributes["description"])
+    return render(
+        "study.html",
+        name=name,
+        title=str(attributes["title"]),
+        lead=_lead(dataset, bool(description.get("threshold"))),
+        endings=endings(dataset),
+        pictures=pictures,
+        NARROW=NARROW,
+        failures=failures(dataset),
+        doubts=doubts(dataset),
+        results=results(dataset),
+        axes=axes(dataset),
+        settings=settings(description),
+        toml=toml(description),
+        command=attributes.get("command") or f"penchant run {name}.toml",
+        versions=_versions(json.loads(attributes["versions"])),
+        mixed=attributes.get("mixed"),
+        code=attributes["code"],
     )
-    main = tag("main", *(tag("section", found) for found in parts if found))
-    return document(f"penchant: {title}", _header(dataset, title), main, _footer(dataset))
 
 
-def _header(dataset: xarray.Dataset, title: str) -> Markup:
+def _lead(dataset: xarray.Dataset, searched: bool) -> str:
+    """How many cells or searches there are, and how many of them failed."""
     sizes = " × ".join(f"{dim} ({dataset.sizes[dim]})" for dim in dataset.status.dims)
     cells, failed = (int(dataset.attrs[key]) for key in ("cells", "failed"))
+    if searched:
+        searches = f"{dataset.status.size} searches over {sizes or 'one line'}"
+        return f"{cells} cells for {searches}, {failed} of them without a threshold."
     doubtful = int(dataset.attrs.get("doubtful", 0))
-    lead = f"{cells} cell{'s' * (cells != 1)}{f' over {sizes}' if sizes else ''}, {failed} failed"
-    lead += f", {doubtful} doubtful." if doubtful else "."
-    if json.loads(dataset.attrs["description"]).get("threshold"):
-        lead = f"{cells} cells for {dataset.status.size} searches over {sizes or 'one line'}, "
-        lead += f"{failed} of them without a threshold."
-    return tag(
-        "header",
-        tag("p", f"penchant run: {dataset.attrs['study']}", class_="kicker"),
-        tag("h1", title),
-        tag("p", lead, class_="lead"),
-        ended(dataset),
-        id="top",
-    )
+    over = f" over {sizes}" if sizes else ""
+    rest = f", {doubtful} doubtful." if doubtful else "."
+    return f"{cells} cell{'s' * (cells != 1)}{over}, {failed} failed{rest}"
 
 
-def _pictures(pictures: Pictures) -> Markup:
-    first = _figure(pictures.first) if pictures.first else None
-    more = tag("div", *map(_figure, pictures.more), class_="plots") if pictures.more else None
-    missing = [
-        tag("p", f"No picture: {reason}.", class_="reason inconclusive")
-        for reason in pictures.reasons
-    ]
-    return joined(tag("h2", "Pictures" if more else "Picture"), first, more, *missing)
-
-
-def _figure(picture: Picture) -> Markup:
-    """A picture inside the page, with its title as alternative text."""
-    data = base64.b64encode(picture.png).decode("ascii")
-    wide = f"min-width:{picture.inches * 62:.0f}px" if picture.inches > NARROW else None
-    image = tag("img", src=f"data:image/png;base64,{data}", alt=picture.text, style=wide)
-    return tag("figure", tag("div", image, class_="scroll"), class_="picture")
-
-
-def _repeat(dataset: xarray.Dataset) -> Markup:
-    name = dataset.attrs["study"]
-    command = dataset.attrs.get("command") or f"penchant run {name}.toml"
-    alternative = f"or save the description above as {name}.toml and run that"
-    rows = {
-        command: f"run it again, on any engine; finished cells are not repeated; {alternative}",
-        f"penchant show {name}.nc": "show its sizes, variables and origin",
-        f"penchant explore {name}.nc": "open the study as a page; click on a cell to see it",
-        f'penchant.load("{name}.nc")': "load the labelled data in Python as an xarray.Dataset",
-    }
-    pairs = ((tag("code", line), text) for line, text in rows.items())
-    files = f"{name}.nc is in the same folder as this page, and so is {name}.png if it was drawn."
-    return joined(
-        tag("h2", "Repeat and open"),
-        definitions(pairs, "commands"),
-        tag("p", files, class_="place"),
-        _provenance(dataset),
-    )
-
-
-def _provenance(dataset: xarray.Dataset) -> Markup:
-    versions = json.loads(dataset.attrs["versions"])
+def _versions(versions: dict[str, str | list[str]]) -> str:
     numbers = {p: n if isinstance(n, str) else " and ".join(n) for p, n in versions.items()}
-    text = ", ".join(f"{package} {number}" for package, number in numbers.items())
-    mixed = dataset.attrs.get("mixed")
-    return part(
-        "Versions",
-        tag("p", text or "unknown"),
-        tag("p", f"The cells were computed with different versions: {mixed}.") if mixed else None,
-        tag("p", "Code: ", tag("code", str(dataset.attrs["code"]))),
-    )
-
-
-def _footer(dataset: xarray.Dataset) -> Markup:
-    text = f"The report of {dataset.attrs['study']}.nc; the same study gives the same page."
-    return tag("footer", tag("p", text))
+    return ", ".join(f"{package} {number}" for package, number in numbers.items())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,6 +26,7 @@ from penchant.problems.images.catalogue import (
     complaint,
     find,
 )
+from penchant.problems.images.formats import npy_header
 from penchant.records import Record
 
 VARIABLE = "PENCHANT_CACHE"
@@ -76,7 +77,7 @@ def has_images(name: str) -> bool:
     True
     """
     images = find("has_images", name)
-    return images.package is None or file_of(images).exists()
+    return images.built_in or file_of(images).exists()
 
 
 def prepared(who: str) -> Path:
@@ -112,7 +113,7 @@ def write(who: str, images: ImageSet, arrays: Mapping[str, Bytes]) -> Path:
 
 def read(who: str, images: ImageSet) -> Arrays:
     """The arrays of a set from the cache folder or scikit-learn, verified; never a download."""
-    if images.package is None:
+    if images.built_in:
         return _digits(who)
     file = file_of(images)
     if not file.exists():
@@ -177,9 +178,7 @@ def _oversized(stream: Any) -> str:
     with zipfile.ZipFile(stream) as archive:
         for name in PARTS:
             with archive.open(f"{name}.npy") as part:
-                version = np.lib.format.read_magic(part)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
-                shape, _, dtype = (read or np.lib.format.read_array_header_2_0)(part)
+                shape, dtype = npy_header(part)
             declared += math.prod(shape) * dtype.itemsize
             if declared > LARGEST:
                 return f"with {name} it declares {declared} bytes, more than {LARGEST}"
@@ -227,7 +226,7 @@ def status(images: ImageSet) -> Status:
 
 
 def _location(images: ImageSet) -> tuple[str, int]:
-    if images.package is None:
+    if images.built_in:
         return "inside scikit-learn", 0
     file = file_of(images)
     return str(file), file.stat().st_size if file.exists() else 0

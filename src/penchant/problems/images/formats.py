@@ -1,18 +1,19 @@
-"""The bytes of published files as arrays: idx files, sheets of pictures, binary records."""
+"""The bytes of published files as arrays: idx files, binary records, .npz files."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
-import json
-from collections.abc import Callable, Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 Files = Mapping[str, bytes]
+PARTS = ("train_images", "train_labels", "test_images", "test_labels")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,58 +36,40 @@ def idx(name: str, data: bytes) -> Bytes:
 
 
 def _idx_arrays(files: Files) -> dict[str, Bytes]:
-    read = {part: idx(name, files[name]) for part, name in _IDX_FILES.items()}
-    for part in ("train_images", "test_images"):
-        read[part] = read[part][..., None]  # grey is one channel
-    return read
+    return _with_channels({part: idx(name, files[name]) for part, name in _IDX_FILES.items()})
 
 
-def sheet(name: str, data: bytes) -> Bytes:
-    """The colour images of a PNG whose rows are one image of 32 x 32 pixels each."""
-    image = _opened(name, data)
-    if image.mode != "RGB" or image.width != 32 * 32:
-        raise ValueError(
-            f"{name} must be an RGB picture 1024 pixels wide, got {image.mode}, {image.width}"
-        )
-    try:
-        return np.asarray(image).reshape(-1, 32, 32, 3)
-    except (OSError, SyntaxError) as reason:  # Pillow says a broken PNG with either
-        raise ValueError(f"{name} is a damaged PNG ({reason})") from None
+def _with_channels(arrays: dict[str, Bytes]) -> dict[str, Bytes]:
+    """The arrays, with an axis for the one channel of grey images."""
+    return {part: a[..., None] if a.ndim == 3 else a for part, a in arrays.items()}
 
 
-def _opened(name: str, data: bytes) -> Any:
-    """The picture, its pixels not read yet."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ImportError(
-            f"{name} is a PNG and needs Pillow: pip install 'penchant[data]'"
-        ) from None
-    try:
-        return Image.open(io.BytesIO(data), formats=("PNG",))
-    except (OSError, SyntaxError, Image.DecompressionBombError):
-        raise ValueError(f"{name} is no PNG picture, or one that is far too large") from None
+def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and the type that an .npy file declares; its numbers come next in the stream."""
+    older = np.lib.format.read_magic(stream) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if older else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    return shape, dtype
 
 
-def _label_list(name: str, data: bytes) -> Bytes:
-    """The labels of a JSON list of classes."""
-    try:
-        labels = json.loads(data)
-    except ValueError as reason:
-        raise ValueError(f"{name} is no JSON file ({reason})") from None
-    if not isinstance(labels, list) or any(label not in range(10) for label in labels):
-        raise ValueError(f"{name} must be a list of classes 0 to 9")
-    return np.array(labels, dtype=np.uint8)
+def npy(name: str, data: bytes) -> Bytes:
+    """The array of an .npy file of bytes."""
+    stream = io.BytesIO(data)
+    shape, dtype = npy_header(stream)
+    expected, found = math.prod(shape), len(data) - stream.tell()
+    if dtype != np.uint8 or found != expected:
+        raise ValueError(f"{name} announces {expected} numbers {dtype}, but holds {found} bytes")
+    return np.frombuffer(data, np.uint8, offset=stream.tell()).reshape(shape)
 
 
-def _sheet_arrays(files: Files) -> dict[str, Bytes]:
-    *batches, test, train_labels, test_labels = SHEETS.names
-    return {
-        "train_images": np.concatenate([sheet(name, files[name]) for name in batches]),
-        "train_labels": _label_list(train_labels, files[train_labels]),
-        "test_images": sheet(test, files[test]),
-        "test_labels": _label_list(test_labels, files[test_labels]),
-    }
+def _npz(names: Sequence[str]) -> Layout:
+    """The layout of an .npz file, which is a zip archive of .npy files."""
+    files = {part: f"{name}.npy" for part, name in zip(PARTS, names, strict=True)}
+
+    def decode(contents: Files) -> dict[str, Bytes]:
+        return _with_channels({part: npy(file, contents[file]) for part, file in files.items()})
+
+    return Layout(tuple(files.values()), decode)
 
 
 def records(name: str, data: bytes) -> tuple[Bytes, Bytes]:
@@ -117,7 +100,6 @@ _IDX_FILES = {
 _BATCHES = [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]
 
 IDX = Layout(tuple(_IDX_FILES.values()), _idx_arrays)
-SHEETS = Layout(  # `lables` is how the package spells it
-    (*(f"{name}.png" for name in _BATCHES), "train_lables.json", "test_lables.json"), _sheet_arrays
-)
 RECORDS = Layout(tuple(f"{name}.bin" for name in _BATCHES), _record_arrays)
+STORED = _npz(PARTS)  # a file of the cache folder
+KERAS = _npz(("x_train", "y_train", "x_test", "y_test"))

