@@ -10,6 +10,7 @@ import numpy as np
 
 from penchant.arguments import Array
 from penchant.lab.studies.sizes import Sizes, sized
+from penchant.mathematics import latex
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,4 +82,5 @@ def furthest(values: Any, center: float = 0.0) -> float:
 
 def listed(values: Any, form: str = "g") -> str:
     """Numbers in a sentence, separated by commas, each in the format `form`."""
-    return ", ".join(f"{float(value):{form}}" for value in np.ravel(values))
+    texts = (latex(float(value), form) for value in np.ravel(values))
+    return ", ".join(f"${text}$" if "\\" in text or "^" in text else text for text in texts)

@@ -29,13 +29,13 @@ def sinh(w: Any) -> Any:
 
 UNEVEN = None  # a start that differs from coordinate to coordinate and from weight to weight
 MAPS: dict[str, tuple[Callable[..., Any], float | None]] = {  # the last three are in no source
-    "w^2": (lambda w: w**2, 0.3),
-    "w^3": (lambda w: w**3, 0.4),
-    "w^2 biased (footnote 2)": (lambda w: w**2, UNEVEN),
+    "w²": (lambda w: w**2, 0.3),
+    "w³": (lambda w: w**3, 0.4),
+    "w² biased (footnote 2)": (lambda w: w**2, UNEVEN),
     "u v unbalanced": (lambda u, v: u * v, UNEVEN),
     "sinh w": (sinh, 1.0),
-    "w + w^3": (lambda w: w + w**3, 0.2),
-    "u v^2": (lambda u, v: u * v**2, UNEVEN),
+    "w + w³": (lambda w: w + w**3, 0.2),
+    "u v²": (lambda u, v: u * v**2, UNEVEN),
 }
 
 
@@ -96,11 +96,11 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
         checks={
             "largest distance of the trained endpoint to the minimiser of the derived"
             " regularizer": end,
-            "derived regularizer against Q at D = 2 and 3, value and gradient": reproduced,
+            "derived regularizer against $Q$ at $D = 2$ and 3, value and gradient": reproduced,
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
-            "plain l2 (nearest map)": end.control(plain.min()),
+            r"plain $\ell_2$ (nearest map)": end.control(plain.min()),
             "the other depth": reproduced.control(known.off_other.min()),
         },
         findings=[
@@ -113,7 +113,7 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
                 "relative distance of the endpoint",
                 [
                     Series(name, np.arange(len(names)), found, "points")
-                    for name, found in (("derived regularizer", worst), ("plain l2", plain))
+                    for name, found in (("derived regularizer", worst), (r"plain $\ell_2$", plain))
                 ],
                 y_scale="log",
             )
@@ -123,9 +123,9 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-GA",
-    statement="For a reparametrization beta = F(w) and its start, the regularizer Q that "
-    "training minimises follows from solving the dynamics for b and setting grad Q = "
-    "b^-1.",
+    statement=r"For a reparametrization $\beta = F(w)$ and its start, the regularizer $Q$ that "
+    r"training minimises follows from solving the dynamics for $b$ and setting $\nabla Q = "
+    "b^{-1}$.",
     place="section 4, 'a general approach for deriving the implicit bias'; footnote 2",
     study=(study, known),
     check=check,

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from penchant.mathematics import FORMULA, mathml
+
 VOID = ("meta", "br", "img", "input")
 # what neither HTML nor a file in UTF-8 can hold: control characters and halves of characters
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -32,6 +34,24 @@ def joined(*children: str | None) -> Markup:
     """The children one after another, plain text escaped, None left out."""
     given = (child for child in children if child is not None)
     return Markup("".join(c if isinstance(c, Markup) else _escaped(c) for c in given))
+
+
+def in_html(text: str) -> Markup:
+    """The text with its formulas as MathML; everything else is escaped."""
+    parts = FORMULA.split(text)
+    return joined(
+        *(_formula(part) if k % 2 else part.replace(r"\$", "$") for k, part in enumerate(parts))
+    )
+
+
+def _formula(latex: str) -> str:
+    """MathML, or the formula as it is written where it cannot be read."""
+    if IMPOSSIBLE.search(latex):
+        return f"${latex}$"
+    try:
+        return Markup(mathml(latex))
+    except Exception:  # latex2mathml's errors have no common class
+        return f"${latex}$"
 
 
 def _escaped(text: str) -> str:

@@ -10,9 +10,9 @@ from penchant.lab.evidence.evidence import STATUSES, Status
 from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts, shown
 from penchant.lab.papers import Paper, paper_of
 from penchant.lab.record import Recorded, recorded
-from penchant.lab.report.markup import Markup, document, joined, tag, tile
-from penchant.lab.report.mathml import mathematics
+from penchant.lab.report.markup import Markup, document, in_html, joined, tag, tile
 from penchant.lab.report.section import anchor, badge, evidence, kind, simple
+from penchant.mathematics import in_terminal
 
 FEW = 3  # claims that are shown open
 
@@ -158,8 +158,8 @@ def _source_title(letter: str, source: Paper | None) -> Markup:
 def _claim(verdict: Verdict, open_: bool, record: Recorded | None) -> Markup:
     name = joined(
         tag("b", verdict.id),
-        tag("span", mathematics(verdict.statement), class_="statement"),
-        tag("span", _source_text(verdict), class_="place"),
+        tag("span", in_html(verdict.statement), class_="statement"),
+        tag("span", in_html(_source_text(verdict)), class_="place"),
     )
     run = (
         tag("span", f"{verdict.size}, {verdict.seconds:.1f} s"),
@@ -180,14 +180,14 @@ def _claim(verdict: Verdict, open_: bool, record: Recorded | None) -> Markup:
         inside,
         class_="claim",
         data_status=kind(verdict.status),
-        data_text=verdict.statement,
+        data_text=in_terminal(verdict.statement),
         open="open" if open_ else None,
     )
 
 
 def _decisive(verdict: Verdict) -> tuple[Markup | None, ...]:
     check = verdict.decisive
-    named = tag("span", mathematics(check.name), class_="place") if check else None
+    named = tag("span", in_html(check.name), class_="place") if check else None
     return tag("span", shown(check), class_="number"), named
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from penchant.lab.evidence.evidence import Check, Evidence, Status
 from penchant.lab.evidence.verdict import SYMBOLS, Verdict
-from penchant.lab.report.markup import Markup, definitions, joined, part, table, tag
-from penchant.lab.report.mathml import mathematics
+from penchant.lab.report.markup import Markup, definitions, in_html, joined, part, table, tag
+from penchant.mathematics import in_terminal
 from penchant.records import brief
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def section(verdict: Verdict) -> Markup:
 def evidence(verdict: Verdict, record: Recorded | None = None) -> tuple[Markup | None, ...]:
     """The evidence for a verdict, part by part, and what is on record of its claim."""
     return (
-        tag("p", verdict.reason, class_=f"reason {kind(verdict.status)}"),
+        tag("p", in_html(verdict.reason), class_=f"reason {kind(verdict.status)}"),
         _on_record(record),
-        part("What was run", tag("p", mathematics(verdict.ran)), _scope(verdict)),
+        part("What was run", tag("p", in_html(verdict.ran)), _scope(verdict)),
         _correction(verdict),
         _checks("Checks of the statement as printed", verdict.evidence.checks),
         _checks(
@@ -66,8 +66,8 @@ def badge(status: Status) -> Markup:
 
 def _title(verdict: Verdict) -> Markup:
     line = tag("p", tag("b", verdict.id), badge(verdict.status), class_="line")
-    place = tag("p", verdict.place, class_="place")
-    return joined(line, tag("h2", mathematics(verdict.statement)), place)
+    place = tag("p", in_html(verdict.place), class_="place")
+    return joined(line, tag("h2", in_html(verdict.statement)), place)
 
 
 def _on_record(record: Recorded | None) -> Markup | None:
@@ -77,12 +77,14 @@ def _on_record(record: Recorded | None) -> Markup | None:
     when = record.verdicts[verdict.size]["date"]
     run = f"at the size {verdict.size} on {when}, {verdict.scope}"
     shown = f"; {record.survival} other sets of seeds keep the status" if record.shifts else ""
-    return tag("p", tag("b", "On record: "), f"{verdict.status} {run}{shown}.", class_="record")
+    told = in_html(f"{verdict.status} {run}{shown}.")
+    return tag("p", tag("b", "On record: "), told, class_="record")
 
 
 def _scope(verdict: Verdict) -> Markup:
     shift = f"; every seed shifted by {verdict.shift}" if verdict.shift else ""
-    return tag("p", f"Scope of this run, {verdict.size}: {verdict.scope}{shift}.", class_="scope")
+    told = f"Scope of this run, {verdict.size}: {verdict.scope}{shift}."
+    return tag("p", in_html(told), class_="scope")
 
 
 RULES = {"error": "within", "at most": "at most", "at least": "at least"}
@@ -94,7 +96,7 @@ def _compared(first: str, checks: Mapping[str, Check], passes: str, misses: str)
     rows = []
     for check in checks.values():
         numbers = (check.measured, check.predicted, check.tolerance)
-        shown = [mathematics(check.name), *(f"{number:.6g}" for number in numbers)]
+        shown = [in_html(check.name), *(f"{number:.6g}" for number in numbers)]
         word = passes if check.passes else misses if check.misses else "? undecided"
         rows.append([*shown, RULES[check.kind], f"{word}: {check.sentence}"])
     return table(head, rows)
@@ -115,7 +117,7 @@ def _premises(verdict: Verdict) -> Markup | None:
     if not verdict.premises:
         return None
     rows = (
-        (name, "✓ met" if premise.holds else "✗ not met", brief(premise.value))
+        (in_html(name), "✓ met" if premise.holds else "✗ not met", brief(premise.value))
         for name, premise in verdict.premises.items()
     )
     return part("Premises", table(("premise", "met", "value"), rows))
@@ -124,7 +126,7 @@ def _premises(verdict: Verdict) -> Markup | None:
 def _correction(verdict: Verdict) -> Markup | None:
     parts = []
     if verdict.correction:
-        parts.append(part("Correction", tag("p", mathematics(verdict.correction))))
+        parts.append(part("Correction", tag("p", in_html(verdict.correction))))
     if counterexample := _counterexample(verdict.counterexample):
         parts.append(part("Counterexample to the printed statement", counterexample))
     return tag("aside", *parts) if parts else None
@@ -135,21 +137,21 @@ def _counterexample(value: Any) -> Markup | None:
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        return tag("p", brief(value))
-    return definitions((name, brief(entry)) for name, entry in value.items())
+        return tag("p", in_html(brief(value)))
+    return definitions((in_html(name), in_html(brief(entry))) for name, entry in value.items())
 
 
 def _findings(findings: Sequence[str]) -> Markup | None:
     if not findings:
         return None
-    return part("Findings", tag("ul", *(tag("li", mathematics(line)) for line in findings)))
+    return part("Findings", tag("ul", *(tag("li", in_html(line)) for line in findings)))
 
 
 def _picture(verdict: Verdict) -> Markup | None:
     if not verdict.picture:
         return None
     source = f"data:image/png;base64,{verdict.picture}"
-    titles = "; ".join(plot.title for plot in verdict.figures)
+    titles = in_terminal("; ".join(plot.title for plot in verdict.figures))
     alt = titles or f"the picture of {verdict.id}"
     return tag("figure", tag("img", src=source, alt=alt, class_="picture"))
 
@@ -206,5 +208,5 @@ def _track(check: Check, kind: str) -> Markup:
     dot = tag(
         "i", "●" if kind == "check" else "×", style=f"left:{100 * track_position(check):.2f}%"
     )
-    name = tag("span", check.name, class_="name")
+    name = tag("span", in_html(check.name), class_="name")
     return tag("div", name, tag("div", dot, class_="track"), class_=f"row {kind}")

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penchant.lab.report.markup import Markup, definitions, document, joined, part, tag
+from penchant.lab.report.markup import Markup, definitions, document, in_html, joined, part, tag
 from penchant.lab.report.study_cells import doubts, ended, failures, outcome, parameters
 from penchant.lab.report.write import write_whole
 from penchant.lab.studies.compute import message_of
+from penchant.mathematics import in_terminal
 from penchant.plotting.study.picture import draw_study, further
 from penchant.plotting.study.words import title_of
 from penchant.plotting.style import styled
@@ -87,7 +88,9 @@ def study_page(dataset: xarray.Dataset, pictures: Pictures) -> str:
         _repeat(dataset),
     )
     main = tag("main", *(tag("section", found) for found in parts if found))
-    return document(f"penchant: {title}", _header(dataset, title), main, _footer(dataset))
+    return document(
+        f"penchant: {in_terminal(title)}", _header(dataset, title), main, _footer(dataset)
+    )
 
 
 def _header(dataset: xarray.Dataset, title: str) -> Markup:
@@ -102,7 +105,7 @@ def _header(dataset: xarray.Dataset, title: str) -> Markup:
     return tag(
         "header",
         tag("p", f"penchant run: {dataset.attrs['study']}", class_="kicker"),
-        tag("h1", title),
+        tag("h1", in_html(title)),
         tag("p", lead, class_="lead"),
         ended(dataset),
         id="top",
@@ -123,7 +126,9 @@ def _figure(picture: Picture) -> Markup:
     """A picture inside the page, with its title as alternative text."""
     data = base64.b64encode(picture.png).decode("ascii")
     wide = f"min-width:{picture.inches * 62:.0f}px" if picture.inches > NARROW else None
-    image = tag("img", src=f"data:image/png;base64,{data}", alt=picture.text, style=wide)
+    image = tag(
+        "img", src=f"data:image/png;base64,{data}", alt=in_terminal(picture.text), style=wide
+    )
     return tag("figure", tag("div", image, class_="scroll"), class_="picture")
 
 

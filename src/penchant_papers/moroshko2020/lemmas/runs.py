@@ -12,6 +12,7 @@ import numpy as np
 
 from penchant.arguments import Array
 from penchant.lazy import Dataset
+from penchant.mathematics import latex
 from penchant.models.diagonal import DiagonalNet
 from penchant.problems.classification import Classification, separable_points, three_points
 from penchant.solvers.separation import separation
@@ -58,7 +59,7 @@ class Case:
         return DiagonalNet(self.depth, alpha=self.alpha)
 
     def __str__(self) -> str:
-        return f"{self.name}, depth {self.depth}, alpha = {self.alpha:.3g}"
+        return rf"{self.name}, depth {self.depth}, $\alpha = {latex(self.alpha, '.3g')}$"
 
 
 def single(depth: int, alpha: float) -> Case:

@@ -118,16 +118,17 @@ def run_cell(
 
 
 LABELS = {
-    "samples": "number N of observed entries",
-    "share": "tau, the share of them chosen by coherence; the others are random",
+    "samples": "number $N$ of observed entries",
+    "share": r"$\tau$, the share of them chosen by coherence; the others are random",
     "error": "relative error of the interpolator of least nuclear norm",
     "draws": "how many matrices were drawn until one was recovered with two shares",
     "fewest": "number of observed entries in the row or column with the fewest",
-    "delay": "(t2 - t1) step beta by the slow phase, with 70 entries; inf: never",
-    "t1": "first step at which the training loss is at most 1e-4",
+    "delay": r"$(t_2 - t_1)$ step $\beta$ by the slow phase, with 70 entries; $\infty$: never",
+    "t1": "first step at which the training loss is at most $10^{-4}$",
     "t2": "step at which the relative error falls to the level; nan if it does not",
-    "t2_predicted": "t1 + tau/(step beta), tau of the slow phase to the level; inf: never",
-    "trajectory_relative_error": "|A - A*|_F / |A*|_F",
+    "t2_predicted": r"$t_1 + \tau/(\mathrm{step}\,\beta)$, $\tau$ of the slow phase to the level; "
+    r"$\infty$: never",
+    "trajectory_relative_error": "$|A - A^*|_F / |A^*|_F$",
     "trajectory_loss": "training loss, half the sum of squared residuals",
 }
 PROBLEM = {"dimension": 10, "rank": 2, "euler": 5e-3, "level": 0.05}
@@ -197,16 +198,17 @@ def check(dataset: Dataset, controls: Dataset, runs: Dataset) -> Evidence:
     harmed = (both.error.sel(share=0.5) < FOUND) & (both.error.sel(share=1.0) >= FOUND)
     starved = both.fewest.sel(share=1.0).where(harmed).min()
     return Evidence(
-        ran=f"{dataset.sizes['seed']} matrices 10 x 10 of rank 2 (100 entries, N's n = 100), tau ="
-        " 0 to 1, by the exact interpolator of least nuclear norm; the delay by its slow phase to a"
-        f" relative error of {arguments_of(dataset)['level']:g} with N = {TIMED}, and for one"
-        f" matrix by descent with beta {arguments_of(runs)['beta']:g} (the first of"
-        f" {int(runs.draws.max())} draws that is recovered with tau = 0.5 and 0.75)",
+        ran=f"{dataset.sizes['seed']} matrices 10 x 10 of rank 2 (100 entries, N's $n = 100$), "
+        r"$\tau = 0$ to 1, by the exact interpolator of least nuclear norm; the delay by its "
+        f"slow phase to a relative error of {arguments_of(dataset)['level']:g} with $N = "
+        rf"{TIMED}$, and for one matrix by descent with $\beta$ "
+        f"{arguments_of(runs)['beta']:g} (the first of {int(runs.draws.max())} draws that is "
+        r"recovered with $\tau = 0.5$ and 0.75)",
         premises={"descent recovers the matrix for two shares": (len(found.share) >= 2, "")},
         checks={
-            "share recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70": gain,
-            "median t2 - t1 with tau = 0.75 over that with tau = 0.25, N = 70": sooner,
-            "largest |t2 of descent/t2 by the slow phase - 1|": exact,
+            r"share recovered with $\tau = 0.5$ minus that with $\tau = 0$, $N = 60$ and 70": gain,
+            r"median $t_2 - t_1$ with $\tau = 0.75$ over that with $\tau = 0.25$, $N = 70$": sooner,
+            "largest |$t_2$ of descent / $t_2$ by the slow phase - 1|": exact,
         },
         controls={
             "the least coherent entries first": gain.control(
@@ -221,13 +223,13 @@ def check(dataset: Dataset, controls: Dataset, runs: Dataset) -> Evidence:
             ),
         },
         findings=[
-            "share recovered with N = 60 and 70 at tau = "
+            r"share recovered with $N = 60$ and 70 at $\tau$ = "
             + ", ".join(f"{float(s):g}: {float(part.sel(share=s)):.2f}" for s in part.share)
             + f"; the least coherent half first: {float(others.sel(way=WAYS[1])):.2f}",
-            f"median (t2 - t1) step beta with N = {TIMED} at tau = "
+            rf"median $(t_2 - t_1)$ step $\beta$ with $N = {TIMED}$ at $\tau$ = "
             + ", ".join(f"{float(s):g}: {float(times.sel(share=s)):.3g}" for s in times.share),
-            "without random entries recovery is not safe: tau = 0.5 recovers the matrix and tau ="
-            f" 1 does not on {int(harmed.sum())} of {harmed.size} problems"
+            r"without random entries recovery is not safe: $\tau = 0.5$ recovers the matrix and "
+            rf"$\tau = 1$ does not on {int(harmed.sum())} of {harmed.size} problems"
             + (
                 f", one of which has {int(starved)} observed entries in a row or column"
                 if harmed.any()
@@ -242,11 +244,11 @@ def draw(dataset: Dataset, controls: Dataset, runs: Dataset) -> Figure:
     """The error over N and tau, the delay over tau, and the runs for some tau."""
     arguments = arguments_of(runs)
     caption = (
-        f"{caption_of(dataset.attrs)} tau N entries are those of the largest row plus column"
-        " coherence (this needs the truth's singular spaces), the others random. t1: training"
-        f" loss <= {SOLVED:g}; t2: relative error <= {arguments['level']:g}; predicted: t1 plus the"
-        f" slow phase. A row or column with fewer than r = {arguments['rank']} entries cannot be"
-        " recovered."
+        rf"{caption_of(dataset.attrs)} $\tau N$ entries are those of the largest row plus column "
+        "coherence (this needs the truth's singular spaces), the others random. $t_1$: "
+        f"training loss ≤ {SOLVED:g}; $t_2$: relative error ≤ {arguments['level']:g}; "
+        "predicted: $t_1$ plus the slow phase. A row or column with fewer than $r = "
+        f"{arguments['rank']}$ entries cannot be recovered."
     )
     picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(10.4,), height=8.4)
     whole.remove()
@@ -337,15 +339,19 @@ def _outcome(share: float, run: Dataset, rank: int) -> str:
 
 experiment = Experiment(
     "N-F-data",
-    statement="If tau N of the N observed entries are those of the largest row plus column"
-    " coherence and the rest are random, minimising the nuclear norm completes a 10 x"
-    " 10 matrix of rank 2 from fewer entries and sooner than from random entries alone"
-    " (our words: the source only names its figure).",
-    place="Data Selection, completion with n = 100, r = 2",
+    statement=r"If $\tau N$ of the $N$ observed entries are those of the largest row plus column "
+    "coherence and the rest are random, minimising the nuclear norm completes a 10 x 10 "
+    "matrix of rank 2 from fewer entries and sooner than from random entries alone (our "
+    "words: the source only names its figure).",
+    place="Data Selection, completion with $n = 100$, $r = 2$",
     study=(study, controls, runs),
     check=check,
     draw=draw,
-    ours="the matrices and seeds, the grid, the levels of t1 and t2, and which runs are shown",
-    scope={"quick": "beta 4e-3 in place of 1e-5; N = 60 and 70 and five values of tau"},
+    ours="the matrices and seeds, the grid, the levels of $t_1$ and $t_2$, and which runs are "
+    "shown",
+    scope={
+        "quick": r"$\beta$ $4 \times 10^{-3}$ in place of $10^{-5}$; $N = 60$ and 70 and five "
+        r"values of $\tau$"
+    },
     seconds=5,
 )
