@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.text import Text
 
 from penchant.plotting.style import styled
-from penchant.plotting.typeset import GREEK
+GREEK = "alpha beta gamma delta epsilon eps eta theta kappa lambda mu nu rho sigma tau phi".split()
 
 FORMULA = re.compile(r"(?<!\\)\$.*?(?<!\\)\$", re.DOTALL)
 RAW = re.compile(  # mathematics as it is typed: alpha^2, l1, t2, 1e-05, a_hat, <=

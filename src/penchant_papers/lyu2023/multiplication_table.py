@@ -276,7 +276,7 @@ def check(dataset: Dataset, other: Dataset) -> Evidence:
             Plot(
                 "distance to the kernel interpolant at $(1 - c)$ and test error at $(1 + c)$ of "
                 "the forecast",
-                "alpha",
+                r"$\alpha$",
                 "distance, error",
                 [
                     Series(f"{words}, table {k}", alphas, row)

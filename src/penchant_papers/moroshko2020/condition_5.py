@@ -141,7 +141,7 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
         plots=[
             log_log(
                 r"$\log(1/\epsilon)$ beyond which the stability condition holds",
-                "alpha",
+                r"$\alpha$",
                 "smoothed margin",
                 [(name, alphas, values) for name, values in found.items()],
             )

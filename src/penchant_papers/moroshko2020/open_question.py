@@ -300,7 +300,7 @@ def plots(row: Dataset, approach: Dataset) -> list[Plot]:
     return [
         log_log(
             r"panel 3d at $\mu = 0.01$: the flow tends to the ratchet and not to the $Q$ path",
-            "alpha",
+            r"$\alpha$",
             "angle in degrees",
             [
                 ("to the ratchet", approach.alpha, approach.to_ratchet),

@@ -241,8 +241,8 @@ def check(
         plots=[
             log_log(
                 r"largest $\ell_1$ excess over near ties (1, $1 - \epsilon$, ...)",
-                "mu",
-                "delta",
+                r"$\mu$",
+                r"$\delta$",
                 [(f"$D = {D}$, $d = {d}$", MUS, far) for (D, d), far in deltas.items()],
             )
         ],

@@ -141,7 +141,7 @@ def check(dataset: Dataset, deep: Dataset, wrong: Dataset, exp: Dataset) -> Evid
         plots=[
             log_log(
                 "largest distance to the linearized model over all times, squared loss",
-                "alpha",
+                r"$\alpha$",
                 "distance",
                 [
                     *((net, row.alpha, row[0]) for net, row in rows.items()),

@@ -181,7 +181,7 @@ def check(*datasets: Dataset) -> Evidence:
         plots=[
             log_log(
                 "largest distance to the linearized model up to $T = 1$",
-                "alpha",
+                r"$\alpha$",
                 "distance",
                 [(net, row.alpha, row.distance) for net, row in shown.items()],
             )

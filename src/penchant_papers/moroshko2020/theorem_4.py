@@ -118,7 +118,7 @@ def check(dataset: Dataset, wrong: Dataset) -> Evidence:
         plots=[
             log_log(
                 r"angle to the $\ell_2$ max margin, panel 3b",
-                "alpha",
+                r"$\alpha$",
                 "angle in degrees",
                 [
                     *(

@@ -183,7 +183,7 @@ def check(dataset: Dataset, panels: Dataset, random: Dataset) -> Evidence:
         plots=[
             log_log(
                 r"panel 3b: angle to the $Q_\mu$ direction at smoothed margin $\alpha^D/\mu$",
-                "alpha",
+                r"$\alpha$",
                 "angle in degrees",
                 [
                     (rf"$D = {D}$, $\mu = {latex(mu)}$", row.alpha, row.angle)

@@ -110,7 +110,7 @@ def check(dataset: Dataset, condition: Dataset) -> Evidence:
         plots=[
             log_log(
                 r"angle to the $\ell_1$ max margin at smoothed margin $\alpha^{2 D}$",
-                "alpha",
+                r"$\alpha$",
                 "angle in degrees",
                 [
                     (text, data[name].alpha, data[name].angle)

@@ -236,7 +236,7 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
         plots=[
             Plot(
                 "one step on $(1/2) x^2$, step 1/2",
-                "beta",
+                r"$\beta$",
                 "$g(t+1) / g(t)$",
                 [
                     Series("measured, $H = -G$", BETAS, by_hand.opposed),

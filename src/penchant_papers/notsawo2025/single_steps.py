@@ -40,10 +40,10 @@ def wavy() -> Loss:
 
 
 LOSSES = {
-    "x²/2": quadratic((1.0,)),
+    "x^2/2": quadratic((1.0,)),
     "quadratic with curvatures 3, 1, 0": quadratic((3.0, 1.0, 0.0)),
     "quadratic with curvatures 10, 2, 0.5, 0, 0": quadratic((10.0, 2.0, 0.5, 0.0, 0.0)),
-    "x² + 3 sin(x)²": wavy(),
+    "x^2 + 3 sin(x)^2": wavy(),
 }
 
 

@@ -159,7 +159,7 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
         plots=[
             log_log(
                 "$q(z)$ minus two expansions for large $z$",
-                "z",
+                "$z$",
                 "|$q(z)$ − expansion|",
                 [
                     (r"$|z| \log|z|$ (as printed)", z, printed / z),

@@ -197,9 +197,9 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
         plots=[
             log_log(
                 "distance to the ℓ₁ norm, relative",
-                "alpha",
+                r"$\alpha$",
                 r"|regularizer / $\ell_1$ norm − 1|",
-                [("R", alphas, f.gap_R), (r"$Q / \log(1/\alpha^2)$", alphas, f.gap_Q)],
+                [("$R$", alphas, f.gap_R), (r"$Q / \log(1/\alpha^2)$", alphas, f.gap_Q)],
                 caption=r"$R$ approaches ℓ₁ like $\alpha$, $Q$ (divided by $\log 1/\alpha^2$) "
                 r"only like $1/\log(1/\alpha)$.",
             )

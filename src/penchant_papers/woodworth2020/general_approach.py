@@ -29,13 +29,13 @@ def sinh(w: Any) -> Any:
 
 UNEVEN = None  # a start that differs from coordinate to coordinate and from weight to weight
 MAPS: dict[str, tuple[Callable[..., Any], float | None]] = {  # the last three are in no source
-    "w²": (lambda w: w**2, 0.3),
-    "w³": (lambda w: w**3, 0.4),
-    "w² biased (footnote 2)": (lambda w: w**2, UNEVEN),
+    "w^2": (lambda w: w**2, 0.3),
+    "w^3": (lambda w: w**3, 0.4),
+    "w^2 biased (footnote 2)": (lambda w: w**2, UNEVEN),
     "u v unbalanced": (lambda u, v: u * v, UNEVEN),
     "sinh w": (sinh, 1.0),
-    "w + w³": (lambda w: w + w**3, 0.2),
-    "u v²": (lambda u, v: u * v**2, UNEVEN),
+    "w + w^3": (lambda w: w + w**3, 0.2),
+    "u v^2": (lambda u, v: u * v**2, UNEVEN),
 }
 
 

@@ -19,7 +19,7 @@ from penchant_papers.endpoints import trace
 from penchant_papers.instances import random_instance
 
 MODELS = {"depth 2": 2, "depth 3": 3, "depth 5": 5, "u v": 2}  # and their homogeneity
-ODD = "w + w³"  # not homogeneous; its output is scaled by alpha^3
+ODD = "w + w^3"  # not homogeneous; its output is scaled by alpha^3
 
 
 @dataclasses.dataclass(frozen=True)

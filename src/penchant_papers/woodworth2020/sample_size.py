@@ -174,7 +174,7 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
             Plot(
                 rf"samples with which the error of $\ell_1$ is {LEVEL:g}, geometric mean",
                 r"$r^* \log(d/r^*)$",
-                "N",
+                "$N$",
                 [
                     Series(
                         "measured",

@@ -147,7 +147,7 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
         plots=[
             log_log(
                 "training approaches the kernel predictor of its start",
-                "alpha",
+                r"$\alpha$",
                 "relative distance",
                 [
                     *((f"$D = {D}$", row.alpha, row.far) for D, row in rows.items()),

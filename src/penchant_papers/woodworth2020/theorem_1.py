@@ -106,7 +106,7 @@ def check(dataset: Dataset) -> Evidence:
         plots=[
             log_log(
                 "trained endpoint against one right and four wrong predictions",
-                "alpha",
+                r"$\alpha$",
                 "relative distance",
                 [
                     (name, dataset.scale, np.maximum(values, 1e-16), "points")

@@ -299,7 +299,7 @@ def check(dataset: Dataset, trained: Dataset, wrong: Dataset, ties: Dataset) -> 
         plots=[
             Plot(
                 r"how much of the allowed $\epsilon$ is used",
-                "eps",
+                r"$\epsilon$",
                 r"share of $\epsilon$ used",
                 [
                     Series(r"$\ell_1$, $\alpha$ at its bound", f.slack, small, "points"),

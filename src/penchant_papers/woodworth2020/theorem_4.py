@@ -294,7 +294,7 @@ def check(dataset: Dataset, widths: Dataset, further: Dataset) -> Evidence:
             log_log(
                 rf"i.i.d. starts of width $k$ at $\mu^2 = {MU2}$: distance to argmin of the "
                 r"Schatten $Q_\mu$",
-                "k",
+                "$k$",
                 "relative distance",
                 [
                     ("trained", k, rms, "points"),

@@ -111,7 +111,7 @@ def check(dataset: Dataset) -> Evidence:
         plots=[
             log_log(
                 r"how far $Q$ is from being proportional to the $\ell_1$ norm",
-                "eps",
+                r"$\epsilon$",
                 r"$\sqrt{d} Q(e_1) / Q(1/\sqrt{d}) / (1+\epsilon)$",
                 [
                     ("at the edge", f.eps, f.at_edge, "points"),

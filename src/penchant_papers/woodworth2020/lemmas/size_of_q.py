@@ -72,7 +72,7 @@ def evidence_of(
         },
         controls={n: worst.control(share.max()) for n, share in zip(wrong, others, strict=True)},
         findings=[finding.format(median=np.median(at_bound), worst=at_bound.max())],
-        plots=[log_log(title, "eps", label, series)],
+        plots=[log_log(title, r"$\epsilon$", label, series)],
     )
 
 
