@@ -82,7 +82,7 @@ def escaped(text: str) -> str:
 
 
 def _formula(latex: str) -> str:
-    """A formula without what Markdown reads before it: the | of tables, and a backslash and comma."""
+    """A formula without what Markdown reads before it: the | of tables, a backslash and comma."""
     return f"${latex.replace('|', _BAR).replace(_SPACE, _TIMES)}$"
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import docstrings
-import links
 from docutils import nodes
 
+import docstrings
+import links
 from penchant.mathematics import mathml
 
 project, author = "penchant", "the penchant developers"

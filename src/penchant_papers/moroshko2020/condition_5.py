@@ -87,11 +87,11 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
     """The exponent in alpha of the accuracy needed; zero for the linearized model."""
     alphas = dataset.alpha.values
     found = {
-        r"panel {}, $\mu$ = {}".format(*str(stop).split()): dataset.since.sel(stop=stop).values
+        r"panel {}, $\mu = {}$".format(*str(stop).split()): dataset.since.sel(stop=stop).values
         for stop in dataset.stop.values
     }
     stable, above, below = (slope(alphas, values) for values in found.values())
-    lost_since = found["panel 3d, mu = 0.001"]
+    lost_since = found[r"panel 3d, $\mu = 0.001$"]
     moved = np.abs(np.log(linear.since.sel(alpha=30.0) / linear.since.sel(alpha=1.0)))
     holds = within(stable, tolerance=0.1)
     lost = within(below, 2.0, 0.1)

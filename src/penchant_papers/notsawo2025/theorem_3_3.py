@@ -232,7 +232,7 @@ def check_norms(
     matrix_by_step: Dataset,
 ) -> Evidence:
     """h(a) - h(a*) over the step, and its two parts: h(a) - h(a_beta) and h(a_beta) - h(a*)."""
-    varied = {"l1": by_step, "nuclear": matrix_by_step}
+    varied = {r"$\ell_1$": by_step, "nuclear": matrix_by_step}
     growths = {
         name: np.concatenate([growth(one[name], one.step_beta) for one in varied.values()])
         for name in ("above_truth", "above_point")

@@ -168,8 +168,8 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
         (rule, whose, scale): within(law[i, j, k], LAW[i, j, k], 0.03)
         for i, rule in enumerate(("targets dominate", "no targets"))
         for j, whose in enumerate(("$|W - W(0)|$", "$|W - W_{TK}|$"))
-        for k, scale in enumerate(("alpha", "k"))
-        if (rule, scale) != ("no targets", "alpha")  # one by the units of W alone
+        for k, scale in enumerate((r"$\alpha$", "$k$"))
+        if (rule, scale) != ("no targets", r"$\alpha$")  # one by the units of W alone
     }
     drift = {  # exponent in k of |W - W_TK| / |W_TK - W(0)|
         power: slope(row.width.values, (row.apart / row.twin_farthest).values)
@@ -232,13 +232,13 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
                 edge.share_of_1_over_k.sel(how="mended").max()
             ),
             r"$|W - W_{TK}|$ like its printed middle term $1/(\alpha \sqrt{k})$": (
-                rates["targets dominate", "|W - W_TK|", "alpha"].control(predicted=-1.0)
+                rates["targets dominate", "$|W - W_{TK}|$", r"$\alpha$"].control(predicted=-1.0)
             ),
             r"$|W - W_{TK}|$ like its printed last term $\alpha$": (
-                rates["no targets", "|W - W_TK|", "k"].control(predicted=0.0)
+                rates["no targets", "$|W - W_{TK}|$", "$k$"].control(predicted=0.0)
             ),
             r"$|W - W(0)|$ like $1/(\alpha \sqrt{k})$ without targets too": (
-                rates["no targets", "|W - W(0)|", "k"].control(predicted=-0.5)
+                rates["no targets", "$|W - W(0)|$", "$k$"].control(predicted=-0.5)
             ),
             r"$\alpha = k^{-0.75}$, slower than $1/k$": slower.control(drift[-0.75]),
         },

@@ -138,7 +138,8 @@ def check(dataset: Dataset, limits: Dataset) -> Evidence:
             r"largest distance to $\operatorname{argmin} Q^D$": end,
             "the same with a shape $w_0$ (ours)": within(dataset.far_shaped.max(), tolerance=1e-6),
             **{
-                rf"$D = {D}$: exponent in $\mu$ of the distance to {norm}, the furthest": rate
+                rf"$D = {D}$: exponent in $\mu$ of the distance to "
+                rf"$\ell_{norm[1]}$, the furthest": rate
                 for (D, norm), rate in rates.items()
             },
         },

@@ -72,8 +72,8 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
         }
         if name == B:
             local = within(apart(ends[caught], np.zeros(2)).max(), tolerance=0.5)
-            checks["(b), alpha <= 0.3: largest angle of an end to (0, 0)"] = local
-            controls["(b): runs from alpha >= 0.5 end at (0, 0)"] = local.control(
+            checks[r"(b), $\alpha \leq 0.3$: largest angle of an end to $(0, 0)$"] = local
+            controls[r"(b): runs from $\alpha \geq 0.5$ end at $(0, 0)$"] = local.control(
                 apart(ends[~caught], np.zeros(2)).min()
             )
             places = goal.stationary.dropna("place").values

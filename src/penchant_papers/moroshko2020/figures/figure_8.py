@@ -131,9 +131,9 @@ def check(dataset: Dataset, landmarks: Dataset, random: Dataset, sparse: Dataset
     chosen = at_least(random.apart.median(), 1.0)
     ratios = {
         name: random[key].sel(start=LARGE) / random[key].sel(start=SMALL)
-        for key, name in (("to_l1", "l1"), ("to_path", r"the $Q_\mu$ path"))
+        for key, name in (("to_l1", r"$\ell_1$"), ("to_path", r"the $Q_\mu$ path"))
     }
-    nearer = {name: int((ratio < 1).sum()) for name, ratio in ratios.items()}
+    to_l1, to_path = (int((ratio < 1).sum()) for ratio in ratios.values())
     best = at_most(sparse.to_l1.max(), 1.0)
     along = at_most(sparse.off_path.sel(start=LARGE).max(), 1.0)
     minima = {name: landmarks.minimum.sel(curve_set=name).dropna("place") for name in TEN}
@@ -191,7 +191,7 @@ def check(dataset: Dataset, landmarks: Dataset, random: Dataset, sparse: Dataset
         findings=[
             f"random data: the ends of the two starts differ on {int((random.apart > 1).sum())} "
             rf"of {count} sets; the end of the large start is nearer to $\ell_1$ on "
-            rf"{nearer['l1']} and to the $Q_\mu$ path on {nearer['the Q_mu path']}; it is "
+            rf"{to_l1} and to the $Q_\mu$ path on {to_path}; it is "
             rf"{float(large.to_l1.median()):.1f} degrees from $\ell_1$ in the median, up to "
             f"{float(large.to_l1.max()):.1f}, and from the path "
             f"{float(large.to_path.median()):.1f}, up to {float(large.to_path.max()):.1f}",

@@ -120,8 +120,8 @@ def laws(
             values.min()
         )
         for what, check, values in (
-            ("w", law, near.law_of_kernel.values),
-            ("dw/dt", speed, near.speed_of_kernel.values),
+            ("$w$", law, near.law_of_kernel.values),
+            ("$dw/dt$", speed, near.speed_of_kernel.values),
         )
     }
     shown = zip(names, ("law", "speed", "law_wrong"), strict=False)
@@ -164,7 +164,7 @@ def check_power(dataset: Dataset) -> Evidence:
     """The law, its inverse and the speed at every record, and the box of the argument."""
     near = of_kind(dataset, "near")
     checks, controls, plot = laws(
-        near, ("h_D", "$A_D X r$", "$h$ of depth $D + 1$", r"$\alpha^D$"), 1e-6
+        near, ("$h_D$", "$A_D X r$", "$h$ of depth $D + 1$", r"$\alpha^D$"), 1e-6
     )
     (first, law), (second, speed) = checks.items()
     inverse = within(near.inverse.values.max(), tolerance=1e-7)

@@ -198,7 +198,9 @@ def findings(found: Runs, none: Dataset) -> list[str]:
 
 def described(run: Dataset) -> str:
     """One run in a line: its times, and its norms after t2."""
-    after = ", ".join(f"{norm} x {change(run, norm, MOST):.3f}" for norm in ("l1", "l2", "nuclear"))
+    after = ", ".join(
+        f"{NAMES[norm]} × {change(run, norm, MOST):.3f}" for norm in ("l1", "l2", "nuclear")
+    )
     return (
         rf"{NAMES[str(run.penalty.values)]}, $\beta$ {float(run.beta):g}: $t_1$ "
         f"{memorized(run):.0f}, $t_2$ {t2_of(run):.0f}; norms at the end over those at $t_2$: "

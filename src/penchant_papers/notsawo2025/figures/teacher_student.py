@@ -303,7 +303,7 @@ def control_groups(controls: Dataset, dataset: Dataset) -> dict[str, Dataset]:
     same = {name: dataset[name].values[0] for name in ("samples", "learning_rate")}
     cases = {
         "no penalty": ("sparse", "none"),
-        r"squared $\ell_2$": ("sparse", "l2^2"),
+        "squared l2": ("sparse", "l2^2"),
         "dense teacher": ("dense", "l1"),
         "no derivatives": ("smooth", "none"),
         OTHER_SAMPLES: ("smooth", OTHER_SAMPLES),

@@ -55,7 +55,7 @@ def check(dataset: Dataset) -> Evidence:
         return float(np.max(one / other) / np.min(one / other))
 
     near = {
-        f"{name}$(z)/z^2$ near zero": within(ratio[0] / far[0], limit, 1e-3)
+        f"${name}(z)/z^2$ near zero": within(ratio[0] / far[0], limit, 1e-3)
         for name, ratio, limit in (("q", q, 1 / 4), ("r", r, 1 / 8))
     }
     rescaled = at_least(spread(q, r), 1.1)
