@@ -83,6 +83,13 @@ known = sized(
 )
 
 
+def shown(name: str) -> str:
+    """The name of a map with its formula as LaTeX."""
+    word = " unbalanced" if "unbalanced" in name else " biased"
+    formula, mark, remark = name.replace("sinh", r"\sinh").partition(word)
+    return f"${formula}${mark}{remark}"
+
+
 def check(dataset: Dataset, known: Dataset) -> Evidence:
     """Training compared with the derived regularizer, and that regularizer compared with Q."""
     worst, plain = dataset.far.max("instance"), dataset.far_l2.median("instance")
@@ -90,7 +97,7 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
     end = within(worst.max(), tolerance=1e-6)
     reproduced = within(known.off.max(), tolerance=1e-8)
     return Evidence(
-        ran=f"{len(names)} maps ({', '.join(names)}) trained in the parameters on"
+        ran=f"{len(names)} maps ({', '.join(map(shown, names))}) trained in the parameters on"
         f" {dataset.sizes['instance']} problem(s), each against the regularizer derived from the"
         " map alone",
         checks={
@@ -104,7 +111,7 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
             "the other depth": reproduced.control(known.off_other.min()),
         },
         findings=[
-            f"{name}: distance {far:.1e}" for name, far in zip(names, worst.values, strict=True)
+            f"{shown(name)}: distance {far:.1e}" for name, far in zip(names, worst.values, strict=True)
         ],
         plots=[
             Plot(

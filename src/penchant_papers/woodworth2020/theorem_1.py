@@ -81,7 +81,7 @@ def check(dataset: Dataset) -> Evidence:
     misfit = float(dataset.residual.max())
     end = within(far[TARGETS[0]].max(), tolerance=1e-6)
     printed, mended = (within(np.nanmax(along[factor]), tolerance=1e-6) for factor in (4.0, 8.0))
-    law = r"deviation from $\beta = 2 \alpha^2 w_0^2$ sinh(-{} $X^T \int r$) during training"
+    law = r"deviation from $\beta = 2 \alpha^2 w_0^2 \sinh(-%d X^T \int r)$ during training"
     wrong = {f"{name} (median)": end.control(np.median(far[name])) for name in TARGETS[1:]}
     with_ones, followed = (int(dataset[n].notnull().sum()) for n in ("far_ones", "law"))
     return Evidence(
@@ -92,8 +92,8 @@ def check(dataset: Dataset) -> Evidence:
             r"largest distance to $\operatorname{argmin} Q$, any shape": end,
             "the same, $w_0 = 1$": within(dataset.far_ones.max(), tolerance=1e-6),
         },
-        proof={law.format(4): printed},
-        corrected={law.format(8): mended},
+        proof={law % 4: printed},
+        corrected={law % 8: mended},
         correction=r"With the loss $\sum r^2$ eq. (15) reads $w' = -4 \tilde{X}^T r\circ w$, so "
         "(16) needs 4 and (17) needs 8 where 2 and 4 are printed; the theorem holds, because "
         "the factor cancels.",
