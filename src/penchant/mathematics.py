@@ -65,7 +65,8 @@ def mathml(formula: str, display: str = "inline") -> str:
 
     bar = '<mo stretchy="false"{}>&#x0007C;</mo>'  # of a norm: no space beside it
     spaced = bar.format(' lspace="0" rspace="0"')
-    return str(convert(formula, display=display)).replace(bar.format(""), spaced)
+    signs = formula.replace("<", r"\lt ").replace(">", r"\gt ")  # which \text would not escape
+    return str(convert(signs, display=display)).replace(bar.format(""), spaced)
 
 
 def wrap(text: str, width: int) -> str:

@@ -32,6 +32,11 @@ WINDOW = 40  # errors are maxima over the last steps, as subgradient descent kee
 LEVELS = (1e-3, 1e-6, 1e-9)  # of g, on the way to memorization
 
 
+def shown(name: str) -> str:
+    """The name of an example with its norm as LaTeX."""
+    return name.replace("l1", r"$\ell_1$").replace("l2", r"$\ell_2$")
+
+
 @dataclasses.dataclass(frozen=True)
 class Example:
     """(1/2)|residual|^2 + beta h with known least values; H is a subgradient of h."""
@@ -234,19 +239,20 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
     half = smooth.half_f.sel(example=SMOOTH[0]) / (0.1 * dataset.beta**2)
     reach = rf"$\beta$ {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g}"
     return Evidence(
-        ran="; ".join(dataset.example.values) + rf": steps 0.1 with {reach}, and $\beta$ 0.01 "
+        ran="; ".join(map(shown, dataset.example.values))
+        + rf": steps 0.1 with {reach}, and $\beta$ 0.01 "
         rf"with steps 0.1 to $10^{{-4}}$; errors after {TIME:g}/(step $\beta$) steps",
         premises={
-            f"{name}: $r$-CL at the start": (bool(holds), float(chi))
+            f"{shown(name)}: $r$-CL at the start": (bool(holds), float(chi))
             for name, holds, chi in zip(balls.example.values, balls.holds, balls.chi, strict=True)
         },
         checks={
-            r"largest $|f - f^*|$/(step $\beta^2$)": f_error,
+            r"largest $|f - f^*|/(\mathrm{step}\,\beta^2)$": f_error,
             r"largest $|h - h_g^*|/(\mathrm{step}\,\beta)$": h_error,
             **both,
         },
         corrected={
-            r"largest $|f - f^*|$/(step $\beta^2$)": f_error.control(
+            r"largest $|f - f^*|/(\mathrm{step}\,\beta^2)$": f_error.control(
                 worst("f", lambda s, b: s * b**2, log=True)
             ),
             r"largest $|h - h_g^*|/\beta$": h_right,
@@ -257,15 +263,15 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
         r"$\Theta(1/(\mathrm{step}\,\beta))$ steps suffice where $h$ has a kink at its least "
         r"interpolator ($\ell_1$, nuclear norm: finite time); where it is smooth there the "
         r"approach is exponential in step $\beta t$, and an error $O(\mathrm{step}\,\beta^2)$ "
-        r"takes Theta(log(1/(step $\beta$))/(step $\beta$)) steps.",
+        r"takes Theta(log($1/(\mathrm{step}\,\beta)$)/(step $\beta$)) steps.",
         counterexample={
             "h": "$g = (x + 2 y - 2)^2/2$, $h = |x| + |y|$, $h_g^* = 1$: descent ends at $y = 1 - "
             rf"\beta/4$; with step {float(last.step):g} and $\beta$ 0.01, $|h - h_g^*| = "
             f"{latex(float(last.h), '.4g')} = {float(last.h / (last.step * 1e-2)):.0f}$ step "
             r"$\beta$",
-            "time": r"the same $g$, $h = x^2 + y^2$, from (2, -1): $|f - f^*|$/(step $\beta^2$) "
-            rf"after {TIME / 2:g}/(step $\beta$) steps: {listed(half, '.3g')} at step 0.1, "
-            f"{reach}",
+            "time": "the same $g$, $h = x^2 + y^2$, from (2, -1): $|f - "
+            rf"f^*|/(\mathrm{{step}}\,\beta^2)$ after {TIME / 2:g}/(step $\beta$) steps: "
+            f"{listed(half, '.3g')} at step 0.1, {reach}",
         },
         controls={
             r"$h$ up to $O(\mathrm{step}\,\beta)$": h_error.control(
@@ -283,9 +289,9 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
             ),
         },
         findings=[
-            r"at the kinks $|f - f^*|$/(step $\beta^2$) settles at "
+            r"at the kinks $|f - f^*|/(\mathrm{step}\,\beta^2)$ settles at "
             + ", ".join(
-                f"{float(one / (0.1 * dataset.beta[-1] ** 2)):.3g} ({name})"
+                f"{float(one / (0.1 * dataset.beta[-1] ** 2)):.3g} ({shown(name)})"
                 for name, one in zip(SHARP, sharp.f.isel(beta=-1), strict=True)
             )
             + r": the order step $\beta^2$ is sharp",
@@ -295,10 +301,10 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
         ],
         plots=[
             log_log(
-                r"(a) time to generalize: like 1/(step $\beta$)",
+                r"(a) time to generalize: like $1/(\mathrm{step}\,\beta)$",
                 r"step $\beta$",
                 "steps until $h$ is 0.02 above its least value",
-                [(n, step_beta, dataset.delay.sel(example=n)) for n in [*SHARP, *SMOOTH]],
+                [(shown(n), step_beta, dataset.delay.sel(example=n)) for n in [*SHARP, *SMOOTH]],
             ),
             log_log(
                 r"(b) remaining error of $h$: like $\beta$, for every step",
@@ -324,7 +330,8 @@ experiment = Experiment(
     place=r"Grokking Beyond the $\ell_2$ norm, Theorem 2.1",
     study=(study, steps, balls),
     check=check,
-    title=r"The penalty takes about 1/(step $\beta$) steps and leaves an error of order $\beta$",
+    title=r"The penalty takes about $1/(\mathrm{step}\,\beta)$ steps and leaves an error of order "
+    r"$\beta$",
     ours="the objectives, the steps and the strengths",
     seconds=4,
 )

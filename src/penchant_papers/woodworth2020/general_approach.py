@@ -111,7 +111,8 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
             "the other depth": reproduced.control(known.off_other.min()),
         },
         findings=[
-            f"{shown(name)}: distance {far:.1e}" for name, far in zip(names, worst.values, strict=True)
+            f"{shown(name)}: distance {far:.1e}"
+            for name, far in zip(names, worst.values, strict=True)
         ],
         plots=[
             Plot(

@@ -6,12 +6,18 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 from penchant.mathematics import FORMULA, mathml
 
 VOID = ("meta", "br", "img", "input")
 # what neither HTML nor a file in UTF-8 can hold: control characters and halves of characters
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+ATTRIBUTES = {
+    *("display", "stretchy", "lspace", "rspace", "mathvariant", "accent", "fence", "form"),
+    *("separator", "width", "movablelimits", "minsize", "maxsize"),
+}
 
 
 class Markup(str):
@@ -45,13 +51,17 @@ def in_html(text: str) -> Markup:
 
 
 def _formula(latex: str) -> str:
-    """MathML, or the formula as it is written where it cannot be read."""
+    """MathML, or the formula as it is written if it cannot be read or contains more than that."""
+    written = f"${latex}$"
     if IMPOSSIBLE.search(latex):
-        return f"${latex}$"
+        return written
     try:
-        return Markup(mathml(latex))
+        found = mathml(latex)
+        elements = ElementTree.fromstring(found).iter()
     except Exception:  # latex2mathml's errors have no common class
-        return f"${latex}$"
+        return written
+    harmless = all(set(element.attrib) <= ATTRIBUTES for element in elements)  # no link, no style
+    return Markup(found) if harmless else written
 
 
 def _escaped(text: str) -> str:

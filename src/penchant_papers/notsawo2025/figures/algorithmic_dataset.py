@@ -82,7 +82,8 @@ WEAK = {1e-3: (1e-5, 1e-6, 1e-7), 3e-3: (1e-6, 1e-7)}
 STRONGER = {1e-3: (1e-4, 1e-5, 1e-6), 3e-3: (1e-5, 1e-6)}
 study = token_study(
     "N-F-alg",
-    r"With Adam, generalization is delayed by log(1/(step $\beta$)), not by 1/(step $\beta$)",
+    r"With Adam, generalization is delayed by log($1/(\mathrm{step}\,\beta)$), not by "
+    r"$1/(\mathrm{step}\,\beta)$",
     quick=arguments(runs({"l1": {1e-2: (1.5e-5, 1.5e-6), 2e-2: (1.5e-5,)}}, {"l1": 5e-3}), **SMALL),
     printed=arguments(
         runs(

@@ -14,6 +14,7 @@ from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Axes, Dataset, Figure
+from penchant.mathematics import latex
 from penchant.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, log_axes, sheet
 from penchant.problems.matrices import coherent_completion
 from penchant_papers.notsawo2025.figures.runs import curves_of, dims_of, plain
@@ -246,8 +247,9 @@ def draw(dataset: Dataset, controls: Dataset, runs: Dataset) -> Figure:
     caption = (
         rf"{caption_of(dataset.attrs)} $\tau N$ entries are those of the largest row plus column "
         "coherence (this needs the truth's singular spaces), the others random. $t_1$: "
-        f"training loss ≤ {SOLVED:g}; $t_2$: relative error ≤ {arguments['level']:g}; "
-        "predicted: $t_1$ plus the slow phase. A row or column with fewer than $r = "
+        rf"training loss $\leq {latex(SOLVED)}$; $t_2$: relative error "
+        rf"$\leq {latex(arguments['level'])}$; predicted: $t_1$ plus the slow phase. A "
+        "row or column with fewer than $r = "
         f"{arguments['rank']}$ entries cannot be recovered."
     )
     picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(10.4,), height=8.4)
@@ -298,7 +300,7 @@ def _draw_delays(axes: Axes, dataset: Dataset) -> None:
             axes.annotate(f"{(~row).sum()}", (share, top), (7, -3), textcoords="offset points")
     axes.plot([], [], "^", color=RED, markersize=8, label="never (number of matrices)")
     axes.set(xlabel=r"coherent share $\tau$", ylim=(-0.03 * top, 1.08 * top))
-    axes.set_ylabel(r"delay $t_2 - t_1$, in units of 1/(step $\beta$)")
+    axes.set_ylabel(r"delay $t_2 - t_1$, in units of $1/(\mathrm{step}\,\beta)$")
     axes.set_title(f"time of the slow phase, $N$ = {TIMED}")
     axes.legend(loc="center right")
 

@@ -14,6 +14,7 @@ from penchant.lab.evidence.evidence import Evidence, at_least, at_most
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Axes, Dataset, Figure
+from penchant.mathematics import latex
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.model import Model
 from penchant.plotting.plots import MARKERS
@@ -273,8 +274,9 @@ def draw(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) -> 
     caption = (
         f"{caption_of(dataset.attrs)} Predicted: the end by the exact minimiser of the implicit "
         "regularizer at this depth, the beginning by the growth of the entry with the "
-        f"steepest slope. $t_1$: training loss ≤ {SOLVED:g}; $t_2$: relative error ≤ "
-        f"{LEVEL:g}. Runs end at convergence (loss {FITTED:g}) or after {count(BUDGET)} "
+        rf"steepest slope. $t_1$: training loss $\leq {latex(SOLVED)}$; $t_2$: relative error "
+        rf"$\leq {latex(LEVEL)}$. Runs end at convergence (loss ${latex(FITTED)}$) or "
+        f"after {count(BUDGET)} "
         "steps. Loss and error fall together, entry by entry, not one after the other."
     )
     picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(12.6,), height=6.2)

@@ -229,7 +229,7 @@ def _accuracies(panel: Axes, row: Sequence[Any], none: Dataset) -> None:
         panel.plot(run.step, run.train_accuracy, "--", color=colour, linewidth=1.2)
         if math.isfinite(t2):
             panel.axvline(t2, color=colour, linestyle="-.", linewidth=1, zorder=1)
-    label = r"validation, $\beta$ = 0"
+    label = r"validation, $\beta = 0$"
     panel.plot(none.step, none.test_accuracy, ":", color=GREY, linewidth=1.8, label=label)
     panel.plot([], [], "--", color=GREY, linewidth=1.2, label="training")
     panel.set(ylabel="accuracy", xlabel="steps of Adam", xscale="log", ylim=(-0.03, 1.05))

@@ -12,10 +12,11 @@ from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Axes, Dataset, Figure
+from penchant.mathematics import latex
 from penchant.plotting.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
 from penchant.plotting.transition import LEGEND, mark
 from penchant.solvers.least_squares import descent_points, error_floor
-from penchant_papers.notsawo2025.figures.runs import dims_of, plain
+from penchant_papers.notsawo2025.figures.runs import NAMES, dims_of, plain
 from penchant_papers.notsawo2025.recoveries import (
     SPARSE,
     Recovery,
@@ -245,8 +246,8 @@ def check(dataset: Dataset, matrix: Dataset) -> Evidence:
         findings=[
             f"problems whose truth has the least norm: {len(found)} of {draws} drawn",
             *(
-                f"{run.penalty.item()}: {run.grokking_kind.item()}, {run.reason.item()}; end of the"
-                f" fall predicted at {count(run.predicted_end)}"
+                f"{NAMES[run.penalty.item()]}: {run.grokking_kind.item()}, {run.reason.item()}; "
+                f"end of the fall predicted at {count(run.predicted_end)}"
                 for run in (*shrunk, *found)
             ),
         ],
@@ -259,10 +260,11 @@ def draw(dataset: Dataset, matrix: Dataset) -> Figure:
     level, floor = arguments_of(dataset)["level"], float(runs[0].floor)
     caption = (
         f"{caption_of(dataset.attrs)} Floor: the part of the truth that the data do not "
-        rf"determine, {floor:.3g}. Predicted: $t_2$ by the slow phase $(\ell_1)$, or the time "
+        rf"determine, {floor:.3g}. Predicted: $t_2$ by the slow phase ($\ell_1$), or the time "
         "when the undetermined part of the start is as small as that of the truth "
-        rf"$(\ell_2)$. Solved: loss or squared error ≤ {level:g}. penchant.grokking on "
-        rf"$\ell_2$: {runs[0].reason.item()}; on $\ell_1$: {runs[1].reason.item()}."
+        rf"($\ell_2$). Solved: loss or squared error $\leq {latex(level)}$. penchant.grokking "
+        rf"calls $\ell_2$ a {runs[0].grokking_kind.item()} and $\ell_1$ a "
+        f"{runs[1].grokking_kind.item()}."
     )
     title = dataset.attrs["title"]
     picture, panels = sheet(title, caption, (6.0, 6.0), height=8.2, rows=(1.0, 1.25, 1.25))

@@ -217,8 +217,9 @@ def draw(dataset: Dataset) -> Figure:
     run = plain(dataset.isel(beta=0, seed=0), after=0)
     level = float(run.solved)
     caption = (
-        f"{caption_of(dataset.attrs)} $t_1$: training loss ≤ {level:g}; $t_2$: squared error ≤ "
-        f"{level:g}. After the takeover $G$ does not vanish: on average over many steps it "
+        rf"{caption_of(dataset.attrs)} $t_1$: training loss $\leq {latex(level)}$; $t_2$: squared "
+        rf"error $\leq {latex(level)}$. After the takeover $G$ does not vanish: on "
+        "average over many steps it "
         r"balances the part of $\beta H$ in the row space of $X$."
     )
     picture, axes = rows(dataset.attrs["title"], caption, (1.7, 1.9, 1.5), width=10.0)

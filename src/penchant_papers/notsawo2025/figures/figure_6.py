@@ -43,8 +43,8 @@ LABELS = {
 }
 sparse = sized(
     "N-F-scaling",
-    title=r"The time to recover scales like 1/(step $\beta$); the remaining error depends mostly "
-    r"on $\beta$",
+    title=r"The time to recover scales like $1/(\mathrm{step}\,\beta)$; the remaining error "
+    r"depends mostly on $\beta$",
     function=cell,
     arguments=SPARSE | {"noise": 1e-8, "level": 0.01, "relative": False},
     grid={"step": [0.01, 0.03, 0.1], "beta": [1e-4, 3e-4, 1e-3, 1e-2]},
@@ -56,8 +56,8 @@ sparse = sized(
 )
 nuclear = sized(
     "N-F-scaling-nuclear",
-    title=r"Nuclear norm: the time to recover scales like 1/(step $\beta$), the remaining error "
-    r"like $\beta$",
+    title=r"Nuclear norm: the time to recover scales like $1/(\mathrm{step}\,\beta)$, the "
+    r"remaining error like $\beta$",
     function=cell,
     arguments=LOW_RANK | {"kind": "completion", "noise": 0.0, "level": 0.1, "relative": False},
     grid={"step": [0.1, 0.4, 1.5], "beta": [5e-3, 1.5e-2, 5e-2]},
@@ -144,7 +144,7 @@ def check(dataset: Dataset) -> Evidence:
         rf"{listed((run.to_truth / run.step_beta).isel(beta=0), '.0f')} at $\beta = "
         f"{latex(float(run.beta[0]))}$ and steps of {listed(run.step)}",
         controls={
-            r"log(1/(step $\beta$))/(step $\beta$), as for smooth penalties": law.control(
+            r"log($1/(\mathrm{step}\,\beta)$)/(step $\beta$), as for smooth penalties": law.control(
                 fitted["smooth"]
             ),
             "the time of memorization": law.control(fitted["memorized"]),
@@ -230,8 +230,8 @@ def _points(axes: Axes, run: Dataset, x: Array, y: Array, line: str = "none") ->
 
 
 SAYS = (
-    r"$t_2$ is proportional to 1/(step $\beta$) and the error at $t_2$ to step $\beta$: a small "
-    r"step $\beta$ requires more time and ends with a lower error"
+    r"$t_2$ is proportional to $1/(\mathrm{step}\,\beta)$ and the error at $t_2$ to step $\beta$: "
+    r"a small step $\beta$ requires more time and ends with a lower error"
 )
 experiment = Experiment(
     "N-F-scaling",

@@ -198,7 +198,7 @@ controls = sized(
 )
 descent = sized(
     "N-F-ts-descent",
-    title=r"With subgradient descent, $t_2$ scales like 1/(step $\beta$)",
+    title=r"With subgradient descent, $t_2$ scales like $1/(\mathrm{step}\,\beta)$",
     draw={"x": "run", "colour": "t2", "log": True},
     **FORM,
     **arguments(descent_runs(range(3)), **DESCENT),
