@@ -16,7 +16,7 @@ WORD = re.compile(
     r"\\(?:operatorname|mathrm)\{([^{}]*)\}"
     r"|\\(log|exp|sinh|cosh|tanh|sin|cos|max|min|inf|det)(?![A-Za-z])"
 )
-ROOT = re.compile(r"\\sqrt\{([^{}]*)\}")
+ROOT = re.compile(r"\\sqrt\{(?:(\w|\\[a-z]+)|([^{}]*))\}")
 SCRIPT = re.compile(r"([_^])\{([^{}]*)\}")
 BRACKETS = {r"\langle ": "⟨", r"\langle": "⟨", r"\rangle": "⟩", r"\,": " "}
 FIRST_PRIVATE, OPEN = 0xE000, "\uf8ff"  # letters that no text has
@@ -45,9 +45,13 @@ def _letters(formula: str) -> str:
     words = WORD.sub(r"\1\2", formula)  # unicodeit reads \log as \l, a Polish letter
     for command, sign in BRACKETS.items():
         words = words.replace(command, sign)
-    flat = ROOT.sub(r"√(\1)", SCRIPT.sub(_script, ROOT.sub(r"√(\1)", words)))
+    flat = ROOT.sub(_root, SCRIPT.sub(_script, ROOT.sub(_root, words)))
     shown = str(unicodeit.replace(flat)).replace(OPEN, "(")
     return shown.replace("_∞", "∞")  # there is no small one
+
+
+def _root(found: re.Match[str]) -> str:
+    return f"√{found[1]}" if found[1] else f"√({found[2]})"
 
 
 def _script(found: re.Match[str]) -> str:
