@@ -14,6 +14,7 @@ from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, shown
 from penchant.lab.record import recorded
 from penchant.lab.writing import write_text
+from penchant.mathematics import FORMULA
 
 TABLE = Path(__file__).resolve().parent / "papers.md"
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
@@ -72,8 +73,20 @@ def _cells(record: Recorded) -> tuple[str, ...]:
 
 
 def escaped(text: str) -> str:
-    """The text as Markdown that shows it letter by letter, on one line."""
-    return re.sub(r"([\\`*_<>|~\[\]])", r"\\\1", " ".join(text.split()))
+    """The text as Markdown on one line: words letter by letter, and formulas."""
+    parts = FORMULA.split(" ".join(text.split()))
+    return "".join(
+        _formula(part) if k % 2 else re.sub(r"([\\`*_<>|~\[\]])", r"\\\1", part)
+        for k, part in enumerate(parts)
+    )
+
+
+def _formula(latex: str) -> str:
+    """A formula without what Markdown reads before it: the | of tables, a backslash and comma."""
+    return f"${latex.replace('|', _BAR).replace(_SPACE, _TIMES)}$"
+
+
+_BAR, _SPACE, _TIMES = r"\vert ", r"\,", r" \cdot "
 
 
 def replaced(document: str, records: Sequence[Recorded]) -> str:

@@ -49,8 +49,8 @@ def regimes(dataset) -> tuple[str, int]:
 
 def forecasts(dataset) -> tuple[str, int]:
     """A row for every rule and every time at which it is asked."""
-    head = ["rule", "asked at t_mem times", "mean error", "median error", "jump in the interval"]
-    head += ["its upper end over its lower", "forecasts", "false alarms"]
+    head = ["rule", r"asked at $t_{\mathrm{mem}}$ times", "mean error", "median error"]
+    head += ["jump in the interval", "its upper end over its lower", "forecasts", "false alarms"]
     runs = recorded(dataset)
     rows = [
         [name, f"{factor:g}", *shown(found)]

@@ -6,9 +6,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from docutils import nodes
+
 import docstrings
 import links
-import mathml
+from penchant.mathematics import mathml
 
 project, author = "penchant", "the penchant developers"
 copyright = "the penchant developers, MIT licence"
@@ -52,6 +54,15 @@ html_theme_options = {
 def setup(app):
     app.connect("autodoc-process-docstring", docstrings.prepare, priority=100)
     app.connect("doctree-read", links.link)
-    app.connect("doctree-read", mathml.typeset)
-    inline, block = (mathml.inline, None), (mathml.block, None)
+    inline, block = (write_inline, None), (write_block, None)
     app.add_html_math_renderer("mathml", inline_renderers=inline, block_renderers=block)
+
+
+def write_inline(translator, node):
+    translator.body.append(mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def write_block(translator, node):
+    translator.body.append(mathml(node.astext(), "block"))
+    raise nodes.SkipNode

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.lab import Array, Sizes, sized
+from penchant.plotting import latex
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,4 +81,5 @@ def furthest(values: Any, center: float = 0.0) -> float:
 
 def listed(values: Any, form: str = "g") -> str:
     """Numbers in a sentence, separated by commas, each in the format `form`."""
-    return ", ".join(f"{float(value):{form}}" for value in np.ravel(values))
+    texts = (latex(float(value), form) for value in np.ravel(values))
+    return ", ".join(f"${text}$" if "\\" in text or "^" in text else text for text in texts)

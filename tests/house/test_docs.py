@@ -245,5 +245,5 @@ def test_the_experiment_recipe(tmp_path, monkeypatch):
     experiment = Registry({"W-XX": "recipe_of_test"})["W-XX"]
     data = experiment.data(Setting("tiny", tmp_path / "cells"))
     assert experiment.verdict(experiment.evidence(data), "tiny").status == "holds"
-    assert experiment.picture(data).axes[0].get_xlabel() == "initial scale alpha"
+    assert experiment.picture(data).axes[0].get_xlabel() == r"initial scale $\alpha$"
     assert (tmp_path / "cells" / "W-XX-tiny.nc").exists()

@@ -4,7 +4,7 @@ import pytest
 
 from figure_checks import flat
 from penchant.lab import all_claims
-from penchant.plotting import styled, typeset
+from penchant.plotting import styled
 from penchant_papers.lyu2023 import paper as L
 from penchant_papers.moroshko2020 import paper as M
 from slow_experiments import SLOW
@@ -20,10 +20,10 @@ DRAWN = [
 def test_a_drawing_says_what_it_is(data_of, id):
     experiment = all_claims()[id]
     picture = experiment.picture(data_of(id))
-    assert flat(picture.get_suptitle()) == flat(typeset(experiment.title))
+    assert flat(picture.get_suptitle()) == flat(experiment.title)
     caption = flat(picture._supxlabel.get_text())
-    assert flat(typeset(experiment.place)) in caption
-    assert flat(typeset(experiment.ours)) in caption
+    assert flat(experiment.place) in caption
+    assert flat(experiment.ours) in caption
     assert any(axes.get_legend() or axes.get_title(loc="left") for axes in picture.axes)
 
 

@@ -10,10 +10,20 @@ from matplotlib.ticker import LogFormatter, LogLocator
 
 from figure_checks import collisions, raw_texts
 from penchant.lab import Plot, Series, read_study
-from penchant.plotting import Note, clear_logs, panels, sheet, styled, typeset, write_beside
+from penchant.mathematics import escape
+from penchant.plotting import (
+    Note,
+    clear_logs,
+    in_terminal,
+    latex,
+    panels,
+    sheet,
+    styled,
+    wrap,
+    write_beside,
+)
 from penchant.plotting.plots import drawable
 from penchant.plotting.study.words import short
-from penchant.plotting.typeset import in_letters
 
 PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
 
@@ -21,37 +31,33 @@ PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "pha
 # ---- mathematics ----
 
 
-@pytest.mark.parametrize(
-    ("plain", "formula"),
-    [
-        ("near alpha^2 k = 1", r"near $\alpha^{2}\,k$ = 1"),
-        ("the l2/3 margin, or l1", r"the $\ell_{2/3}$ margin, or $\ell_{1}$"),
-        ("l_inf", r"$\ell_{\infty}$"),
-        ("t2 <= 1e-05 or 2.5e+06", r"$t_{2}$ ≤ $10^{-5}$ or $2.5 \times 10^{6}$"),
-        ("|a_hat - a*|_inf/(step beta)", r"$|\hat a - a^*|_{\infty}$/(step $\beta$)"),
-        ("w+^L - w-^L", r"$w_+^{L}$ - $w_-^{L}$"),
-        ("max(z, 0)^L, Q_mu", r"max(z, 0$)^{L}$, $Q_{\mu}$"),
-        ("sigma_max(X^T X)", r"$\sigma_{\mathrm{max}}$($X^{T}\,X$)"),
-        ("5 alphas, forecast_t2, a_b_c, |any words|", "5 alphas, forecast_t2, a_b_c, |any words|"),
-    ],
-)
-def test_plain_mathematics_is_typeset_and_words_are_not(plain, formula):
-    assert typeset(plain) == formula
-
-
 def test_the_mathematics_of_a_title_is_as_bold_as_its_words():
-    assert typeset("near alpha^2", bold=True) == r"near $\mathbf{\alpha^{2}}$"
+    picture, _ = sheet(r"near $\alpha^2$")
+    assert picture.get_suptitle() == r"near $\boldsymbol{\alpha^2}$"
 
 
 @pytest.mark.parametrize(
-    "text", ["$x^{", "5 $ and 6 $", "a^ b_ |", r"\frac", "l1 costs $", "^_^", "$$"]
+    "text",
+    ["$x^{", "5 $ and 6 $", "a^ b_ |", r"\frac", "l1 costs $", "^_^", "$$", r"$\foo$", "$x^2^3$"],
 )
 def test_texts_of_strangers_cannot_break_a_picture(text):
     picture, (axes,) = sheet(text, text)
-    axes.set_xlabel(typeset(text))
+    axes.set_xlabel(escape(text))
     picture.draw_without_rendering()
-    words = typeset(text).replace(r"\$", "")
-    assert words.count("$") % 2 == 0  # their own dollars are signs, ours come in pairs
+    assert escape(text).replace(r"\$", "").count("$") == 0  # their dollars are signs
+
+
+def test_lines_do_not_end_within_a_formula():
+    long = r"$|\hat{a} - a^*|_\infty = 1$"
+    text = wrap(f"a sentence with {long} and more, then {long} again", 16)
+    assert text.split("\n").count(long) == 2
+    assert max(len(in_terminal(line)) for line in text.split("\n")) <= 16
+    assert wrap("\ue000 is a letter of a stranger", 80) == "\ue000 is a letter of a stranger"
+
+
+def test_numbers_within_formulas():
+    shown = [latex(2.5e-6), latex(1e4, ".0e"), latex(0.5), latex(-np.inf), latex(3.0, ".2f")]
+    assert shown == [r"2.5 \times 10^{-6}", "10^{4}", "0.5", r"-\infty", "3.00"]
 
 
 def test_the_checks_find_what_they_look_for():
@@ -187,20 +193,22 @@ def test_a_phase_diagram_says_what_its_variables_mean(name):
         values = xarray.Dataset({variable: ((), 1.0, {"long_name": study.labels[variable]})})
         text = short(values, variable)
         assert " " in text, (variable, text)  # words, not the name of a variable
-        assert len(text) <= 48
+        assert len(in_terminal(text)) <= 48
     bare = xarray.Dataset({"transition_jump": ((), 1.0)})
     assert short(bare, "transition_jump") == "transition_jump"  # the control: no words, the name
 
 
 @pytest.mark.parametrize(
-    ("plain", "shown"),
+    ("text", "shown"),
     [
-        ("alpha^2 k of order one", "α² k of order one"),
-        ("|a - a*|_1 and l_inf, l1 at t2", "|a - a*|₁ and ℓ∞, ℓ₁ at t₂"),
-        ("w+^2 - w-^2 within 1e-5", "w₊² - w₋² within 10⁻⁵"),
-        ("alpha^(2-D), sigma_min, a_hat, x_i", "α^(2-D), σ_min, a\u0302, xᵢ"),
-        ("it costs $5 and alphabet soup", "it costs $5 and alphabet soup"),
+        (r"$\alpha^2 k$ of order one", "α² k of order one"),
+        (r"$|a - a^*|_1$ and $\ell_\infty$, $\ell_1$ at $t_2$", "|a − a*|₁ and ℓ∞, ℓ₁ at t₂"),
+        (r"$w_+^2 - w_-^2$ within $10^{-5}$", "w₊² − w₋² within 10⁻⁵"),
+        (r"$d^{-1/2 + D}$, $\sigma_{\min}$, $\hat{a}$, $x_i$", "d^(−1/2 + D), σₘᵢₙ, a\u0302, xᵢ"),
+        (r"$Q_{\alpha,w_0}$, $\log(1/\mathrm{loss})$, $x^2/2$", "Q_(α,w₀), log(1/loss), x²/2"),
+        (r"$\operatorname{arcsinh}(z) \leq \sqrt{k d}$", "arcsinh(z) ≤ √(k d)"),
+        (r"it costs $5 and alphabet soup, beta 7e-5, W&B, h5py, \$", None),
     ],
 )
-def test_a_terminal_shows_mathematics_in_letters(plain, shown):
-    assert in_letters(plain) == shown
+def test_a_terminal_shows_mathematics_in_letters(text, shown):
+    assert in_terminal(text) == (text.replace(r"\$", "$") if shown is None else shown)

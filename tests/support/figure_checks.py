@@ -8,19 +8,20 @@ import numpy as np
 from matplotlib.text import Text
 
 from penchant.plotting import styled
-from penchant.plotting.typeset import GREEK
+
+GREEK = "alpha|beta|gamma|delta|epsilon|eps|eta|theta|kappa|lambda|mu|nu|rho|sigma|tau|phi"
 
 FORMULA = re.compile(r"(?<!\\)\$.*?(?<!\\)\$", re.DOTALL)
 RAW = re.compile(  # mathematics as it is typed: alpha^2, l1, t2, 1e-05, a_hat, <=
-    rf"\^|<=|>=|->|(?<![A-Za-z])(?:{'|'.join(GREEK)}|l[12]|t[12])(?![A-Za-z0-9])"
+    rf"\^|<=|>=|->|(?<![A-Za-z])(?:{GREEK}|l[12]|t[12])(?![A-Za-z0-9])"
     r"|\d[eE][+-]?\d|[A-Za-z0-9]_[A-Za-z0-9]"
 )
 
 
 def flat(text):
     """A typeset text without the places where its lines end."""
-    light = re.sub(r"\$\\mathbf\{(.*?)\}\$", r"$\1$", text)
-    return re.sub(r"\\,|\$|\s+", "", light)
+    light = re.sub(r"\$\\boldsymbol\{(.*?)\}\$", r"$\1$", text)
+    return re.sub(r"\s+", "", light)
 
 
 def assert_axes_named(picture):

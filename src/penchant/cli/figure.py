@@ -14,6 +14,7 @@ from penchant.cli.run import meter
 from penchant.lab.experiment import Experiment, Setting, failures
 from penchant.lab.registry import Registry, all_claims
 from penchant.lab.studies.sizes import SIZES, Size
+from penchant.mathematics import in_terminal
 
 
 @errors_in_one_line
@@ -87,7 +88,7 @@ def _make(experiment: Experiment, setting: Setting, out: Path, formats: list[str
     written = save_figure(experiment, data, out, formats)
     verdict = experiment.verdict(experiment.evidence(data), setting.size, setting.shift)
     typer.echo(f"{experiment.id}: {', '.join(str(path) for path in written)}")
-    typer.echo(f"{experiment.id}: {verdict.status}: {verdict.reason}")
+    typer.echo(f"{experiment.id}: {verdict.status}: {in_terminal(verdict.reason)}")
 
 
 _BOTH = ("png", "svg")

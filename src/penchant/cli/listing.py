@@ -15,7 +15,7 @@ from penchant.lab.paper import papers
 from penchant.lab.reading import named_studies
 from penchant.lab.record import Recorded, read_record
 from penchant.lab.registry import all_claims
-from penchant.plotting.typeset import in_letters
+from penchant.mathematics import in_terminal
 
 SINGULAR = {"experiment": "experiments", "study": "studies"}
 KINDS = {"experiments": "penchant verify ID", "studies": "penchant run NAME"}
@@ -96,8 +96,8 @@ def _on_record(record: Recorded) -> str:
 
 def _print(console: Console, entry: Entry, width: int, whole: bool) -> None:
     """One line, cut at the width of a terminal; a single entry is shown in full."""
-    line = Text.assemble((f"{entry.id:<{width}}", "bold"), f"  {in_letters(entry.text)}")
-    line.append(f"  [{entry.note}]", style="dim")
+    line = Text.assemble((f"{entry.id:<{width}}", "bold"), f"  {in_terminal(entry.text)}")
+    line.append(f"  [{in_terminal(entry.note)}]", style="dim")
     if console.is_terminal and not whole:
         line.truncate(console.width, overflow="ellipsis")
     console.print(line, soft_wrap=not (console.is_terminal and whole))

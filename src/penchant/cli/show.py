@@ -15,7 +15,7 @@ from rich.text import Text
 from penchant.cli.console import errors_in_one_line, output
 from penchant.lab.evidence.evidence import Status
 from penchant.lab.evidence.verdict import SYMBOLS, Verdict, Verdicts, shown
-from penchant.plotting.typeset import in_letters
+from penchant.mathematics import in_terminal
 
 if TYPE_CHECKING:
     import xarray
@@ -63,7 +63,7 @@ def _show_dataset(console: Console, file: Path) -> None:
     console.print(Text(f"{file}: {sizes or 'no dimensions'}", style="bold"))
     console.print(_variables(dataset))
     for name, value in dataset.attrs.items():
-        console.print(Text.assemble((f"{name}: ", "bold"), str(value)), soft_wrap=True)
+        console.print(Text.assemble((f"{name}: ", "bold"), in_terminal(str(value))), soft_wrap=True)
 
 
 def _variables(dataset: xarray.Dataset) -> Table:
@@ -72,7 +72,7 @@ def _variables(dataset: xarray.Dataset) -> Table:
         note = variable.attrs
         meaning = note.get("description") or note.get("long_name") or ""
         cells = (name, ", ".join(map(str, variable.dims)), note.get("units", ""), _range(variable))
-        table.add_row(*(Text(str(cell)) for cell in (*cells, meaning)))
+        table.add_row(*(Text(str(cell)) for cell in (*cells, in_terminal(str(meaning)))))
     return table
 
 
@@ -131,7 +131,7 @@ def _wide(verdicts: Verdicts, known: Mapping[str, Recorded]) -> Table:
     table.add_column("time", justify="right")
     table.add_column("statement", ratio=1)
     for v in verdicts:
-        check, statement = Text(shown(v.decisive)), Text(in_letters(v.statement))
+        check, statement = Text(shown(v.decisive)), Text(in_terminal(v.statement))
         took = f"{v.seconds:.1f} s"
         stand = (Text(v.id), marked(v.status), _on_record(v, known))
         table.add_row(*stand, check, v.controls_in_brief, took, statement)
@@ -142,7 +142,7 @@ def _narrow(verdicts: Verdicts, known: Mapping[str, Recorded]) -> Table:
     table = Table("claim", "status", "decisive check", box=SIMPLE_HEAD, pad_edge=False, leading=1)
     table.columns[0].ratio = 1
     for v in verdicts:
-        claim = Text.assemble((v.id, "bold"), "\n", in_letters(v.statement))
+        claim = Text.assemble((v.id, "bold"), "\n", in_terminal(v.statement))
         record = Text.assemble("on record: ", _on_record(v, known))
         status = Text.assemble(marked(v.status), (f"\n{v.seconds:.1f} s\n", "dim"), record)
         check = Text.assemble(shown(v.decisive), (f"\ncontrols: {v.controls_in_brief}", "dim"))
@@ -153,5 +153,5 @@ def _narrow(verdicts: Verdicts, known: Mapping[str, Recorded]) -> Table:
 def _note(verdict: Verdict) -> Text:
     explanation = verdict.correction if "corrected" in verdict.status else verdict.reason
     return Text.assemble(
-        (verdict.id, "bold"), " ", marked(verdict.status), f": {in_letters(explanation or '')}"
+        (verdict.id, "bold"), " ", marked(verdict.status), f": {in_terminal(explanation or '')}"
     )

@@ -1,5 +1,6 @@
 """Pictures of datasets: their common style, and drawings that several papers share."""
 
+from penchant.mathematics import in_terminal, latex, wrap
 from penchant.plotting.network import DIMS, LABELS, Network, draw_network
 from penchant.plotting.placing import FAR, Note, write_beside
 from penchant.plotting.plots import MARKERS, panels
@@ -23,7 +24,6 @@ from penchant.plotting.style import (
     styled,
 )
 from penchant.plotting.transition import LEGEND, draw_transition, mark, rows
-from penchant.plotting.typeset import typeset
 
 __all__ = [
     "BLACK",
@@ -49,6 +49,8 @@ __all__ = [
     "draw_sphere",
     "draw_transition",
     "end_label",
+    "in_terminal",
+    "latex",
     "log_axes",
     "mark",
     "panels",
@@ -56,8 +58,8 @@ __all__ = [
     "sheet",
     "sheet_of",
     "styled",
-    "typeset",
     "viewer",
+    "wrap",
     "write_beside",
 ]
 from penchant.plotting import plane as plane

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penchant.lab.evidence.plot import Plot, Scale, Series
+from penchant.mathematics import escape, wrap
 from penchant.plotting.style import CYCLE, clear_logs, sheet
-from penchant.plotting.typeset import typeset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,10 +31,10 @@ def panels(title: str, plots: Sequence[Plot], caption: str = "") -> Figure:
     )
     for panel, plot in zip(axes, plots, strict=True):
         _draw_plot(panel, plot)
-        panel.set_title(typeset(textwrap.fill(plot.title, 52)))
-        panel.set(xlabel=typeset(plot.x_label), ylabel=typeset(plot.y_label))
+        panel.set_title(escape(wrap(plot.title, 52)))
+        panel.set(xlabel=escape(plot.x_label), ylabel=escape(plot.y_label))
         if len(plot.series) > 1:
-            names = [typeset(f" {series.name}") for series in plot.series]
+            names = [escape(f" {series.name}") for series in plot.series]
             panel.legend(panel.lines, names, fontsize=8)
     return clear_logs(picture)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from penchant.plotting.typeset import HIGH, typeset
+from penchant.mathematics import FORMULA, escape, in_terminal, wrap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,9 +72,10 @@ def sheet(
     grid = figure.add_gridspec(len(rows), len(widths), **ratios)
     axes = [figure.add_subplot(grid[place]) for place in range(len(rows) * len(widths))]
     characters = int(sum(widths) * 8.7)
-    figure.suptitle(typeset(textwrap.fill(title, characters), bold=True), x=0.01, ha="left")
+    heading = FORMULA.sub(r"$\\boldsymbol{\1}$", escape(wrap(title, characters)))
+    figure.suptitle(heading, x=0.01, ha="left")
     if caption:
-        text = typeset(textwrap.fill(caption, int(characters * 1.9)))
+        text = escape(wrap(caption, int(characters * 1.9)))
         figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color=GREY)
     return figure, axes
 
@@ -167,5 +167,5 @@ def _in_tens(value: float) -> tuple[float, int]:
 
 
 def _written(front: float, exponent: int) -> str:
-    ten = f"10{str(exponent).translate(HIGH)}"
+    ten = in_terminal(f"$10^{{{exponent}}}$")
     return ten if math.isclose(front, 1, rel_tol=1e-8) else f"{front:.4g} × {ten}"

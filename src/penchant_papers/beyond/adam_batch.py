@@ -22,7 +22,7 @@ from penchant.lab import (
 )
 from penchant.methods import SignDescent
 from penchant.models import LinearPredictor
-from penchant.plotting import CYCLE, GREY, sheet_of, typeset
+from penchant.plotting import CYCLE, GREY, sheet_of
 from penchant.record import At
 from penchant.regularizers import Linf
 from penchant_papers.beyond import OWN_RUNS
@@ -37,7 +37,11 @@ OWN = 1.0  # of these rates
 NEARLY = 0.98  # of the best margin: the missing share falls like 1/sqrt(steps)
 SIGNS, NORMAL = "signs", "normal"
 EUCLIDEAN, LARGEST = L2(), Linf()
-NORMS = {"l2": "in l2", "l_inf": "in l_inf", "fitted": "in the weighted l2 norm"}
+NORMS = {
+    "l2": r"in $\ell_2$",
+    "l_inf": r"in $\ell_\infty$",
+    "fitted": r"in the weighted $\ell_2$ norm",
+}
 
 
 @functools.lru_cache(maxsize=64)
@@ -114,7 +118,10 @@ study = sized(
     arguments={"samples": 8, "dimension": 12, "steps": 40_000},
     grid={"optimizer": list(RATES), "features": [SIGNS, NORMAL], "factor": [0.3, OWN]},
     seeds=5,
-    labels={"l2": "share of the best l2 margin", "l_inf": "share of the best l_inf margin"},
+    labels={
+        "l2": r"share of the best $\ell_2$ margin",
+        "l_inf": r"share of the best $\ell_\infty$ margin",
+    },
     tiny={"seeds": 5, "grid": {"factor": [OWN]}},
     printed={
         "seeds": 20,
@@ -135,23 +142,25 @@ def check(dataset: Dataset) -> Evidence:
     signum = at_least(middle(own.l_inf.sel(optimizer=SIGNUM)).min(), NEARLY)
     share = "median share of the best margin"
     return Evidence(
-        ran=f"linear classifiers on {2 * dataset.sizes['seed']} random problems with 8 samples of"
-        " 12 features, signs or normal numbers of many sizes, and the exponential loss; Adam"
-        " without epsilon with b1 = 0.9 and b2 = 0.99, Signum with momentum 0.995 and 0.9;"
-        " learning rates chosen for every method, times 1/sqrt(steps): "
+        ran=f"linear classifiers on {2 * dataset.sizes['seed']} random problems with 8 samples of "
+        "12 features, signs or normal numbers of many sizes, and the exponential loss; Adam "
+        r"without $\epsilon$ with $b_1 = 0.9$ and $b_2 = 0.99$, Signum with momentum 0.995 "
+        r"and 0.9; learning rates chosen for every method, times $1/\sqrt{\mathrm{steps}}$: "
         + ", ".join(f"{name} {rate:g}" for name, rate in RATES.items()),
         premises={"the weights of the norm are a fixed point": below(dataset.apart.max(), 1e-6)},
         checks={
             f"{share}: Adam on one sample, in the norm of its weights": fitted,
-            f"{share}: Adam on one sample, signs, in l2": plain,
-            f"{share}: Adam on all samples, in l_inf": full,
-            f"{share}: Signum on one sample, in l_inf": signum,
+            rf"{share}: Adam on one sample, signs, in $\ell_2$": plain,
+            rf"{share}: Adam on all samples, in $\ell_\infty$": full,
+            rf"{share}: Signum on one sample, in $\ell_\infty$": signum,
         },
         controls={
-            "one sample: l_inf, as for all samples": fitted.control(middle(alone.l_inf).min()),
-            "one sample: l2 for all data": fitted.control(middle(alone.l2).min()),
-            "all samples: l2": full.control(middle(own.l2.sel(optimizer=ALL)).min()),
-            "Signum on one sample: l_inf for every momentum": signum.control(
+            r"one sample: $\ell_\infty$, as for all samples": fitted.control(
+                middle(alone.l_inf).min()
+            ),
+            r"one sample: $\ell_2$ for all data": fitted.control(middle(alone.l2).min()),
+            r"all samples: $\ell_2$": full.control(middle(own.l2.sel(optimizer=ALL)).min()),
+            r"Signum on one sample: $\ell_\infty$ for every momentum": signum.control(
                 middle(own.l_inf.sel(optimizer=SHORT)).min()
             ),
         },
@@ -185,7 +194,7 @@ def draw(dataset: Dataset) -> Figure:
             shown = dataset[norm].sel(features=features, factor=OWN)
             values = shown.transpose("optimizer", "seed").values
             rows = np.repeat(np.arange(len(names)) + 0.15 * (k - 1), values.shape[1])
-            panel.plot(values.ravel(), rows, "o^D"[k], color=CYCLE[k], label=typeset(label))
+            panel.plot(values.ravel(), rows, "o^D"[k], color=CYCLE[k], label=label)
         panel.axvline(1.0, color=GREY, linewidth=1)
         panel.set_yticks(range(len(names)), names)
         panel.set(ylim=(len(names) - 0.5, -0.5), ylabel="method")
@@ -198,18 +207,18 @@ def draw(dataset: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-adam-batch",
-    statement="Adam with all samples per step converges to the largest l_inf margin. With one"
-    " sample per step it converges to the largest margin in a weighted l2 norm, whose"
-    " weights solve a fixed-point equation of the data; they are all equal where the"
-    " features of a sample have equal magnitude, which gives the l2 margin. Signum"
-    " converges to the l_inf margin even with one sample per step, if its momentum is"
-    " close enough to 1.",
+    statement=r"Adam with all samples per step converges to the largest $\ell_\infty$ margin. "
+    r"With one sample per step it converges to the largest margin in a weighted $\ell_2$ "
+    "norm, whose weights solve a fixed-point equation of the data; they are all equal where "
+    r"the features of a sample have equal magnitude, which gives the $\ell_2$ margin. Signum "
+    r"converges to the $\ell_\infty$ margin even with one sample per step, if its momentum is "
+    "close enough to 1.",
     place="Baek et al. 2025 (arXiv 2510.26303)",
     study=study,
     check=check,
     draw=draw,
-    ours="the data, the order of samples, constant learning rates,"
-    " b2 = 0.99 in place of the limit b2 -> 1",
+    ours="the data, the order of samples, constant learning rates, $b_2 = 0.99$ in place of the "
+    r"limit $b_2 \to 1$",
     scope=OWN_RUNS,
     seconds=5,
 )

@@ -138,8 +138,8 @@ def check(dataset: Dataset) -> Evidence:
     fallen, calm = (drawn[name].mean(["seed", "share"]) for name in ("fallen", "calm"))
     said = bool((below.trusted == 1).all() and (beyond.trusted == 0).all())
     return Evidence(
-        ran=f"{dataset.fallen.size} runs of depth 2 from alpha = 0.1 on sparse regressions with 8"
-        " samples of 20 features and noise: " + ", ".join(KINDS),
+        ran=rf"{dataset.fallen.size} runs of depth 2 from $\alpha = 0.1$ on sparse regressions "
+        "with 8 samples of 20 features and noise: " + ", ".join(KINDS),
         premises={"the prediction is marked valid up to its limit and not beyond": (said, "")},
         checks={
             "largest relative error of the predicted fall of the scale, mean over runs": scale,
@@ -199,10 +199,10 @@ def draw(dataset: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-apriori",
-    statement="From the learning rate, batch size, label noise, weight decay, number of steps"
-    " and data alone, one can predict before training the effective scale and the"
-    " endpoint of gradient steps on w+^2 - w-^2, with an interval over seeds, and the"
-    " learning rate beyond which this prediction fails.",
+    statement="From the learning rate, batch size, label noise, weight decay, number of steps and "
+    "data alone, one can predict before training the effective scale and the endpoint of "
+    "gradient steps on $w_+^2 - w_-^2$, with an interval over seeds, and the learning rate "
+    "beyond which this prediction fails.",
     place="the sums of Even et al. 2023 (arXiv 2302.08982), Pesme et al. 2021 (arXiv 2106.09524)"
     " and, for label noise, Pillaud-Vivien et al. 2022 (arXiv 2206.09841), in expectation: ours",
     study=study,

@@ -25,7 +25,7 @@ from penchant.lab import (
 )
 from penchant.measures import kernel_distance
 from penchant.methods import MatrixFlow
-from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.plotting import BLACK, CYCLE, latex, sheet_of
 from penchant.problems import Sensing
 from penchant.record import LogSpaced
 from penchant.stop import Interpolated
@@ -201,7 +201,7 @@ study = sized(
     arguments={"scale": 0.03, "seed": 0, "rtol": 1e-10},
     grid={"shape": list(SHAPES), "imbalance": [-8.0, -4.0, 0.0, 4.0, 8.0]},
     labels={
-        "imbalance": "imbalance: U^T U - V^T V over the identity",
+        "imbalance": "imbalance: $U^T U - V^T V$ over the identity",
         "error": "largest distance of training from the closed form",
         "error_balanced": "the same without the imbalance",
         "distance": "kernel distance from start to end",
@@ -281,12 +281,12 @@ def check(dataset: Dataset, diagram: Dataset, signs: Dataset) -> Evidence:
         shape="funnel", imbalance=last
     )
     return Evidence(
-        ran=f"{dataset.distance.size} runs of two linear layers, 3 x 3, 2 x 5 and 5 x 2, on"
-        f" whitened inputs with U^T U - V^T V = {first:g} I to {last:g} I and singular values 0.03"
-        " in the smaller layer, followed to their end by exact flow (the determinants of square"
-        " layers and target have one sign at the start;"
-        f" {int(dataset.draws.sel(shape='square')[0])} draws); {signs.sizes['seed']} balanced"
-        f" square ones whose determinants have opposite signs ({int(signs.draws.sum())} draws)",
+        ran=f"{dataset.distance.size} runs of two linear layers, 3 x 3, 2 x 5 and 5 x 2, on "
+        f"whitened inputs with $U^T U - V^T V = {latex(first)} I$ to {last:g} I and singular "
+        "values 0.03 in the smaller layer, followed to their end by exact flow (the "
+        "determinants of square layers and target have one sign at the start; "
+        f"{int(dataset.draws.sel(shape='square')[0])} draws); {signs.sizes['seed']} balanced "
+        f"square ones whose determinants have opposite signs ({int(signs.draws.sum())} draws)",
         premises={"the imbalance does not change": below(dataset.drift.max(), 1e-8)},
         checks={
             "largest distance of training from the closed form, at any time": exact,
@@ -356,14 +356,14 @@ def draw(dataset: Dataset, diagram: Dataset, signs: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-balanced-linear",
-    statement="Two linear layers on whitened inputs conserve U^T U - V^T V = lambda I if it"
-    " holds at the start, and U U^T, V V^T and U V^T follow the closed form of a"
-    " Riccati equation. If lambda = 0 and the layers are square, the determinant of U V^T keeps"
-    " its sign: a target whose determinant has the other one is out of reach, and training comes"
-    " to the target without its least singular value. Large |lambda| makes a square net lazy, with"
-    " a kernel distance of order lambda^-4; a net with fewer outputs than inputs is lazy only for"
-    " large positive lambda, and rich but slow for large negative lambda. Wide layers are"
-    " lazy from a large scale or a large imbalance of either sign.",
+    statement=r"Two linear layers on whitened inputs conserve $U^T U - V^T V = \lambda I$ if it "
+    "holds at the start, and $U U^T$, $V V^T$ and $U V^T$ follow the closed form of a Riccati "
+    r"equation. If $\lambda = 0$ and the layers are square, the determinant of $U V^T$ keeps "
+    "its sign: a target whose determinant has the other one is out of reach, and training "
+    r"comes to the target without its least singular value. Large $|\lambda|$ makes a square "
+    r"net lazy, with a kernel distance of order $\lambda^{-4}$; a net with fewer outputs than "
+    r"inputs is lazy only for large positive $\lambda$, and rich but slow for large negative "
+    r"$\lambda$. Wide layers are lazy from a large scale or a large imbalance of either sign.",
     place="Domine et al. 2025 (arXiv 2409.14623); the power -4 and the spans of the closed form:"
     " ours",
     study=(study, diagram, signs),

@@ -105,8 +105,8 @@ study = sized(
     seeds=6,
     labels={
         "share": "learning rate over the rate from which on the prediction of a run fails",
-        "to_formula": "distance of the endpoint to the minimiser of Q with scale and tilt by sums"
-        " over its gradients",
+        "to_formula": "distance of the endpoint to the minimiser of $Q$ with scale and tilt by "
+        "sums over its gradients",
         "to_scale": "the same without the tilt",
         "to_start": "the same with the scale of the start",
         "to_signs": "the same sums for the endpoint of sign descent",
@@ -141,13 +141,14 @@ def check(dataset: Dataset) -> Evidence:
     orders = {kind: mean_within(powers(dataset, kind), 1.0, next_order(dataset)) for kind in PLAIN}
     rates = dataset.rate
     return Evidence(
-        ran=f"{dataset.to_start.size} runs of depth 2 from alpha = 0.1 on sparse regressions with 8"
-        " samples of 20 features and noise, by gradient steps on all samples, on one sample, and"
-        f" with decoupled weight decay; learning rates from {float(rates.min()):.2g} to"
-        f" {float(rates.max()):.2g}, up to the one from which on predict_run says that it fails",
+        ran=rf"{dataset.to_start.size} runs of depth 2 from $\alpha = 0.1$ on sparse regressions "
+        "with 8 samples of 20 features and noise, by gradient steps on all samples, on one "
+        "sample, and with decoupled weight decay; learning rates from "
+        f"{float(rates.min()):.2g} to {float(rates.max()):.2g}, up to the one from which on "
+        "predict_run says that it fails",
         checks={
-            "largest relative distance of an endpoint to the minimiser of Q with the scale and the"
-            " tilt that the sums give": exact,
+            "largest relative distance of an endpoint to the minimiser of $Q$ with the scale and "
+            "the tilt that the sums give": exact,
             **{f"{kind}: power of the learning rate in the fall": orders[kind] for kind in PLAIN},
         },
         controls={
@@ -188,12 +189,13 @@ def draw(dataset: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-clock",
-    statement="Gradient steps on w+^2 - w-^2 with learning rate gamma, on any batches and with"
-    " decoupled weight decay lambda, end where Q of an effective scale minus a tilt is least among"
-    " all predictors with the same outputs. With q = 2 gamma g/(1 - gamma lambda) for the gradient"
-    " g of a step in the predictor, the log of the scale gains log((1 - gamma lambda)^2 (1 -"
-    " q^2))/2 at every step and the tilt gains -2 (artanh q - q). Without decay the fall of the"
-    " scale is of first order in gamma.",
+    statement=r"Gradient steps on $w_+^2 - w_-^2$ with learning rate $\gamma$, on any batches and "
+    r"with decoupled weight decay $\lambda$, end where $Q$ of an effective scale minus a tilt "
+    r"is least among all predictors with the same outputs. With $q = 2 \gamma g/(1 - \gamma "
+    r"\lambda)$ for the gradient $g$ of a step in the predictor, the log of the scale gains "
+    r"$\log((1 - \gamma \lambda)^2 (1 - q^2))/2$ at every step and the tilt gains $-2 "
+    r"(\operatorname{artanh} q - q)$. Without decay the fall of the scale is of first order "
+    r"in $\gamma$.",
     place="Even et al. 2023 (arXiv 2302.08982) for SGD, Jacobs et al. 2025 (arXiv 2504.12883) for"
     " decay; the form for any sequence of steps: ours",
     study=study,

@@ -21,7 +21,7 @@ from penchant import (
 from penchant.forecasts import started, tilted
 from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, exponents, sized, within
 from penchant.models import Reparametrized
-from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.plotting import BLACK, CYCLE, latex, sheet_of
 from penchant.problems import sparse_regression
 from penchant.record import At
 from penchant.regularizers import Regularizer
@@ -225,9 +225,10 @@ def check(dataset: Dataset) -> Evidence:
     plain = within(furthest(first, 1), 1.0, 0.3)
     last = dataset.isel(share=-1).mean("seed")
     return Evidence(
-        ran=f"{dataset.to_start.size} runs of gradient descent from alpha = {ALPHA:g} on"
-        f" {'; '.join(dataset.kind.values)}, with {dataset.sizes['seed']} sparse regressions or"
-        " their signs as labels, each compared with the integrated flow; learning rates up to "
+        ran=rf"{dataset.to_start.size} runs of gradient descent from $\alpha = {latex(ALPHA)}$ on "
+        f"{'; '.join(dataset.kind.values)}, with {dataset.sizes['seed']} sparse regressions "
+        "or their signs as labels, each compared with the integrated flow; learning rates up "
+        "to "
         + ", ".join(f"{KINDS[kind].longest:g}" for kind in dataset.kind.values)
         + f", and for squares up to {STRAIN:g} over the sharpness at the end of the flow",
         checks={
@@ -279,11 +280,12 @@ def draw(dataset: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-clock-depth",
-    statement="For a separable model and any loss, gradient descent with learning rate gamma ends"
-    " where the regularizer of a shifted start is least among all predictors with the same"
-    " outputs, up to an error of second order in gamma: that start is the start of the flow"
-    " with w+ and w- set back along their flow lines by gamma/2 times the integral of g^2 F''(w)"
-    " along the flow. From the unchanged start the error is of first order.",
+    statement=r"For a separable model and any loss, gradient descent with learning rate $\gamma$ "
+    "ends where the regularizer of a shifted start is least among all predictors with the "
+    r"same outputs, up to an error of second order in $\gamma$: that start is the start of "
+    r"the flow with $w_+$ and $w_-$ set back along their flow lines by $\gamma/2$ times the "
+    "integral of $g^2 F''(w)$ along the flow. From the unchanged start the error is of first "
+    "order.",
     place="Even et al. 2023 (arXiv 2302.08982) for depth 2 and squares; other depths, maps and"
     " losses: ours",
     study=study,

@@ -24,7 +24,7 @@ from penchant.lab import (
     within,
 )
 from penchant.methods import MatrixFlow
-from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.plotting import BLACK, CYCLE, latex, sheet_of
 from penchant.problems import (
     Completion,
     MatrixProblem,
@@ -163,9 +163,9 @@ def commuting(seed: int) -> dict[str, float]:
 
 
 LABELS = {
-    "alpha": "scale alpha of the start",
+    "alpha": r"scale $\alpha$ of the start",
     "jump": "time of the jump",
-    "predicted": "predicted time of the jump, in units of log(1/alpha)",
+    "predicted": r"predicted time of the jump, in units of $\log(1/\alpha)$",
     **{name: f"distance of the end to: {label}" for name, label in TARGETS.items()},
     "passes_by": "least distance of the path to the predicted matrix of rank 1",
 }
@@ -233,18 +233,19 @@ def check(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Evidence:
     gains = growth(dataset).transpose("seed", "jump_number").values
     predicted = last.predicted.transpose("seed", "jump_number").values
     return Evidence(
-        ran=f"{last.sizes['seed']} matrices of rank 2 (d = 6, 22 Gaussian measurements), the second"
-        f" rank learned at least {APART:g} times as late as the first and at least {FAST:g} times"
-        f" as fast ({drew(dataset)}), and"
-        f" {seen.sizes['seed']} completions (d = 10, rank 1, 60 entries) with another fit of least"
-        f" nuclear norm ({drew(completion)}), trained by exact flow of two factors of full width"
-        f" from alpha = {float(dataset.alpha[0]):g} to {float(dataset.alpha[-1]):g} and from"
-        f" {float(completion.alpha[0]):g} to {float(completion.alpha[-1]):g};"
-        f" {diagonal.sizes['seed']} problems with 3 diagonal measurements of 5 entries where the"
-        f" fastest directions lead elsewhere ({drew(diagonal)}), from alpha = e^{LOG_ALPHA:g}",
+        ran=f"{last.sizes['seed']} matrices of rank 2 ($d = 6$, 22 Gaussian measurements), the "
+        f"second rank learned at least {APART:g} times as late as the first and at least "
+        f"{FAST:g} times as fast ({drew(dataset)}), and {seen.sizes['seed']} completions ($d "
+        "= 10$, rank 1, 60 entries) with another fit of least nuclear norm "
+        f"({drew(completion)}), trained by exact flow of two factors of full width from "
+        rf"$\alpha = {latex(float(dataset.alpha[0]))}$ to {float(dataset.alpha[-1]):g} and "
+        f"from {float(completion.alpha[0]):g} to {float(completion.alpha[-1]):g}; "
+        f"{diagonal.sizes['seed']} problems with 3 diagonal measurements of 5 entries where "
+        rf"the fastest directions lead elsewhere ({drew(diagonal)}), from $\alpha = "
+        f"e^{{{LOG_ALPHA:g}}}$",
         checks={
-            "jump to rank 2: median relative error of the growth of its time with"
-            " log(1/alpha)": time,
+            "jump to rank 2: median relative error of the growth of its time with "
+            r"$\log(1/\alpha)$": time,
             "completion, smallest start: median relative distance of an end to greedy rank": end,
             "median ratio of that distance at the smallest start to that at the largest": falls,
             "rank 2, smallest start: median least distance of the path to the predicted"
@@ -253,7 +254,7 @@ def check(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Evidence:
             " growth for every invariant subspace": clocks,
         },
         controls={
-            "directions restart with size alpha at every point": time.control(
+            r"directions restart with size $\alpha$ at every point": time.control(
                 error(dataset, "restarted")
             ),
             "the least nuclear norm, nearest completion": end.control(seen.to_nuclear.min()),
@@ -269,9 +270,10 @@ def check(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Evidence:
             ),
         },
         findings=[
-            f"jumps of matrix {number}: the times grow by"
-            f" {', '.join(f'{gain:.4f}' for gain in gains[number, :2])} per unit of"
-            f" log(1/alpha), predicted {', '.join(f'{tau:.4f}' for tau in predicted[number, :2])}"
+            f"jumps of matrix {number}: the times grow by "
+            f"{', '.join(f'{gain:.4f}' for gain in gains[number, :2])} per unit of "
+            r"$\log(1/\alpha)$, predicted "
+            f"{', '.join(f'{tau:.4f}' for tau in predicted[number, :2])}"
             for number in range(min(3, len(gains)))
         ],
     )
@@ -319,12 +321,12 @@ def draw(dataset: Dataset, completion: Dataset, diagonal: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-greedy-rank",
-    statement="As the scale alpha of two factors goes to 0, training visits the critical points"
-    " of greedy low-rank learning, one rank after another, and ends at its last point,"
-    " even where another fit has a smaller nuclear norm. A rank is learned at time tau"
-    " log(1/alpha), where tau follows from the growth rates at all earlier points."
-    " Where measurements commute, each of their eigenvectors grows on its own, and the"
-    " fastest direction is not always the next.",
+    statement=r"As the scale $\alpha$ of two factors goes to 0, training visits the critical "
+    "points of greedy low-rank learning, one rank after another, and ends at its last point, "
+    r"even where another fit has a smaller nuclear norm. A rank is learned at time $\tau "
+    r"\log(1/\alpha)$, where $\tau$ follows from the growth rates at all earlier points. "
+    "Where measurements commute, each of their eigenvectors grows on its own, and the fastest "
+    "direction is not always the next.",
     place="Li, Luo and Lyu 2021 (arXiv 2012.09839); the times and commuting measurements: ours",
     study=(study, completion, diagonal),
     check=check,

@@ -136,14 +136,14 @@ def product(u: Any, v: Any) -> Any:
 
 study = sized(
     "beyond-imbalance",
-    title="The imbalance of a neuron a ⟨w, x⟩ determines its endpoint, and its sign makes it"
-    " lazy or rich",
+    title=r"The imbalance of a neuron $a \langle w, x\rangle$ determines its endpoint, and its "
+    "sign makes it lazy or rich",
     function=neuron,
     arguments={"samples": 3, "dimension": 6},
     grid={"imbalance": [-4.0, -1.0, 0.0, 1.0, 4.0]},
     seeds=8,
     labels={
-        "imbalance": "imbalance: a^2 - |w|^2",
+        "imbalance": "imbalance: $a^2 - |w|^2$",
         "lost": "change of the imbalance in training, relative",
         "to_potential": "distance of the endpoint to the least potential",
         "to_unturned": "the same with the tilt of the start, even where a changes its sign",
@@ -156,15 +156,15 @@ study = sized(
 )
 products = sized(
     "beyond-imbalance-diagonal",
-    title="The same for each coordinate: β = u v from unequal u and v",
+    title=r"The same for each coordinate: $\beta = u v$ from unequal $u$ and $v$",
     function=diagonal,
     arguments={"samples": 4, "dimension": 8},
     grid={"imbalance": [-2.0, 2.0]},
     seeds=3,
     labels={
-        "imbalance": "imbalance: u^2 - v^2",
+        "imbalance": "imbalance: $u^2 - v^2$",
         "to_derived": "distance of the endpoint to the least derived regularizer",
-        "to_q": "the same for Q with the scale sqrt(|delta|)/2 and a tilt",
+        "to_q": r"the same for $Q$ with the scale $\sqrt{|\delta|}/2$ and a tilt",
         "to_upright": "the same without the tilt",
         "to_balanced": "the same for balanced layers",
         "distance": "kernel distance from start to end",
@@ -189,18 +189,19 @@ def check(dataset: Dataset, products: Dataset) -> Evidence:
     mirrored = float(pair[0] / pair[1])
     lazy = at_least(first.median() / last.median(), 10.0)
     return Evidence(
-        ran=f"{dataset.lost.size} runs of a neuron a <w, x> (3 samples of 6 features) and"
-        f" {products.lost.size} of u v (4 of 8), by exact flow from unequal layers",
+        ran=rf"{dataset.lost.size} runs of a neuron $a \langle w, x\rangle$ (3 samples of 6 "
+        f"features) and {products.lost.size} of $u v$ (4 of 8), by exact flow from unequal "
+        "layers",
         premises={
             "in some runs a changes its sign": (bool(uneven.flipped.any()), ""),
         },
         checks={
-            "largest relative change of a^2 - |w|^2, or of u^2 - v^2, in training": conserved,
+            "largest relative change of $a^2 - |w|^2$, or of $u^2 - v^2$, in training": conserved,
             "one neuron: largest relative distance of an endpoint to the least potential, tilted by"
             " the final sign of a": end,
             "diagonal net: largest distance of an endpoint to the least derived"
             " regularizer": derived,
-            "the same to the least Q of scale sqrt(|delta|)/2 with a tilt": closed,
+            r"the same to the least $Q$ of scale $\sqrt{|\delta|}/2$ with a tilt": closed,
             "median kernel distance at the most negative imbalance over that"
             " at the most positive": lazy,
         },
@@ -211,14 +212,14 @@ def check(dataset: Dataset, products: Dataset) -> Evidence:
             "the derived regularizer of balanced layers": derived.control(
                 products.to_balanced.min()
             ),
-            "Q without the tilt": closed.control(products.to_upright.min()),
-            "the same for u v, where only the size of delta matters": lazy.control(mirrored),
+            "$Q$ without the tilt": closed.control(products.to_upright.min()),
+            r"the same for $u v$, where only the size of $\delta$ matters": lazy.control(mirrored),
         },
         findings=[
-            f"in {int(uneven.flipped.sum())} of {uneven.flipped.size} unbalanced runs a changes"
-            " its sign, beta passes through zero, and the tilt of the start is reversed; with"
-            " the tilt of the start the prediction misses the endpoint by"
-            f" {float(flipped.min()):.0%} to {float(flipped.max()):.0%} (ours)",
+            f"in {int(uneven.flipped.sum())} of {uneven.flipped.size} unbalanced runs a changes "
+            r"its sign, $\beta$ passes through zero, and the tilt of the start is reversed; "
+            "with the tilt of the start the prediction misses the endpoint by "
+            f"{float(flipped.min()):.0%} to {float(flipped.max()):.0%} (ours)",
             "median kernel distances from start to end: "
             + ", ".join(
                 f"{distance:.2g} at {delta:g}"
@@ -265,10 +266,11 @@ def draw(dataset: Dataset, products: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-imbalance",
-    statement="A neuron a <w, x> conserves delta = a^2 - |w|^2 and ends at the least potential"
-    " Psi_delta, tilted along its start, or against it where a changes its sign; beta ="
-    " u v conserves u^2 - v^2 and ends at the least Q of scale sqrt(|delta|)/2 with a"
-    " tilt. Large positive delta makes the neuron lazy, large negative delta does not.",
+    statement=r"A neuron $a \langle w, x\rangle$ conserves $\delta = a^2 - |w|^2$ and ends at the "
+    "least potential Psi_delta, tilted along its start, or against it where a changes its "
+    r"sign; $\beta = u v$ conserves $u^2 - v^2$ and ends at the least $Q$ of scale "
+    r"$\sqrt{|\delta|}/2$ with a tilt. Large positive $\delta$ makes the neuron lazy, large "
+    r"negative $\delta$ does not.",
     place="Kunin et al. 2024 (arXiv 2406.06158) and Azulay et al. 2021 (arXiv 2102.09769); the"
     " change of sign: ours",
     study=(study, products),

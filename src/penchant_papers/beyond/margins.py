@@ -26,7 +26,7 @@ from penchant.lab import (
 )
 from penchant.methods import Descent, SignDescent, SteepestDescent
 from penchant.models import LinearPredictor
-from penchant.plotting import BLACK, CYCLE, GREY, sheet_of, typeset
+from penchant.plotting import BLACK, CYCLE, GREY, sheet_of
 from penchant.record import At, LogSpaced
 from penchant.regularizers import Linf, as_norm
 from penchant_papers.beyond import OWN_RUNS
@@ -61,6 +61,10 @@ WITH_EPSILON = {
     ),
 }
 KINDS = HEADING | WITH_EPSILON
+SHOWN = {
+    **{"l1": r"$\ell_1$", "l2": r"$\ell_2$", "l_inf": r"$\ell_\infty$"},
+    "Adam, epsilon 1e-4": r"Adam, $\epsilon = 10^{-4}$",
+}
 
 
 @functools.lru_cache(maxsize=32)
@@ -173,7 +177,10 @@ def ends(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any, norm: str) -> 
 def at_other_rates(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> list[str]:
     """The learning rates that were chosen, and the shares at multiples of them."""
     told = [f"{name} {kind.rate:g}" for name, kind in kinds.items()]
-    lines = ["learning rates, times 1/sqrt(steps), chosen for every method: " + ", ".join(told)]
+    lines = [
+        r"learning rates, times $1/\sqrt{\mathrm{steps}}$, chosen for every method: "
+        + ", ".join(told)
+    ]
     for factor in dataset.factor.values:
         if factor != OWN:
             least = ends(dataset.sel(factor=factor), kinds, norms, "own")
@@ -218,18 +225,19 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
 
     dwindled = least("l_inf", *WITH_EPSILON)
     return Evidence(
-        ran=f"linear classifiers on {dataset.sizes['seed']} random problems with 8 samples of 12"
-        " features and the exponential loss, from zero with learning rates proportional to"
-        " 1/sqrt(steps), and with small steps from the best predictor of another norm",
+        ran=f"linear classifiers on {dataset.sizes['seed']} random problems with 8 samples of 12 "
+        "features and the exponential loss, from zero with learning rates proportional to "
+        r"$1/\sqrt{\mathrm{steps}}$, and with small steps from the best predictor of another "
+        "norm",
         checks=found,
         controls={
-            "sign descent and Adam converge to l2": least("l2", "sign descent", "Adam"),
-            "normalized gradient descent converges to l_inf": least(
+            r"sign descent and Adam converge to $\ell_2$": least("l2", "sign descent", "Adam"),
+            r"normalized gradient descent converges to $\ell_\infty$": least(
                 "l_inf", "normalized gradient descent"
             ),
-            "steps on the largest entry converge to l2": least("l2", "largest entry alone"),
-            "Adam with epsilon = 1e-4 converges to l_inf": dwindled,
-            "Adam with epsilon = 1e-4 has the rate": rate.control(
+            r"steps on the largest entry converge to $\ell_2$": least("l2", "largest entry alone"),
+            r"Adam with $\epsilon = 10^{-4}$ converges to $\ell_\infty$": dwindled,
+            r"Adam with $\epsilon = 10^{-4}$ has the rate": rate.control(
                 orders(dataset, WITH_EPSILON, NORMS)[0]
             ),
             "the margin in the norm of the start does not fall either": rises.control(
@@ -238,10 +246,10 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
         },
         findings=[
             *at_other_rates(dataset, KINDS, NORMS),
-            "once gradients are below epsilon = 1e-4 the steps of Adam are gradient steps with"
-            f" momentum: its l_inf share falls to {dwindled.measured:.3f}",
-            "without epsilon the missing share of Adam scales with the power"
-            f" {orders(dataset, {'Adam': KINDS['Adam']}, NORMS)[0]:.2f} of the steps here",
+            r"once gradients are below $\epsilon = 10^{-4}$ the steps of Adam are gradient steps "
+            rf"with momentum: its $\ell_\infty$ share falls to {dwindled.measured:.3f}",
+            r"without $\epsilon$ the missing share of Adam scales with the power "
+            f"{orders(dataset, {'Adam': KINDS['Adam']}, NORMS)[0]:.2f} of the steps here",
         ],
     )
 
@@ -251,12 +259,12 @@ def draw_ends(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: An
     for colour, norm in zip(CYCLE, norms, strict=False):
         last = shares(dataset, kinds, norms, norm)[:, -1]
         for row, (kind, values) in enumerate(zip(kinds.values(), last, strict=True)):
-            label = typeset(f"in {norm}") if row == 0 else None
+            label = f"in {SHOWN.get(norm, norm)}" if row == 0 else None
             axes.plot(values, np.full(len(values), row), "o", color=colour, label=label)
             if kind.own == norm:
                 axes.plot(values.mean(), row, "o", ms=17, mfc="none", mec=colour, mew=2)
     axes.axvline(1.0, color=GREY, linewidth=1)
-    axes.set_yticks(range(len(kinds)), [typeset(name) for name in kinds])
+    axes.set_yticks(range(len(kinds)), [SHOWN.get(name, name) for name in kinds])
     axes.set(ylim=(len(kinds) - 0.5, -0.5), ylabel="method")
     axes.set_xlabel("margin over the best margin in the norm")
     axes.set_xlim(right=1.04)
@@ -267,7 +275,7 @@ def draw_rates(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: A
     """The missing share in each method's own norm over the steps, with the slope -1/2."""
     steps, missing = dataset.steps.values, 1 - shares(dataset, kinds, norms, "own")
     for k, (name, rows) in enumerate(zip(kinds, missing.mean(axis=2), strict=True)):
-        axes.plot(steps, rows, "o^Dsv*"[k], ls="-", color=CYCLE[k], label=typeset(name))
+        axes.plot(steps, rows, "o^Dsv*"[k], ls="-", color=CYCLE[k], label=SHOWN.get(name, name))
     level = 0.5 * np.sqrt(steps[0] / steps) * missing.min()
     axes.plot(steps, level, "--", color=BLACK, label=r"slope $-1/2$")
     axes.set(
@@ -290,11 +298,12 @@ def draw(dataset: Dataset, ways: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-margins",
-    statement="On separable data, steps along the direction of steepest descent in a norm"
-    " converge to the largest margin in that norm, with a gap of at most order"
-    " steps^(-1/2): sign descent to l_inf, normalized gradient descent to l2, steps on"
-    " the largest entry of the gradient to l1; Adam without epsilon converges to l_inf."
-    " The smoothed margin in the method's own norm never falls.",
+    statement="On separable data, steps along the direction of steepest descent in a norm "
+    "converge to the largest margin in that norm, with a gap of at most order "
+    r"$\mathrm{steps}^{-1/2}$: sign descent to $\ell_\infty$, normalized gradient descent to "
+    r"$\ell_2$, steps on the largest entry of the gradient to $\ell_1$; Adam without "
+    r"$\epsilon$ converges to $\ell_\infty$. The smoothed margin in the method's own norm "
+    "never falls.",
     place="Zhang et al. 2024 (arXiv 2406.10650) for Adam; Fan et al. 2025 (arXiv 2502.04664) for"
     " the rates; Tsilivis et al. 2024 (arXiv 2410.22069) for the margin that rises",
     study=(study, ways),

@@ -106,7 +106,8 @@ def selected(of: Regression, path: Path, alpha: float, momentum: float) -> dict[
 
 study = sized(
     "beyond-momentum",
-    title="Momentum changes the endpoint through one number, learning rate (1 + m)/(2 (1 - m)²)",
+    title=r"Momentum changes the endpoint through one number, learning $\mathrm{rate}\,(1 + m)/(2 "
+    "(1 - m)^2)$",
     function=cell,
     arguments={"alpha": 0.1, "samples": 8, "dimension": 20, "time": 30.0},
     grid={"law": list(LAWS), "inertia": [0.02, 0.07, 0.25], "momentum": [0.9, 0.95]},
@@ -116,9 +117,9 @@ study = sized(
         "inertia": "inertia of the flow",
         "end": "distance of the endpoint to that of the momentum flow",
         "along": "largest distance of the path to the momentum flow",
-        "to_formula": "distance of the endpoint to the minimiser of Q with scale and tilt by sums"
-        " over its steps",
-        "to_plain": "the same with the sums of plain steps of rate gamma/(1 - m)",
+        "to_formula": "distance of the endpoint to the minimiser of $Q$ with scale and tilt by "
+        "sums over its steps",
+        "to_plain": r"the same with the sums of plain steps of rate $\gamma/(1 - m)$",
         "to_scale": "the same without the tilt",
         "to_start": "the same with the scale of the start",
     },
@@ -147,34 +148,39 @@ def check(dataset: Dataset) -> Evidence:
     held = dataset.sel(law="ours").max(["momentum", "seed"])
     last = dataset.end.sel(law=list(LAWS)).isel(momentum=-1).mean("seed").transpose("law", ...)
     return Evidence(
-        ran=f"{dataset.end.size} runs of SGD with heavy-ball momentum on all samples of"
-        f" {dataset.sizes['seed']} sparse regressions with 8 samples of 20 features and noise,"
-        " depth 2 from alpha = 0.1, compared with the integrated flow inertia w'' + w' ="
-        " -grad L(w); powers are medians over the problems",
+        ran=f"{dataset.end.size} runs of SGD with heavy-ball momentum on all samples of "
+        f"{dataset.sizes['seed']} sparse regressions with 8 samples of 20 features and noise, "
+        r"depth 2 from $\alpha = 0.1$, compared with the integrated flow inertia $w'' + w' = "
+        r"-\nabla L(w)$; powers are medians over the problems",
         checks={
-            "largest relative distance of an endpoint to the minimiser of Q with the scale and the"
-            " tilt that the sums give": exact,
-            "equal rate (1 + m)/(2 (1 - m)^2): power of 1 - m in the distance of the endpoint to"
-            " the flow's": second,
+            "largest relative distance of an endpoint to the minimiser of $Q$ with the scale and "
+            "the tilt that the sums give": exact,
+            r"equal $\mathrm{rate}\,(1 + m)/(2 (1 - m)^2)$: power of $1 - m$ in the distance of "
+            "the endpoint to the flow's": second,
             "the same for the whole path": path,
-            "equal rate/(1 - m)^2: that power for the path": first,
+            r"equal $\mathrm{rate}/(1 - m)^2$: that power for the path": first,
         },
         controls={
-            "the sums of plain steps of rate gamma/(1 - m)": exact.control(dataset.to_plain.min()),
+            r"the sums of plain steps of rate $\gamma/(1 - m)$": exact.control(
+                dataset.to_plain.min()
+            ),
             TARGETS["to_scale"]: exact.control(dataset.to_scale.min()),
             TARGETS["to_start"]: exact.control(dataset.to_start.min()),
-            "equal rate/(1 - m)^2, which is of first order": second.control(
+            r"equal $\mathrm{rate}/(1 - m)^2$, which is of first order": second.control(
                 furthest(orders(dataset, "end", "Papazov"), 2)
             ),
-            "the path at equal rate/(1 - m)^2": path.control(furthest(papazov, 2)),
-            "equal rate/(1 - m), the effective learning rate": first.control(furthest(rate, 1)),
+            r"the path at equal $\mathrm{rate}/(1 - m)^2$": path.control(furthest(papazov, 2)),
+            r"equal $\mathrm{rate}/(1 - m)$, the effective learning rate": first.control(
+                furthest(rate, 1)
+            ),
         },
         findings=[
-            f"inertia {inertia:g}: at momentum {dataset.momentum.values[-1]:g} ends with one"
-            f" value of rate (1 + m)/(2 (1 - m)^2) are {row['ours']:.2g} from the flow's, with"
-            f" one value of rate/(1 - m)^2 {row['Papazov']:.2g}, with one value of rate/(1 - m)"
-            f" {row['rate']:.2g}; without the tilt (the perturbed start) the prediction misses"
-            f" the endpoint by up to {float(held.to_scale.sel(inertia=inertia)):.1%}"
+            f"inertia {inertia:g}: at momentum {dataset.momentum.values[-1]:g} ends with one "
+            rf"value of $\mathrm{{rate}}\,(1 + m)/(2 (1 - m)^2)$ are {row['ours']:.2g} from "
+            r"the flow's, with one value of $\mathrm{rate}/(1 - m)^2$ "
+            rf"{row['Papazov']:.2g}, with one value of $\mathrm{{rate}}/(1 - m)$ "
+            f"{row['rate']:.2g}; without the tilt (the perturbed start) the prediction misses "
+            f"the endpoint by up to {float(held.to_scale.sel(inertia=inertia)):.1%}"
             for inertia in dataset.inertia.values
             for row in [dict(zip(LAWS, last.sel(inertia=inertia).values, strict=True))]
         ],
@@ -225,16 +231,16 @@ def draw(dataset: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-momentum",
-    statement="Gradient descent with heavy-ball momentum m and learning rate gamma on w+^2 -"
-    " w-^2 follows the flow inertia w'' + w' = -grad L with inertia gamma (1 + m)/(2 (1"
-    " - m)^2) to second order in 1 - m, and with inertia gamma/(1 - m)^2 to first"
-    " order. Its endpoint minimises Q of an effective scale minus a tilt: with f ="
-    " w_(k+1)/w_k, log w loses ((f - 1 - log f) + m (log f - 1 + 1/f))/(1 - m) at every step,"
-    " half the sum over w+ and w- of which is lost by the log of the scale, and the difference"
-    " is the tilt.",
-    place="Papazov et al. 2024 (arXiv 2403.05293): gamma/(1 - m)^2 and the perturbed start of the"
-    " flow; the factor 1 + m is that of the modified loss of Ghosh et al. 2023 (arXiv 2302.00849);"
-    " the orders, and the exact form for steps: ours",
+    statement=r"Gradient descent with heavy-ball momentum $m$ and learning rate $\gamma$ on "
+    r"$w_+^2 - w_-^2$ follows the flow inertia $w'' + w' = -\nabla L$ with inertia $\gamma (1 "
+    r"+ m)/(2 (1 - m)^2)$ to second order in $1 - m$, and with inertia $\gamma/(1 - m)^2$ to "
+    "first order. Its endpoint minimises $Q$ of an effective scale minus a tilt: with $f = "
+    r"w_{k+1}/w_k$, $\log w$ loses $((f - 1 - \log f) + m (\log f - 1 + 1/f))/(1 - m)$ at "
+    "every step, half the sum over $w_+$ and $w_-$ of which is lost by the log of the scale, "
+    "and the difference is the tilt.",
+    place=r"Papazov et al. 2024 (arXiv 2403.05293): $\gamma/(1 - m)^2$ and the perturbed start of "
+    "the flow; the factor $1 + m$ is that of the modified loss of Ghosh et al. 2023 (arXiv "
+    "2302.00849); the orders, and the exact form for steps: ours",
     study=study,
     check=check,
     draw=draw,

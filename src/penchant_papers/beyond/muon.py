@@ -102,15 +102,16 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
         return own.control(ends(dataset, {name: KINDS[name]}, NORMS, norm)[0])
 
     return Evidence(
-        ran=f"linear classifiers of {CLASSES} classes and {FEATURES} features on"
-        f" {dataset.sizes['seed']} random problems with 6 samples and the exponential loss of all"
-        " pairs of a right and a wrong class, from zero with learning rates proportional to"
-        " 1/sqrt(steps), and with small steps from the best predictor of another norm",
+        ran=f"linear classifiers of {CLASSES} classes and {FEATURES} features on "
+        f"{dataset.sizes['seed']} random problems with 6 samples and the exponential loss of "
+        "all pairs of a right and a wrong class, from zero with learning rates proportional "
+        r"to $1/\sqrt{\mathrm{steps}}$, and with small steps from the best predictor of "
+        "another norm",
         checks=found,
         controls={
             "Muon converges to the Frobenius norm": least("Frobenius", "Muon"),
             "Muon converges to the nuclear norm": least("nuclear", "Muon"),
-            "Muon converges to l_inf, as Adam does": least("l_inf", "Muon"),
+            r"Muon converges to $\ell_\infty$, as Adam does": least("l_inf", "Muon"),
             "gradient descent converges to the spectral norm": least(
                 "spectral", "normalized gradient descent"
             ),
@@ -128,11 +129,11 @@ def draw(dataset: Dataset, ways: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-muon",
-    statement="A linear classifier of several classes that is trained by Muon, or by steepest"
-    " descent in the spectral norm, converges to the largest margin in the spectral"
-    " norm of its matrix; steepest descent in the nuclear and the Frobenius norm"
-    " converges to those. Without momentum the gap is at most of order steps^(-1/2),"
-    " and the smoothed margin in the method's own norm never falls.",
+    statement="A linear classifier of several classes that is trained by Muon, or by steepest "
+    "descent in the spectral norm, converges to the largest margin in the spectral norm of "
+    "its matrix; steepest descent in the nuclear and the Frobenius norm converges to those. "
+    r"Without momentum the gap is at most of order $\mathrm{steps}^{-1/2}$, and the smoothed "
+    "margin in the method's own norm never falls.",
     place="Fan et al. 2025 (arXiv 2502.04664); Tsilivis et al. 2024 (arXiv 2410.22069) for the"
     " margin that rises",
     study=(study, ways),

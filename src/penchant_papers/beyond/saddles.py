@@ -121,7 +121,7 @@ def least_l1(of: Regression) -> Array:
 
 
 LABELS = {
-    "log_alpha": "log of the start's scale alpha",
+    "log_alpha": r"log of the start's scale $\alpha$",
     "jump": "time of the jump in training, in the units of the predicted time",
     "predicted": "predicted time of the jump",
     "mean_lasso": "distance of the mean predictor from the optimality of the lasso",
@@ -197,10 +197,11 @@ def check(dataset: Dataset, tall: Dataset, deep: Dataset) -> Evidence:
     exact = tall.predicted_lasso.where(tall.monotone == 1).max()
     astray = dataset.predicted_lasso.where(dataset.monotone == 0)
     return Evidence(
-        ran=f"{dataset.sizes['seed']} random regressions with 5 samples of 10 features and"
-        f" {tall.sizes['seed']} with 12 of 4, trained by exact flow from alpha ="
-        f" e^{dataset.log_alpha.values[0]:g} to e^{dataset.log_alpha.values[-1]:g} at depth 2, and"
-        f" from e^{deep.log_alpha.values[0]:g} to e^{deep.log_alpha.values[-1]:g} at depth 3",
+        ran=f"{dataset.sizes['seed']} random regressions with 5 samples of 10 features and "
+        rf"{tall.sizes['seed']} with 12 of 4, trained by exact flow from $\alpha = "
+        f"e^{{{dataset.log_alpha.values[0]:g}}}$ to $e^{{{dataset.log_alpha.values[-1]:g}}}$ "
+        f"at depth 2, and from $e^{{{deep.log_alpha.values[0]:g}}}$ to "
+        f"$e^{{{deep.log_alpha.values[-1]:g}}}$ at depth 3",
         premises={
             "most runs end within 1% of the last predicted saddle": (
                 bool(ended.mean() > 0.5),
@@ -212,28 +213,30 @@ def check(dataset: Dataset, tall: Dataset, deep: Dataset) -> Evidence:
             "depth 2, smallest start: median relative error of the predicted jump time": time,
             "the same, not exceeded by nine of ten jumps, with fewer and with more samples than"
             " features": worst,
-            "depth 2: power of 1/log(1/alpha) in that error": power,
-            "depth 3: power of alpha in that error": within(
+            r"depth 2: power of $1/\log(1/\alpha)$ in that error": power,
+            r"depth 3: power of $\alpha$ in that error": within(
                 order(deep, np.exp(deep.log_alpha.values)), 1.0, 0.2
             ),
-            "largest distance of the last predicted saddle from the least l1 norm, or the"
-            " least loss": end,
+            r"largest distance of the last predicted saddle from the least $\ell_1$ norm, or the "
+            "least loss": end,
             "monotone problems: largest distance of the mean predictor from the lasso's"
             " optimality": lasso,
         },
         controls={
-            "s restarts after every jump": time.control(errors(last, "restarted")),
-            "s restarts, nine of ten jumps": worst.control(apart(last, "restarted").quantile(MOST)),
-            "the least l2 norm as the endpoint": end.control(dataset.end_l2.min()),
+            "$s$ restarts after every jump": time.control(errors(last, "restarted")),
+            "$s$ restarts, nine of ten jumps": worst.control(
+                apart(last, "restarted").quantile(MOST)
+            ),
+            r"the least $\ell_2$ norm as the endpoint": end.control(dataset.end_l2.min()),
             "depth 3 in the order of depth 2": power.control(order(deep, inverse_of(deep))),
             "the last predictor in place of the mean": lasso.control(
                 last_tall.last_lasso.where(last_tall.monotone == 1).min()
             ),
         },
         findings=[
-            "depth changes only the unit of time and the order of the error: the saddles and the"
-            " order of the jumps are those of depth 2, because the dual 1 - (w/alpha)^(2-D) obeys"
-            " the same law (ours)",
+            "depth changes only the unit of time and the order of the error: the saddles and the "
+            "order of the jumps are those of depth 2, because the dual $1 - "
+            r"(w/\alpha)^{2-D}$ obeys the same law (ours)",
             "where no coordinate returns to zero the time average of the saddles is the lasso's"
             f" solution up to {float(exact):.1e}; in {int((astray[:, 0] > 0).sum())} of"
             f" {dataset.sizes['seed']} wide problems a coordinate returns, and the average"
@@ -285,11 +288,11 @@ def draw(dataset: Dataset, tall: Dataset, deep: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-saddles",
-    statement="As alpha goes to 0, training of a diagonal net jumps between saddles and ends at"
-    " the least l1 norm; the times tau log(1/alpha) of the jumps follow from a homotopy"
-    " of sign-constrained least squares; where no coordinate returns to zero, the mean"
-    " of the predictor over time is the lasso's path. At depth 3 the saddles are the"
-    " same and the times are (2/3) tau / alpha.",
+    statement=r"As $\alpha$ goes to 0, training of a diagonal net jumps between saddles and ends "
+    r"at the least $\ell_1$ norm; the times $\tau \log(1/\alpha)$ of the jumps follow from a "
+    "homotopy of sign-constrained least squares; where no coordinate returns to zero, the "
+    "mean of the predictor over time is the lasso's path. At depth 3 the saddles are the same "
+    r"and the times are $(2/3) \tau / \alpha$.",
     place="Pesme and Flammarion 2023 (arXiv 2304.00488), Algorithm 1; Berthier 2025"
     " (arXiv 2509.18766); depth 3: ours",
     study=(study, tall, deep),

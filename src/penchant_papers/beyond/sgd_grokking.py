@@ -127,10 +127,10 @@ def check(dataset: Dataset) -> Evidence:
     draws = int(dataset.draws.isel(batch=0).sum())
     later = (dataset.measured > dataset.flow).sum("seed").values
     return Evidence(
-        ran=f"{dataset.measured.size} runs of depth 2 from alpha = 1 on {count} regressions with 4"
-        f" samples of 8 features and a truth of one entry, by SGD with weight decay 0.03, label"
-        f" noise 0.5 and {SHARE:g} of the learning rate at which predictions fail for single"
-        f" samples; {count} of {draws} draws have a truth of least l1 norm",
+        ran=rf"{dataset.measured.size} runs of depth 2 from $\alpha = 1$ on {count} regressions "
+        "with 4 samples of 8 features and a truth of one entry, by SGD with weight decay "
+        f"0.03, label noise 0.5 and {SHARE:g} of the learning rate at which predictions fail "
+        rf"for single samples; {count} of {draws} draws have a truth of least $\ell_1$ norm",
         premises={
             "no run was stopped before its test error had halved": (
                 ended == dataset.ended.size,
@@ -190,13 +190,13 @@ def draw(dataset: Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-sgd-grokking",
-    statement="Under SGD with weight decay and label noise, one can predict before training when"
-    " a diagonal net of depth 2 leaves the kernel regime for the sparse truth, where that has the"
-    " least l1 norm: within a tenth on average over problems, for every batch size. Noise shrinks"
-    " the scale of the start in addition to the decay, at a rate inversely proportional to the"
-    " batch size.",
-    place="the (1/decay) log alpha of Lyu et al. 2023, with the noise of Pillaud-Vivien et al. 2022"
-    " (arXiv 2206.09841): ours",
+    statement="Under SGD with weight decay and label noise, one can predict before training when "
+    "a diagonal net of depth 2 leaves the kernel regime for the sparse truth, where that has "
+    r"the least $\ell_1$ norm: within a tenth on average over problems, for every batch size. "
+    "Noise shrinks the scale of the start in addition to the decay, at a rate inversely "
+    "proportional to the batch size.",
+    place=r"the $(1/\mathrm{decay}) \log \alpha$ of Lyu et al. 2023, with the noise of "
+    "Pillaud-Vivien et al. 2022 (arXiv 2206.09841): ours",
     study=study,
     check=check,
     draw=draw,

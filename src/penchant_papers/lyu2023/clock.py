@@ -60,23 +60,30 @@ def direction_cell(seed: int, log_alpha: float, *, around: Sequence[float]) -> d
 
 study = sized(
     "L-clock",
-    title="Regression under weight decay compared with the minimiser of Q at the decayed scale",
+    title="Regression under weight decay compared with the minimiser of $Q$ at the decayed scale",
     function=cell,
     arguments={"log_alpha": 2.0, "z": [0.5, 1.5, 2.5, 3.5]},
     grid={"depth": [2, 3], "rate": [1e-3, 1e-5]},
     seeds=1,
-    labels={"rate": "rate of the weight decay", "off": "relative distance to argmin Q"},
+    labels={
+        "rate": "rate of the weight decay",
+        "off": "relative distance to "
+        r"$\operatorname{argmin} Q$",
+    },
     draw={"x": "rate", "colour": "off", "log": True},
     printed={"grid": {"rate": [1e-3, 1e-4, 1e-5]}, "seeds": 5},
 )
 directions = sized(
     "L-clock-directions",
-    title="Classification under weight decay compared with M's Q path at the decayed scale",
+    title="Classification under weight decay compared with M's $Q$ path at the decayed scale",
     function=direction_cell,
     arguments={"around": [-2.0, 0.0, 2.0]},
     grid={"log_alpha": [20.0, 640.0]},
     seeds=3,
-    labels={"turn": "angle to the Q_mu path at mu = (alpha e^(-rate t))^2 / log(1/loss)"},
+    labels={
+        "turn": r"angle to the $Q_\mu$ path at $\mu = (\alpha e^{-\mathrm{rate}\, t})^2 / "
+        r"\log(1/\mathrm{loss})$"
+    },
     draw={"x": "log_alpha", "colour": "turn", "log": True},
     printed={"grid": {"log_alpha": [20.0, 80.0, 320.0, 640.0]}, "seeds": 8},
 )
@@ -92,16 +99,17 @@ def check(dataset: Dataset, directions: Dataset) -> Evidence:
     near = within(rows[:, 0].max(), tolerance=1e-3)
     first = within(max((slope(rates, row) - 1 for row in rows), key=abs), tolerance=0.1)
     direction = at_most(np.median(turns[:, -1] / turns[:, 0]), 1 / 8)
-    starts = ", ".join(f"e^-{a:g}" for a in directions.log_alpha.values)
+    starts = ", ".join(f"$e^{{-{a:g}}}$" for a in directions.log_alpha.values)
     return Evidence(
-        ran=f"{dataset.sizes['seed']} regressions (4 samples, 9 features, depths 2 and 3) trained"
-        f" in the parameters from alpha = e^2 at {len(rates)} rates; {len(turns)} data sets of 4"
-        " points in R^8 by the exact flow with rate = 1/alpha, at rate t = log alpha - 2, log"
-        " alpha and log alpha + 2",
+        ran=f"{dataset.sizes['seed']} regressions (4 samples, 9 features, depths 2 and 3) trained "
+        rf"in the parameters from $\alpha = e^2$ at {len(rates)} rates; {len(turns)} data "
+        r"sets of 4 points in $R^8$ by the exact flow with rate = $1/\alpha$, at rate $t = "
+        r"\log \alpha - 2$, $\log \alpha$ and $\log \alpha + 2$",
         checks={
-            "largest relative distance to argmin Q at rate 1e-5": near,
+            r"largest relative distance to $\operatorname{argmin} Q$ at rate $10^{-5}$": near,
             "largest deviation of that distance's exponent in the rate from 1": first,
-            "angle to the Q_mu path at rate e^-640 over that at e^-20 (median)": direction,
+            r"angle to the $Q_\mu$ path at rate $e^{-640}$ over that at $e^{-20}$ "
+            "(median)": direction,
         },
         controls={
             "a scale 10% larger": near.control(wrong.larger[0]),
@@ -109,20 +117,19 @@ def check(dataset: Dataset, directions: Dataset) -> Evidence:
             "a scale 10% larger: the same exponent": first.control(
                 slope(rates, wrong.larger.values) - 1
             ),
-            "mu = (alpha e^(-rate t))² without log(1/loss)": direction.control(
-                (alone[:, -1] / alone[:, 0]).min()
-            ),
+            r"$\mu = (\alpha e^{-\mathrm{rate}\, t})^2$ without "
+            r"$\log(1/\mathrm{loss})$": direction.control((alone[:, -1] / alone[:, 0]).min()),
         },
         findings=[
-            "so weight decay alone moves training along W's path from kernel to rich, and at"
-            " finite size the transition happens where that path turns for the given data, not"
-            " at alpha e^(-rate t) = 1; in classification the approach is only 1/log(1/rate),"
-            f" angles in degrees at rate {starts}: "
+            "so weight decay alone moves training along W's path from kernel to rich, and at "
+            "finite size the transition happens where that path turns for the given data, not "
+            r"at $\alpha e^{-\mathrm{rate}\, t} = 1$; in classification the approach is only "
+            rf"$1/\log(1/\mathrm{{rate}})$, angles in degrees at rate {starts}: "
             + "; ".join(", ".join(f"{v:.2g}" for v in row) for row in turns[:2]),
         ],
         plots=[
             Plot(
-                "distance to the Q path of the decayed start",
+                "distance to the $Q$ path of the decayed start",
                 "rate",
                 "relative distance",
                 [
@@ -138,14 +145,15 @@ def check(dataset: Dataset, directions: Dataset) -> Evidence:
 
 experiment = Experiment(
     "L-clock",
-    statement="(Ours) Under a small weight decay, a diagonal net passes during training through"
-    " the minimisers of Q with the scale alpha e^(-rate t): in regression, beta(t) ="
-    " argmin Q subject to X beta = y; in classification, the direction is that of M's"
-    " Q_mu path at mu = (alpha e^(-rate t))^2 / log(1/loss).",
+    statement="(Ours) Under a small weight decay, a diagonal net passes during training through "
+    r"the minimisers of $Q$ with the scale $\alpha e^{-\mathrm{rate}\, t}$: in regression, "
+    r"$\beta(t) = \operatorname{argmin} Q$ subject to $X \beta = y$; in classification, the "
+    r"direction is that of M's $Q_\mu$ path at $\mu = (\alpha e^{-\mathrm{rate}\, t})^2 / "
+    r"\log(1/\mathrm{loss})$.",
     place="ours; it joins L Theorems 1 and 2 to W Theorems 1 and 3 and to M Theorem 6",
     study=(study, directions),
     check=check,
-    title="Under a small weight decay, training passes through the minimisers of Q",
+    title="Under a small weight decay, training passes through the minimisers of $Q$",
     ours="the statement, the data, starts and rates",
     seconds=1,
 )

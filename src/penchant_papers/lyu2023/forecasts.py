@@ -146,10 +146,10 @@ def network_cell(log_alpha: float, seed: int, *, rate: float) -> dict[str, float
 MOST = [case for case in PROBLEMS if "gamma=16" not in case]
 EVERY = {"case": MOST, "alpha": [3.0, 20.0], "rate": [1e-3, 1e-5]}
 LABELS = {
-    "measured": "rate t at which the change of the test curve is half done",
+    "measured": "rate $t$ at which the change of the test curve is half done",
     "predicted": "the same, predicted before training",
-    "half_turn": "rate t at which the parameters have turned by 45 degrees",
-    "naive": "log alpha",
+    "half_turn": "rate $t$ at which the parameters have turned by 45 degrees",
+    "naive": r"$\log \alpha$",
 }
 study = sized(
     "L-forecast",
@@ -246,7 +246,7 @@ def check(dataset: Dataset, wider: Dataset, networks: Dataset) -> Evidence:
 def controls(families: dict[str, Dataset]) -> dict[str, Check]:
     """Wrong theorems on the time of the test curve, each tested on the family it misses most."""
     rivals = {
-        "(1/rate) log alpha": "naive",
+        r"$(1/\mathrm{rate}) \log \alpha$": "naive",
         "(1/rate) log of the total norm": "total",
         "the time when displacement and decayed start have equal norm": "meet",
         "the test curve changes when the predictor turns": "turning",
@@ -271,11 +271,11 @@ def plot(families: dict[str, Dataset]) -> Plot:
     naive = np.concatenate([runs.naive.values for runs in families.values()])
     return Plot(
         "forecast against measurement",
-        "measured rate t",
-        "forecast rate t",
+        "measured rate $t$",
+        "forecast rate $t$",
         [
             *(Series(name, r.measured, r.predicted, "points") for name, r in families.items()),
-            Series("log alpha", every, naive, "points"),
+            Series(r"$\log \alpha$", every, naive, "points"),
             Series("equal", np.sort(every), np.sort(every), "dashed"),
         ],
     )
@@ -286,8 +286,8 @@ def findings(families: dict[str, Dataset], networks: Dataset) -> list[str]:
     by_family = [
         f"{name}: time of half of the test curve's change, and error of the forecast: "
         + "; ".join(
-            f"alpha {float(r.alpha):g}, rate {float(r.rate):g}: {float(r.measured):.2f},"
-            f" {float(r.predicted - r.measured):+.2f}"
+            rf"$\alpha$ {float(r.alpha):g}, rate {float(r.rate):g}: {float(r.measured):.2f}, "
+            f"{float(r.predicted - r.measured):+.2f}"
             for r in (runs.isel(cell=k) for k in range(runs.sizes["cell"]))
         )
         for name, runs in families.items()
@@ -295,15 +295,15 @@ def findings(families: dict[str, Dataset], networks: Dataset) -> list[str]:
     wide = families["wide margin"]
     lags = ", ".join(f"{lag:+.2f}" for lag in (wide.measured - wide.turning).values)
     nets = "; ".join(
-        f"quadratic nets, log alpha {a:g}: {float(row.half_turn.mean()):.2f},"
-        f" {float((row.middle - row.half_turn).mean()):+.2f} (means)"
+        rf"quadratic nets, $\log \alpha$ {a:g}: {float(row.half_turn.mean()):.2f}, "
+        f"{float((row.middle - row.half_turn).mean()):+.2f} (means)"
         for a, row in networks.groupby("log_alpha")
     )
     return [
         *by_family,
-        "with a wide margin the test accuracy falls later because it is a function of cos(beta,"
-        " w*) gamma / 2, which stays near 1 until most of the cosine is lost. The predictor"
-        f" turns at its forecast, and the test curve later by {lags}",
+        "with a wide margin the test accuracy falls later because it is a function of "
+        r"$\cos(\beta, w^*) \gamma / 2$, which stays near 1 until most of the cosine is lost. "
+        f"The predictor turns at its forecast, and the test curve later by {lags}",
         "models whose regularizer is not known: time of the half turn of the parameters, and"
         f" error of the forecast: {nets}",
     ]
@@ -311,10 +311,10 @@ def findings(families: dict[str, Dataset], networks: Dataset) -> list[str]:
 
 experiment = Experiment(
     "L-forecast",
-    statement="(Ours) From the start alone one can predict when the predictor of a run under"
-    " weight decay turns, because it is the minimiser of Q at the decayed scale; if the"
-    " population is known, one can also predict when the test curve jumps or falls."
-    " From the first half of a run one can predict when its parameters turn.",
+    statement="(Ours) From the start alone one can predict when the predictor of a run under "
+    "weight decay turns, because it is the minimiser of $Q$ at the decayed scale; if the "
+    "population is known, one can also predict when the test curve jumps or falls. From the "
+    "first half of a run one can predict when its parameters turn.",
     place="ours; with the constants of L Theorems 1 and 2",
     study=(study, wider, networks),
     check=check,

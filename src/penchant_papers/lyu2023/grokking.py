@@ -31,16 +31,16 @@ CURVES = {
     "train_accuracy": "accuracy on the training samples",
     "test_accuracy": "accuracy on new samples, from their distribution",
     "parameter_norm": "Euclidean norm of the parameters",
-    "decayed_norm": "norm of the start times exp(-lambda t), as in the kernel regime",
+    "decayed_norm": r"norm of the start times $\exp(-\lambda t)$, as in the kernel regime",
     "turn": "angle between the parameters and their start (degrees)",
-    "share_l1": "smallest margin over l1 norm, as a share of the largest possible",
-    "share_l2": "smallest margin over l2 norm, as a share of the largest possible",
-    "kernel_distance": "1 - cos(K(t), K(0))",
+    "share_l1": r"smallest margin over $\ell_1$ norm, as a share of the largest possible",
+    "share_l2": r"smallest margin over $\ell_2$ norm, as a share of the largest possible",
+    "kernel_distance": r"$1 - \cos(K(t), K(0))$",
 }
 LABELS = {f"{TRAJECTORY}{name}": text for name, text in CURVES.items()} | {
     "norm": "Euclidean norm of the start",
-    "rate": "rate of the weight decay, lambda",
-    "entry": "size alpha of every parameter at the start",
+    "rate": r"rate of the weight decay, $\lambda$",
+    "entry": r"size $\alpha$ of every parameter at the start",
     "jump": "time at which the late change of the test accuracy is half done",
     "begins": "time at which a tenth of it is done",
     "ends": "time at which nine tenths of it are done",
@@ -48,10 +48,10 @@ LABELS = {f"{TRAJECTORY}{name}": text for name, text in CURVES.items()} | {
     "forecast": "time of the transition, predicted before training",
     "forecast_low": "lower end of the predicted interval",
     "forecast_high": "upper end of the predicted interval",
-    "theory_norm": "(1/lambda) log of the norm of the start",
-    "theory_entry": "(1/lambda) log of the size of one parameter; NaN up to size 1",
-    "accuracy_l1": "test accuracy of the l1 max margin classifier",
-    "accuracy_l2": "test accuracy of the l2 max margin classifier",
+    "theory_norm": r"$(1/\lambda)$ log of the norm of the start",
+    "theory_entry": r"$(1/\lambda)$ log of the size of one parameter; NaN up to size 1",
+    "accuracy_l1": r"test accuracy of the $\ell_1$ max margin classifier",
+    "accuracy_l2": r"test accuracy of the $\ell_2$ max margin classifier",
 }
 
 Moment = Callable[[Dataset, str], float]  # a curve of a run at some time
@@ -215,22 +215,27 @@ def two_biases(
     trained = min(float(run.train_accuracy.min()) for run in runs)
     return (
         {
-            "test accuracy at half of the forecast time minus that of the l2 max margin": first,
-            "test accuracy at the end minus that of the l1 max margin": end,
-            "l2 margin at half of the forecast, share of the largest": kernel,
-            "l1 margin at the end, share of the largest": rich,
-            "norm at half of the forecast over that of the start times e^(-lambda t)": decays,
+            r"test accuracy at half of the forecast time minus that of the $\ell_2$ "
+            "max margin": first,
+            r"test accuracy at the end minus that of the $\ell_1$ max margin": end,
+            r"$\ell_2$ margin at half of the forecast, share of the largest": kernel,
+            r"$\ell_1$ margin at the end, share of the largest": rich,
+            r"norm at half of the forecast over that of the start times $e^{-\lambda t}$": decays,
             "time predicted before training over the measured one": time,
         },
         {
-            "the accuracy of the l1 max margin in the kernel phase": first.control(early_l1),
-            "the accuracy of the l2 max margin at the end": end.control(late_l2),
-            "the l1 margin at half of the forecast": kernel.control(
+            r"the accuracy of the $\ell_1$ max margin in the kernel phase": first.control(early_l1),
+            r"the accuracy of the $\ell_2$ max margin at the end": end.control(late_l2),
+            r"the $\ell_1$ margin at half of the forecast": kernel.control(
                 mean(runs, lambda run: half(run, "share_l1"))
             ),
-            "the l2 margin at the end": rich.control(mean(runs, lambda run: last(run, "share_l2"))),
+            r"the $\ell_2$ margin at the end": rich.control(
+                mean(runs, lambda run: last(run, "share_l2"))
+            ),
             "pure decay of the norm up to the end": decays.control(shrinks_last),
-            "(1/lambda) log alpha with alpha the size of one parameter": time.control(naive),
+            r"$(1/\lambda) \log \alpha$ with $\alpha$ the size of one parameter": time.control(
+                naive
+            ),
         },
         {
             "all training samples are classified correctly from the first record on": (
@@ -249,16 +254,16 @@ def check_grok(dataset: Dataset) -> Evidence:
     checks, controls, premises = two_biases(runs)
     solved = at_least(mean(runs, lambda run: run.test_accuracy[-1]), 0.99)
     return Evidence(
-        ran=f"{len(runs)} runs of a diagonal net of depth 2 under weight decay 1e-3 by the exact"
-        " flow, on corners of a cube labelled by the majority of three coordinates; means over"
-        " the runs",
+        ran=f"{len(runs)} runs of a diagonal net of depth 2 under weight decay $10^{{-3}}$ by the "
+        "exact flow, on corners of a cube labelled by the majority of three coordinates; "
+        "means over the runs",
         checks={"test accuracy at the end": solved, **checks},
         controls={"the test accuracy at half of the forecast": solved.control(half), **controls},
         premises=premises,
         findings=[
-            f"the test accuracy goes from {half:.3f} to {solved.measured:.5f}; in the first run"
-            " half of the change is done by lambda t ="
-            f" {float(run.jump * run.decay):.2f}, predicted {float(run.forecast * run.decay):.2f}",
+            f"the test accuracy goes from {half:.3f} to {solved.measured:.5f}; in the first run "
+            rf"half of the change is done by $\lambda t = {float(run.jump * run.decay):.2f}$, "
+            f"predicted {float(run.forecast * run.decay):.2f}",
             "the poster calls this experiment Sparse Linear Regression, but its labels are signs"
             " and its theorem is about margins: it is a classification, as it is here",
         ],
@@ -275,9 +280,9 @@ def check_misgrok(dataset: Dataset) -> Evidence:
     checks, controls, premises = two_biases(runs)
     falls = at_least(before - end, 0.15)
     return Evidence(
-        ran=f"{len(runs)} runs of a diagonal net of depth 2 under weight decay 1e-3 by the exact"
-        " flow, labels of a linear classifier in general position with a gap between the classes;"
-        " means over the runs",
+        ran=f"{len(runs)} runs of a diagonal net of depth 2 under weight decay $10^{{-3}}$ by the "
+        "exact flow, labels of a linear classifier in general position with a gap between the "
+        "classes; means over the runs",
         checks={
             "fall of the test accuracy from half of the forecast to the end": falls,
             **checks,
@@ -290,11 +295,11 @@ def check_misgrok(dataset: Dataset) -> Evidence:
         },
         premises=premises,
         findings=[
-            f"the test accuracy goes from {before:.3f} to {end:.3f}; in the first run half of the"
-            f" change is done by lambda t = {float(run.jump * run.decay):.2f}, while the predictor"
-            f" turns at {float(run.forecast * run.decay):.2f} as predicted: with a wide gap the"
-            " turning costs no accuracy at first; penchant.measures.grokking classifies the run as "
-            + str(run.kind.values),
+            f"the test accuracy goes from {before:.3f} to {end:.3f}; in the first run half of the "
+            rf"change is done by $\lambda t = {float(run.jump * run.decay):.2f}$, while the "
+            f"predictor turns at {float(run.forecast * run.decay):.2f} as predicted: with a "
+            "wide gap the turning costs no accuracy at first; measures.grokking classifies the "
+            "run as " + str(run.kind.values),
         ],
     )
 
@@ -306,9 +311,9 @@ def draw(dataset: Dataset) -> Figure:
 
 grokking_experiment = Experiment(
     "L-F1",
-    statement="On labels that depend on three coordinates, a diagonal net with a large start and"
-    " a small weight decay groks: its test accuracy is first that of the l2 max margin,"
-    " near chance, and late in training that of the l1 max margin, near 1.",
+    statement="On labels that depend on three coordinates, a diagonal net with a large start and "
+    r"a small weight decay groks: its test accuracy is first that of the $\ell_2$ max margin, "
+    r"near chance, and late in training that of the $\ell_1$ max margin, near 1.",
     place="Example: two-layer diagonal nets, printed as sparse linear regression; its labels are"
     " signs, so it is a classification",
     study=grok,
@@ -318,17 +323,17 @@ grokking_experiment = Experiment(
     " start has decayed",
     ours="which samples are drawn; at the size quick also the size of the data and the start",
     scope={
-        "quick": "d = 2000 in place of 100000, n = 100 in place of 256, a start of norm 64 in place"
-        " of 128; exact flow in place of descent",
+        "quick": "$d = 2000$ in place of 100000, $n = 100$ in place of 256, a start of norm 64 in "
+        "place of 128; exact flow in place of descent",
         "printed": "exact flow in place of descent",
     },
     seconds=3,
 )
 misgrokking_experiment = Experiment(
     "L-F2",
-    statement="On labels of a linear classifier with a large l2 margin, weight decay does harm:"
-    " the test accuracy is high in the kernel phase, equal to that of the l2 max"
-    " margin, and falls late in training to that of the l1 max margin.",
+    statement=r"On labels of a linear classifier with a large $\ell_2$ margin, weight decay does "
+    r"harm: the test accuracy is high in the kernel phase, equal to that of the $\ell_2$ max "
+    r"margin, and falls late in training to that of the $\ell_1$ max margin.",
     place="Example: two-layer diagonal nets, misgrokking",
     study=misgrok,
     check=check_misgrok,
@@ -337,8 +342,8 @@ misgrokking_experiment = Experiment(
     ours="which samples are drawn and the start; at the size quick also the size of the data and"
     " the gap",
     scope={
-        "quick": "d = 2000 in place of 100000, a gap of 8 in place of 25; exact flow in place of"
-        " descent",
+        "quick": "$d = 2000$ in place of 100000, a gap of 8 in place of 25; exact flow in place "
+        "of descent",
         "printed": "exact flow in place of descent",
     },
     seconds=2,

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from penchant.lab import Axes, Dataset, Evidence, Experiment, Figure, at_least, sized, within
-from penchant.plotting import BLACK, BLUE, CYCLE, LEGEND, RED, caption_of, mark, rows
+from penchant.plotting import BLACK, BLUE, CYCLE, LEGEND, RED, caption_of, latex, mark, rows
 
 HEIGHTS = (2.3, 1.1, 1.1, 1.1)  # accuracy, norm, turn, kernel distance
 CURVES = (
@@ -102,14 +102,15 @@ def check(dataset: Dataset) -> Evidence:
     time = within(math.log(float(large.late_jump / large.predicted)), tolerance=math.log(2))
     trained = [float(run.late_t1) for run in (large, small)]
     return Evidence(
-        ran=f"a two-layer net on sums of pairs, from alpha = {float(large.alpha):g} and"
-        f" {float(small.alpha):g}, gradient descent with weight decay; test pairs whose mirror is"
-        " in training are left out",
+        ran=rf"a two-layer net on sums of pairs, from $\alpha = {latex(float(large.alpha))}$ and "
+        f"{float(small.alpha):g}, gradient descent with weight decay; test pairs whose mirror "
+        "is in training are left out",
         checks={
             "accuracy without mirrored pairs at the end, largest start": solved,
             "decades of time between solving training and half of the late"
             " rise, largest start": delayed,
-            "natural logarithm of the time of half of the rise over (1/lambda) log alpha": time,
+            r"natural logarithm of the time of half of the rise over $(1/\lambda) \log "
+            r"\alpha$": time,
         },
         premises={
             "runs from both starts solve the training pairs": (
@@ -177,25 +178,28 @@ def _sentence(run: Dataset) -> str:
     """When training and test were solved."""
     t1, t2, jump = (float(run[f"late_{name}"]) for name in ("t1", "t2", "jump"))
     rise = "" if math.isnan(jump) else f", half of its late rise done by {jump:.0f}"
-    end = f"test from t = {t2:.0f}" if math.isfinite(t2) else "test not solved"
-    return f"alpha = {float(run.alpha):g}: training solved from t = {t1:.3g}, {end}{rise}"
+    end = f"test from $t = {t2:.0f}$" if math.isfinite(t2) else "test not solved"
+    return (
+        rf"$\alpha = {latex(float(run.alpha))}$: training solved from $t = "
+        f"{latex(t1, '.3g')}$, {end}{rise}"
+    )
 
 
 experiment = Experiment(
     "L-F3b",
-    statement="A two-layer net that learns modular addition from a large start under a small"
-    " weight decay memorizes first and generalizes late, near (1/lambda) log alpha;"
-    " from a small start it generalizes soon after training is solved.",
+    statement="A two-layer net that learns modular addition from a large start under a small "
+    r"weight decay memorizes first and generalizes late, near $(1/\lambda) \log \alpha$; from "
+    "a small start it generalizes soon after training is solved.",
     place="Our goal: examples of grokking; modular addition with a two-layer net",
     study=study,
     check=check,
     draw=draw,
-    ours="ReLU units, the sum of one-hot codes as input, steps like 1/|theta|^2 as the norm falls,"
-    " the small start; at the size quick also p, h, alpha, training share, decay",
+    ours=r"ReLU units, the sum of one-hot codes as input, steps like $1/|\theta|^2$ as the norm "
+    r"falls, the small start; at the size quick also $p$, $h$, $\alpha$, training share, decay",
     scope={
-        "quick": "p = 37 in place of 97, 70% of the pairs in place of 40%, 128 units in place of"
-        " 1024, alpha = 20 in place of 100, decay 2e-3 in place of 1e-4; steps that grow as the"
-        " norm falls",
+        "quick": "$p = 37$ in place of 97, 70% of the pairs in place of 40%, 128 units in place "
+        r"of 1024, $\alpha = 20$ in place of 100, decay $2 \times 10^{-3}$ in place of "
+        "$10^{-4}$; steps that grow as the norm falls",
         "printed": "steps that grow as the norm falls in place of 0.002 throughout",
     },
     seconds=6,

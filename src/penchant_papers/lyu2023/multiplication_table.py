@@ -221,19 +221,20 @@ def check(dataset: Dataset, other: Dataset) -> Evidence:
     )
     kkt = at_most(end.kkt.max(), 0.01)
     return Evidence(
-        ran=f"{runs.sizes['seed']} tables that their entries determine, of {tries[0]} drawn, and"
-        f" {other.sizes['seed']} that they do not, of {tries[1]}; alpha = 10 to 1000, rate 1e-5"
-        " with the sum of squares, trained in the parameters; times in units of the forecast made"
-        " before training",
+        ran=f"{runs.sizes['seed']} tables that their entries determine, of {tries[0]} drawn, and "
+        rf"{other.sizes['seed']} that they do not, of {tries[1]}; $\alpha = 10$ to 1000, rate "
+        "$10^{-5}$ with the sum of squares, trained in the parameters; times in units of the "
+        "forecast made before training",
         checks={
-            "largest distance to the kernel interpolant at alpha = 1000, c = 1/2": near,
-            "largest deviation of that distance's exponent in alpha from -4c": lazy,
-            "nuclear norm over the least that fits, alpha = 1000, c = 2": least,
+            r"largest distance to the kernel interpolant at $\alpha = 1000$, $c = 1/2$": near,
+            r"largest deviation of that distance's exponent in $\alpha$ from $-4 c$": lazy,
+            r"nuclear norm over the least that fits, $\alpha = 1000$, $c = 2$": least,
             "the same where the table itself has a larger nuclear norm": selects,
-            "largest test error at alpha = 1000, c = 2, over alpha^(-2c(1 - s)) plus the rate, s"
-            " the second singular value of the certificate": solved,
-            "largest deviation of the test error's exponent in alpha (c = 1) from -2c(1 - s)": rate,
-            "largest KKT residual of the parameters at alpha = 1000, c = 2": kkt,
+            r"largest test error at $\alpha = 1000$, $c = 2$, over $\alpha^{-2 c(1 - s)}$ plus "
+            "the rate, $s$ the second singular value of the certificate": solved,
+            r"largest deviation of the test error's exponent in $\alpha$ ($c = 1$) from $-2 c (1 "
+            "- s)$": rate,
+            r"largest KKT residual of the parameters at $\alpha = 1000$, $c = 2$": kkt,
         },
         premises={
             "the least nuclear norm is certified by its dual": below(runs.certificate.max(), 1e-8),
@@ -264,25 +265,25 @@ def check(dataset: Dataset, other: Dataset) -> Evidence:
             ),
         },
         findings=[
-            "after the transition the test error falls like exp(-2 (1 - s) rate t) down to a bias"
-            " of the order of the rate; s = "
+            r"after the transition the test error falls like $\exp(-2 (1 - s)\,\mathrm{rate}\,t)$ "
+            "down to a bias of the order of the rate; $s$ = "
             + ", ".join(f"{s:.3f}" for s in runs.second.isel(alpha=0).values)
-            + " here, so the slack of the certificate, and not only alpha, determines the"
-            " waiting time",
-            "test error of the first table at 3 times the forecast, by alpha: "
+            + r" here, so the slack of the certificate, and not only $\alpha$, determines the "
+            "waiting time",
+            r"test error of the first table at 3 times the forecast, by $\alpha$: "
             + ", ".join(f"{error:.2g}" for error in runs.last_error.values[0]),
         ],
         plots=[
             Plot(
-                "distance to the kernel interpolant at (1 - c) and test error at (1 + c) of"
-                " the forecast",
-                "alpha",
+                "distance to the kernel interpolant at $(1 - c)$ and test error at $(1 + c)$ of "
+                "the forecast",
+                r"$\alpha$",
                 "distance, error",
                 [
                     Series(f"{words}, table {k}", alphas, row)
                     for words, name in (
-                        ("kernel, c = 1/2", "from_kernel"),
-                        ("test, c = 1", "late_error"),
+                        ("kernel, $c = 1/2$", "from_kernel"),
+                        ("test, $c = 1$", "late_error"),
                     )
                     for k, row in enumerate(runs[name].values)
                 ],
@@ -295,14 +296,14 @@ def check(dataset: Dataset, other: Dataset) -> Evidence:
 
 experiment = Experiment(
     "L-table",
-    statement="Theorems 1 and 2 hold for regression with U U^T - V V^T from U = V = alpha I:"
-    " before the transition the matrix is the kernel interpolant of its start, and"
-    " after it the matrix of least nuclear norm, which completes a multiplication table.",
+    statement=r"Theorems 1 and 2 hold for regression with $U U^T - V V^T$ from $U = V = \alpha "
+    "I$: before the transition the matrix is the kernel interpolant of its start, and after "
+    "it the matrix of least nuclear norm, which completes a multiplication table.",
     place="Example: completing multiplication tables",
     study=(study, other),
     check=check,
     title="The matrix is first the kernel interpolant and late in training that of least nuclear"
     " norm",
-    ours="the tables i j/d^2, the observed pairs, starts and rate",
+    ours="the tables $i j/d^2$, the observed pairs, starts and rate",
     seconds=2,
 )

@@ -93,7 +93,8 @@ CURVES = ("smoothed_margin", "log_t", "train_accuracy", "test_accuracy", "growth
 DATA = {"samples": 60, "dimension": 300}
 study = sized(
     "L-no-decay",
-    title="Without weight decay, grokking happens only when log t is of the order of α²",
+    title=r"Without weight decay, grokking happens only when $\log t$ is of the order of "
+    r"$\alpha^2$",
     function=cell,
     arguments={**DATA, "log10_log10_t": 4.0, "points": 40, "rtol": 1e-6},
     grid={"alpha": [0.6, 2.0, 6.0]},
@@ -105,8 +106,10 @@ study = sized(
     labels={
         "alpha": "size of every parameter at the start",
         "trajectory_test_accuracy": "accuracy on new samples, from their distribution",
-        "trajectory_share_l1": "smallest margin over l1 norm, as a share of the largest possible",
-        "trajectory_share_l2": "smallest margin over l2 norm, as a share of the largest possible",
+        "trajectory_share_l1": r"smallest margin over $\ell_1$ norm, as a share of the largest "
+        "possible",
+        "trajectory_share_l2": r"smallest margin over $\ell_2$ norm, as a share of the largest "
+        "possible",
         "trajectory_growth": "norm of the parameters over that of the start",
         "trajectory_log_t": "natural logarithm of the training time",
     },
@@ -122,7 +125,7 @@ limit = sized(
     arguments={**DATA, "log10_mus": [1.0, -6.0], "mu_points": 43},
     seeds=1,
     dims={name: ["place"] for name in ("mu", "limit_accuracy", "q_accuracy")},
-    labels={"mu": "mu = alpha^2 / smoothed margin"},
+    labels={"mu": r"$\mu = \alpha^2$ / smoothed margin"},
     printed={"arguments": {"samples": 100, "dimension": 2000, "mu_points": 141}},
 )
 
@@ -166,22 +169,21 @@ def check(dataset: Dataset, limit: Dataset) -> Evidence:
     trained = float(found.trajectory_train_accuracy.min())
     shown = ", ".join(f"{a:g}: {t / np.log(10):.3g}" for a, t in zip(alphas, times, strict=True))
     return Evidence(
-        ran=f"{len(alphas)} starts of a diagonal net of depth 2 on corners of a cube with the"
-        " majority of three coordinates as label, logistic loss without decay, exact flow to"
-        " t = 10^(10^4)",
+        ran=f"{len(alphas)} starts of a diagonal net of depth 2 on corners of a cube with the "
+        "majority of three coordinates as label, logistic loss without decay, exact flow to "
+        "$t = 10^{10^4}$",
         checks={
-            "exponent of log t of the transition in alpha, between the two largest starts": grows,
-            "measured over predicted log t of the transition at the largest start": predicted,
-            "largest distance of the test accuracy from that of the limit at equal"
-            " alpha^2/log(1/loss), second largest start": curve,
+            r"exponent of $\log t$ of the transition in $\alpha$, between the two "
+            "largest starts": grows,
+            r"measured over predicted $\log t$ of the transition at the largest start": predicted,
+            "largest distance of the test accuracy from that of the limit at equal "
+            r"$\alpha^2/\log(1/\mathrm{loss})$, second largest start": curve,
         },
         controls={
-            "log t like log alpha over a rate: it grows with the start itself": grows.control(
-                predicted=1.0
-            ),
-            "argmin Q_mu, as if the weights of support vectors could decrease": curve.control(
-                off_limit(large, limit.isel(seed=0), "q_accuracy")
-            ),
+            r"$\log t$ like $\log \alpha$ over a rate: it grows with the start "
+            "itself": grows.control(predicted=1.0),
+            r"$\operatorname{argmin} Q_\mu$, as if the weights of support vectors "
+            "could decrease": curve.control(off_limit(large, limit.isel(seed=0), "q_accuracy")),
         },
         premises={
             "all training samples are classified correctly from the first record on": (
@@ -191,8 +193,8 @@ def check(dataset: Dataset, limit: Dataset) -> Evidence:
             "the largest start generalizes late": (float(end - start) > 0.2, float(end - start)),
         },
         findings=[
-            f"log10 t at which the rise of the test accuracy is half done, by alpha: {shown}; so"
-            " no run of ordinary length from a large start shows it",
+            r"log10 $t$ at which the rise of the test accuracy is half done, by $\alpha$: "
+            f"{shown}; so no run of ordinary length from a large start shows it",
         ],
     )
 
@@ -247,8 +249,8 @@ def _finish(axes: list[Axes], dataset: Dataset) -> None:
 
 experiment = Experiment(
     "L-no-decay",
-    statement="Without weight decay, grokking from a large start alpha happens only when log t"
-    " is of the order of alpha^2, as the limit of large starts predicts.",
+    statement=r"Without weight decay, grokking from a large start $\alpha$ happens only when "
+    r"$\log t$ is of the order of $\alpha^2$, as the limit of large starts predicts.",
     place="training without weight decay; the poster mentions only a large start with a small"
     " decay",
     study=(study, limit),

@@ -67,10 +67,10 @@ def local_margins(problem: Classification, depth: int) -> list[Array]:
 
 
 LABELS = {
-    "begins": "rate t at which a tenth of the path to the rich limit is covered",
-    "half": "rate t at which half of it is covered",
-    "ends": "rate t at which nine tenths of it are covered",
-    "forecast": "rate t of the transition, predicted before training",
+    "begins": "rate $t$ at which a tenth of the path to the rich limit is covered",
+    "half": "rate $t$ at which half of it is covered",
+    "ends": "rate $t$ at which nine tenths of it are covered",
+    "forecast": "rate $t$ of the transition, predicted before training",
     "log_norm": "log of the norm of the parameters at half",
     "left": "degrees from the end of the run to the rich limit",
 }
@@ -164,20 +164,21 @@ def check(dataset: Dataset, deeper: Dataset, apart: Dataset) -> Evidence:
     shown = dataset.isel(seed=0)
     counts = [int(reached(d).sum()) for d in both.values()]
     return Evidence(
-        ran=f"{dataset.sizes['seed']} data sets of 4 points in R^8 without near ties, logistic"
-        f" loss, rate = 1/alpha, exact flow; log alpha {first:g} to {last:g} at depth 2,"
-        f" {float(deeper.log_alpha[0]):g} to {float(deeper.log_alpha[-1]):g} at depth 3; the"
-        " jump is half done where the direction is half way from the l2 max margin to the"
-        " rich limit: l1 at depth 2, a certified stationary point of l_{2/3} at depth 3;"
-        " one run with alpha and rate chosen separately",
+        ran=f"{dataset.sizes['seed']} data sets of 4 points in $R^8$ without near ties, logistic "
+        rf"loss, rate = $1/\alpha$, exact flow; $\log \alpha$ {first:g} to {last:g} at depth "
+        f"2, {float(deeper.log_alpha[0]):g} to {float(deeper.log_alpha[-1]):g} at depth 3; "
+        r"the jump is half done where the direction is half way from the $\ell_2$ max margin "
+        r"to the rich limit: $\ell_1$ at depth 2, a certified stationary point of "
+        r"$\ell_{2/3}$ at depth 3; one run with $\alpha$ and rate chosen separately",
         checks={
-            "largest |rate t_half / log alpha - 1| at the largest alpha": sits,
-            "exponent of width/(1/rate log alpha) in log alpha, larger median of both"
-            " depths": sharpens,
-            "drift of rate t_half - (log alpha + const - (1/L) log g) over the alphas, over that of"
-            " (1/L) log g (median)": gap,
-            "deviation of the exponent of |theta| at the jump in log(1/rate) from 1/L"
-            " (median)": norm,
+            r"largest $|\mathrm{rate}\,t_{\mathrm{half}} / \log \alpha - 1|$ at the largest "
+            r"$\alpha$": sits,
+            r"exponent of width/(1/rate $\log \alpha$) in $\log \alpha$, larger median of both "
+            "depths": sharpens,
+            r"drift of $\mathrm{rate}\,t_{\mathrm{half}} - (\log \alpha + \mathrm{const} - (1/L) "
+            r"\log g)$ over the alphas, over that of $(1/L) \log g$ (median)": gap,
+            r"deviation of the exponent of $|\theta|$ at the jump in $\log(1/\mathrm{rate})$ from "
+            "$1/L$ (median)": norm,
         },
         premises={
             "runs end within a degree of the rich limit (data sets at depths 2 and 3)": (
@@ -186,21 +187,23 @@ def check(dataset: Dataset, deeper: Dataset, apart: Dataset) -> Evidence:
             )
         },
         controls={
-            "without the term (1/L) log g": gap.control(without),
+            r"without the term $(1/L) \log g$": gap.control(without),
             "a transition that begins when training does": sharpens.control(
                 min(np.median(powers(d, d.ends / d.log_alpha)) for d in both.values())
             ),
-            "alpha alone grows at a fixed rate: exponent of |theta| minus 1/2": norm.control(
+            r"$\alpha$ alone grows at a fixed rate: exponent of $|\theta|$ minus 1/2": norm.control(
                 grows - 0.5
             ),
-            "the jump at (1/rate) log(1/rate)": sits.control(abs(float(parted.half) / first - 1)),
+            r"the jump at (1/rate) $\log(1/\mathrm{rate})$": sits.control(
+                abs(float(parted.half) / first - 1)
+            ),
         },
         findings=_findings(dataset, narrowing),
         plots=[
             Plot(
                 "the jump becomes narrower relative to its time",
-                "log alpha",
-                "rate t / log alpha",
+                r"$\log \alpha$",
+                r"rate $t / \log \alpha$",
                 [
                     Series(name, dataset.log_alpha, shown[name] / dataset.log_alpha)
                     for name in ("begins", "half", "ends")
@@ -212,36 +215,38 @@ def check(dataset: Dataset, deeper: Dataset, apart: Dataset) -> Evidence:
 
 
 def _findings(dataset: Dataset, narrowing: dict[int, Array]) -> list[str]:
-    exponents = [f"{e:.2f} (L = {L})" for L, row in narrowing.items() for e in row[:2]]
+    exponents = [f"{e:.2f} ($L = {L}$)" for L, row in narrowing.items() for e in row[:2]]
     late = rows(dataset, dataset.half - dataset.log_alpha)[:2]
     starts = ", ".join(f"{a:g}" for a in dataset.log_alpha.values)
     return [
-        "at finite size the jump is at (1/rate)(log alpha + (1/L) log(|theta0|/(g |delta0|)))"
-        " with |theta0| and |delta0| at unit scale and g about log(1/rate): it differs from log"
-        " alpha by a constant and -(1/L) log log(1/rate), so the relative gap closes only like"
-        " log log alpha / log alpha",
-        "the width over (1/rate) log alpha falls like log alpha to the power "
+        r"at finite size the jump is at $(1/\mathrm{rate})(\log \alpha + (1/L) \log(|\theta_0|/(g "
+        r"|\delta_0|)))$ with $|\theta_0|$ and $|\delta_0|$ at unit scale and $g$ about "
+        r"$\log(1/\mathrm{rate})$: it differs from $\log \alpha$ by a constant and $-(1/L) "
+        r"\log \log(1/\mathrm{rate})$, so the relative gap closes only like $\log \log \alpha "
+        r"/ \log \alpha$",
+        r"the width over $(1/\mathrm{rate}) \log \alpha$ falls like $\log \alpha$ to the power "
         + ", ".join(exponents),
-        "rate t_half - log alpha: "
+        r"$\mathrm{rate}\,t_{\mathrm{half}} - \log \alpha$: "
         + "; ".join(
             f"data set {k}: " + ", ".join(f"{gap:+.2f}" for gap in row)
             for k, row in enumerate(late)
         )
-        + f" for log alpha = {starts} at depth 2",
-        "alpha multiplies the start; the total norm is alpha sqrt(2d), and its logarithm over"
-        " the rate is always off by log(2d)/2",
+        + rf" for $\log \alpha = {starts}$ at depth 2",
+        r"$\alpha$ multiplies the start; the total norm is $\alpha \sqrt{2 d}$, and its logarithm "
+        "over the rate is always off by log(2d)/2",
     ]
 
 
 experiment = Experiment(
     "L-sharp",
-    statement="The jump from the kernel to the rich classifier happens at (1/rate) log alpha and"
-    " takes only o((1/rate) log(1/rate)); it begins once the norm has decayed to the"
-    " order of (log 1/rate)^(1/L), as measured on diagonal nets with L = 2 and L = 3.",
-    place="Main results (the time t_q) and Key insights, rich regime",
+    statement=r"The jump from the kernel to the rich classifier happens at $(1/\mathrm{rate}) "
+    r"\log \alpha$ and takes only $o((1/\mathrm{rate}) \log(1/\mathrm{rate}))$; it begins "
+    r"once the norm has decayed to the order of $(\log 1/\mathrm{rate})^{1/L}$, as measured "
+    "on diagonal nets with $L = 2$ and $L = 3$.",
+    place="Main results (the time $t_q$) and Key insights, rich regime",
     study=(study, deeper, apart),
     check=check,
     title="The jump becomes narrower relative to the time at which it happens",
-    ours="the data, and rate = 1/alpha, which takes both limits at once",
+    ours=r"the data, and rate = $1/\alpha$, which takes both limits at once",
     seconds=4,
 )

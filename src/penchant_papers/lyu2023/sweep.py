@@ -21,7 +21,7 @@ from penchant.lab import (
     sized,
 )
 from penchant.measures import LATE_CHANGES, grokking
-from penchant.plotting import BLACK, CYCLE, GREY, PALE, caption_of, sheet, typeset
+from penchant.plotting import BLACK, CYCLE, GREY, PALE, caption_of, latex, sheet
 from penchant.problems import majority
 from penchant.record import LogSpaced
 from penchant.stop import LogLoss, Stop
@@ -108,10 +108,10 @@ study = sized(
     seeds=2,
     labels={
         "norm": "Euclidean norm of the start",
-        "rate": "rate of the weight decay, lambda",
-        "t1": "time from which training is solved; inf if it is not",
-        "t2": "time from which the test is solved; inf if it is not by the end of the record",
-        "delay": "t2 - t1",
+        "rate": r"rate of the weight decay, $\lambda$",
+        "t1": r"time from which training is solved; $\infty$ if it is not",
+        "t2": r"time from which the test is solved; $\infty$ if it is not by the end of the record",
+        "delay": "$t_2 - t_1$",
         "kind": ", ".join(f"{number} {kind}" for number, kind in enumerate(LATE_CHANGES)),
         "final": "test accuracy at the end of the record",
         "end": "time at the end of the record",
@@ -157,9 +157,9 @@ def check(dataset: Dataset) -> Evidence:
     slowest = late.isel(seed=0, rate=-1)
     units = ", ".join(f"{delay:.2f}" for delay in (slowest.delay * slowest.rate).values)
     return Evidence(
-        ran=f"{runs.sizes['rate']} x {runs.sizes['norm']} runs of depth 2 on corners of a cube with"
-        " the majority of three coordinates as label, logistic loss, exact flow; without decay"
-        f" up to t = {float(runs.end.sel(rate=0.0).max()):.2g}",
+        ran=f"{runs.sizes['rate']} x {runs.sizes['norm']} runs of depth 2 on corners of a cube "
+        "with the majority of three coordinates as label, logistic loss, exact flow; without "
+        f"decay up to $t = {latex(float(runs.end.sel(rate=0.0).max()), '.2g')}$",
         checks={
             "share of large starts with decay that grok": at_least(share.mean(), 1.0),
             "share of neighbouring grid cells whose delays are ordered as L says": order,
@@ -183,9 +183,9 @@ def draw(dataset: Dataset) -> Figure:
     """The delay over start and decay, and the time of generalization in units of 1/lambda."""
     found = dataset.isel(seed=0)
     caption = (
-        f"{caption_of(dataset.attrs)} Colours and numbers in the cells show the delay t2 - t1."
-        " Training is solved (t1) at mean probability 0.95 of the right label, test (t2) at"
-        " accuracy 0.95."
+        f"{caption_of(dataset.attrs)} Colours and numbers in the cells show the delay $t_2 - "
+        "t_1$. Training is solved $(t_1)$ at mean probability 0.95 of the right label, test "
+        "$(t_2)$ at accuracy 0.95."
     )
     picture, (grid, law) = sheet(dataset.title, caption, widths=(7.0, 4.4), height=4.9)
     _draw_grid(picture, grid, found)
@@ -206,7 +206,7 @@ def _draw_grid(picture: Figure, axes: Axes, dataset: Dataset) -> None:
     for (i, j), value in np.ndenumerate(delay):
         text, colour = _cell_text(dataset.isel(rate=i, norm=j)), BLACK
         if np.isfinite(value):
-            text, colour = typeset(f"{value:.1e}"), "white" if value > middle else BLACK
+            text, colour = f"${latex(value, '.1e')}$", "white" if value > middle else BLACK
         axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=8)
     axes.grid(False)
     axes.set(xlabel=r"norm of the start $\|\theta(0)\|$", ylabel=r"weight decay $\lambda$")
@@ -219,7 +219,7 @@ def _cell_text(cell: Dataset) -> str:
     if math.isinf(float(cell.t1)):
         return "not\ntrained"
     if math.isinf(float(cell.t2)):
-        return typeset(f"not by\n{float(cell.end):.1e}")
+        return f"not by\n${latex(float(cell.end), '.1e')}$"
     return "no\ndelay"
 
 

@@ -25,7 +25,7 @@ from penchant.lab import (
 )
 from penchant.measures import grokking, kernel_distance
 from penchant.models import DifferenceFactorization
-from penchant.plotting import BLACK, BLUE, CYCLE, GREY, LEGEND, RED, caption_of, rows, typeset
+from penchant.plotting import BLACK, BLUE, CYCLE, GREY, LEGEND, RED, caption_of, latex, rows
 from penchant.problems import Completion
 from penchant.record import At
 from penchant_papers.instances import furthest, slope
@@ -42,7 +42,7 @@ CURVES = {
     "from_nuclear": "distance to the minimiser of the nuclear norm, relative",
     "parameter_norm": "Euclidean norm of the parameters",
     "turn": "angle between the parameters and their start (degrees)",
-    "kernel_distance": "1 - cos(K(t), K(0))",
+    "kernel_distance": r"$1 - \cos(K(t), K(0))$",
 }
 
 
@@ -176,14 +176,14 @@ study = sized(
     dims={f"{TRAJECTORY}{name}": ["time"] for name in CURVES},
     labels={f"{TRAJECTORY}{name}": text for name, text in CURVES.items()}
     | {
-        "decay": "rate lambda of the weight decay, with a mean squared error",
+        "decay": r"rate $\lambda$ of the weight decay, with a mean squared error",
         "jump": "time at which the late fall of the test error is half done",
         "t1": "time from which the training error stays below the level",
         "t2": "time from which the test error stays below the level",
         "forecast": "time of the transition, predicted before training",
         "forecast_low": "lower end of the predicted interval",
         "forecast_high": "upper end of the predicted interval",
-        "theory": "(1/lambda) log alpha; NaN up to alpha = 1",
+        "theory": r"$(1/\lambda) \log \alpha$; NaN up to $\alpha = 1$",
         "certificate": "largest violation of the optimality conditions of that matrix, relative",
         "least_error": "test error of the matrix of least nuclear norm",
     },
@@ -236,9 +236,10 @@ def check(dataset: Dataset) -> Evidence:
         for name in ("certificate", "least_error")
     )
     return Evidence(
-        ran=f"{len(tables)} tables that their entries determine, of {tries} drawn, trained in U and"
-        f" V from 10 I at the decays {', '.join(f'{float(run.decay):g}' for run in tables[0])} with"
-        " the mean squared error",
+        ran=f"{len(tables)} tables that their entries determine, of {tries} drawn, trained in $U$ "
+        "and $V$ from 10 I at the decays "
+        f"{', '.join(f'{float(run.decay):g}' for run in tables[0])} with the mean squared "
+        "error",
         checks={
             "largest distance to the kernel interpolant at a quarter of the forecast": near,
             "nuclear norm at the end over the least that fits, largest deviation from 1": least,
@@ -264,13 +265,16 @@ def check(dataset: Dataset) -> Evidence:
                 min(float(run.kernel_error) for run in slowest)
             ),
             "the final error does not depend on the decay": bias.control(predicted=0.0),
-            "the final error is of order sqrt(decay)": bias.control(predicted=0.5),
-            "(1/lambda) log alpha as the time of the fall": time.control(furthest(logs["theory"])),
+            r"the final error is of order $\sqrt{\mathrm{decay}}$": bias.control(predicted=0.5),
+            r"$(1/\lambda) \log \alpha$ as the time of the fall": time.control(
+                furthest(logs["theory"])
+            ),
         },
         findings=[
-            f"decay {float(run.decay):g}: training is solved at t = {float(run.t1):.2g}, the"
-            f" test at {float(run.t2):.2g}, half of the fall is done at {float(run.jump):.3g},"
-            f" predicted {float(run.forecast):.3g}; final test error {float(end.test_error):.2g}"
+            f"decay {float(run.decay):g}: training is solved at $t = "
+            f"{latex(float(run.t1), '.2g')}$, the test at {float(run.t2):.2g}, half of the "
+            f"fall is done at {float(run.jump):.3g}, predicted {float(run.forecast):.3g}; "
+            f"final test error {float(end.test_error):.2g}"
             for run, end in zip(runs[:2], last[:2], strict=True)
         ],
     )
@@ -281,7 +285,7 @@ def draw(dataset: Dataset) -> Figure:
     runs = runs_of(dataset)
     colours = [RED, BLUE] if len(runs) == 2 else [CYCLE[k % len(CYCLE)] for k in range(len(runs))]
     step = float((runs[0].t / runs[0].steps)[-1])
-    caption = f"{caption_of(dataset.attrs)} A step of descent is {step:g} of t."
+    caption = f"{caption_of(dataset.attrs)} A step of descent is {step:g} of $t$."
     picture, axes = rows(dataset.title, caption, HEIGHTS)
     for run, colour in zip(runs, colours, strict=True):
         _predicted(axes, run, colour)
@@ -294,7 +298,7 @@ def draw(dataset: Dataset) -> Figure:
 
 def _draw_run(axes: Sequence[Axes], run: Dataset, colour: str) -> None:
     error, distance, nuclear, norm, turn, kernel = axes
-    name = typeset(f"lambda = {float(run.decay):.1e}")
+    name = rf"$\lambda = {latex(float(run.decay), '.1e')}$"
     error.plot(run.t, run.test_error, color=colour, linewidth=3, label=f"test, {name}")
     error.plot(run.t, run.train_error, "--", color=colour, linewidth=1.4, label=f"training, {name}")
     distance.plot(run.t, run.from_kernel, "-.", color=colour, linewidth=1.4)
@@ -339,26 +343,29 @@ def _furnish(axes: Sequence[Axes], runs: list[Dataset]) -> None:
 
 def _summary(run: Dataset) -> str:
     """When the error of a run fell, and when that was predicted."""
-    decay, jump, forecast = (f"{float(run[name]):.1e}" for name in ("decay", "jump", "forecast"))
-    return typeset(f"lambda = {decay}: half of the fall at t = {jump}, predicted {forecast}")
+    decay, jump, forecast = (
+        latex(float(run[name]), ".1e") for name in ("decay", "jump", "forecast")
+    )
+    return rf"$\lambda = {decay}$: half of the fall at $t = {jump}$, predicted ${forecast}$"
 
 
 experiment = Experiment(
     "L-F3a",
-    statement="Training memorizes a multiplication table at once and completes it late: from U ="
-    " V = 10 I under a small weight decay, the matrix is first zero at unobserved"
-    " entries; the test error falls when the start has decayed, and training ends at"
-    " the matrix of least nuclear norm.",
+    statement="Training memorizes a multiplication table at once and completes it late: from $U = "
+    "V = 10 I$ under a small weight decay, the matrix is first zero at unobserved entries; "
+    "the test error falls when the start has decayed, and training ends at the matrix of "
+    "least nuclear norm.",
     place="Example: completing multiplication tables, plot",
     study=study,
     check=check,
     draw=draw,
-    ours="the table is i j/d^2; entries are drawn one by one, and symmetry then gives (j, i)"
-    " too; tables are drawn until the entries determine one; the second decay, because the final"
-    " error is proportional to the decay; at the smaller sizes also d and the observed share",
+    ours="the table is $i j/d^2$; entries are drawn one by one, and symmetry then gives $(j, i)$ "
+    "too; tables are drawn until the entries determine one; the second decay, because the "
+    "final error is proportional to the decay; at the smaller sizes also $d$ and the observed "
+    "share",
     scope={
-        "quick": "d = 20 in place of 97, 30% of the entries in place of 5%; exact flow in place of"
-        " descent",
+        "quick": "$d = 20$ in place of 97, 30% of the entries in place of 5%; exact flow in place "
+        "of descent",
         "printed": "exact flow in place of descent",
     },
     seconds=1,

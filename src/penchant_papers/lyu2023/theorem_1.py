@@ -94,17 +94,18 @@ MOMENTS = ["moment"]  # half of the time, and the time
 STARTS = [20.0, 80.0, 160.0, 320.0, 640.0]
 study = sized(
     "L-T1",
-    title="A diagonal net at (1 - c)(1/rate) log α compared with the kernel SVM of its start",
+    title=r"A diagonal net at $(1 - c)(1/\mathrm{rate}) \log \alpha$ compared with the kernel SVM "
+    "of its start",
     function=cell,
     arguments={"c": 0.5},
     grid={"depth": [2, 3], "log_alpha": [40.0, 160.0, 320.0, 640.0]},
     seeds=2,
     dims={"turn": MOMENTS, "growth": MOMENTS, "margin": MOMENTS},
     labels={
-        "to_kernel": "angle to the l2 max margin predictor",
-        "to_rich": "angle to the l1 max margin predictor",
-        "growth": "|theta| e^(rate t) / |theta0|",
-        "margin": "smoothed margin log(1/loss)",
+        "to_kernel": r"angle to the $\ell_2$ max margin predictor",
+        "to_rich": r"angle to the $\ell_1$ max margin predictor",
+        "growth": r"$|\theta| e^{\mathrm{rate}\, t} / |\theta_0|$",
+        "margin": r"smoothed margin $\log(1/\mathrm{loss})$",
     },
     draw={"x": "log_alpha", "colour": "to_kernel", "log": True},
     printed={"grid": {"log_alpha": STARTS}, "seeds": 12},
@@ -164,7 +165,7 @@ def check(dataset: Dataset, regression: Dataset, nets: Dataset, flows: Dataset) 
     alphas, rows = np.exp(regression.log_alpha.values), regression.off.transpose("seed", ...).values
     own, other = (nets[name].transpose("seed", "log_alpha").values for name in ("own", "other"))
     described = ", ".join(
-        f"{value:.3g} at log alpha = {a:g}"
+        rf"{value:.3g} at $\log \alpha = {a:g}$"
         for a, value in zip(nets.log_alpha, own.mean(axis=0), strict=True)
     )
     near = at_most(end.to_kernel.max(), 0.5)
@@ -174,32 +175,33 @@ def check(dataset: Dataset, regression: Dataset, nets: Dataset, flows: Dataset) 
     interpolates = within(furthest([slope(alphas, row) + 0.5 for row in rows]), tolerance=0.1)
     nonlinear = at_most(np.mean(own[:, -1] / own[:, 0]), 0.6)
     return Evidence(
-        ran=f"{dataset.sizes['seed']} data sets of 4 points in R^8, drawn until their max margins"
-        f" are {TIE:.0%} away from a tie, depths 2 and 3, logistic loss, rate = 1/alpha, c = 1/2,"
-        f" log alpha {dataset.log_alpha.values[0]:g} to 640 by the"
-        " exact flow; regression at c = 1/8; a two-layer net with quadratic activation and the"
-        " difference trick (L = 3) trained in its parameters",
+        ran=f"{dataset.sizes['seed']} data sets of 4 points in $R^8$, drawn until their max "
+        f"margins are {TIE:.0%} away from a tie, depths 2 and 3, logistic loss, rate = "
+        rf"$1/\alpha$, $c = 1/2$, $\log \alpha$ {dataset.log_alpha.values[0]:g} to 640 by the "
+        "exact flow; regression at $c = 1/8$; a two-layer net with quadratic activation and the "
+        "difference trick $(L = 3)$ trained in its parameters",
         checks={
-            "largest angle to the kernel SVM at log alpha = 640, degrees": near,
-            "largest relative change of the slope of 1/tan(angle) in log(1/loss), log alpha"
-            " 160 to 640": falls,
-            "largest deviation of the exponent of turn/g in alpha from -L c": turns,
-            "largest deviation of |theta| e^(rate t)/|theta0| from 1": shrinks,
-            "largest deviation of the exponent of the distance to the kernel"
-            " interpolant in alpha from -4c (c = 1/8)": interpolates,
-            "angle between a small net's outputs and those of its kernel SVM, largest alpha over"
-            " smallest, mean over the nets": nonlinear,
+            r"largest angle to the kernel SVM at $\log \alpha = 640$, degrees": near,
+            r"largest relative change of the slope of 1/tan(angle) in $\log(1/\mathrm{loss})$, "
+            r"$\log \alpha$ 160 to 640": falls,
+            r"largest deviation of the exponent of turn/$g$ in $\alpha$ from $-L c$": turns,
+            r"largest deviation of $|\theta| e^{\mathrm{rate}\, t}/|\theta_0|$ from 1": shrinks,
+            "largest deviation of the exponent of the distance to the kernel interpolant in "
+            r"$\alpha$ from $-4 c$ $(c = 1/8)$": interpolates,
+            r"angle between a small net's outputs and those of its kernel SVM, largest $\alpha$ "
+            "over smallest, mean over the nets": nonlinear,
         },
         premises={
-            "the exact flow agrees with training in the parameters (alpha = e^3, relative)": below(
-                flows.apart.max(), 1e-5
-            ),
+            r"the exact flow agrees with training in the parameters ($\alpha = e^3$, "
+            "relative)": below(flows.apart.max(), 1e-5),
             "the small net satisfies the assumptions of L": (bool(nets.assumed.all()), described),
         },
         controls={
-            "the l1 max margin predictor": near.control(end.to_rich.min()),
+            r"the $\ell_1$ max margin predictor": near.control(end.to_rich.min()),
             "the SVM of a random kernel": near.control(end.to_random.sel(depth=2).min()),
-            "an angle like 1/sqrt(log(1/loss))": falls.control(bent(dataset, power=2).min()),
+            r"an angle like $1/\sqrt{\log(1/\mathrm{loss})}$": falls.control(
+                bent(dataset, power=2).min()
+            ),
             "a direction that no longer turns: the turn at half the time, depth 2": turns.control(
                 turning(dataset.sel(depth=[2]), c, moment=0).max()
             ),
@@ -208,16 +210,16 @@ def check(dataset: Dataset, regression: Dataset, nets: Dataset, flows: Dataset) 
             ),
         },
         findings=[
-            "the angle to the kernel SVM falls like 1/log alpha and no faster: the predictor is"
-            " log(1/loss) times the SVM plus a constant, and log(1/loss) is about (2c + 1) log"
-            " alpha here; the parameters keep their direction up to alpha^(-L c), which is much"
-            " smaller",
+            r"the angle to the kernel SVM falls like $1/\log \alpha$ and no faster: the predictor "
+            r"is $\log(1/\mathrm{loss})$ times the SVM plus a constant, and "
+            r"$\log(1/\mathrm{loss})$ is about (2c + 1) $\log \alpha$ here; the parameters "
+            r"keep their direction up to $\alpha^{-L c}$, which is much smaller",
             f"outputs of the small nets against their kernel SVM, mean of the degrees: {described}",
         ],
         plots=[
             Plot(
-                "angle to the kernel SVM at (1 - c)(1/rate) log alpha",
-                "log alpha",
+                r"angle to the kernel SVM at $(1 - c)(1/\mathrm{rate}) \log \alpha$",
+                r"$\log \alpha$",
                 "angle (degrees)",
                 [
                     Series(f"data set {k}, depth {D}", dataset.log_alpha, row.to_kernel)
@@ -234,14 +236,15 @@ def check(dataset: Dataset, regression: Dataset, nets: Dataset, flows: Dataset) 
 
 experiment = Experiment(
     "L-T1",
-    statement="With start alpha theta0 and weight decay, the model at time (1 - c)(1/rate) log"
-    " alpha is the kernel SVM of its start (for diagonal nets the l2 max margin"
-    " predictor, for regression the kernel interpolant), and until then the parameters"
-    " keep their direction while their norm decays like e^(-rate t).",
+    statement=r"With start $\alpha \theta_0$ and weight decay, the model at time $(1 - "
+    r"c)(1/\mathrm{rate}) \log \alpha$ is the kernel SVM of its start (for diagonal nets the "
+    r"$\ell_2$ max margin predictor, for regression the kernel interpolant), and until then "
+    r"the parameters keep their direction while their norm decays like $e^{-\mathrm{rate}\, "
+    "t}$.",
     place="Main results, Theorem 1; Key insights, kernel regime",
     study=(study, regression, networks, flows),
     check=check,
     title="Before the jump the classifier approaches the kernel SVM of the start",
-    ours="the data, c = 1/2 and rate = 1/alpha, which takes both limits at once",
+    ours=r"the data, $c = 1/2$ and rate = $1/\alpha$, which takes both limits at once",
     seconds=3,
 )

@@ -94,14 +94,15 @@ BEFORE, AFTER = 0, 1  # the moments 1 - c and 1 + c
 TRAINED: dict[str, Any] = {"arguments": {"times": [0.5, 1.5]}, "dims": {"residual": ["moment"]}}
 study = sized(
     "L-T2",
-    title="A diagonal net at (1 + c)(1/rate) log α compared with the ℓ₁ max margin",
+    title=r"A diagonal net at $(1 + c)(1/\mathrm{rate}) \log \alpha$ compared with the ℓ₁ max "
+    "margin",
     function=cell,
     arguments={"z": 1.5},
     grid={"log_alpha": [320.0, 640.0]},
     seeds=2,
     labels={
-        "to_rich": "angle to the l1 max margin predictor",
-        "to_kernel": "angle to the l2 max margin predictor",
+        "to_rich": r"angle to the $\ell_1$ max margin predictor",
+        "to_kernel": r"angle to the $\ell_2$ max margin predictor",
         "residual": "KKT residual of the parameters",
     },
     draw={"x": "log_alpha", "colour": "residual", "log": True},
@@ -158,36 +159,37 @@ def check(dataset: Dataset, runs: Dataset, nets: Dataset) -> Evidence:
     quadratic = nets.residual.isel(moment=AFTER).mean("seed")
     residuals = dataset.residual.transpose("seed", "log_alpha").values[:3]
     return Evidence(
-        ran=f"{dataset.sizes['seed']} data sets of 4 points in R^8 without near ties, logistic"
-        " loss, rate = 1/alpha, c = 1/2: log alpha 320 and 640 by the exact flow, 3 to 6 trained in"
-        " the parameters at depths 2, 3; two layers of three quadratic units on labels that are not"
-        " linear, log alpha 3 and 6",
+        ran=f"{dataset.sizes['seed']} data sets of 4 points in $R^8$ without near ties, logistic "
+        r"loss, rate = $1/\alpha$, $c = 1/2$: $\log \alpha$ 320 and 640 by the exact flow, 3 "
+        "to 6 trained in the parameters at depths 2, 3; two layers of three quadratic units "
+        r"on labels that are not linear, $\log \alpha$ 3 and 6",
         checks={
-            "angle to the l1 max margin predictor at log alpha = 640, median, degrees": near,
-            "largest exponent of the angle in log alpha, 320 to 640": exponent,
-            "largest exponent of the KKT residual in log alpha, 320 to 640": stationary,
-            "KKT residual of trained parameters (depths 2 and 3), log alpha = 6 over log alpha = 3,"
-            " mean over the data sets": training,
-            "KKT residual of a two-layer net with quadratic units (L = 3), the same mean": units,
+            r"angle to the $\ell_1$ max margin predictor at $\log \alpha = 640$, "
+            "median, degrees": near,
+            r"largest exponent of the angle in $\log \alpha$, 320 to 640": exponent,
+            r"largest exponent of the KKT residual in $\log \alpha$, 320 to 640": stationary,
+            r"KKT residual of trained parameters (depths 2 and 3), $\log \alpha = 6$ over $\log "
+            r"\alpha = 3$, mean over the data sets": training,
+            "KKT residual of a two-layer net with quadratic units $(L = 3)$, the same mean": units,
         },
         controls={
-            "the l2 max margin predictor after the jump": near.control(end.to_kernel.min()),
+            r"the $\ell_2$ max margin predictor after the jump": near.control(end.to_kernel.min()),
             "the KKT residual before the jump": training.control(ratio(runs, BEFORE).min()),
             "the same for the quadratic units": units.control(ratio(nets, BEFORE).min()),
-            "the l2 max margin predictor: exponent of the angle to it": exponent.control(
+            r"the $\ell_2$ max margin predictor: exponent of the angle to it": exponent.control(
                 min(exponents(dataset, "to_kernel"))
             ),
         },
         findings=[
-            "both the angle and the KKT residual fall like 1/log(1/rate): the margin problem is"
-            " the limit of vanishing decay, and at a fixed rate training ends at the minimiser"
-            " of the penalised loss instead; residuals at log alpha = 3, 6:"
-            f" {'; '.join(diagonal)}; quadratic units: {numbers(quadratic)}",
+            r"both the angle and the KKT residual fall like $1/\log(1/\mathrm{rate})$: the margin "
+            "problem is the limit of vanishing decay, and at a fixed rate training ends at "
+            r"the minimiser of the penalised loss instead; residuals at $\log \alpha = 3$, 6: "
+            f"{'; '.join(diagonal)}; quadratic units: {numbers(quadratic)}",
         ],
         plots=[
             Plot(
-                "KKT residual at (1 + c)(1/rate) log alpha",
-                "log alpha",
+                r"KKT residual at $(1 + c)(1/\mathrm{rate}) \log \alpha$",
+                r"$\log \alpha$",
                 "residual",
                 [
                     *(
@@ -209,13 +211,13 @@ def check(dataset: Dataset, runs: Dataset, nets: Dataset) -> Evidence:
 
 experiment = Experiment(
     "L-T2",
-    statement="At time (1 + c)(1/rate) log alpha the parameters satisfy the KKT conditions of"
-    " min |theta|^2 subject to margins of at least 1; for diagonal nets of depth 2 the"
-    " predictor is the l1 max margin predictor.",
+    statement=r"At time $(1 + c)(1/\mathrm{rate}) \log \alpha$ the parameters satisfy the KKT "
+    r"conditions of min $|\theta|^2$ subject to margins of at least 1; for diagonal nets of "
+    r"depth 2 the predictor is the $\ell_1$ max margin predictor.",
     place="Main results, Theorem 2",
     study=(study, in_parameters, networks),
     check=check,
     title="After the jump the parameters approach a KKT point of the margin problem",
-    ours="the data, c = 1/2 and rate = 1/alpha, which takes both limits at once",
+    ours=r"the data, $c = 1/2$ and rate = $1/\alpha$, which takes both limits at once",
     seconds=3,
 )

@@ -14,7 +14,11 @@ from penchant_papers.lyu2023.runs import points, trained
 from penchant_papers.moroshko2020.nets import QuadraticUnits
 
 DEGREE = 3  # of f in its parameters
-SIZES = {"output": "f", "by_gradient": "f / |grad f|", "relative": "f / (|grad f| |theta|)"}
+SIZES = {
+    "output": "f",
+    "by_gradient": r"$f / |\nabla f|$",
+    "relative": r"$f / (|\nabla f| |\theta|)$",
+}
 
 
 def cell(width: int, seed: int, *, starts: int) -> dict[str, float]:
@@ -91,28 +95,29 @@ def check(dataset: Dataset, after: Dataset) -> Evidence:
     # of the order of the decayed start, where the kernel SVM is some fifty times smaller
     stays = within(np.log(wide["size"] / wide.decayed).mean(), tolerance=math.log(2))
     return Evidence(
-        ran=f"Gaussian starts of two layers of quadratic units (L = 3), widths {widths[0]} to"
-        f" {widths[-1]}; {end.off.size} nets of width {int(end.width)} trained to half of (1/rate)"
-        " log alpha",
+        ran=f"Gaussian starts of two layers of quadratic units $(L = 3)$, widths {widths[0]} to "
+        f"{widths[-1]}; {end.off.size} nets of width {int(end.width)} trained to half of "
+        r"$(1/\mathrm{rate}) \log \alpha$",
         checks={"exponent of the start's output in the width": at_most(falls["output"], -0.5, 0.1)},
         corrected={
-            "exponent of f / (|grad f| |theta|) in the width": relative,
+            r"exponent of $f / (|\nabla f| |\theta|)$ in the width": relative,
             "angle to the kernel SVM before the jump with the difference trick, degrees": svm,
             "outputs of the wide net on new points over those of its start, decayed: mean of the"
             " logarithm": stays,
         },
-        correction="At the scale of the tangent kernel f(theta0) tends to a Gaussian process of"
-        " order one, not to 0; only f / (|grad f| |theta|) falls like width^(-1/2)."
-        " Multiplied by alpha^L and decayed it is alpha^(L c) f(theta0) at (1 -"
-        " c)(1/rate) log alpha, which is larger than any margin: Theorem 1 needs a"
-        " start with zero output, such as the difference trick provides.",
+        correction=r"At the scale of the tangent kernel $f(\theta_0)$ tends to a Gaussian process "
+        r"of order one, not to 0; only $f / (|\nabla f| |\theta|)$ falls like "
+        r"$\mathrm{width}^{-1/2}$. Multiplied by $\alpha^L$ and decayed it is $\alpha^{L c} "
+        r"f(\theta_0)$ at $(1 - c)(1/\mathrm{rate}) \log \alpha$, which is larger than any "
+        "margin: Theorem 1 needs a start with zero output, such as the difference trick "
+        "provides.",
         counterexample={
             "root mean square output at the smallest width": float(runs.output[0]),
             "at the largest": float(runs.output[-1]),
             "angle between the wide net and its kernel SVM, degrees": float(wide.off.min()),
         },
         controls={
-            "f over |grad f| alone": relative.control(falls["by_gradient"]),
+            r"$f$ over $|\nabla f|$ alone": relative.control(falls["by_gradient"]),
             "a wide start without the difference trick": svm.control(wide.off.min()),
             "outputs of the kernel SVM's size, as with the difference trick": stays.control(
                 np.log(zero["size"] / wide.decayed).mean()

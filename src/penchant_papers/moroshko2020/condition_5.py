@@ -82,11 +82,11 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
     """The exponent in alpha of the accuracy needed; zero for the linearized model."""
     alphas = dataset.alpha.values
     found = {
-        "panel {}, mu = {}".format(*str(stop).split()): dataset.since.sel(stop=stop).values
+        r"panel {}, $\mu = {}$".format(*str(stop).split()): dataset.since.sel(stop=stop).values
         for stop in dataset.stop.values
     }
     stable, above, below = (slope(alphas, values) for values in found.values())
-    lost_since = found["panel 3d, mu = 0.001"]
+    lost_since = found[r"panel 3d, $\mu = 0.001$"]
     moved = np.abs(np.log(linear.since.sel(alpha=30.0) / linear.since.sel(alpha=1.0)))
     holds = within(stable, tolerance=0.1)
     lost = within(below, 2.0, 0.1)
@@ -98,14 +98,16 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
     sets, tries = linear.sizes["seed"], int(linear.tries.max(("depth", "alpha")).sum())
     cases = linear.sizes["seed"] * linear.sizes["depth"]
     return Evidence(
-        ran=f"panels 3b and 3d at depth 2, alpha = 10, 30, 100; {cases} linearized models"
-        " trained in the parameters from alpha = 1 and 30, on sets of 12 points in R^3 that do not"
-        f" satisfy the condition from the start ({sets} of {tries} random sets)",
+        ran=rf"panels 3b and 3d at depth 2, $\alpha = 10$, 30, 100; {cases} linearized models "
+        r"trained in the parameters from $\alpha = 1$ and 30, on sets of 12 points in $R^3$ "
+        f"that do not satisfy the condition from the start ({sets} of {tries} random sets)",
         checks={
-            "panel 3b, mu = 0.001: exponent in alpha of the accuracy needed": holds,
-            "panel 3d, mu = 0.3, above the kink: the same exponent": within(above, tolerance=0.1),
-            "panel 3d, mu = 0.001, below the kink: the same exponent": lost,
-            "linearized model: largest change of log(since) from alpha = 1 to 30": frozen,
+            r"panel 3b, $\mu = 0.001$: exponent in $\alpha$ of the accuracy needed": holds,
+            r"panel 3d, $\mu = 0.3$, above the kink: the same exponent": within(
+                above, tolerance=0.1
+            ),
+            r"panel 3d, $\mu = 0.001$, below the kink: the same exponent": lost,
+            r"linearized model: largest change of log(since) from $\alpha = 1$ to 30": frozen,
         },
         premises={
             "no linearized model satisfies the condition from the start (least smoothed margin)": (
@@ -123,18 +125,18 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
             ),
         },
         findings=[
-            "with rho_0 half-way between 1 and the limit, as in appendix E: panel 3b is stable"
-            " from a loss of 1/e or earlier, for every alpha; panel 3d stopped at mu = 0.001 is"
-            f" stable only from {kink:.3g} alpha^2 on, which is not o(alpha^D): there the"
-            " condition fails",
-            "appendix E's last step needs N x_max^2 >= 1: only then does"
-            " log((e^g - 1)/(N x_max^2))/g increase with g; below, it decreases to 1, and the"
-            " conclusion follows at once",
+            r"with $\rho_0$ half-way between 1 and the limit, as in appendix E: panel 3b is "
+            r"stable from a loss of $1/e$ or earlier, for every $\alpha$; panel 3d stopped at "
+            rf"$\mu = 0.001$ is stable only from {kink:.3g} $\alpha^2$ on, which is not "
+            r"$o(\alpha^D)$: there the condition fails",
+            r"appendix E's last step needs $N x_{\max}^2 \geq 1$: only then does $\log((e^g - "
+            r"1)/(N x_{\max}^2))/g$ increase with $g$; below, it decreases to 1, and the "
+            "conclusion follows at once",
         ],
         plots=[
             log_log(
-                "log(1/ε) beyond which the stability condition holds",
-                "alpha",
+                r"$\log(1/\epsilon)$ beyond which the stability condition holds",
+                r"$\alpha$",
                 "smoothed margin",
                 [(name, alphas, values) for name, values in found.items()],
             )
@@ -144,13 +146,14 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
 
 experiment = Experiment(
     "M-C5",
-    statement="For the linearized model the stability condition holds beyond an accuracy that"
-    " does not depend on alpha; for the network it holds on the points of Figure 3(b)"
-    " at every mu, and on those of Figure 3(d) only above the kink of the Q path.",
+    statement="For the linearized model the stability condition holds beyond an accuracy that "
+    r"does not depend on $\alpha$; for the network it holds on the points of Figure 3(b) at "
+    r"every $\mu$, and on those of Figure 3(d) only above the kink of the $Q$ path.",
     place="section 4, Condition 5; appendix B, Conditions 8 and 9; appendix E; Figure 3",
     study=(study, linear, parameters),
     check=check,
-    title="Below the kink of the Q path, the accuracy needed for stability grows like α²",
+    title="Below the kink of the $Q$ path, the accuracy needed for stability grows like "
+    r"$\alpha^2$",
     ours="the data sets",
     seconds=2,
 )

@@ -92,9 +92,9 @@ def check(dataset: Dataset, unequal: Dataset) -> Evidence:
     shared = within(dataset.off_shared.values.max(), tolerance=1e-10)
     loss = float(dataset.loss_left.max())
     shown = [
-        (f"D = {D}, equal start", dataset.sel(depth=D).isel(seed=0)) for D in dataset.depth.values
+        (f"$D = {D}$, equal start", dataset.sel(depth=D).isel(seed=0)) for D in dataset.depth.values
     ]
-    shown += [("D = 3, one layer 10 % larger", unequal.isel(depth=0, seed=0))]
+    shown += [("$D = 3$, one layer 10 % larger", unequal.isel(depth=0, seed=0))]
     return Evidence(
         ran=f"gradient descent on 2dD separate weights at depths"
         f" {', '.join(map(str, dataset.depth.values))} from random starts that all layers share,"
@@ -106,11 +106,13 @@ def check(dataset: Dataset, unequal: Dataset) -> Evidence:
         premises={"training lowers the loss from 1 (largest final loss)": (loss < 0.5, loss)},
         controls={
             "one layer 10 % larger at the start": equal.control(unequal.apart.max()),
-            "the shared vector trained at the same rate, not at rate / D (least)": shared.control(
+            "the shared vector trained at the same rate, not at rate / $D$ (least)": shared.control(
                 dataset.off_same_rate.values.min()
             ),
         },
-        findings=["one vector that D layers share moves D times as fast as D separate layers do"],
+        findings=[
+            "one vector that $D$ layers share moves $D$ times as fast as $D$ separate layers do"
+        ],
         plots=[
             Plot(
                 "layers that start equal stay equal",
@@ -121,7 +123,7 @@ def check(dataset: Dataset, unequal: Dataset) -> Evidence:
                     for name, row in shown
                 ],
                 y_scale="log",
-                caption="Equal layers are drawn at 1e-17.",
+                caption="Equal layers are drawn at $10^{-17}$.",
             )
         ],
     )
@@ -129,12 +131,12 @@ def check(dataset: Dataset, unequal: Dataset) -> Evidence:
 
 experiment = Experiment(
     "M-layers",
-    statement="If all D layers start with the same weights, they stay equal throughout training,"
-    " and the net trains like one with a single shared vector of weights.",
+    statement="If all $D$ layers start with the same weights, they stay equal throughout "
+    "training, and the net trains like one with a single shared vector of weights.",
     place="section 3, the paragraph on Figure 2",
     study=(study, unequal),
     check=check,
-    title="D layers that start equal stay equal throughout training",
+    title="$D$ layers that start equal stay equal throughout training",
     ours="the data sets, the starts and the learning rate",
     seconds=2,
 )

@@ -79,41 +79,44 @@ def check(dataset: Dataset) -> Evidence:
         "condition 5 fails": ~held,
     }
     return Evidence(
-        ran=f"{len(held)} data sets of 3 or 4 points in 3 to 5 dimensions at depth 3, trained to"
-        " alpha³/mu for mu = 1 to 1e-6 from alpha³ = 1e4 and 1e6; stationarity of the l1 max margin"
-        " by nonnegative least squares",
+        ran=f"{len(held)} data sets of 3 or 4 points in 3 to 5 dimensions at depth 3, trained to "
+        r"$\alpha^3/\mu$ for $\mu = 1$ to $10^{-6}$ from $\alpha^3 = 10^4$ and $10^6$; "
+        r"stationarity of the $\ell_1$ max margin by nonnegative least squares",
         checks={
-            "data sets where condition 5 holds at every mu and l1 is not"
-            " stationary for l_{2/3}": broken,
-            "angle to l1 at mu = 1e-6 over that at 1e-4, where condition 5 holds (median)": ends,
-            "data sets whose l1 is not stationary": at_least(count, 1),
+            r"data sets where condition 5 holds at every $\mu$ and $\ell_1$ is not stationary for "
+            r"$\ell_{2/3}$": broken,
+            r"angle to $\ell_1$ at $\mu = 10^{-6}$ over that at $10^{-4}$, where condition 5 "
+            "holds (median)": ends,
+            r"data sets whose $\ell_1$ is not stationary": at_least(count, 1),
         },
         premises={
             "the condition holds on some sets and fails on others": (
                 0 < held.sum() < len(held),
                 f"{held.sum()} of {len(held)}",
             ),
-            "the accuracy needed is clearly o(alpha^D) or clearly of order alpha^D on most sets": (
+            r"the accuracy needed is clearly $o(\alpha^D)$ or clearly of order $\alpha^D$ on most "
+            "sets": (
                 len(held) > 0.75 * tried,
                 f"{len(held)} of {tried}",
             ),
         },
         controls={
-            "l1 is stationary on every data set": broken.control(count),
-            "the same angles where l1 is not stationary (median ratio)": ends.control(
+            r"$\ell_1$ is stationary on every data set": broken.control(count),
+            r"the same angles where $\ell_1$ is not stationary (median ratio)": ends.control(
                 middle(last[~stationary] / before[~stationary])
             ),
         },
         findings=[
-            f"of {len(held)} data sets the condition holds at every mu on {held.sum()}, and l1"
-            f" is stationary on {stationary.sum()}; the converse is not true: on"
-            f" {(stationary & ~held).sum()} l1 is stationary and the condition fails at some mu",
+            rf"of {len(held)} data sets the condition holds at every $\mu$ on {held.sum()}, and "
+            rf"$\ell_1$ is stationary on {stationary.sum()}; the converse is not true: on "
+            rf"{(stationary & ~held).sum()} $\ell_1$ is stationary and the condition fails at "
+            r"some $\mu$",
         ],
         plots=[
             log_log(
-                "depth 3: the end of training and the stationarity of l1",
-                "defect of the l1 max margin as a stationary point of l2/3",
-                "angle of training to l1 at mu = 1e-6, degrees",
+                r"depth 3: the end of training and the stationarity of $\ell_1$",
+                r"defect of the $\ell_1$ max margin as a stationary point of $\ell_{2/3}$",
+                r"angle of training to $\ell_1$ at $\mu = 10^{-6}$, degrees",
                 [
                     (
                         name,
@@ -130,14 +133,14 @@ def check(dataset: Dataset) -> Evidence:
 
 experiment = Experiment(
     "M-l1",
-    statement="Where the stability condition holds, the l1 max margin is also a first-order"
-    " stationary point of the l_{2/D} margin problem; on many data sets it is not, and there the"
-    " condition fails.",
+    statement=r"Where the stability condition holds, the $\ell_1$ max margin is also a "
+    r"first-order stationary point of the $\ell_{2/D}$ margin problem; on many data sets it "
+    "is not, and there the condition fails.",
     place="section 4, after Theorem 7",
     study=study,
     check=check,
     title="At depth 3, where support vectors do not change, the ℓ₁ max margin is also stationary"
     " for ℓ₂/₃",
-    ours="the data sets; mu down to 1e-6 stands for all of them",
+    ours=r"the data sets; $\mu$ down to $10^{-6}$ stands for all of them",
     seconds=4,
 )

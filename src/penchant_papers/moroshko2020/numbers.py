@@ -26,6 +26,7 @@ from penchant.lab import (
 )
 from penchant.measures import angle, crossing
 from penchant.methods import NormalizedDescent
+from penchant.plotting import latex
 from penchant.problems import three_points
 from penchant.record import LogSpaced
 from penchant.stop import Scale
@@ -180,8 +181,10 @@ def check(
     data = dataset.assign_coords(mu=list(SQUARES))
     digits = data.needed / np.log(10)
     read = {
-        f"alpha = {a:g}: digits of the loss where training is as near to l1 as argmin Q_mu"
-        f" at mu = {mu:g}": within(digits.sel(alpha=a, mu=mu), *printed)
+        rf"$\alpha = {latex(a)}$: digits of the loss where training is as near to $\ell_1$ as "
+        rf"$\operatorname{{argmin}} Q_\mu$ at $\mu = {latex(mu)}$": within(
+            digits.sel(alpha=a, mu=mu), *printed
+        )
         for (a, mu), printed in PRINTED.items()
     }
     nearest = next(iter(read.values()))
@@ -197,105 +200,114 @@ def check(
     rate = within(visit_rate, 4 / 3, 0.05)
     excess = {run: float(rich.excess.sel(run=run)) for run in RICH}
     near_l1 = {
-        f"panel 3c, alpha = {a}: excess l1 norm at gtilde = {g}": at_most(value, 0.01)
+        rf"panel 3c, $\alpha = {a}$: excess $\ell_1$ norm at $\tilde{{\gamma}} = {g}$": at_most(
+            value, 0.01
+        )
         for a, g, value in (("100", "1e+08", excess[RICH[1]]), ("0.001", "0.1", excess[RICH[2]]))
     }
     needed = float(data.needed.sel(alpha=1.0, mu=0.001))
     stay = {
-        "alpha = 1: log(1/loss) at argmin Q_mu, mu = 0.001, by normalized descent, over that of"
-        " the flow": within(float(descent.needed.item()) / needed, 1.0, 0.002),
-        "alpha = 100, mu = 0.5: share of the arc from l2 to l1": removed,
-        "alpha = 100: the angle to l2 at mu = 0.5 over the least angle during training": at_least(
-            left_l2 / float(visits.least.sel(alpha=100.0)), 10.0
+        r"$\alpha = 1$: $\log(1/\mathrm{loss})$ at $\operatorname{argmin} Q_\mu$, $\mu = 0.001$, "
+        "by normalized descent, over that of the flow": within(
+            float(descent.needed.item()) / needed, 1.0, 0.002
         ),
+        r"$\alpha = 100$, $\mu = 0.5$: share of the arc from $\ell_2$ to $\ell_1$": removed,
+        r"$\alpha = 100$: the angle to $\ell_2$ at $\mu = 0.5$ over the least angle during "
+        "training": at_least(left_l2 / float(visits.least.sel(alpha=100.0)), 10.0),
         **{
-            f"alpha = {a:g}: share of the arc from l2 at gtilde = alpha²": at_most(
-                visits.at_square.sel(alpha=a) / arc, 0.02
-            )
+            rf"$\alpha = {latex(a)}$: share of the arc from $\ell_2$ at $\tilde{{\gamma}} = "
+            r"\alpha^2$": at_most(visits.at_square.sel(alpha=a) / arc, 0.02)
             for a in visits.alpha.values
         },
-        "exponent in alpha of the gtilde nearest to l2 (ours)": rate,
+        r"exponent in $\alpha$ of the $\tilde{\gamma}$ nearest to $\ell_2$ (ours)": rate,
         **near_l1,
     }
     apart = float(twin.apart.item())
     one, steps = data.sel(alpha=1.0, mu=0.001), int(descent.steps.item())
     first_excess = next(iter(near_l1.values()))
     return Evidence(
-        ran="panels 3b and 3c (our points) trained at depth 2: alpha = 1 to 100 beyond mu = 0.001,"
-        " to loss e^-12500000, alpha = 1000, 10000 and 0.001; the loss is read where the trained"
-        f" direction is as near to l1 as argmin Q_mu; alpha = 1 again by {steps} steps of"
-        " normalized descent",
+        ran=r"panels 3b and 3c (our points) trained at depth 2: $\alpha = 1$ to 100 beyond $\mu = "
+        r"0.001$, to loss $e^{-12500000}$, $\alpha = 1000$, 10000 and 0.001; the loss is read "
+        r"where the trained direction is as near to $\ell_1$ as $\operatorname{argmin} "
+        rf"Q_\mu$; $\alpha = 1$ again by {steps} steps of normalized descent",
         checks={**read, **stay},
         corrected={
             **dict(list(read.items())[:2]),
-            "exponent in alpha of log(1/loss)/(alpha²/mu) - 1 at argmin Q_mu, mu = 0.001, alpha = 1"
-            " to 100": excess_rate,
+            r"exponent in $\alpha$ of $\log(1/\mathrm{loss})/(\alpha^2/\mu) - 1$ at "
+            r"$\operatorname{argmin} Q_\mu$, $\mu = 0.001$, $\alpha = 1$ to 100": excess_rate,
             **stay,
         },
-        correction="10^-434 is exp(-alpha²/mu) for alpha = 1 and mu = 0.001, the definition of"
-        " mu; to come as near to l1 as argmin Q_mu at mu = 0.001, training needs"
-        f" log(1/loss) = alpha²/mu plus a constant, {1000 * late[0]:.0f} on these"
-        f" points: negligible at alpha = 100, but 10^-{needed / np.log(10):.0f} at"
-        " alpha = 1",
+        correction=r"$10^{-434}$ is $\exp(-\alpha^2/\mu)$ for $\alpha = 1$ and $\mu = 0.001$, the "
+        r"definition of $\mu$; to come as near to $\ell_1$ as $\operatorname{argmin} Q_\mu$ "
+        r"at $\mu = 0.001$, training needs $\log(1/\mathrm{loss}) = \alpha^2/\mu$ plus a "
+        rf"constant, {1000 * late[0]:.0f} on these points: negligible at $\alpha = 100$, but "
+        rf"$10^{{-{needed / np.log(10):.0f}}}$ at $\alpha = 1$",
         counterexample={
-            "alpha = 1: digits of the loss as near to l1 as argmin Q_mu at mu = 0.001": needed
-            / np.log(10),
+            r"$\alpha = 1$: digits of the loss as near to $\ell_1$ as $\operatorname{argmin} "
+            r"Q_\mu$ at $\mu = 0.001$": needed / np.log(10),
             "printed": PRINTED[1.0, 0.001][0],
-            "degrees from l1": float(one.square),
-            "degrees from l1 at log(1/loss) = alpha²/mu": float(one.to_l1),
+            r"degrees from $\ell_1$": float(one.square),
+            r"degrees from $\ell_1$ at $\log(1/\mathrm{loss}) = \alpha^2/\mu$": float(one.to_l1),
         },
         premises={
-            "flows in the parameters and in the dual agree at mu = 0.5 (degrees)": (
+            r"flows in the parameters and in the dual agree at $\mu = 0.5$ (degrees)": (
                 apart < 1e-5,
                 apart,
             ),
         },
         controls={
-            "a loss that does not depend on the start: alpha = 10 in place of 100": nearest.control(
-                digits.sel(alpha=10.0, mu=0.5)
+            r"a loss that does not depend on the start: $\alpha = 10$ in place of "
+            "100": nearest.control(digits.sel(alpha=10.0, mu=0.5)),
+            r"$\operatorname{argmin} Q_\mu$ of depth 3 in place of that of depth 2 "
+            r"($\mu = 0.5$)": nearest.control(float(hundred.needed_deeper[0]) / np.log(10)),
+            r"$\operatorname{argmin} Q_\mu$ for a $\mu$ 5% smaller": excess_rate.control(
+                slope(alphas, late_smaller)
             ),
-            "argmin Q_mu of depth 3 in place of that of depth 2 (mu = 0.5)": nearest.control(
-                float(hundred.needed_deeper[0]) / np.log(10)
-            ),
-            "argmin Q_mu for a mu 5% smaller": excess_rate.control(slope(alphas, late_smaller)),
-            "mu = 0.001 as the point that leaves l2": removed.control(
+            r"$\mu = 0.001$ as the point that leaves $\ell_2$": removed.control(
                 float(hundred.to_l2.sel(mu=0.001)) / arc
             ),
-            "nearest to argmin Q_mu at mu = 0.5 in place of l2": rate.control(
-                slope(alphas[1:], data.needed.sel(mu=0.5).values[1:])
+            r"nearest to $\operatorname{argmin} Q_\mu$ at $\mu = 0.5$ in place of "
+            r"$\ell_2$": rate.control(slope(alphas[1:], data.needed.sel(mu=0.5).values[1:])),
+            r"panel 3c, $\alpha = 100$ at $\tilde{\gamma} = 10^4$": first_excess.control(
+                excess[RICH[0]]
             ),
-            "panel 3c, alpha = 100 at gtilde = 1e4": first_excess.control(excess[RICH[0]]),
         },
         findings=[
-            "log(1/loss) where training is as near to l1 as argmin Q_mu, over alpha²/mu: "
+            r"$\log(1/\mathrm{loss})$ where training is as near to $\ell_1$ as "
+            r"$\operatorname{argmin} Q_\mu$, over $\alpha^2/\mu$: "
             + ", ".join(
-                f"{float(data.needed.sel(alpha=a, mu=mu)) / (a**2 / mu):.5f} (alpha = {a:g},"
-                f" mu = {mu:g})"
+                rf"{float(data.needed.sel(alpha=a, mu=mu)) / (a**2 / mu):.5f} ($\alpha = "
+                rf"{latex(a)}$, $\mu = {latex(mu)}$)"
                 for a in alphas
                 for mu in SQUARES
             ),
-            f"at mu = 0.5 the direction is {left_l2:.3f} degrees from l2 and at"
-            f" mu = 0.001 still {float(hundred.to_l1.sel(mu=0.001)):.2f} from l1 (alpha = 1:"
-            f" {float(one.to_l1):.2f}), of {arc:.1f} degrees between the two",
-            "the flow leaves l2 at gtilde = alpha²; it is nearest to l2 earlier, at "
+            rf"at $\mu = 0.5$ the direction is {left_l2:.3f} degrees from $\ell_2$ and at $\mu = "
+            rf"0.001$ still {float(hundred.to_l1.sel(mu=0.001)):.2f} from $\ell_1$ ($\alpha$ "
+            f"= 1: {float(one.to_l1):.2f}), of {arc:.1f} degrees between the two",
+            r"the flow leaves $\ell_2$ at $\tilde{\gamma} = \alpha^2$; it is nearest to $\ell_2$ "
+            "earlier, at "
             + ", ".join(
-                f"{float(row['where']):.3g} ({float(row.least):.1e} degrees) for alpha = {a:g}"
+                rf"{float(row['where']):.3g} ({float(row.least):.1e} degrees) for $\alpha = "
+                f"{latex(a)}$"
                 for a in visits.alpha.values
                 for row in (visits.sel(alpha=a),)
             )
-            + f": like alpha^{visit_rate:.2f}, where the remaining 1/gtilde of the linear model"
-            " and the departure (gtilde/alpha²)² balance",
-            "panel 3c: excess l1 norm "
-            + ", ".join(f"{value:.1e} (alpha, gtilde = {run})" for run, value in excess.items()),
+            + rf": like $\alpha^{{{visit_rate:.2f}}}$, where the remaining $1/\tilde{{\gamma}}$ "
+            r"of the linear model and the departure $(\tilde{\gamma}/\alpha^2)^2$ balance",
+            r"panel 3c: excess $\ell_1$ norm "
+            + ", ".join(
+                rf"{value:.1e} ($\alpha$, $\tilde{{\gamma}} = {run}$)"
+                for run, value in excess.items()
+            ),
         ],
         plots=[
             log_log(
-                "panel 3b: approach to the l2 max margin and departure from it, up to gtilde ="
-                " alpha²",
+                r"panel 3b: approach to the $\ell_2$ max margin and departure from it, up to "
+                r"$\tilde{\gamma} = \alpha^2$",
                 "smoothed margin",
-                "angle to l2 in degrees",
+                r"angle to $\ell_2$ in degrees",
                 [
-                    (f"alpha = {a:g}", row.margin, row.to_l2)
+                    (rf"$\alpha = {latex(a)}$", row.margin, row.to_l2)
                     for a in visits.alpha.values
                     for row in (visits.sel(alpha=a),)
                 ],
@@ -306,14 +318,14 @@ def check(
 
 experiment = Experiment(
     "M-num",
-    statement="From alpha = 100 training leaves the l2 max margin (mu = 0.5) at loss 10^-8700"
-    " and comes near the l1 max margin (mu = 0.001) at about 10^-4000000; from alpha ="
-    " 1 it does so at 10^-434; around the l2 predictor log(1/loss) is alpha^2; training"
-    " from alpha = 100 is close to l1 at loss exp(-10^8), and from alpha = 0.001 at"
-    " exp(-0.1).",
+    statement=r"From $\alpha = 100$ training leaves the $\ell_2$ max margin $(\mu = 0.5)$ at loss "
+    r"$10^{-8700}$ and comes near the $\ell_1$ max margin $(\mu = 0.001)$ at about "
+    r"$10^{-4000000}$; from $\alpha = 1$ it does so at $10^{-434}$; around the $\ell_2$ "
+    r"predictor $\log(1/\mathrm{loss})$ is $\alpha^2$; training from $\alpha = 100$ is close "
+    r"to $\ell_1$ at loss $\exp(-10^8)$, and from $\alpha = 0.001$ at $\exp(-0.1)$.",
     place="section 5, text on Figure 3(b); appendix H.1",
     study=(study, visits, rich, descent, twin),
     check=check,
-    title="Training is nearest to the ℓ₂ max margin before log(1/loss) = α²",
+    title=r"Training is nearest to the ℓ₂ max margin before $\log(1/\mathrm{loss}) = \alpha^2$",
     ours="the points",
 )

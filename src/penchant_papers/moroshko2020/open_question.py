@@ -19,6 +19,7 @@ from penchant.lab import (
     within,
 )
 from penchant.measures import angle
+from penchant.plotting import latex
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.ratchets import (
     APART,
@@ -152,7 +153,7 @@ def check(dataset: Dataset, flows: Dataset) -> Evidence:
     followed = within(kept.to_q.values.max(initial=0.0), tolerance=CLOSE)
     rule = within(misjudged(cases, cases.falls))
     rates = {
-        f"panel {name}: exponent in alpha of the angle to the ratchet at mu = 0.01": within(
+        rf"panel {name}: exponent in $\alpha$ of the angle to the ratchet at $\mu = 0.01$": within(
             slope(row.alpha.values, row.to_ratchet.values),
             -int(dataset.depth.sel(points=name)),
             0.05,
@@ -167,43 +168,45 @@ def check(dataset: Dataset, flows: Dataset) -> Evidence:
     panel = flows.sel(points="3d")
     first_rate = next(iter(rates.values()))
     return Evidence(
-        ran=f"{every.sizes['points']} random data sets of 3 or 4 points in 3 to 5 dimensions at"
-        " depths 2 and 3, drawn by what their Q path does, and the panels 3d, 4a and 4b; the"
-        f" {cases.sizes['points']} whose Q path has an event trained with alpha = 1e6 (1e4 at depth"
-        " 3), mu from 10 to 0.001; panels 3d and 4a in the parameters too",
+        ran=f"{every.sizes['points']} random data sets of 3 or 4 points in 3 to 5 dimensions at "
+        "depths 2 and 3, drawn by what their $Q$ path does, and the panels 3d, 4a and 4b; the "
+        rf"{cases.sizes['points']} whose $Q$ path has an event trained with $\alpha = 10^6$ "
+        r"($10^4$ at depth 3), $\mu$ from 10 to 0.001; panels 3d and 4a in the parameters too",
         checks={
-            "alpha^D = 1e12: largest angle of the flow to the ratchet, degrees": limit,
-            "where a weight falls: the flow's distance to the Q path over the ratchet's": share,
-            "where support vectors change and no weight falls: largest angle of the flow"
-            " to the Q path, degrees": followed,
-            "data sets where a falling weight does not decide whether the"
-            " flow leaves the Q path": rule,
+            r"$\alpha^D = 10^{12}$: largest angle of the flow to the ratchet, degrees": limit,
+            "where a weight falls: the flow's distance to the $Q$ path over the ratchet's": share,
+            "where support vectors change and no weight falls: largest angle of the flow to the "
+            "$Q$ path, degrees": followed,
+            "data sets where a falling weight does not decide whether the flow leaves "
+            "the $Q$ path": rule,
             **rates,
             "trained in the parameters: lowest increment of a weight, relative": growth,
-            "D = 3: deviation of the ratchet's end from a stationary point of the l_{2/3} margin"
-            " (median)": stationary,
+            r"$D = 3$: deviation of the ratchet's end from a stationary point of the $\ell_{2/3}$ "
+            "margin (median)": stationary,
         },
         premises={
-            "without an event the ratchet and the Q path coincide": (calm < 1e-8, float(calm)),
+            "without an event the ratchet and the $Q$ path coincide": (calm < 1e-8, float(calm)),
             "flows in the parameters and in the dual agree (degrees)": (twin < 1e-5, twin),
             "the runs in the parameters have dual weights": (misfit < 1e-8, misfit),
         },
         controls={
-            "the Q path in place of the ratchet (median)": limit.control(
+            "the $Q$ path in place of the ratchet (median)": limit.control(
                 np.median(left.to_q.values)
             ),
-            "the ratchet of depth D + 1 (median)": limit.control(
+            "the ratchet of depth $D + 1$ (median)": limit.control(
                 np.median(left.to_ratchet_deeper.values)
             ),
-            "the Q path where a weight falls (median)": followed.control(
+            "the $Q$ path where a weight falls (median)": followed.control(
                 np.median(left.to_q.values)
             ),
             "the rule that support vectors change": rule.control(misjudged(cases, cases.changes)),
-            "the Q path in place of the ratchet: the same exponent": first_rate.control(
+            "the $Q$ path in place of the ratchet: the same exponent": first_rate.control(
                 slope(panel.alpha.values, panel.to_q.values)
             ),
-            "the weights of the Q path": growth.control(panel.q_growth),
-            "the l1 max margin of panel 4a": stationary.control(dataset.l1_defect.sel(points="4a")),
+            "the weights of the $Q$ path": growth.control(panel.q_growth),
+            r"the $\ell_1$ max margin of panel 4a": stationary.control(
+                dataset.l1_defect.sel(points="4a")
+            ),
         },
         findings=[
             counted(every),
@@ -229,13 +232,13 @@ def counted(every: Dataset) -> str:
     hidden = left.isel(points=np.flatnonzero(left.changes.values == 0))
     dropped = sum((rows_of(row)[:, 2] == 0).any() for row in hidden.ratchet_changes)
     return (
-        f"{left.sizes['points']} of {int(left.tries.sum())} random sets drawn have a Q path that"
-        f" the flow leaves by {APART:g} degrees or more, {kept.sizes['points']} of"
-        f" {int(kept.tries.sum())} one that changes its support vectors and is followed to the end;"
-        f" on {hidden.sizes['points']} of {left.sizes['points']} the flow leaves a Q path whose"
-        f" support vectors do not change, because a weight falls; in {dropped} of these the flow"
-        " itself then loses a support vector, so that constant support vectors of the Q path do"
-        " not imply the stability condition"
+        f"{left.sizes['points']} of {int(left.tries.sum())} random sets drawn have a $Q$ path "
+        f"that the flow leaves by {APART:g} degrees or more, {kept.sizes['points']} of "
+        f"{int(kept.tries.sum())} one that changes its support vectors and is followed to the "
+        f"end; on {hidden.sizes['points']} of {left.sizes['points']} the flow leaves a $Q$ "
+        f"path whose support vectors do not change, because a weight falls; in {dropped} of "
+        "these the flow itself then loses a support vector, so that constant support vectors "
+        "of the $Q$ path do not imply the stability condition"
     )
 
 
@@ -244,10 +247,10 @@ def steady(row: Dataset) -> str:
     enters = rows_of(row.q_changes)[:, 2] == 1
     dual = row.q_dual.dropna("sample").values
     return (
-        f"panel {row.points.item()}: the support of the Q path gains {enters.sum()} sample and"
-        f" loses {(~enters).sum()}, yet a weight falls by"
-        f" {(dual.max(axis=0) - dual[-1]).max():.3g} down to mu = {MUS[-1]:.3g}, and the flow is"
-        f" {float(row.to_q):.3g} degrees away"
+        f"panel {row.points.item()}: the support of the $Q$ path gains {enters.sum()} sample and "
+        f"loses {(~enters).sum()}, yet a weight falls by "
+        rf"{(dual.max(axis=0) - dual[-1]).max():.3g} down to $\mu = {latex(MUS[-1], '.3g')}$, "
+        f"and the flow is {float(row.to_q):.3g} degrees away"
     )
 
 
@@ -256,13 +259,15 @@ def story(row: Dataset) -> str:
     changes, own = rows_of(row.q_changes), rows_of(row.ratchet_changes)
     (entry_mu, entry, _), gone = changes[0], changes[changes[:, 2] == 0][0]
     leaver = int(own[own[:, 2] == 0][0, 1])
-    gaps = ", ".join(f"{float(row.gap[k]):.3g} at mu = {MUS[k]:.3g}" for k in (MIDDLE, -1))
+    gaps = ", ".join(
+        rf"{float(row.gap[k]):.3g} at $\mu = {latex(MUS[k], '.3g')}$" for k in (MIDDLE, -1)
+    )
     return (
-        f"panel {row.points.item()}: sample {entry:.0f} reaches the margin at mu ="
-        f" {entry_mu:.4g}; on the Q path the weight of sample {gone[1]:.0f} then falls to zero"
-        f" until mu = {gone[0]:.4g}, on the ratchet it stays at"
-        f" {float(row.ratchet_dual[-1, leaver]):.4g}; the angle between the two is {gaps}, in"
-        " degrees, and the flow is that far away at every large alpha"
+        rf"panel {row.points.item()}: sample {entry:.0f} reaches the margin at $\mu = "
+        f"{latex(entry_mu, '.4g')}$; on the $Q$ path the weight of sample {gone[1]:.0f} then "
+        rf"falls to zero until $\mu = {latex(gone[0], '.4g')}$, on the ratchet it stays at "
+        f"{float(row.ratchet_dual[-1, leaver]):.4g}; the angle between the two is {gaps}, in "
+        r"degrees, and the flow is that far away at every large $\alpha$"
     )
 
 
@@ -271,10 +276,11 @@ def rejoined(row: Dataset) -> str:
     gap = row.gap.values
     apart = MUS[gap > CLOSE]
     return (
-        "once a weight has risen again to its former value, the ratchet is back on the Q path:"
-        f" one set at depth {int(row.depth)} is away from it from mu = {apart.max():.2g} to"
-        f" {apart.min():.2g}, by up to {gap.max():.2g} degrees, and back on it afterwards"
-        f" ({gap[-1]:.0e} degrees at mu = {MUS[-1]:.3g})"
+        "once a weight has risen again to its former value, the ratchet is back on the $Q$ path: "
+        rf"one set at depth {int(row.depth)} is away from it from $\mu = "
+        f"{latex(apart.max(), '.2g')}$ to {apart.min():.2g}, by up to {gap.max():.2g} "
+        rf"degrees, and back on it afterwards ({gap[-1]:.0e} degrees at $\mu = "
+        f"{latex(MUS[-1], '.3g')}$)"
     )
 
 
@@ -282,12 +288,13 @@ def ends_of(left: Dataset) -> str:
     """The limit mu -> 0 of the ratchets that left the Q path, by depth."""
     two, three = (left.excess.values[left.depth.values == depth] for depth in (2, 3))
     return (
-        "as mu -> 0 at depth 2, where growing weights exceed constant ones by a factor of"
-        " log(1/mu), the ratchets that left the Q path still tend to the least l1 norm, slowly:"
-        f" largest excess {two[:, 0].max():.2g} at mu = 1e-8 and {two[:, 1].max():.2g} at 1e-16"
-        f" (median {np.median(two[:, 1]):.1g}); at depth 3 they end at stationary points of the"
-        f" l_{{2/3}} margin, {int((three[:, 1] > 1e-6).sum())} of {len(three)} of which are not"
-        f" the l1 max margin (excess up to {three[:, 1].max():.2g})"
+        r"as $\mu \to 0$ at depth 2, where growing weights exceed constant ones by a factor of "
+        r"$\log(1/\mu)$, the ratchets that left the $Q$ path still tend to the least $\ell_1$ "
+        rf"norm, slowly: largest excess {two[:, 0].max():.2g} at $\mu = 10^{{-8}}$ and "
+        f"{two[:, 1].max():.2g} at $10^{{-16}}$ (median {np.median(two[:, 1]):.1g}); at depth "
+        r"3 they end at stationary points of the $\ell_{2/3}$ margin, "
+        rf"{int((three[:, 1] > 1e-6).sum())} of {len(three)} of which are not the $\ell_1$ "
+        f"max margin (excess up to {three[:, 1].max():.2g})"
     )
 
 
@@ -296,21 +303,21 @@ def plots(row: Dataset, approach: Dataset) -> list[Plot]:
     series = []
     for n in range(3):
         series.append(Series(f"sample {n}, ratchet", MUS, row.ratchet_dual[:, n]))
-        series.append(Series(f"sample {n}, Q path", MUS, row.q_dual[:, n], "dashed"))
+        series.append(Series(f"sample {n}, $Q$ path", MUS, row.q_dual[:, n], "dashed"))
     return [
         log_log(
-            "panel 3d at mu = 0.01: the flow tends to the ratchet and not to the Q path",
-            "alpha",
+            r"panel 3d at $\mu = 0.01$: the flow tends to the ratchet and not to the $Q$ path",
+            r"$\alpha$",
             "angle in degrees",
             [
                 ("to the ratchet", approach.alpha, approach.to_ratchet),
-                ("to the Q path", approach.alpha, approach.to_q),
+                ("to the $Q$ path", approach.alpha, approach.to_q),
             ],
         ),
         Plot(
             "panel 3d: dual weights",
-            "mu (training goes left)",
-            "dual weight R",
+            r"$\mu$ (training goes left)",
+            "dual weight $R$",
             series,
             x_scale="log",
         ),
@@ -319,16 +326,16 @@ def plots(row: Dataset, approach: Dataset) -> list[Plot]:
 
 experiment = Experiment(
     "M-open",
-    statement="As alpha grows, the flow tends to the ratchet path, whose dual weights never"
-    " decrease. Where a dual weight of the Q_mu path would have to fall, the flow"
-    " leaves that path by a distance that does not vanish for any alpha; where none"
-    " would, the flow follows it, even when support vectors change.",
+    statement=r"As $\alpha$ grows, the flow tends to the ratchet path, whose dual weights never "
+    r"decrease. Where a dual weight of the $Q_\mu$ path would have to fall, the flow leaves "
+    r"that path by a distance that does not vanish for any $\alpha$; where none would, the "
+    "flow follows it, even when support vectors change.",
     place="section 5, last paragraph on Figure 3(d), and Figure 4 (left open there; the answer is"
     " ours)",
     study=(study, flows),
     check=check,
-    title="Large starts follow the ratchet path, whose dual weights never decrease, and not the"
-    " Q path",
+    title="Large starts follow the ratchet path, whose dual weights never decrease, and not the "
+    "$Q$ path",
     ours="the answer and the data sets",
     seconds=3,
 )

@@ -162,7 +162,7 @@ def check(
         for d in deep.dimension.values
     }
     greater = {
-        f"worst near ties, D = {D}, d = {d}: exponent of delta in mu": within(
+        rf"worst near ties, $D = {D}$, $d = {d}$: exponent of $\delta$ in $\mu$": within(
             slope(MUS, far), (D - 2) / D, 0.01
         )
         for (D, d), far in deltas.items()
@@ -172,68 +172,73 @@ def check(
     z = off_support(three_points("3b"))
     deciding = {
         **{
-            f"D = 2, d = {d}, mu = e^{TINY:g}: delta log(1/mu) on the worst near ties, over"
-            f" W((d-1)/e) = {constant(d):.4f}": one
+            rf"$D = 2$, $d = {d}$, $\mu = e^{{{TINY:g}}}$: $\delta \log(1/\mu)$ on the worst near "
+            f"ties, over $W((d-1)/e) = {constant(d):.4f}$": one
             for d, one in two.items()
         },
-        f"D = 2: largest delta log(1/mu) over W((d-1)/e) on {len(limits)} random sets": bound,
+        rf"$D = 2$: largest $\delta \log(1/\mu)$ over $W((d-1)/e)$ on {len(limits)} "
+        "random sets": bound,
         **greater,
-        "d = 30, mu = 1e-6, trained in the parameters: delta over that of argmin Q_mu": within(
+        r"$d = 30$, $\mu = 10^{-6}$, trained in the parameters: $\delta$ over that of "
+        r"$\operatorname{argmin} Q_\mu$": within(
             (trained.trained / trained.delta).item(), 1.0, 1e-3
         ),
     }
     printed = within(slope(1 / on_panel[2], bits), 1.0, 0.1)
     return Evidence(
-        ran=f"the worst of all points (1, 1 - eps, ...) in d = {', '.join(map(str, dimensions))}"
-        f" dimensions at mu = e^{TINY:g} for depth 2, at mu = 1e-6 to 1e-12 for greater depths;"
-        f" {len(limits)} random sets of 1 to 3 near ties at mu = e^{SMALL:g}; panel 3b; one worst"
-        " case trained from alpha = 100",
-        checks={**deciding, "panel 3b, D = 2: exponent of log(1/mu) in 1/delta": printed},
+        ran=r"the worst of all points (1, $1 - \epsilon$, ...) in $d$ = "
+        rf"{', '.join(map(str, dimensions))} dimensions at $\mu = e^{{{TINY:g}}}$ for depth "
+        rf"2, at $\mu = 10^{{-6}}$ to $10^{{-12}}$ for greater depths; {len(limits)} random "
+        rf"sets of 1 to 3 near ties at $\mu = e^{{{SMALL:g}}}$; panel 3b; one worst case "
+        r"trained from $\alpha = 100$",
+        checks={**deciding, r"panel 3b, $D = 2$: exponent of $\log(1/\mu)$ in $1/\delta$": printed},
         corrected=deciding,
-        correction="at depth 2 the worst data set with d features has delta = W((d-1)/e) /"
-        " log(1/mu) as mu -> 0, W the Lambert function, which grows like log d: it"
-        " needs mu = exp(-W((d-1)/e)/delta), which is d to the power -1/delta for many"
-        " features; at depth D > 2 the worst delta ~ mu^((D-2)/D); a given data set"
-        " whose l1 max margin is unique needs only a power of 1/delta, at depth 2 too",
+        correction=r"at depth 2 the worst data set with $d$ features has $\delta = W((d-1)/e) / "
+        r"\log(1/\mu)$ as $\mu \to 0$, $W$ the Lambert function, which grows like $\log d$: "
+        r"it needs $\mu = \exp(-W((d-1)/e)/\delta)$, which is $d$ to the power $-1/\delta$ "
+        r"for many features; at depth $D > 2$ the worst $\delta \sim \mu^{(D-2)/D}$; a given "
+        r"data set whose $\ell_1$ max margin is unique needs only a power of $1/\delta$, at "
+        "depth 2 too",
         counterexample={
-            "panel 3b, D = 2: exponent of delta in mu": slope(MUS, on_panel[2]),
-            "1 - z": 1 - z,
-            "d = 30: delta log(1/mu)": shares[30] * constant(30),
+            r"panel 3b, $D = 2$: exponent of $\delta$ in $\mu$": slope(MUS, on_panel[2]),
+            "$1 - z$": 1 - z,
+            r"$d = 30$: $\delta \log(1/\mu)$": shares[30] * constant(30),
         },
         controls={
-            "the constant of d = 2 at d = 30": two[30].control(
+            "the constant of $d = 2$ at $d = 30$": two[30].control(
                 shares[30] * constant(30) / constant(2)
             ),
-            "the constant of d = 2 in place of that of every random set": bound.control(
+            "the constant of $d = 2$ in place of that of every random set": bound.control(
                 random.share.values.max() / constant(2)
             ),
-            "depth 3 at the same mu, d = 30": two[30].control(
+            r"depth 3 at the same $\mu$, $d = 30$": two[30].control(
                 wrong.delta.item() * -TINY / constant(30)
             ),
-            "the exponent of one data set, panel 3b, in place of the worst at D = 3": (
+            "the exponent of one data set, panel 3b, in place of the worst at $D = 3$": (
                 first.control(slope(MUS, on_panel[3]))
             ),
         },
         findings=[
-            f"panel 3b, D = 2: delta falls like mu^{slope(MUS, on_panel[2]):.4f} (1 - z ="
-            f" {1 - z:.4f}), D = 3 like mu^{slope(MUS, on_panel[3]):.4f}: polynomially in both"
-            " cases",
-            "the approach to the constant is slow: delta log(1/mu) at mu = 1e-12 is "
+            rf"panel 3b, $D = 2$: $\delta$ falls like $\mu^{{{slope(MUS, on_panel[2]):.4f}}}$ ($1 "
+            rf"- z = {1 - z:.4f}$), $D = 3$ like $\mu^{{{slope(MUS, on_panel[3]):.4f}}}$: "
+            "polynomially in both cases",
+            r"the approach to the constant is slow: $\delta \log(1/\mu)$ at $\mu = 10^{-12}$ is "
             + ", ".join(
-                f"{float(worst.sel(dimension=d)[1]) * bits[-1]:.3g} (d = {d}, limit"
-                f" {constant(d):.3g})"
+                f"{float(worst.sel(dimension=d)[1]) * bits[-1]:.3g} ($d = {d}$, limit "
+                f"{constant(d):.3g})"
                 for d in dimensions
             ),
-            "on the worst data set of 30 features depth shortens the training needed for"
-            f" delta = 0.01 from log(1/eps) = alpha^2 e^{constant(30) / 0.01:.0f} to alpha^3 times"
-            f" about {(deltas[3, 30][0] / MUS[0] ** (1 / 3) / 0.01) ** 3:.2g} at depth 3",
+            r"on the worst data set of 30 features depth shortens the training needed for $\delta "
+            rf"= 0.01$ from $\log(1/\epsilon) = \alpha^2 e^{{{constant(30) / 0.01:.0f}}}$ to "
+            r"$\alpha^3$ times about "
+            f"{(deltas[3, 30][0] / MUS[0] ** (1 / 3) / 0.01) ** 3:.2g} at depth 3",
         ],
         plots=[
             log_log(
-                "largest l1 excess over near ties (1, 1 - eps, ...)",
-                "mu",
-                "delta",
-                [(f"D = {D}, d = {d}", MUS, far) for (D, d), far in deltas.items()],
+                r"largest $\ell_1$ excess over near ties (1, $1 - \epsilon$, ...)",
+                r"$\mu$",
+                r"$\delta$",
+                [(f"$D = {D}$, $d = {d}$", MUS, far) for (D, d), far in deltas.items()],
             )
         ],
     )
@@ -241,13 +246,13 @@ def check(
 
 experiment = Experiment(
     "M-depth",
-    statement="A delta-approximation of the l1 max margin needs mu = exp(-1/delta) at depth 2, and"
-    " 1/mu polynomial in 1/delta at greater depth.",
+    statement=r"A $\delta$-approximation of the $\ell_1$ max margin needs $\mu = \exp(-1/\delta)$ "
+    r"at depth 2, and $1/\mu$ polynomial in $1/\delta$ at greater depth.",
     place="section 4, Role of depth",
     study=(study, deep, wrong, random, panel, trained),
     check=check,
-    title="At depth above 2, a δ-approximation of the ℓ₁ max margin needs μ to be only a power"
-    " of δ",
+    title=r"At depth above 2, a $\delta$-approximation of the ℓ₁ max margin needs $\mu$ to be "
+    r"only a power of $\delta$",
     ours="the data sets, and the statement for the worst of them",
     seconds=2,
 )

@@ -17,6 +17,7 @@ from penchant.lab import (
     sized,
     upper_share,
 )
+from penchant.plotting import latex
 from penchant_papers.moroshko2020.figures.trajectories import rising_margins
 from penchant_papers.moroshko2020.stopping import follow, names_of, points_of
 
@@ -72,7 +73,7 @@ def check(dataset: Dataset) -> Evidence:
     return Evidence(
         ran=f"exact flows of depth 2 from {dataset.sizes['alpha']} alphas on the sets of Figure 3"
         f" and {count} random separable sets of 5 points in 4 dimensions",
-        checks={"Figure 3: lowest smallest margin over |w| during training": shown},
+        checks={"Figure 3: lowest smallest margin over $|w|$ during training": shown},
         premises={
             "the mean of the data separates the sets of Figure 3 (least margin)": (
                 bool((panels.of_mean > 0).all()),
@@ -85,22 +86,26 @@ def check(dataset: Dataset) -> Evidence:
             ),
         },
         findings=[
-            f"the sentence is not true of every separable set: {left} of {count} random sets"
-            f" (a share of {lower_share(left, count):.2f} to {upper_share(left, count):.2f}) are"
-            " left at some time from some alpha. Trajectories begin along the mean of the data,"
-            " and from small starts soon follow one coordinate; neither has to separate the data"
-            f" ({begun} of {count} means do, and {left_later} of these sets are left later)",
-            f"the lowest margin over |w| on random sets is {row.least.item():.3f}, of"
-            f" {row.points.item()} from alpha = {float(row.alpha):g}, whose mean has"
-            f" {row.of_mean.item():.3f} and whose end {float(row.smallest[-1]):.3f}; below the loss"
-            " 1/N every predictor separates, so that all come back",
+            f"the sentence is not true of every separable set: {left} of {count} random sets (a "
+            f"share of {lower_share(left, count):.2f} to {upper_share(left, count):.2f}) are "
+            r"left at some time from some $\alpha$. Trajectories begin along the mean of the "
+            "data, and from small starts soon follow one coordinate; neither has to separate "
+            f"the data ({begun} of {count} means do, and {left_later} of these sets are left "
+            "later)",
+            f"the lowest margin over $|w|$ on random sets is {row.least.item():.3f}, of "
+            rf"{row.points.item()} from $\alpha = {latex(float(row.alpha))}$, whose mean has "
+            f"{row.of_mean.item():.3f} and whose end {float(row.smallest[-1]):.3f}; below the "
+            "loss $1/N$ every predictor separates, so that all come back",
         ],
         plots=[
             Plot(
                 "the smallest margin along training",
-                "smoothed margin log(1/loss)",
-                "smallest margin / |w|",
-                [Series(f"{name}, alpha = 1", line.margin, line.smallest) for name, line in lines],
+                r"smoothed margin $\log(1/\mathrm{loss})$",
+                "smallest margin / $|w|$",
+                [
+                    Series(rf"{name}, $\alpha = 1$", line.margin, line.smallest)
+                    for name, line in lines
+                ],
                 x_scale="log",
             )
         ],

@@ -110,14 +110,14 @@ def check(dataset: Dataset, deep: Dataset, wrong: Dataset, exp: Dataset) -> Evid
     least = min(float(row.min()) for row in rows.values())
     off, late = wrong.distance.values.ravel(), exp.distance.values
     return Evidence(
-        ran=f"{sum(map(len, rows.values()))} pairs of a net and its linearized model on random"
-        " regressions of 4 samples in 6 dimensions, from alpha = 2 to 8 (1.5 to 4.5 at degree 3),"
-        " in their parameters from t = 0 until both interpolate",
+        ran=f"{sum(map(len, rows.values()))} pairs of a net and its linearized model on random "
+        r"regressions of 4 samples in 6 dimensions, from $\alpha = 2$ to 8 (1.5 to 4.5 at "
+        "degree 3), in their parameters from $t = 0$ until both interpolate",
         checks={
-            "largest distance over all times, at the largest alpha over"
-            " that at the smallest": shrinks,
-            "exponent of that distance in alpha, k = 2 for an even kernel, else 1: deviation from"
-            " -k D, mean over the data of the worst net": rate,
+            r"largest distance over all times, at the largest $\alpha$ over that at "
+            "the smallest": shrinks,
+            r"exponent of that distance in $\alpha$, $k = 2$ for an even kernel, else 1: "
+            "deviation from $-k D$, mean over the data of the worst net": rate,
         },
         premises={
             "both are trained to interpolation (largest misfit)": (misfit < 1e-8, misfit),
@@ -127,28 +127,33 @@ def check(dataset: Dataset, deep: Dataset, wrong: Dataset, exp: Dataset) -> Evid
             ),
         },
         controls={
-            "the exp loss at log(1/loss) = 10 alpha²: the same ratio": shrinks.control(
-                late[-1] / late[0]
-            ),
-            "k = 1 for an even kernel (D = 2)": rate.control(
+            r"the exp loss at $\log(1/\mathrm{loss}) = 10 \alpha^2$: the same "
+            "ratio": shrinks.control(late[-1] / late[0]),
+            "$k = 1$ for an even kernel $(D = 2)$": rate.control(
                 found[KINDS[0]].mean() + NETS[KINDS[0]][0]
             ),
             "the linearized model of a start 5 % larger": shrinks.control(off[-1] / off[0]),
         },
         findings=[
-            "fitted exponents minus -k D: "
+            "fitted exponents minus -$k D$: "
             + ", ".join(f"{value:.3f} ({net})" for net, value in deviations.items())
-            + f"; with the exp loss the distance at log(1/loss) = 10 alpha² is {late[0]:.3f} to"
-            f" {late[-1]:.3f} of the linearized model's norm, for every alpha",
+            + r"; with the exp loss the distance at $\log(1/\mathrm{loss}) = 10 \alpha^2$ is "
+            f"{late[0]:.3f} to {late[-1]:.3f} of the linearized model's norm, for every "
+            r"$\alpha$",
         ],
         plots=[
             log_log(
                 "largest distance to the linearized model over all times, squared loss",
-                "alpha",
+                r"$\alpha$",
                 "distance",
                 [
                     *((net, row.alpha, row[0]) for net, row in rows.items()),
-                    ("exp loss, at log(1/loss) = 10 alpha²", exp.alpha, late, "dashed"),
+                    (
+                        r"exp loss, at $\log(1/\mathrm{loss}) = 10 \alpha^2$",
+                        exp.alpha,
+                        late,
+                        "dashed",
+                    ),
                 ],
             )
         ],
@@ -157,8 +162,9 @@ def check(dataset: Dataset, deep: Dataset, wrong: Dataset, exp: Dataset) -> Evid
 
 experiment = Experiment(
     "M-squared",
-    statement="With the squared loss the largest distance to the linearized model's trajectory over"
-    " all times vanishes as alpha grows; with the exp loss it does so only up to a fixed time.",
+    statement="With the squared loss the largest distance to the linearized model's trajectory "
+    r"over all times vanishes as $\alpha$ grows; with the exp loss it does so only up to a "
+    "fixed time.",
     place="section 2, after Theorem 1",
     study=(study, deep, wrong, exp),
     check=check,

@@ -9,6 +9,7 @@ import numpy as np
 from penchant import Classification, DiagonalNet
 from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized, within
 from penchant.models import Difference, Model, ProductNet
+from penchant.plotting import latex
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.nets import (
     QuadraticUnits,
@@ -142,26 +143,29 @@ def check(*datasets: Dataset) -> Evidence:
     off = wrong.distance.values.ravel()
     shown = {net: row for (net, points), row in rows.items() if points == "drawn 0"}
     return Evidence(
-        ran=f"{len(rows)} pairs of models: diagonal nets, u v and u² - v w on"
-        f" {right[0].sizes['points']} data sets of 3 to 5 points, two layers of quadratic units on"
-        f" labels that are not linear; T = {HORIZON:g}, two alphas or more; both integrated in"
-        " their parameters and in time",
+        ran=f"{len(rows)} pairs of models: diagonal nets, $u v$ and $u^2 - v w$ on "
+        f"{right[0].sizes['points']} data sets of 3 to 5 points, two layers of quadratic "
+        f"units on labels that are not linear; $T = {latex(HORIZON)}$, two alphas or more; "
+        "both integrated in their parameters and in time",
         checks={
-            "largest distance at the largest alpha over that at the smallest": shrinks,
-            "exponent of distance/|w|^(k+1) in alpha, k = 2 for an even kernel, else 1: deviation"
-            " from -k D, mean over the data sets of the worst net": rate,
+            r"largest distance at the largest $\alpha$ over that at the smallest": shrinks,
+            r"exponent of distance/$|w|^{k+1}$ in $\alpha$, $k = 2$ for an even kernel, else 1: "
+            "deviation from $-k D$, mean over the data sets of the worst net": rate,
         },
         controls={
             "the linearized model of a start 5% larger": shrinks.control(off[-1] / off[0]),
-            "k = 2 for u² - v w, whose kernel is not even (least)": rate.control(min(orders[1])),
-            "k = 1 for the nets with an even kernel (nearest to zero)": rate.control(
+            "$k = 2$ for $u^2 - v w$, whose kernel is not even (least)": rate.control(
+                min(orders[1])
+            ),
+            "$k = 1$ for the nets with an even kernel (nearest to zero)": rate.control(
                 max(orders[2])
             ),
         },
         findings=[
-            "the distance vanishes like |w|³ alpha^-2D with |w| of order log(alpha) where the"
-            " tangent kernel is even in the predictor, as for all nets that are zero at the start"
-            " because two copies cancel, and like |w|² alpha^-D where it is not; fitted exponents "
+            r"the distance vanishes like $|w|^3 \alpha^{-2D}$ with $|w|$ of order $\log(\alpha)$ "
+            "where the tangent kernel is even in the predictor, as for all nets that are zero "
+            r"at the start because two copies cancel, and like $|w|^2 \alpha^{-D}$ where it "
+            "is not; fitted exponents "
             + ", ".join(
                 f"{net}: {slope(row.alpha.values, row.distance.values):.2f}"
                 for net, row in shown.items()
@@ -169,8 +173,8 @@ def check(*datasets: Dataset) -> Evidence:
         ],
         plots=[
             log_log(
-                "largest distance to the linearized model up to T = 1",
-                "alpha",
+                "largest distance to the linearized model up to $T = 1$",
+                r"$\alpha$",
                 "distance",
                 [(net, row.alpha, row.distance) for net, row in shown.items()],
             )
@@ -180,11 +184,12 @@ def check(*datasets: Dataset) -> Evidence:
 
 experiment = Experiment(
     "M-T1",
-    statement="For a homogeneous model with F(u_0) = 0 started from alpha u_0, the largest distance"
-    " to the linearized model's trajectory up to a fixed time vanishes as alpha grows.",
+    statement=r"For a homogeneous model with $F(u_0) = 0$ started from $\alpha u_0$, the largest "
+    r"distance to the linearized model's trajectory up to a fixed time vanishes as $\alpha$ "
+    "grows.",
     place="section 2, Theorem 1",
     study=(study, deep, quadratic, wrong),
     check=check,
     title="Up to a fixed time, a net with a large start trains like its linearized model",
-    ours="the nets, the data sets and the time T = 1",
+    ours="the nets, the data sets and the time $T = 1$",
 )

@@ -20,6 +20,7 @@ from penchant.lab import (
 )
 from penchant.measures import angle
 from penchant.models import Linearized, Model
+from penchant.plotting import latex
 from penchant.problems import separable_points, three_points
 from penchant.regularizers import Lp
 from penchant.solvers import stationary_points
@@ -181,8 +182,8 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
     alphas = dataset.alpha.values
     runs = {(D, a): dataset.defect.sel(depth=D, alpha=a) for D in (2, 3) for a in alphas}
     rates = {
-        f"panel 3b, D = {D}: exponent of the KKT defect in log(1/eps), minus"
-        f" {predicted[D]:.4f}": within(
+        rf"panel 3b, $D = {D}$: exponent of the KKT defect in $\log(1/\epsilon)$, minus "
+        f"{predicted[D]:.4f}": within(
             max((rate(runs[D, a]) for a in alphas), key=abs), tolerance=0.01
         )
         for D in (2, 3)
@@ -196,38 +197,39 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
     slow = runs[2, 1.0].values
     first_rate = next(iter(rates.values()))
     return Evidence(
-        ran=f"panel 3b at depths 2 and 3 from alpha = {', '.join(f'{a:g}' for a in alphas)},"
-        f" panels 4a and 4b and {ends.sizes['run'] - len(PANELS)} random sets at depth 3, all"
-        f" trained in the parameters to log(1/eps) = 1e8; {nets.fall.size} nets with quadratic"
-        " units or of the form u² - v w, u v, u³ - v³ on random sets to 1e5",
+        ran=rf"panel 3b at depths 2 and 3 from $\alpha$ = {', '.join(f'{a:g}' for a in alphas)}, "
+        f"panels 4a and 4b and {ends.sizes['run'] - len(PANELS)} random sets at depth 3, all "
+        rf"trained in the parameters to $\log(1/\epsilon) = 10^8$; {nets.fall.size} nets with "
+        "quadratic units or of the form $u^2 - v w$, $u v$, $u^3 - v^3$ on random sets to "
+        "$10^5$",
         checks={
             **rates,
-            "D = 3, loss e^-1e8: angle to a certified stationary point of l_{2/3}, degrees, largest"
-            " of the panels and of the median over random sets": point,
-            "nets of four kinds: KKT defect at loss e^-1e5 over that at e^-10, median over random"
-            " data, worst kind": every,
+            r"$D = 3$, loss $e^{-10^8}$: angle to a certified stationary point of $\ell_{2/3}$, "
+            "degrees, largest of the panels and of the median over random sets": point,
+            "nets of four kinds: KKT defect at loss $e^{-10^5}$ over that at $e^{-10}$, median "
+            "over random data, worst kind": every,
         },
         premises={"panel 4b ends at two points from two starts": (differ > 10, differ)},
         controls={
-            "the l2 max margin of panel 4b": point.control(ends.l2_away.sel(run=PANELS[1])),
-            "the linearized net on panel 3b, D = 2: the same exponent": first_rate.control(
+            r"the $\ell_2$ max margin of panel 4b": point.control(ends.l2_away.sel(run=PANELS[1])),
+            "the linearized net on panel 3b, $D = 2$: the same exponent": first_rate.control(
                 rate(linearized.defect.isel(depth=0, alpha=0))
             ),
-            "|u|_4 in place of |u|_2, quadratic units: the same median": every.control(
+            "$|u|_4$ in place of $|u|_2$, quadratic units: the same median": every.control(
                 nets.fall_l4.sel(net=QUADRATIC).median()
             ),
-            "the endpoint of panel 4b from alpha = 0.5 in place of that from 0.3": point.control(
-                differ
-            ),
+            r"the endpoint of panel 4b from $\alpha = 0.5$ in place of that from "
+            "0.3": point.control(differ),
         },
         findings=[
-            "the approach is slow: at D = 2 the defect of u falls like log(1/eps)^"
-            f"{predicted[2]:.3f} = log(1/eps)^(-(1-z)/2), from {slow[0]:.2g} at log(1/eps) = 1e3 to"
-            f" {slow[-1]:.2g} at 1e8; at D = 3 like log(1/eps)^(-1/3)",
-            "panel 4b at D = 3: alpha = 0.3 ends in the local minimum"
-            f" {np.round(two[0], 3).tolist()}, alpha = 0.5 at {np.round(two[1], 3).tolist()}; the"
-            " theorem guarantees only a KKT point",
-            "KKT defect at loss e^-1e5 over that at e^-10, median and largest: "
+            "the approach is slow: at $D = 2$ the defect of $u$ falls like "
+            rf"$\log(1/\epsilon)^{{{predicted[2]:.3f}}} = \log(1/\epsilon)^{{-(1-z)/2}}$, "
+            rf"from {slow[0]:.2g} at $\log(1/\epsilon) = 10^3$ to {slow[-1]:.2g} at $10^8$; "
+            r"at $D = 3$ like $\log(1/\epsilon)^{-1/3}$",
+            r"panel 4b at $D = 3$: $\alpha = 0.3$ ends in the local minimum "
+            rf"{np.round(two[0], 3).tolist()}, $\alpha = 0.5$ at "
+            f"{np.round(two[1], 3).tolist()}; the theorem guarantees only a KKT point",
+            "KKT defect at loss $e^{-10^5}$ over that at $e^{-10}$, median and largest: "
             + ", ".join(
                 f"{float(values.median()):.2g}, {float(values.max()):.2g} ({values.net.item()})"
                 for values in nets.fall.transpose("net", "seed")
@@ -236,11 +238,14 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
         plots=[
             log_log(
                 "panel 3b: KKT defect of the trained parameters",
-                "smoothed margin log(1/eps)",
+                r"smoothed margin $\log(1/\epsilon)$",
                 "relative defect",
                 [
-                    *((f"D = {D}, alpha = {a:g}", CLOCK, v) for (D, a), v in runs.items()),
-                    ("linearized, D = 2", CLOCK, linearized.defect.values.ravel(), "dashed"),
+                    *(
+                        (rf"$D = {D}$, $\alpha = {latex(a)}$", CLOCK, v)
+                        for (D, a), v in runs.items()
+                    ),
+                    ("linearized, $D = 2$", CLOCK, linearized.defect.values.ravel(), "dashed"),
                 ],
             )
         ],
@@ -249,9 +254,9 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
 
 experiment = Experiment(
     "M-T2",
-    statement="For any fixed start, limit points of u/|u| are directions of KKT points of min"
-    " |u|_2 subject to margins of at least 1, and the predictors of these KKT points"
-    " are stationary for the l_{2/D} margin problem.",
+    statement="For any fixed start, limit points of $u/|u|$ are directions of KKT points of min "
+    "$|u|_2$ subject to margins of at least 1, and the predictors of these KKT points are "
+    r"stationary for the $\ell_{2/D}$ margin problem.",
     place="section 2, Theorem 2 and eq. (4)",
     study=(study, linearized, ends, nets),
     check=check,

@@ -71,9 +71,8 @@ def check(dataset: Dataset, wrong: Dataset) -> Evidence:
     )
     panel = dataset.sel(points="3b")
     rates = {
-        f"panel 3b, D = {D}: exponent in alpha of the angle to l2, minus {-D / 2:g}": within(
-            slope(row.alpha.values, row.angle.values) + D / 2, tolerance=0.03
-        )
+        rf"panel 3b, $D = {D}$: exponent in $\alpha$ of the angle to $\ell_2$, minus "
+        f"{-D / 2:g}": within(slope(row.alpha.values, row.angle.values) + D / 2, tolerance=0.03)
         for D in depths
         for row in (panel.sel(depth=D),)
     }
@@ -81,51 +80,52 @@ def check(dataset: Dataset, wrong: Dataset) -> Evidence:
     stays = wrong.late.values
     first_rate = next(iter(rates.values()))
     return Evidence(
-        ran=f"{dataset.sizes['points']} data sets at depths {tuple(depths.tolist())}, trained in"
-        " the parameters from alpha = g^(2/D) to log(1/eps) = g = alpha^(D/2), for g = 100, 300,"
-        " 1000",
+        ran=f"{dataset.sizes['points']} data sets at depths {tuple(depths.tolist())}, trained in "
+        r"the parameters from $\alpha = g^{2/D}$ to $\log(1/\epsilon) = g = \alpha^{D/2}$, "
+        "for $g = 100$, 300, 1000",
         checks={
-            "deviation of 1/tan(angle) at log(1/eps) = 1000 from the line through 100 and 300,"
-            " median over data sets and depths": law,
+            r"deviation of 1/tan(angle) at $\log(1/\epsilon) = 1000$ from the line through 100 "
+            "and 300, median over data sets and depths": law,
             **rates,
-            "log(1/eps) = 1000: angle to l2, median, degrees": near,
+            r"$\log(1/\epsilon) = 1000$: angle to $\ell_2$, median, degrees": near,
         },
         controls={
-            "an angle that falls like 1/log(1/eps)^2 (median)": law.control(
+            r"an angle that falls like $1/\log(1/\epsilon)^2$ (median)": law.control(
                 np.median([off_line(clock, far, power=2) for far in every])
             ),
-            "log(1/eps) = 10 alpha^D: exponent of the angle to l2": first_rate.control(
-                slope(wrong.alpha.values, stays) + 1
-            ),
-            "the same: angle to l2 at alpha = 300": near.control(stays[-1]),
-            "the l1 max margin in place of l2": near.control(wrong.to_l1.values[-1]),
+            r"$\log(1/\epsilon) = 10 \alpha^D$: exponent of the angle to "
+            r"$\ell_2$": first_rate.control(slope(wrong.alpha.values, stays) + 1),
+            r"the same: angle to $\ell_2$ at $\alpha = 300$": near.control(stays[-1]),
+            r"the $\ell_1$ max margin in place of $\ell_2$": near.control(wrong.to_l1.values[-1]),
         },
         findings=[
-            "at log(1/eps) = alpha^(D/2) the predictor is log(1/eps) w_l2 plus a constant, so"
-            " that 1/tan(angle) grows like log(1/eps) plus a constant of the data: this is the"
-            " distance of any gradient flow to its max margin, not the departure from the"
-            " kernel, which is of the order (log(1/eps)/alpha^D)^2; because of that constant"
-            f" plain exponents miss -D/2 by up to {bare:.3f}. Sets where a point nearly ties with"
-            " the support vectors are slower: the largest angle at log(1/eps) = 1000 is"
-            f" {every[:, -1].max():.2g} degrees",
-            f"panel 3b at log(1/eps) = 10 alpha^2 stays {stays[-1]:.2f} degrees away from l2 for"
-            " every alpha: the boundary of the kernel regime is where the source says",
+            r"at $\log(1/\epsilon) = \alpha^{D/2}$ the predictor is $\log(1/\epsilon) w_{\ell_2}$ "
+            r"plus a constant, so that 1/tan(angle) grows like $\log(1/\epsilon)$ plus a "
+            "constant of the data: this is the distance of any gradient flow to its max "
+            "margin, not the departure from the kernel, which is of the order "
+            r"$(\log(1/\epsilon)/\alpha^D)^2$; because of that constant plain exponents miss "
+            f"$-D/2$ by up to {bare:.3f}. Sets where a point nearly ties with the support "
+            r"vectors are slower: the largest angle at $\log(1/\epsilon) = 1000$ is "
+            f"{every[:, -1].max():.2g} degrees",
+            rf"panel 3b at $\log(1/\epsilon) = 10 \alpha^2$ stays {stays[-1]:.2f} degrees away "
+            r"from $\ell_2$ for every $\alpha$: the boundary of the kernel regime is where "
+            "the source says",
         ],
         plots=[
             log_log(
-                "angle to the l2 max margin, panel 3b",
-                "alpha",
+                r"angle to the $\ell_2$ max margin, panel 3b",
+                r"$\alpha$",
                 "angle in degrees",
                 [
                     *(
                         (
-                            f"D = {D}, log(1/eps) = alpha^(D/2)",
+                            rf"$D = {D}$, $\log(1/\epsilon) = \alpha^{{D/2}}$",
                             panel.alpha.sel(depth=D),
                             panel.angle.sel(depth=D),
                         )
                         for D in depths
                     ),
-                    ("D = 2, log(1/eps) = 10 alpha^2", wrong.alpha, stays, "dashed"),
+                    (r"$D = 2$, $\log(1/\epsilon) = 10 \alpha^2$", wrong.alpha, stays, "dashed"),
                 ],
             )
         ],
@@ -134,11 +134,12 @@ def check(dataset: Dataset, wrong: Dataset) -> Evidence:
 
 experiment = Experiment(
     "M-T4",
-    statement="If log(1/eps) grows slower than alpha^D, the direction tends to the l2 max margin.",
+    statement=r"If $\log(1/\epsilon)$ grows slower than $\alpha^D$, the direction tends to the "
+    r"$\ell_2$ max margin.",
     place="section 4, Theorem 4; appendices F.1 and G.1",
     study=(study, wrong),
     check=check,
-    title="Training stopped at log(1/eps) = alpha^(D/2) tends to the l2 max margin",
-    ours="the data sets, and the speed alpha^(D/2)",
+    title=r"Training stopped at $\log(1/\epsilon) = \alpha^{D/2}$ tends to the $\ell_2$ max margin",
+    ours=r"the data sets, and the speed $\alpha^{D/2}$",
     seconds=2,
 )

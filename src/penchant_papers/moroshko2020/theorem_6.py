@@ -20,6 +20,7 @@ from penchant.lab import (
     within,
 )
 from penchant.measures import angle
+from penchant.plotting import latex
 from penchant.problems import three_points
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.stopping import named, names_of, predictors, stops
@@ -120,7 +121,7 @@ def check(dataset: Dataset, panels: Dataset, random: Dataset) -> Evidence:
     }
     exponents = {key: slope(row.alpha.values, row.angle.values) for key, row in rows.items()}
     rates = {
-        f"panel 3b, D = {D}: largest deviation of the exponent in alpha from -D": within(
+        rf"panel 3b, $D = {D}$: largest deviation of the exponent in $\alpha$ from -$D$": within(
             max(abs(found + D) for (depth, _), found in exponents.items() if depth == D),
             tolerance=0.05,
         )
@@ -138,60 +139,66 @@ def check(dataset: Dataset, panels: Dataset, random: Dataset) -> Evidence:
     b, other = panels.sel(points="3b"), rows[2, 0.1]
     first_rate = next(iter(rates.values()))
     return Evidence(
-        ran=f"panel 3b at depths {tuple(dataset.depth.values.tolist())}, three alphas and"
-        f" {dataset.sizes['mu']} values of mu, panels 3b and 3c at alpha = 100 and mu = 1 to"
-        f" 0.001, trained in the parameters; {drawn.sizes['points']} random sets at depths 2"
-        " and 3 by the exact flow to alpha^D = 1e6, where condition 5 is judged at every mu"
-        " by the margins during training from two alphas",
+        ran=f"panel 3b at depths {tuple(dataset.depth.values.tolist())}, three alphas and "
+        rf"{dataset.sizes['mu']} values of $\mu$, panels 3b and 3c at $\alpha = 100$ and $\mu "
+        f"= 1$ to 0.001, trained in the parameters; {drawn.sizes['points']} random sets at "
+        r"depths 2 and 3 by the exact flow to $\alpha^D = 10^6$, where condition 5 is judged "
+        r"at every $\mu$ by the margins during training from two alphas",
         checks={
             **rates,
-            "panels 3b and 3c, alpha = 100, mu = 1 to 0.001: largest angle to"
-            " argmin Q_mu, degrees": near,
-            f"{held.sizes['stop']} stops of random sets where condition 5 holds, alpha^D = 1e6:"
-            " angle to argmin Q_mu that nine of ten do not exceed, degrees": spread,
+            r"panels 3b and 3c, $\alpha = 100$, $\mu = 1$ to 0.001: largest angle to "
+            r"$\operatorname{argmin} Q_\mu$, degrees": near,
+            rf"{held.sizes['stop']} stops of random sets where condition 5 holds, $\alpha^D = "
+            r"10^6$: angle to $\operatorname{argmin} Q_\mu$ that nine of ten do not exceed, "
+            "degrees": spread,
         },
         premises={
-            "condition 5 holds on panels 3b and 3c at every mu": (
+            r"condition 5 holds on panels 3b and 3c at every $\mu$": (
                 bool(good.sel(points=PANELS).all()),
                 "judged by the margins during training",
             ),
-            "the accuracy needed is clearly o(alpha^D) or clearly of order alpha^D (share of the"
-            " stops of random sets left out as unclear)": (doubt < 0.25, doubt),
+            r"the accuracy needed is clearly $o(\alpha^D)$ or clearly of order $\alpha^D$ (share "
+            "of the stops of random sets left out as unclear)": (doubt < 0.25, doubt),
         },
         controls={
-            "Q of depth 3 (median over mu)": near.control(np.median(b.angle_deeper)),
-            "mu 10% larger (median over mu)": near.control(np.median(b.angle_larger)),
-            "panel 3d, where the condition fails (mu = 0.01)": near.control(
+            r"$Q$ of depth 3 (median over $\mu$)": near.control(np.median(b.angle_deeper)),
+            r"$\mu$ 10% larger (median over $\mu$)": near.control(np.median(b.angle_larger)),
+            r"panel 3d, where the condition fails $(\mu = 0.01)$": near.control(
                 panels.angle.sel(points="3d")[2]
             ),
             "panel 3d where the condition fails (median angle)": spread.control(
                 known.angle.median()
             ),
-            "Q of depth 3: deviation of the exponent, D = 2, mu = 0.1": first_rate.control(
+            r"$Q$ of depth 3: deviation of the exponent, $D = 2$, $\mu = 0.1$": first_rate.control(
                 abs(slope(other.alpha.values, other.angle_deeper.values) + 2)
             ),
         },
         findings=[
-            "the angle to the Q_mu direction falls like alpha^-D = 1/(mu log(1/eps)); exponents "
+            r"the angle to the $Q_\mu$ direction falls like $\alpha^{-D} = 1/(\mu "
+            r"\log(1/\epsilon))$; exponents "
             + ", ".join(
-                f"{value:.3f} (D = {D}, mu = {mu:g})" for (D, mu), value in exponents.items()
+                rf"{value:.3f} ($D = {D}$, $\mu = {latex(mu)}$)"
+                for (D, mu), value in exponents.items()
             ),
-            f"condition 5 decides: of {doubtless} stops of random sets it holds at"
-            f" {held.sizes['stop']}, all within {held.angle.values.max(initial=0.0):.1e} degrees of"
-            f" argmin Q_mu, and fails at {failed.sizes['stop']}"
+            f"condition 5 decides: of {doubtless} stops of random sets it holds at "
+            f"{held.sizes['stop']}, all within {held.angle.values.max(initial=0.0):.1e} "
+            rf"degrees of $\operatorname{{argmin}} Q_\mu$, and fails at {failed.sizes['stop']}"
             + (f", {spread_of(failed.angle.values)} degrees away" if failed.sizes["stop"] else ""),
         ],
         plots=[
             log_log(
-                "panel 3b: angle to the Q_mu direction at smoothed margin alpha^D/mu",
-                "alpha",
+                r"panel 3b: angle to the $Q_\mu$ direction at smoothed margin $\alpha^D/\mu$",
+                r"$\alpha$",
                 "angle in degrees",
-                [(f"D = {D}, mu = {mu:g}", row.alpha, row.angle) for (D, mu), row in rows.items()],
+                [
+                    (rf"$D = {D}$, $\mu = {latex(mu)}$", row.alpha, row.angle)
+                    for (D, mu), row in rows.items()
+                ],
             ),
             Plot(
-                "random sets: condition 5 decides which runs end at argmin Q_mu",
-                "exponent in alpha of the accuracy that stability needs",
-                "angle to argmin Q_mu in degrees",
+                r"random sets: condition 5 decides which runs end at $\operatorname{argmin} Q_\mu$",
+                r"exponent in $\alpha$ of the accuracy that stability needs",
+                r"angle to $\operatorname{argmin} Q_\mu$ in degrees",
                 [
                     Series(name, stops.exponent, stops.angle, "points")
                     for name, stops in (
@@ -209,12 +216,13 @@ def check(dataset: Dataset, panels: Dataset, random: Dataset) -> Evidence:
 
 experiment = Experiment(
     "M-T6",
-    statement="Under the stability condition, if alpha^D / log(1/eps) tends to mu, the direction"
-    " tends to the minimiser of Q_mu with margins of at least 1.",
+    statement=r"Under the stability condition, if $\alpha^D / \log(1/\epsilon)$ tends to $\mu$, "
+    r"the direction tends to the minimiser of $Q_\mu$ with margins of at least 1.",
     place="section 4, Theorem 6; appendices F.2 and G.2",
     study=(study, panels, random),
     check=check,
-    title="Where support vectors do not change, training to margin alpha^D/mu tends to argmin Q_mu",
+    title=r"Where support vectors do not change, training to margin $\alpha^D/\mu$ tends to "
+    r"$\operatorname{argmin} Q_\mu$",
     ours="the data sets",
     seconds=3,
 )

@@ -70,50 +70,51 @@ def check(dataset: Dataset, condition: Dataset) -> Evidence:
     weaker = at_most(weak[2] / weak[0], 0.5)
     agree = float(np.abs(data["parameters"].angle.values - data["twin"].angle.values).max())
     return Evidence(
-        ran="smoothed margin alpha^(2D) up to 3e10 at D = 2 and 2e13 at D = 3; parameter-space"
-        " training at alpha = 5 and 20 agrees with the dual flow",
+        ran=r"smoothed margin $\alpha^{2 D}$ up to $3 \times 10^{10}$ at $D = 2$ and $2 \times "
+        r"10^{13}$ at $D = 3$; parameter-space training at $\alpha = 5$ and 20 agrees with "
+        "the dual flow",
         checks={
-            "panel 3b, D = 2: exponent in alpha of the angle to l1": two,
-            "panel 3b, D = 3: exponent in alpha of the angle to l1": three,
-            "panel 3d, D = 2, the weaker condition 9: angle to l1 at alpha ="
-            " 1000 over that at 10": weaker,
+            r"panel 3b, $D = 2$: exponent in $\alpha$ of the angle to $\ell_1$": two,
+            r"panel 3b, $D = 3$: exponent in $\alpha$ of the angle to $\ell_1$": three,
+            r"panel 3d, $D = 2$, the weaker condition 9: angle to $\ell_1$ at $\alpha = 1000$ "
+            "over that at 10": weaker,
         },
         premises={
-            "condition 5 holds on panel 3b (mu = 1e-4)": (
+            r"condition 5 holds on panel 3b $(\mu = 10^{-4})$": (
                 bool((condition.exponent < 1).all()),
                 "judged by the margins during training",
             ),
             "flows in the parameters and in the dual agree (degrees)": (agree < 1e-5, agree),
         },
         controls={
-            "the l2 max margin in place of l1": two.control(to_l2),
-            "log(1/eps) = alpha^D, no approach": two.control(exponents["early"]),
-            "panel 4a, D = 3, the condition fails: angle at alpha = 40 over 10": weaker.control(
-                fails[1] / fails[0]
-            ),
+            r"the $\ell_2$ max margin in place of $\ell_1$": two.control(to_l2),
+            r"$\log(1/\epsilon) = \alpha^D$, no approach": two.control(exponents["early"]),
+            r"panel 4a, $D = 3$, the condition fails: angle at $\alpha = 40$ over "
+            "10": weaker.control(fails[1] / fails[0]),
         },
         findings=[
-            f"D = 2: the angle falls like mu^(1-z), with z = {z:.4f} the largest |X^T nu| off the"
-            f" support of the l1 point (measured {-exponents['two'] / 2:.4f}, predicted"
-            f" {1 - z:.4f}); D > 2: like mu (measured {-exponents['three'] / 3:.4f})",
-            "condition 9 suffices at D = 2: on panel 3d, whose support vectors change at mu of"
-            f" order 0.01, the angle to l1 is {weak[0]:.3g}, {weak[1]:.3g}, {weak[2]:.3g}"
-            " degrees at alpha = 10, 100, 1000",
-            f"where the condition fails, panel 4a at D = 3, the angle to l1 stays {fails[1]:.3g}"
-            " degrees: training ends at the l_{2/3} point",
+            rf"$D = 2$: the angle falls like $\mu^{{1-z}}$, with $z = {z:.4f}$ the largest $|X^T "
+            r"\nu|$ off the support of the $\ell_1$ point (measured "
+            rf"{-exponents['two'] / 2:.4f}, predicted {1 - z:.4f}); $D > 2$: like $\mu$ "
+            f"(measured {-exponents['three'] / 3:.4f})",
+            r"condition 9 suffices at $D = 2$: on panel 3d, whose support vectors change at $\mu$ "
+            rf"of order 0.01, the angle to $\ell_1$ is {weak[0]:.3g}, {weak[1]:.3g}, "
+            rf"{weak[2]:.3g} degrees at $\alpha = 10$, 100, 1000",
+            r"where the condition fails, panel 4a at $D = 3$, the angle to $\ell_1$ stays "
+            rf"{fails[1]:.3g} degrees: training ends at the $\ell_{{2/3}}$ point",
         ],
         plots=[
             log_log(
-                "angle to the l1 max margin at smoothed margin alpha^(2D)",
-                "alpha",
+                r"angle to the $\ell_1$ max margin at smoothed margin $\alpha^{2 D}$",
+                r"$\alpha$",
                 "angle in degrees",
                 [
                     (text, data[name].alpha, data[name].angle)
                     for name, text in (
-                        ("two", "panel 3b, D = 2"),
-                        ("three", "panel 3b, D = 3"),
-                        ("weak", "panel 3d, D = 2"),
-                        ("fails", "panel 4a, D = 3: the condition fails"),
+                        ("two", "panel 3b, $D = 2$"),
+                        ("three", "panel 3b, $D = 3$"),
+                        ("weak", "panel 3d, $D = 2$"),
+                        ("fails", "panel 4a, $D = 3$: the condition fails"),
                     )
                 ],
             )
@@ -123,13 +124,13 @@ def check(dataset: Dataset, condition: Dataset) -> Evidence:
 
 experiment = Experiment(
     "M-T7",
-    statement="Under the stability condition, if log(1/eps) grows faster than alpha^D, the"
-    " direction tends to the l1 max margin.",
+    statement=r"Under the stability condition, if $\log(1/\epsilon)$ grows faster than "
+    r"$\alpha^D$, the direction tends to the $\ell_1$ max margin.",
     place="section 4, Theorem 7; appendices F.3 and G.3",
     study=(study, condition),
     check=check,
-    title="Where support vectors do not change, training to margin alpha^(2D) tends to the l1"
-    " max margin",
-    ours="the data sets, and the speed alpha^(2D)",
+    title=r"Where support vectors do not change, training to margin $\alpha^{2 D}$ tends to the "
+    r"$\ell_1$ max margin",
+    ours=r"the data sets, and the speed $\alpha^{2 D}$",
     seconds=3,
 )

@@ -150,88 +150,94 @@ def check(dataset: Dataset, by_hand: Dataset) -> Evidence:
     lemma = at_most(worst["bound_printed"], tolerance=1e-9)
     second = at_most(worst["slope"], 1.0, 1e-9)
     printed = {
-        "theorem, one step: largest (g(t+1) - (1 - delta) g(t))/g(t)": step,
-        "theorem, 30 steps: largest g(k)/g(0) - (1 - delta)^k": many,
+        r"theorem, one step: largest $(g(t+1) - (1 - \delta) g(t))/g(t)$": step,
+        r"theorem, 30 steps: largest $g(k)/g(0) - (1 - \delta)^k$": many,
         "proof, third line: largest error of the expansion": line,
         "proof, line with the bracket: largest difference to the line before": sign,
-        "r-CL of x^2/2 at x = 1: 4 g - r^2 chi, clearly below 0": strict,
+        r"$r$-CL of $x^2/2$ at $x = 1$: $4 g - r^2 \chi$, clearly below 0": strict,
     }
     corrected = [worst["step_corrected"], one["chain_corrected"], worst["line_corrected"]]
     corrected += [worst["bracket_corrected"], one["strict_corrected"]]
     violation = "largest relative violation"
     least, fewest = float(dataset.least_pl.min()), int(dataset.admitted.min())
     return Evidence(
-        ran=f"{arguments_of(dataset)['count']} single steps for each of"
-        f" {dataset.sizes['loss']} losses ({'; '.join(dataset.loss.values)}) with H = -G, H = G or"
-        " random, |H| <= |G|",
+        ran=f"{arguments_of(dataset)['count']} single steps for each of {dataset.sizes['loss']} "
+        f"losses ({'; '.join(dataset.loss.values)}) with $H = -G$, $H = G$ or random, $|H| "
+        r"\leq |G|$",
         premises={
-            "the losses of one variable are mu-PL": (least >= 1, least),
+            r"the losses of one variable are $\mu$-PL": (least >= 1, least),
             "trials within assumption 3": (fewest > 100, fewest),
         },
         checks={
             **printed,
             f"lemma 1, first point as printed: {violation}": lemma,
-            "lemma 1, second point: largest |grad g|^2/(2 L g)": second,
+            r"lemma 1, second point: largest $|\nabla g|^2/(2 L g)$": second,
         },
         corrected={
             **{n: c.control(v) for (n, c), v in zip(printed.items(), corrected, strict=True)},
-            f"lemma 1, first point with grad phi(x): {violation}": lemma.control(
+            rf"lemma 1, first point with $\nabla \phi(x)$: {violation}": lemma.control(
                 worst["bound_corrected"]
             ),
-            "lemma 1, second point: largest |grad g|^2/(2 L g)": second,
+            r"lemma 1, second point: largest $|\nabla g|^2/(2 L g)$": second,
         },
         correction=CORRECTION,
         counterexample={
-            "one step": "g = x^2/2 (mu = L = 1), h = (x - 2)^2/2, x = 1, alpha = beta = 0.1: G ="
-            f" 1, H = -1; g falls by the factor {one['opposite']:.4f}, not"
-            f" 1 - delta = {1 - at(printed_delta, 0.1, 0.1):.4f}",
-            "delta above 1": f"alpha = beta = 1/2: delta = {at(printed_delta, 0.5, 0.5):.4f}, so"
-            " the loss would become negative for every h",
-            "step below 2/L is not enough": "alpha = 1.9, beta = 0.2, H = G: g grows by the"
-            f" factor {one['parallel']:.3f} while delta = {at(printed_delta, 1.9, 0.2):.3f}",
-            "the signs alone are not enough": "alpha = 1.6, beta = 0.1, H = G: factor"
-            f" {one['parallel_shorter']:.4f} > 1 - delta ="
-            f" {1 - at(signed_delta, 1.6, 0.1):.4f} of the bracket with the right signs; for alpha"
-            " L > 4/3 the halved cross term matters",
-            "CL": "x^2/2 at x = 1: chi = 2, r^2 = 2 g/mu = 1, 4 g = 2 = r^2 chi",
+            "one step": r"$g = x^2/2$ ($\mu = L = 1$), $h = (x - 2)^2/2$, $x = 1$, $\alpha = "
+            r"\beta = 0.1$: $G = 1$, $H = -1$; $g$ falls by the factor "
+            rf"{one['opposite']:.4f}, not $1 - \delta = {1 - at(printed_delta, 0.1, 0.1):.4f}$",
+            r"$\delta$ above 1": r"$\alpha = \beta = 1/2$: $\delta = "
+            f"{at(printed_delta, 0.5, 0.5):.4f}$, so the loss would become negative for every "
+            "$h$",
+            "step below $2/L$ is not enough": r"$\alpha = 1.9$, $\beta = 0.2$, $H = G$: $g$ grows "
+            rf"by the factor {one['parallel']:.3f} while $\delta = "
+            f"{at(printed_delta, 1.9, 0.2):.3f}$",
+            "the signs alone are not enough": r"$\alpha = 1.6$, $\beta = 0.1$, $H = G$: factor "
+            rf"{one['parallel_shorter']:.4f} > $1 - \delta = "
+            f"{1 - at(signed_delta, 1.6, 0.1):.4f}$ of the bracket with the right signs; for "
+            r"$\alpha L > 4/3$ the halved cross term matters",
+            "CL": r"$x^2/2$ at $x = 1$: $\chi = 2$, $r^2 = 2 g/\mu = 1$, $4 g = 2 = r^2 \chi$",
         },
         controls={
-            "the printed delta": step.control(worst["step_printed"]),
+            r"the printed $\delta$": step.control(worst["step_printed"]),
             "N's bracket with the right signs, on all steps": step.control(worst["step_signed"]),
-            "the delta of H = -G alone, on all steps": step.control(worst["step_opposed"]),
-            "lemma 1 with mu for L": lemma.control(worst["bound_with_mu"]),
-            "|grad g|^2 <= 2 mu g, the reverse of PL": second.control(worst["slope_with_mu"]),
+            r"the $\delta$ of $H = -G$ alone, on all steps": step.control(worst["step_opposed"]),
+            r"lemma 1 with $\mu$ for $L$": lemma.control(worst["bound_with_mu"]),
+            r"$|\nabla g|^2 \leq 2 \mu g$, the reverse of PL": second.control(
+                worst["slope_with_mu"]
+            ),
             "the halved cross term": line.control(worst["line_printed"]),
         },
         findings=[
-            "lemma 1's first point is printed with grad phi(y); that is true too (exchange x and y"
-            " in the lower bound), but the proof shows, and the second point and the theorem use,"
-            " the inequality with grad phi(x)",
-            "the corrected delta is attained: on x^2/2 with H = -G (alpha L <= 1) or H = G (above)"
-            f" it is exact to {one['attained']:.0e}",
-            "'CL is a strengthening of PL': the implication shown is PL on R^p => CL at every x,"
-            " so CL is the weaker condition",
-            "(i) of the paper has the premise beta|H| <= |G| with equality allowed: with g = x^2/2,"
-            " h = (x - 1 - 1/beta)^2/2 and x = 1, beta H = -G and nothing ever moves, so no delta"
-            " > 0 exists; gamma < 1 is needed",
-            "(ii) holds only for tau = 1 - (1 + gamma) alpha L: on x^2/2 with h = |x|, alpha = 0.9,"
-            f" gamma = tau = 0.9 and t = 3, beta|H| - |G| = {one['dominance']:+.3f} at"
-            " k = 2; and L_h is defined with the largest entry of H but used for |H|_2, which is"
-            " sqrt(p) times larger for l1",
-            "proof of (ii): sigma_max(Hessian) <= sqrt(p) max|entry| is wrong, p max|entry| is"
-            f" right: (x_1 + ... + x_9)^2/2 has sigma_max = {one['spectral_norm']:.0f} > 3",
-            "smaller slips: the update is printed for t > 1 (t >= 0); ||phi(y) - phi(x)|| for the"
-            " gradients in lemma 1; (1 - delta)^2 (g(x^1) - g*) for g(x^0)",
+            r"lemma 1's first point is printed with $\nabla \phi(y)$; that is true too (exchange "
+            "$x$ and $y$ in the lower bound), but the proof shows, and the second point and "
+            r"the theorem use, the inequality with $\nabla \phi(x)$",
+            r"the corrected $\delta$ is attained: on $x^2/2$ with $H = -G$ ($\alpha L \leq 1$) or "
+            f"$H = G$ (above) it is exact to {one['attained']:.0e}",
+            "'CL is a strengthening of PL': the implication shown is PL on $R^p$ => CL at every "
+            "$x$, so CL is the weaker condition",
+            r"(i) of the paper has the premise $\beta|H| \leq |G|$ with equality allowed: with $g "
+            r"= x^2/2$, $h = (x - 1 - 1/\beta)^2/2$ and $x = 1$, $\beta H = -G$ and nothing "
+            r"ever moves, so no $\delta > 0$ exists; $\gamma < 1$ is needed",
+            r"(ii) holds only for $\tau = 1 - (1 + \gamma) \alpha L$: on $x^2/2$ with $h = |x|$, "
+            r"$\alpha = 0.9$, $\gamma = \tau = 0.9$ and $t = 3$, $\beta|H| - |G| = "
+            f"{one['dominance']:+.3f}$ at $k = 2$; and $L_h$ is defined with the largest "
+            r"entry of $H$ but used for $|H|_2$, which is $\sqrt{p}$ times larger for $\ell_1$",
+            r"proof of (ii): $\sigma_{\max}(\mathrm{Hessian}) \leq \sqrt{p} \max|\mathrm{entry}|$ "
+            r"is wrong, $p \max|\mathrm{entry}|$ is right: $(x_1 + ... + x_9)^2/2$ has "
+            rf"$\sigma_{{\max}} = {one['spectral_norm']:.0f} > 3$",
+            r"smaller slips: the update is printed for $t > 1$ ($t \geq 0$); $||\phi(y) - "
+            r"\phi(x)||$ for the gradients in lemma 1; $(1 - \delta)^2 (g(x^1) - g^*)$ for "
+            "$g(x^0)$",
         ],
         plots=[
             Plot(
-                "one step on (1/2) x^2, step 1/2",
-                "beta",
-                "g(t+1) / g(t)",
+                "one step on $(1/2) x^2$, step 1/2",
+                r"$\beta$",
+                "$g(t+1) / g(t)$",
                 [
-                    Series("measured, H = -G", BETAS, by_hand.opposed),
-                    Series("1 - delta as printed", BETAS, factors(printed_delta), "dashed"),
-                    Series("1 - delta as corrected", BETAS, factors(delta), "points"),
+                    Series("measured, $H = -G$", BETAS, by_hand.opposed),
+                    Series(r"$1 - \delta$ as printed", BETAS, factors(printed_delta), "dashed"),
+                    Series(r"$1 - \delta$ as corrected", BETAS, factors(delta), "points"),
                 ],
             )
         ],
@@ -244,23 +250,25 @@ def factors(law: Any) -> list[float]:
 
 
 CORRECTION = (
-    "If beta|H| <= gamma|G| with gamma < 1 and step < 2/(L(1 + gamma)), one step shrinks g - g* by"
-    " 1 - delta with delta = mu alpha min over s = -gamma, gamma of (1 + s)(2 - alpha L(1 + s)),"
-    " which is mu alpha (1 - gamma)(2 - alpha L(1 - gamma)) for alpha L <= 1; N's premise |H| <="
-    " |G| is the case gamma = beta. The cross term of the third line is alpha^2 beta L HG; the"
-    " bracket that follows from N's own line before it is (2 - alpha L)(1 - beta) - alpha beta^2 L;"
-    " and r^2 > 2 g/mu."
+    r"If $\beta|H| \leq \gamma|G|$ with $\gamma < 1$ and step < $2/(L(1 + \gamma))$, one step "
+    r"shrinks $g - g^*$ by $1 - \delta$ with $\delta = \mu \alpha \min_s (1 + s)(2 - \alpha "
+    r"L(1 + s))$ over $s = -\gamma$ and $\gamma$, which is $\mu \alpha (1 - \gamma)(2 - "
+    r"\alpha L(1 - \gamma))$ for $\alpha L \leq 1$; N's premise $|H| \leq |G|$ is the case "
+    r"$\gamma = \beta$. The cross term of the third line is $\alpha^2 \beta L H G$; the "
+    r"bracket that follows from N's own line before it is $(2 - \alpha L)(1 - \beta) - \alpha "
+    r"\beta^2 L$; and $r^2 > 2 g/\mu$."
 )
 
 experiment = Experiment(
     "N-PL",
-    statement="If g is mu-PL and L-smooth, step < 2/L, 0 < delta < 2 for delta = mu alpha"
-    " ((2 - alpha L)(1 + beta) + alpha beta^2 L), and |H| <= |G|, then one step shrinks g by the"
-    " factor 1 - delta; mu-PL gives 4 g < r^2 chi for r^2 >= 2 g/mu; lemma 1 holds.",
-    place="Grokking Beyond l2, Lemma 1, Assumptions 1-3 and the Theorem with its proof",
+    statement=r"If $g$ is $\mu$-PL and $L$-smooth, step < $2/L$, $0 < \delta < 2$ for $\delta = "
+    r"\mu \alpha ((2 - \alpha L)(1 + \beta) + \alpha \beta^2 L)$, and $|H| \leq |G|$, then "
+    r"one step shrinks $g$ by the factor $1 - \delta$; $\mu$-PL gives $4 g < r^2 \chi$ for "
+    r"$r^2 \geq 2 g/\mu$; lemma 1 holds.",
+    place=r"Grokking Beyond $\ell_2$, Lemma 1, Assumptions 1-3 and the Theorem with its proof",
     study=(study, by_hand),
     check=check,
     title="One step shrinks the loss by the corrected factor, not by the printed one",
-    ours="the losses, the steps and the directions of H",
+    ours="the losses, the steps and the directions of $H$",
     seconds=0.2,
 )

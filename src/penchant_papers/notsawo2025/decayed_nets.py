@@ -26,17 +26,17 @@ POWERS = {"classification": 1.0, "regression": 0.0375}
 APART = 30.0  # degrees between the kernel and the rich limit
 DEGREES = {
     "to_kernel": "angle of the predictor to that of the tangent kernel, in degrees",
-    "to_rich": "angle of the predictor to that of least l1 norm",
-    "theta_to_start": "angle of theta(t) to theta(0)",
-    "theta_to_kernel": "angle of theta(t) to the kernel solution, as printed",
-    "moved_to_kernel": "angle of e^(beta t) theta(t) - theta(0) to the kernel solution",
-    "moved_to_rich": "its angle to the solution of least l1 norm",
+    "to_rich": r"angle of the predictor to that of least $\ell_1$ norm",
+    "theta_to_start": r"angle of $\theta(t)$ to $\theta(0)$",
+    "theta_to_kernel": r"angle of $\theta(t)$ to the kernel solution, as printed",
+    "moved_to_kernel": r"angle of $e^{\beta t} \theta(t) - \theta(0)$ to the kernel solution",
+    "moved_to_rich": r"its angle to the solution of least $\ell_1$ norm",
     "moved_to_random": "its angle to the solution of a kernel with random weights",
-    "plain_to_kernel": "angle of theta(t) - theta(0) to the kernel solution",
+    "plain_to_kernel": r"angle of $\theta(t) - \theta(0)$ to the kernel solution",
 }
 RESIDUALS = {
-    "kkt": "KKT residual of min |theta|^2 with margins of the net itself",
-    "kkt_linear": "KKT residual with the margins linear in theta, as printed",
+    "kkt": r"KKT residual of min $|\theta|^2$ with margins of the net itself",
+    "kkt_linear": r"KKT residual with the margins linear in $\theta$, as printed",
 }
 
 

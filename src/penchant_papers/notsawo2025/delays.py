@@ -76,13 +76,17 @@ def cell(beta: float, step: float, level: float, relative: bool, **problem: Any)
 
 @dataclasses.dataclass(frozen=True)
 class Words:
-    """How a theorem writes its quantities."""
+    """How a theorem writes its quantities, as LaTeX without dollars."""
 
     a: str  # the predictor
     gap: str  # the printed numerator of t2 - t1
     norm: str  # the index of the norm of the errors
     named: str  # the name of this norm
-    point: str  # the minimiser of g + beta h
+
+    @property
+    def point(self) -> str:
+        """The minimiser of g + beta h."""
+        return rf"{self.a}_\beta"
 
 
 def spread(ratios: Array) -> float:
@@ -105,7 +109,7 @@ def evidence(
     (noise, beta), `steps` has problems without noise over (step,). `tolerance` is that of the
     exponents of the final errors.
     """
-    first, a, error = clean[0], words.a, f"|{words.a} - {words.a}*|_{words.norm}"
+    first, a, error = clean[0], words.a, f"$|{words.a} - {words.a}^*|_{words.norm}$"
     products = over_beta(first.step_beta)
     delays = over_beta(first.scaled) / products
     powers = [slope(product, delay) for product, delay in zip(products, delays, strict=True)]
@@ -132,63 +136,66 @@ def evidence(
     )
     by_noise = within(noise, 0.0, 0.1)  # the error of order beta adds to that of the noise
     loudest = over_beta(noisy.to_truth.sel(noise=float(loud.noise[0])))
-    time = {"largest deviation of the exponent of t2 - t1 in step beta from -1": law}
+    time = {r"largest deviation of the exponent of $t_2 - t_1$ in step $\beta$ from -1": law}
     power = f"deviation of the exponent of {error} in"
-    in_beta = {f"largest {power} beta from 1": by_beta}
+    in_beta = {rf"largest {power} $\beta$ from 1": by_beta}
     faint, one = noisy.isel(noise=0, seed=0), steps.isel(seed=0)
     return Evidence(
         checks={
             **time,
-            f"largest |(t2 - t1) step beta/{words.gap} - 1|": printed,
+            rf"largest $|(t_2 - t_1)\,\mathrm{{step}}\,\beta/{words.gap} - 1|$": printed,
             **in_beta,
             f"mean {power} the step from 1": by_step,
         },
         corrected={
             **time,
-            "largest |(t2 - t1) step beta/tau - 1|, tau the time of the slow phase": slow,
+            r"largest $|(t_2 - t_1)\,\mathrm{step}\,\beta/\tau - 1|$, $\tau$ the time of the slow "
+            "phase": slow,
             **in_beta,
-            f"mean deviation of the exponent of |{a} - {words.point}|_{words.norm} in the step"
+            f"mean deviation of the exponent of $|{a} - {words.point}|_{words.norm}$ in the step"
             " from 1": to_point,
             f"mean {power} the signal-to-noise ratio from -1/2": by_noise,
         },
-        correction="t2 = t1 + tau/(step beta), where tau is the time that steepest descent of"
-        f" |{a}|_{words.norm} on {{X {a} = y}} takes from {a}_hat to the required"
-        f" error (penchant.solvers.slow_flow); {words.gap} only has the same order of magnitude"
-        f" in N's experiment. {error} converges to that of {words.point}, the minimiser of"
-        " g + beta h, which is O(beta) however small the step is, plus O(step beta); noise"
-        " adds the error of the interpolator of least norm, which scales like SNR^(-1/2), and"
-        " where that is above the required error there is no t2.",
+        correction=r"$t_2 = t_1 + \tau/(\mathrm{step}\,\beta)$, where $\tau$ is the time that "
+        rf"steepest descent of $|{a}|_{words.norm}$ on $X {a} = y$ takes from $\hat{{{a}}}$ to the "
+        f"required error (penchant.solvers.slow_flow); ${words.gap}$ only has the same order of "
+        f"magnitude in N's experiment. {error} converges to that of ${words.point}$, the "
+        r"minimiser of $g + \beta h$, which is $O(\beta)$ however small the step is, plus "
+        r"$O(\mathrm{step}\,\beta)$; noise adds the error of the interpolator of least norm, "
+        r"which scales like $\mathrm{SNR}^{-1/2}$, and where that is above the required error "
+        "there is no $t_2$.",
         counterexample={
-            "numerator": f"(t2 - t1) step beta/{words.gap} = {listed(ratios, '.2f')} without noise:"
-            " the error is not as claimed at the printed t",
-            "error": f"{error}/(step beta) = {listed(one.to_truth / one.step_beta, '.0f')} at"
-            f" step beta = {listed(one.step_beta, '.1g')}",
-            "noise": f"at a signal-to-noise ratio of {1 / float(faint.noise):g}:"
-            f" {error}/(step beta) = {listed(faint.to_truth / faint.step_beta, '.0f')} at beta ="
-            f" {listed(noisy.beta)}",
+            "numerator": rf"$(t_2 - t_1)\,\mathrm{{step}}\,\beta/{words.gap}$ = "
+            f"{listed(ratios, '.2f')} without noise: the error is not as claimed at "
+            "the printed $t$",
+            "error": rf"{error}/(step $\beta$) = {listed(one.to_truth / one.step_beta, '.0f')} at "
+            rf"step $\beta$ = {listed(one.step_beta, '.1g')}",
+            "noise": f"at a signal-to-noise ratio of {1 / float(faint.noise):g}: {error}/(step "
+            rf"$\beta$) = {listed(faint.to_truth / faint.step_beta, '.0f')} at $\beta$ = "
+            f"{listed(noisy.beta)}",
             **counterexample,
         },
         controls={
-            "log(1/(step beta))/(step beta), as for smooth penalties": law.control(
-                min(np.subtract(powers, smooth), key=abs)
-            ),
-            words.gap: slow.control(printed.measured),
-            f"{words.gap}, best constant": slow.control(spread(ratios)),
-            f"|{a}_hat - {a}*|_2, best constant": slow.control(spread(scaled / euclidean)),
-            f"O(beta) at a signal-to-noise ratio of {1 / float(loud.noise[0]):g}": by_beta.control(
+            r"$\log(1/(\mathrm{step}\,\beta))/(\mathrm{step}\,\beta)$, as for smooth "
+            "penalties": law.control(min(np.subtract(powers, smooth), key=abs)),
+            f"${words.gap}$": slow.control(printed.measured),
+            f"${words.gap}$, best constant": slow.control(spread(ratios)),
+            rf"$|\hat{{{a}}} - {a}^*|_2$, best constant": slow.control(spread(scaled / euclidean)),
+            r"$O(\beta)$ at a signal-to-noise ratio of "
+            f"{1 / float(loud.noise[0]):g}": by_beta.control(
                 exponents(noisy.beta, loudest).max() - 1
             ),
             "the noise of the memorized point": by_noise.control(memorized),
-            f"the truth in place of {words.point}": to_point.control(by_step.measured),
+            f"the truth in place of ${words.point}$": to_point.control(by_step.measured),
         },
         findings=[
-            f"the exponents of t2 - t1 are {listed(powers, '.4f')}",
-            f"tau predicts t2 up to {slow.measured:.1e} with no fitted constant",
-            f"at a signal-to-noise ratio of {1 / float(loud.noise[-1]):g} the slow phase ends with"
-            f" the error {listed(loud.last_error.isel(noise=-1), '.2g')}; where that is above the"
-            f" required error there is no t2, and where it is just below, {NEAR:.0%} of that error"
-            f" take more than {TIMELY:.0%} of tau: {found.size} of {weakest.tau.size} runs with"
-            " noise have a clear t2",
+            f"the exponents of $t_2 - t_1$ are {listed(powers, '.4f')}",
+            rf"$\tau$ predicts $t_2$ up to {slow.measured:.1e} with no fitted constant",
+            f"at a signal-to-noise ratio of {1 / float(loud.noise[-1]):g} the slow phase ends with "
+            f"the error {listed(loud.last_error.isel(noise=-1), '.2g')}; where that is above the "
+            f"required error there is no $t_2$, and where it is just below, {NEAR:.0%} of that "
+            rf"error take more than {TIMELY:.0%} of $\tau$: {found.size} of {weakest.tau.size} runs"
+            " with noise have a clear $t_2$",
             f"problems drawn until their truth has the least norm: {scaled.size} of"
             f" {sum(int(one.draws.isel(beta=0).sum()) for one in clean)}",
         ],
@@ -202,29 +209,30 @@ def plots(words: Words, clean: Dataset, noisy: Dataset, steps: Dataset) -> list[
     names = ("step_beta", "scaled", "tau", "gap")
     product, scaled, tau, gap = (over_beta(clean[name])[0] for name in names)
     weakest, steps = noisy.isel(beta=-1, seed=0), steps.isel(seed=0)
+    printed = rf"${words.gap}/(\mathrm{{step}}\,\beta)$, as printed"
     return [
         log_log(
             "(a) time to recover",
-            "step beta",
-            "t2 - t1 in steps",
+            r"step $\beta$",
+            "$t_2 - t_1$ in steps",
             [
-                ("tau/(step beta), slow phase", product, tau / product),
-                (f"{words.gap}/(step beta), as printed", product, gap / product, "dashed"),
+                (r"$\tau/(\mathrm{step}\,\beta)$, slow phase", product, tau / product),
+                (printed, product, gap / product, "dashed"),
                 ("measured", product, scaled / product, "points"),
             ],
         ),
         log_log(
-            "(b) error at convergence, fixed beta",
-            "step beta",
+            r"(b) error at convergence, fixed $\beta$",
+            r"step $\beta$",
             f"distance in the {words.named}",
             [
                 ("to the truth", steps.step_beta, steps.to_truth),
-                ("to the minimiser of g + beta h", steps.step_beta, steps.to_point),
-                ("step beta, as printed", steps.step_beta, steps.step_beta, "dashed"),
+                (r"to the minimiser of $g + \beta h$", steps.step_beta, steps.to_point),
+                (r"step $\beta$, as printed", steps.step_beta, steps.step_beta, "dashed"),
             ],
         ),
         log_log(
-            "(c) error due to noise at the smallest beta",
+            r"(c) error due to noise at the smallest $\beta$",
             "noise power over signal power",
             f"distance to the truth in the {words.named}",
             [

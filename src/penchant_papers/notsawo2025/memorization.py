@@ -110,9 +110,9 @@ def evidence(dataset: Dataset, far: Dataset, ran: str, a: str) -> Evidence:
     t1 = sorted({int(t) for t in weakest.t1.values.flat})
     one = weakest.isel(dict.fromkeys(weakest.status.dims, 0))
     return Evidence(
-        ran=f"{weakest.t1.size} {ran}, with noise over signal"
-        f" {listed(dataset.noise)} (powers), step 0.1, beta 1e-4 to"
-        f" 1e-6, start 1e-6, {arguments['steps']} steps",
+        ran=f"{weakest.t1.size} {ran}, with noise over signal {listed(dataset.noise)} (powers), "
+        r"step 0.1, $\beta$ $10^{-4}$ to $10^{-6}$, start $10^{-6}$, "
+        f"{arguments['steps']} steps",
         premises={
             "fewer measurements than entries": (
                 bool((dataset.measurements < dataset.entries).all()),
@@ -120,45 +120,49 @@ def evidence(dataset: Dataset, far: Dataset, ran: str, a: str) -> Evidence:
             )
         },
         checks={
-            "largest |t1 - t1 without a penalty| over one step plus 5%": time,
-            f"largest |{a}(t) - {a}_hat|/|{a}_hat| at its nearest, beta = 1e-6": near,
-            "mean exponent of that distance in beta": order,
-            "least |G|/(beta |H|) before t1": fit,
-            f"largest |G|/(beta |H|) after {arguments['late']} steps": pull,
+            "largest |$t_1$ - $t_1$ without a penalty| over one step plus 5%": time,
+            rf"largest $|{a}(t) - \hat{{{a}}}|/|\hat{{{a}}}|$ at its nearest, $\beta = "
+            f"10^{{-6}}$": near,
+            r"mean exponent of that distance in $\beta$": order,
+            r"least $|G|/(\beta |H|)$ before $t_1$": fit,
+            rf"largest $|G|/(\beta |H|)$ after {arguments['late']} steps": pull,
         },
         controls={
             "the rate of the largest singular value": time.control(fastest.measured),
-            f"the truth in place of {a}_hat": near.control(weakest.to_truth.min()),
-            f"the printed {a}_hat from a start of 1 per entry": near.control(far.to_printed.min()),
-            f"the truth in place of {a}_hat, over beta": order.control(of_truth),
+            rf"the truth in place of $\hat{{{a}}}$": near.control(weakest.to_truth.min()),
+            rf"the printed $\hat{{{a}}}$ from a start of 1 per entry": near.control(
+                far.to_printed.min()
+            ),
+            rf"the truth in place of $\hat{{{a}}}$, over $\beta$": order.control(of_truth),
             "the loss dominates to the end": fit.control(dataset.after.max()),
         },
         findings=[
-            f"t1 (loss {SOLVED:g}) is {t1[0]} to {t1[-1]} steps for every beta; no iterate comes"
-            f" nearer to the truth than {float(weakest.to_truth.min()):.2g} |{a}*|",
-            "(X^T X)^+ X^T y is the limit only if the start is in the row space: from 1 per entry"
-            f" the iterates stay {float(far.to_printed.min()):.2g} |{a}_hat| away from it, but come"
-            f" within {float(far.to_right.max()):.1e} of start + X^+ (y - X start)",
+            rf"$t_1$ (loss {SOLVED:g}) is {t1[0]} to {t1[-1]} steps for every $\beta$; no iterate "
+            f"comes nearer to the truth than {float(weakest.to_truth.min()):.2g} $|{a}^*|$",
+            "$(X^T X)^+ X^T y$ is the limit only if the start is in the row space: from 1 per "
+            rf"entry the iterates stay {float(far.to_printed.min()):.2g} $|\hat{{{a}}}|$ away from "
+            f"it, but come within {float(far.to_right.max()):.1e} of start + $X^+ (y - X "
+            r"\mathrm{start})$",
         ],
         plots=[
             log_log(
-                "the loss dominates until t1, the penalty afterwards",
+                "the loss dominates until $t_1$, the penalty afterwards",
                 "steps",
-                "norm of a part of the gradient, beta = 1e-6",
+                r"norm of a part of the gradient, $\beta = 10^{-6}$",
                 [
-                    ("|G|, loss", one.taken, one.G),
-                    ("beta |H|, penalty", one.taken, one.H),
+                    ("$|G|$, loss", one.taken, one.G),
+                    (r"$\beta |H|$, penalty", one.taken, one.H),
                 ],
             ),
             log_log(
                 "distance to the least squares point",
-                "beta",
-                f"least |{a}(t) - {a}_hat|/|{a}_hat|",
+                r"$\beta$",
+                rf"least $|{a}(t) - \hat{{{a}}}|/|\hat{{{a}}}|$",
                 [
                     (name, dataset.beta, np.median(over_beta(variable), axis=0))
                     for name, variable in (
-                        (f"to {a}_hat", dataset.to_hat),
-                        (f"to {a}*, the truth", dataset.to_truth),
+                        (rf"to $\hat{{{a}}}$", dataset.to_hat),
+                        (f"to ${a}^*$, the truth", dataset.to_truth),
                     )
                 ],
             ),
@@ -215,9 +219,9 @@ def check_matrices(dataset: Dataset, far: Dataset) -> Evidence:
 
 vectors = Experiment(
     "N-T31",
-    statement="On f = (1/2)|X a - y|^2 + beta |a|_1 the iterates first come near the least"
-    " squares solution (X^T X)^+ X^T y, at a finite step t1; the gradient G of the loss"
-    " dominates the subgradient beta H of the penalty until t1.",
+    statement=r"On $f = (1/2)|X a - y|^2 + \beta |a|_1$ the iterates first come near the least "
+    "squares solution $(X^T X)^+ X^T y$, at a finite step $t_1$; the gradient $G$ of the loss "
+    r"dominates the subgradient $\beta H$ of the penalty until $t_1$.",
     place="Sparsity, Theorem 3.1 (i); Figure 5",
     study=studies("N-T31", SPARSE, {**LONG, "late": 400}, {}, 4, 10),
     check=check_vectors,
@@ -228,10 +232,10 @@ vectors = Experiment(
 )
 matrices = Experiment(
     "N-T34",
-    statement="Subgradient descent on (1/2)|X vec(A) - y|^2 + beta |A|_* first comes near"
-    " vec(A_hat) = (X^T X)^+ X^T y, at a finite step t1; until then the gradient G of"
-    " the loss dominates the subgradient beta H of the penalty, and from then on it"
-    " does not.",
+    statement=r"Subgradient descent on $(1/2)|X \operatorname{vec}(A) - y|^2 + \beta |A|_*$ first "
+    r"comes near $\operatorname{vec}(\hat{A}) = (X^T X)^+ X^T y$, at a finite step $t_1$; "
+    r"until then the gradient $G$ of the loss dominates the subgradient $\beta H$ of the "
+    "penalty, and from then on it does not.",
     place="Low-rankness, Theorems 3.4 and 3.5 (i); Figure 5",
     study=studies("N-T34", LOW_RANK, {"steps": 6000, "late": 5000}, EITHER, 1, 6),
     check=check_matrices,

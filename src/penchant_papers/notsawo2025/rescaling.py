@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, sized, within
-from penchant.plotting import BLACK, CYCLE, GREY, caption_of, log_axes, sheet, typeset
+from penchant.plotting import BLACK, CYCLE, GREY, caption_of, log_axes, sheet
 from penchant_papers.instances import listed
 
 SCALES = np.logspace(-3, 3, 241)  # lambda
@@ -109,17 +109,17 @@ study = sized(
     dims={name: ["place"] for name in ("scale", "squared_norm", "change", "wrong_change")}
     | {"squared_norm_at_ends": ["end"], "distance": ["start"]},
     labels={
-        "degree": "degree of homogeneity L of the activation",
+        "degree": "degree of homogeneity $L$ of the activation",
         "a": "squared norm of A",
-        "b": "squared norm of B",
-        "scale": "lambda: A is multiplied by it, B divided by its power L",
+        "b": "squared norm of $B$",
+        "scale": r"$\lambda$: A is multiplied by it, $B$ divided by its power $L$",
         "squared_norm": "squared Euclidean norm of the rescaled parameters",
-        "squared_norm_at_ends": "the same at lambda = 1e-9 and 1e9",
-        "change": "largest relative change of the outputs against lambda = 1",
-        "wrong_change": "the same when B is divided by lambda for every L; NaN for L = 1",
-        "best_scale": "lambda at which the norm is least, by a search",
+        "squared_norm_at_ends": r"the same at $\lambda = 10^{-9}$ and $10^9$",
+        "change": r"largest relative change of the outputs against $\lambda = 1$",
+        "wrong_change": r"the same when $B$ is divided by $\lambda$ for every $L$; NaN for $L = 1$",
+        "best_scale": r"$\lambda$ at which the norm is least, by a search",
         "least": "the squared norm there",
-        "distance": "distance of the nearest rescaling to a start of norm R, over R",
+        "distance": "distance of the nearest rescaling to a start of norm $R$, over $R$",
     },
     draw={"x": "net", "colour": "least"},
     printed={
@@ -169,8 +169,8 @@ def check(dataset: Dataset) -> Evidence:
     squared = within(relative(dataset.squared_norm, predicted).max(), tolerance=1e-9)
     plain = squared.control(relative(np.sqrt(dataset.squared_norm), predicted).max())
     both = {
-        "largest relative change of the outputs over lambda in [1e-3, 1e3]": same,
-        "largest relative distance of the lambda of least norm to lambda_0": place,
+        r"largest relative change of the outputs over $\lambda$ in $[10^{-3}, 10^3]$": same,
+        r"largest relative distance of the $\lambda$ of least norm to $\lambda_0$": place,
         "largest relative distance of the least squared norm to the printed minimum": bottom,
         "nets whose norm does not first fall and then rise without bound": shape,
     }
@@ -179,32 +179,35 @@ def check(dataset: Dataset) -> Evidence:
     swapped = relative(dataset.least, value * (b / a) ** ((L - 1) / (L + 1)))
     far = dataset.distance.sel(activation="relu").isel(net=0).values
     return Evidence(
-        ran=f"{dataset.status.size} random nets, phi = {', '.join(ACTIVATIONS)},"
-        f" {dataset.sizes['place']} values of lambda; the minimum by a numerical search",
-        checks={**both, "largest relative distance of the norm to w(lambda)": plain},
-        corrected={**both, "largest relative distance of the squared norm to w(lambda)": squared},
-        correction="w(lambda) is the squared norm of the parameters, with Frobenius norms in a and"
-        " b; the rest is right as printed",
-        counterexample=f"A = B = 1 (one unit): the norm is sqrt(2) = {np.sqrt(2):.4f}, w(1) = 2",
+        ran=rf"{dataset.status.size} random nets, $\phi$ = {', '.join(ACTIVATIONS)}, "
+        rf"{dataset.sizes['place']} values of $\lambda$; the minimum by a numerical search",
+        checks={**both, r"largest relative distance of the norm to $w(\lambda)$": plain},
+        corrected={
+            **both,
+            r"largest relative distance of the squared norm to $w(\lambda)$": squared,
+        },
+        correction=r"$w(\lambda)$ is the squared norm of the parameters, with Frobenius norms in "
+        "a and $b$; the rest is right as printed",
+        counterexample=rf"$A = B = 1$ (one unit): the norm is $\sqrt{{2}} = {np.sqrt(2):.4f}$, "
+        "$w(1) = 2$",
         controls={
-            "B/lambda for every phi, as for relu": same.control(
+            r"$B/\lambda$ for every $\phi$, as for relu": same.control(
                 dataset.wrong_change.max("place").min()
             ),
-            "lambda_0 without the factor L, L = 2 and 3": place.control(
+            r"$\lambda_0$ without the factor $L$, $L = 2$ and 3": place.control(
                 without_factor.where(steep).min()
             ),
-            "a minimum with a b^L for a^L b, L = 2 and 3": bottom.control(
+            "a minimum with a $b^L$ for $a^L b$, $L = 2$ and 3": bottom.control(
                 swapped.where(steep).min()
             ),
-            "w(lambda) is the norm": plain,
+            r"$w(\lambda)$ is the norm": plain,
         },
         findings=[
-            "'(otherwise y(x) for all x)' lacks '= 0'",
-            "a net that computes the same function at any norm need not be close to the start:"
-            " 'close to the initialization' does not follow, because the rescalings of one net"
-            " form a curve. The distance of a random start of norm R to this curve is"
-            f" {', '.join(f'{d:.2f} R' for d in far)} for R ="
-            f" {listed(STARTS)} (a relu net)",
+            "'(otherwise $y(x)$ for all $x$)' lacks '= 0'",
+            "a net that computes the same function at any norm need not be close to the start: "
+            "'close to the initialization' does not follow, because the rescalings of one net "
+            "form a curve. The distance of a random start of norm $R$ to this curve is "
+            f"{', '.join(f'{d:.2f} R' for d in far)} for $R$ = {listed(STARTS)} (a relu net)",
         ],
     )
 
@@ -212,9 +215,9 @@ def check(dataset: Dataset) -> Evidence:
 def draw(dataset: Dataset) -> Figure:
     """The squared norm over lambda with its least value, and the change of the outputs."""
     caption = (
-        f"{caption_of(dataset.attrs)} The net is B phi(A x) with phi of degree L. The source's "
-        "w(lambda) is the squared norm, its least value at lambda_0. Changes of exactly 0 are not "
-        "drawn."
+        rf"{caption_of(dataset.attrs)} The net is $B \phi(A x)$ with $\phi$ of degree L. The "
+        r"source's $w(\lambda)$ is the squared norm, its least value at $\lambda_0$. Changes "
+        "of exactly 0 are not drawn."
     )
     picture, (left, right) = sheet(dataset.title, caption, widths=(5.2, 5.2), height=4.8)
     for k, name in enumerate(dataset.activation.values):
@@ -224,7 +227,7 @@ def draw(dataset: Dataset) -> Figure:
     log_axes(right, scale, "relative change of the outputs", ylim=(1e-18, None))
     least = r"minimum, predicted at $\lambda_0$"
     left.plot([], [], "o", color="white", markeredgecolor=BLACK, label=least)
-    eps, text = np.finfo(float).eps, typeset("rounding, 2.2e-16")
+    eps, text = np.finfo(float).eps, r"rounding, $2.2 \times 10^{-16}$"
     right.axhline(eps, color=BLACK, linestyle=":", linewidth=1.2, label=text)
     right.plot([], [], color=GREY, linewidth=1.4, label=r"control, $B/\lambda$ for every $L$")
     left.set_title(r"the norm of the layers $\lambda A$ and $B/\lambda^L$ changes by decades")
@@ -247,11 +250,12 @@ def _draw_net(left: Axes, right: Axes, one: Dataset, colour: str, line: str) -> 
 
 experiment = Experiment(
     "N-LU",
-    statement="If phi is positively homogeneous of degree L, (B/lambda^L) phi(lambda A x) is the"
-    " same function for every lambda; the norm of its parameters w(lambda) = a lambda^2 +"
-    " b lambda^(-2L) has the minimum (L^(1/(L+1)) + L^(-L/(L+1))) (a^L b)^(1/(L+1)) at lambda_0 ="
-    " (L b/a)^(1/(2(L+1))), and rises without bound on both sides of it.",
-    place="Goldilocks zone & LU mechanism, w(lambda)",
+    statement=r"If $\phi$ is positively homogeneous of degree $L$, $(B/\lambda^L) \phi(\lambda A "
+    r"x)$ is the same function for every $\lambda$; the norm of its parameters $w(\lambda) = "
+    r"a \lambda^2 + b \lambda^{-2 L}$ has the minimum $(L^{1/(L+1)} + L^{-L/(L+1)}) (a^L "
+    r"b)^{1/(L+1)}$ at $\lambda_0 = (L b/a)^{1/(2(L+1))}$, and rises without bound on both "
+    "sides of it.",
+    place=r"Goldilocks zone & LU mechanism, $w(\lambda)$",
     study=study,
     check=check,
     draw=draw,

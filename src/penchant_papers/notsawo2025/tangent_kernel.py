@@ -8,6 +8,7 @@ import numpy as np
 
 from penchant.lab import Array, Dataset, Evidence, Experiment, Plot, Series, at_most, sized, within
 from penchant.measures import crossing
+from penchant.plotting import latex
 from penchant_papers.instances import listed
 from penchant_papers.notsawo2025.decayed_nets import (
     APART,
@@ -23,7 +24,7 @@ from penchant_papers.notsawo2025.decayed_nets import (
 MORE = 1.5  # factor of safety on what is of order 1/log|theta(0)|, a law of large starts
 study = sized(
     "N-NTK",
-    title="Diagonal nets under weight decay leave the kernel regime at log|theta(0)| / beta",
+    title=r"Diagonal nets under weight decay leave the kernel regime at $\log|\theta(0)| / \beta$",
     function=cell,
     arguments={"seed": 0, "samples": 4, "features": 8, "powers": POWERS, "rtol": 1e-5},
     grid={
@@ -35,10 +36,10 @@ study = sized(
     labels={
         **DEGREES,
         **RESIDUALS,
-        "log_gamma": "log of |theta(0)|",
-        "share": "beta t / log|theta(0)|",
+        "log_gamma": r"log of $|\theta(0)|$",
+        "share": r"$\beta t / \log|\theta(0)|$",
         "kkt_of_kernel": "KKT residual of the predictor of the kernel, with balanced layers",
-        "euler": "largest <w(0)(x), theta(0)>, over the norm of the features",
+        "euler": r"largest $\langle w(0)(x), \theta(0)\rangle$, over the norm of the features",
     },
     draw={"x": "log_gamma", "colour": "kkt_of_kernel"},
     tiny={"grid": {"instance": [0]}},
@@ -49,11 +50,11 @@ study = sized(
 def ran(dataset: Dataset) -> str:
     gammas = listed(dataset.log_gamma)
     return (
-        f"{dataset.sizes['instance']} classifications and regressions of 4 samples in R^8, diagonal"
-        " nets of depth 2, theta(0) = alpha (1, ..., 1), exact flow with beta ="
-        " |theta(0)|^-c, c = 1 and 0.0375,"
-        f" log|theta(0)| = {gammas}; {APART:g} degrees or more between the two limits, as in"
-        f" {dataset.sizes['instance']} of {int(dataset.draws.max())} draws at least"
+        f"{dataset.sizes['instance']} classifications and regressions of 4 samples in $R^8$, "
+        r"diagonal nets of depth 2, $\theta(0) = \alpha$ (1, ..., 1), exact flow with $\beta "
+        rf"= |\theta(0)|^{{-c}}$, $c = 1$ and 0.0375, $\log|\theta(0)| = {gammas}$; {APART:g} "
+        f"degrees or more between the two limits, as in {dataset.sizes['instance']} of "
+        f"{int(dataset.draws.max())} draws at least"
     )
 
 
@@ -74,64 +75,65 @@ def check_direction(dataset: Dataset) -> Evidence:
     """At (1 - epsilon) t2: the directions of the predictor, of theta, and of its change."""
     tasks = ("classification", "regression")
     same = within(at(dataset, "to_kernel", EARLY).max(), tolerance=1.0)
-    both = {"largest angle of the predictor to that of the kernel at t2/2, degrees": same}
+    both = {"largest angle of the predictor to that of the kernel at $t_2/2$, degrees": same}
     corrected = [
         within(at(dataset, "moved_to_kernel", EARLY, task).max(), tolerance=1.0) for task in tasks
     ]
-    moved = "largest angle of e^(beta t) theta - theta(0) to the kernel solution in"
+    moved = r"largest angle of $e^{\beta t} \theta - \theta(0)$ to the kernel solution in"
     first = dataset.moved_to_kernel.isel(place=EARLY).sel(task="classification").max("instance")
     euler = float(dataset.euler.max())
     names = {
-        "theta_to_kernel": "theta(t), as printed",
-        "moved_to_kernel": "theta(t) without the decay, minus theta(0)",
-        "theta_to_start": "theta(t) to theta(0)",
-        "moved_to_rich": "the same, to the l1 solution",
+        "theta_to_kernel": r"$\theta(t)$, as printed",
+        "moved_to_kernel": r"$\theta(t)$ without the decay, minus $\theta(0)$",
+        "theta_to_start": r"$\theta(t)$ to $\theta(0)$",
+        "moved_to_rich": r"the same, to the $\ell_1$ solution",
     }
     return Evidence(
         ran=ran(dataset),
         checks={
             **both,
             **{
-                f"largest angle of theta(t2/2) to the kernel solution in {task}, degrees": within(
-                    at(dataset, "theta_to_kernel", EARLY, task).max(), tolerance=1.0
-                )
+                rf"largest angle of $\theta(t_2/2)$ to the kernel solution in {task}, "
+                "degrees": within(at(dataset, "theta_to_kernel", EARLY, task).max(), tolerance=1.0)
                 for task in tasks
             },
         },
         corrected={
             **both,
             **{f"{moved} {task}": one for task, one in zip(tasks, corrected, strict=True)},
-            "largest angle of theta(t2/2) to theta(0), degrees": within(
+            r"largest angle of $\theta(t_2/2)$ to $\theta(0)$, degrees": within(
                 at(dataset, "theta_to_start", EARLY).max(), tolerance=1.0
             ),
         },
-        correction="theta(t1) points along theta(0); the difference e^(beta t1) theta(t1) -"
-        " theta(0) points along the solution of the kernel problem, in classification"
-        " and in regression",
-        counterexample="by Euler <grad f(theta(0)), theta(0)> = L f(theta(0)), which is 0 for a"
-        " start that computes zero: every solution of the kernel problem is a sum"
-        " of these gradients and orthogonal to theta(0), whose direction theta"
-        " keeps",
-        premises={"theta(0) is orthogonal to all features of the kernel": (euler < 1e-12, euler)},
+        correction=r"$\theta(t_1)$ points along $\theta(0)$; the difference $e^{\beta t_1} "
+        r"\theta(t_1) - \theta(0)$ points along the solution of the kernel problem, in "
+        "classification and in regression",
+        counterexample=r"by Euler $\langle \nabla f(\theta(0)), \theta(0)\rangle = L "
+        r"f(\theta(0))$, which is 0 for a start that computes zero: every solution of the "
+        r"kernel problem is a sum of these gradients and orthogonal to $\theta(0)$, whose "
+        r"direction $\theta$ keeps",
+        premises={
+            r"$\theta(0)$ is orthogonal to all features of the kernel": (euler < 1e-12, euler)
+        },
         controls={
-            "the solution of least l1 norm": corrected[0].control(
+            r"the solution of least $\ell_1$ norm": corrected[0].control(
                 at(dataset, "moved_to_rich", EARLY).min()
             ),
             "a kernel with random weights": corrected[0].control(
                 at(dataset, "moved_to_random", EARLY).min()
             ),
-            "theta(t1) - theta(0), without the decay": corrected[0].control(
+            r"$\theta(t_1) - \theta(0)$, without the decay": corrected[0].control(
                 at(dataset, "plain_to_kernel", EARLY).min()
             ),
-            "the predictor at 3 t2/2": same.control(at(dataset, "to_kernel", LATE).min()),
+            "the predictor at $3 t_2/2$": same.control(at(dataset, "to_kernel", LATE).min()),
         },
         findings=[
-            "in classification the angle falls like 1/log|theta(0)|: "
+            r"in classification the angle falls like $1/\log|\theta(0)|$: "
             + listed(first, ".2f")
             + " degrees; in regression it is exponentially small",
         ],
         plots=[
-            Plot(task, "beta t / log|theta(0)|", "degrees", curves(dataset, names, task))
+            Plot(task, r"$\beta t / \log|\theta(0)|$", "degrees", curves(dataset, names, task))
             for task in tasks
         ],
     )
@@ -162,13 +164,13 @@ def check_time(dataset: Dataset) -> Evidence:
     width = at_most(np.median(widths[-1] / widths[0]) if widths.size else math.nan, MORE * law)
     largest = float(dataset.log_gamma[-1])
     lines = [
-        Series(f"log|theta(0)| = {float(g):g}", SHARES, row[0, 0])
+        Series(rf"$\log|\theta(0)| = {latex(float(g))}$", SHARES, row[0, 0])
         for g, row in zip(dataset.log_gamma.values, progress(dataset), strict=True)
     ]
     return Evidence(
         ran=ran(dataset),
         checks={
-            "median of beta t / log|theta(0)| halfway, at the largest start": place,
+            r"median of $\beta t / \log|\theta(0)|$ halfway, at the largest start": place,
             "largest distance from 1 where a tenth of the path is done": within(
                 np.abs(low[-1] - 1).max(), tolerance=0.05
             ),
@@ -182,24 +184,26 @@ def check_time(dataset: Dataset) -> Evidence:
             )
         },
         controls={
-            "log|theta(0)| / (2 beta), for a penalty beta |theta|^2": place.control(predicted=0.5),
-            "log|theta(0)|^2 / beta": place.control(predicted=2.0),
-            "1/beta, independent of the start": place.control(predicted=1 / largest),
-            "the halfway point of the smallest start, in units of 1/beta": place.control(
+            r"$\log|\theta(0)| / (2 \beta)$, for a penalty $\beta |\theta|^2$": place.control(
+                predicted=0.5
+            ),
+            r"$\log|\theta(0)|^2 / \beta$": place.control(predicted=2.0),
+            r"$1/\beta$, independent of the start": place.control(predicted=1 / largest),
+            r"the halfway point of the smallest start, in units of $1/\beta$": place.control(
                 float(np.median(half[0])) * float(dataset.log_gamma[0]) / largest
             ),
         },
         findings=[
             "halfway at "
             + "; ".join(
-                f"{np.median(row):.3f} for log|theta(0)| = {float(g):g}"
+                rf"{np.median(row):.3f} for $\log|\theta(0)| = {latex(float(g))}$"
                 for g, row in zip(dataset.log_gamma.values, half, strict=True)
             )
         ],
         plots=[
             Plot(
-                "a transition at t2, sharper for larger starts",
-                "beta t / log|theta(0)|",
+                "a transition at $t_2$, sharper for larger starts",
+                r"$\beta t / \log|\theta(0)|$",
                 "share of the path from the kernel to the rich limit",
                 lines,
             )
@@ -214,35 +218,42 @@ def check_margins(dataset: Dataset) -> Evidence:
     early, late = (dataset.kkt.isel(place=place) for place in (EARLY, LATE))
     law = float(dataset.log_gamma[0] / dataset.log_gamma[-1])  # residuals of 1/log|theta(0)|
     falls = at_most((late.isel(log_gamma=-1) / late.isel(log_gamma=0)).max(), MORE * law)
-    names = {"kkt_linear": "linear in theta, as printed", "kkt": "margins of the net, corrected"}
+    names = {
+        "kkt_linear": r"linear in $\theta$, as printed",
+        "kkt": "margins of the net, corrected",
+    }
     return Evidence(
         ran=ran(dataset),
-        checks={"largest KKT residual at 3 t2/2, margins y <w(x), theta> linear in theta": printed},
+        checks={
+            r"largest KKT residual at $3 t_2/2$, margins $y \langle w(x), \theta\rangle$ "
+            r"linear in $\theta$": printed
+        },
         corrected={
-            "largest KKT residual at 3 t2/2, margins y f(theta; x) of the net": corrected,
+            r"largest KKT residual at $3 t_2/2$, margins $y f(\theta; x)$ of the net": corrected,
             "largest of these residuals over that of the smallest start": falls,
         },
-        correction="the condition is y f(theta; x) >= 1, in regression f(theta; x) = y, under which"
-        " |theta|^2 / 2 is least; by Euler it is y <grad f(theta; x), theta> >= L with the gradient"
-        " at theta itself, not a fixed vector of features",
-        counterexample="<y(x), theta> is the product of an output with the parameters, which is"
-        " not defined; with the features w(0)(x) in its place theta(3 t2/2) is"
-        f" {at(dataset, 'theta_to_kernel', LATE).min():.0f} degrees or more from"
-        " the solution",
+        correction=r"the condition is $y f(\theta; x) \geq 1$, in regression $f(\theta; x) = y$, "
+        r"under which $|\theta|^2 / 2$ is least; by Euler it is $y \langle \nabla f(\theta; "
+        r"x), \theta\rangle \geq L$ with the gradient at $\theta$ itself, not a fixed vector "
+        "of features",
+        counterexample=r"$\langle y(x), \theta\rangle$ is the product of an output with the "
+        "parameters, which is not defined; with the features $w(0)(x)$ in its place "
+        rf"$\theta(3 t_2/2)$ is {at(dataset, 'theta_to_kernel', LATE).min():.0f} degrees or "
+        "more from the solution",
         controls={
-            "theta at t2/2, from a larger start": falls.control(
+            r"$\theta$ at $t_2/2$, from a larger start": falls.control(
                 (early.isel(log_gamma=-1) / early.isel(log_gamma=0)).min()
             ),
-            "theta at t2/2": corrected.control(at(dataset, "kkt", EARLY).min()),
+            r"$\theta$ at $t_2/2$": corrected.control(at(dataset, "kkt", EARLY).min()),
             "the predictor of the kernel, with balanced layers": corrected.control(
                 dataset.kkt_of_kernel.min()
             ),
         },
-        findings=["|theta|_2 / 2 has the same minimiser as |theta|_2^2 / 2, which is meant"],
+        findings=[r"$|\theta|_2 / 2$ has the same minimiser as $|\theta|_2^2 / 2$, which is meant"],
         plots=[
             Plot(
                 task,
-                "beta t / log|theta(0)|",
+                r"$\beta t / \log|\theta(0)|$",
                 "KKT residual",
                 curves(dataset, names, task),
                 y_scale="log",
@@ -253,45 +264,49 @@ def check_margins(dataset: Dataset) -> Evidence:
 
 
 PLACE = "Grokking as a transition from the kernel to the rich regime"
-OURS = "diagonal nets of depth 2, the problems, beta = |theta(0)|^-c with c = 1 (classification)"
-OURS += " and 0.0375 (regression), log|theta(0)| = 120 and 320, epsilon = 1/2"
-FAMILY = "one family, diagonal nets of depth 2 on 4 samples in R^8, of finite starts"
+OURS = (
+    r"diagonal nets of depth 2, the problems, $\beta = |\theta(0)|^{-c}$ with $c = 1$ "
+    "(classification)"
+)
+OURS += r" and 0.0375 (regression), $\log|\theta(0)| = 120$ and 320, $\epsilon = 1/2$"
+FAMILY = "one family, diagonal nets of depth 2 on 4 samples in $R^8$, of finite starts"
 SCOPE = {"quick": f"{FAMILY}; two problems of each kind", "printed": FAMILY}
 direction = Experiment(
     "N-NTK",
-    statement="For a homogeneous model with a large start and weight decay, gradient flow at t1"
-    " = (1 - epsilon) t2 gives the classifier (in regression the interpolant) of the"
-    " tangent kernel, and theta(t1)/|theta(t1)| points along the solution of the"
-    " kernel's problem.",
+    statement="For a homogeneous model with a large start and weight decay, gradient flow at $t_1 "
+    r"= (1 - \epsilon) t_2$ gives the classifier (in regression the interpolant) of the "
+    r"tangent kernel, and $\theta(t_1)/|\theta(t_1)|$ points along the solution of the "
+    "kernel's problem.",
     place=f"{PLACE}, first item",
     study=study,
     check=check_direction,
-    title="The change of θ points along the kernel solution; θ itself still points along its start",
+    title=r"The change of $\theta$ points along the kernel solution; $\theta$ itself still points "
+    "along its start",
     ours=OURS,
     scope=SCOPE,
     seconds=2,
 )
 time = Experiment(
     "N-NTK-t2",
-    statement="Gradient flow on g + (beta/2) |theta|^2 from a large start leaves the kernel regime"
-    " at t2 = log|theta(0)| / beta.",
-    place=f"{PLACE}, t2",
+    statement=r"Gradient flow on $g + (\beta/2) |\theta|^2$ from a large start leaves the kernel "
+    r"regime at $t_2 = \log|\theta(0)| / \beta$.",
+    place=f"{PLACE}, $t_2$",
     study=study,
     check=check_time,
-    title="The kernel regime ends at t2 = log|theta(0)| / beta",
+    title=r"The kernel regime ends at $t_2 = \log|\theta(0)| / \beta$",
     ours=OURS,
     scope=SCOPE,
     seconds=3,
 )
 margins = Experiment(
     "N-NTK-KKT",
-    statement="At (1 + epsilon) t2 the parameters point along a KKT point of min |theta|/2"
-    " subject to y <y(x), theta> >= 1 in classification and <y(x), theta> = y in"
-    " regression.",
+    statement=r"At $(1 + \epsilon) t_2$ the parameters point along a KKT point of min "
+    r"$|\theta|/2$ subject to $y \langle y(x), \theta\rangle \geq 1$ in classification and "
+    r"$\langle y(x), \theta\rangle = y$ in regression.",
     place=f"{PLACE}, second item",
     study=study,
     check=check_margins,
-    title="After t2 the parameters meet the KKT conditions of the net's own margins",
+    title="After $t_2$ the parameters meet the KKT conditions of the net's own margins",
     ours=OURS,
     scope=SCOPE,
     seconds=3,

@@ -22,6 +22,7 @@ from penchant.lab import (
     within,
 )
 from penchant.measures import lojasiewicz
+from penchant.plotting import latex
 from penchant_papers.instances import listed, slope
 from penchant_papers.notsawo2025.recoveries import reached
 
@@ -33,6 +34,11 @@ NEAR = 0.02  # h - h_g* that counts as generalized
 BOUND = 10.0  # above every O() whose constant is of order one, here 0.2 to 5
 WINDOW = 40  # errors are maxima over the last steps, as subgradient descent keeps moving
 LEVELS = (1e-3, 1e-6, 1e-9)  # of g, on the way to memorization
+
+
+def shown(name: str) -> str:
+    """The name of an example with its norm as LaTeX."""
+    return name.replace("l1", r"$\ell_1$").replace("l2", r"$\ell_2$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,86 +233,91 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
     decades = np.diff(balls.levels.values, axis=1)
     near = at_most((balls.way / balls.zero_within).max(), 1.0, 1e-3)
     both = {
-        "largest deviation of the exponent of the delay in step beta from -1": delay,
-        "largest relative change of the steps per decade of g during memorization": within(
+        r"largest deviation of the exponent of the delay in step $\beta$ from -1": delay,
+        "largest relative change of the steps per decade of $g$ during memorization": within(
             np.abs(decades[:, 1] / decades[:, 0] - 1).max(), tolerance=0.25
         ),
-        "largest distance of the memorized point over 2 sqrt(g/chi)": near,
+        r"largest distance of the memorized point over $2 \sqrt{g/\chi}$": near,
     }
     last = steps.sel(example=SHARP[0]).isel(step=-1)
     half = smooth.half_f.sel(example=SMOOTH[0]) / (0.1 * dataset.beta**2)
-    reach = f"beta {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g}"
+    reach = rf"$\beta$ {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g}"
     return Evidence(
-        ran="; ".join(dataset.example.values) + f": steps 0.1 with {reach}, and"
-        f" beta 0.01 with steps 0.1 to 1e-4; errors after {TIME:g}/(step beta) steps",
+        ran="; ".join(map(shown, dataset.example.values))
+        + rf": steps 0.1 with {reach}, and $\beta$ 0.01 "
+        rf"with steps 0.1 to $10^{{-4}}$; errors after {TIME:g}/(step $\beta$) steps",
         premises={
-            f"{name}: r-CL at the start": (bool(holds), float(chi))
+            f"{shown(name)}: $r$-CL at the start": (bool(holds), float(chi))
             for name, holds, chi in zip(balls.example.values, balls.holds, balls.chi, strict=True)
         },
         checks={
-            "largest |f - f*|/(step beta^2)": f_error,
-            "largest |h - h_g*|/(step beta)": h_error,
+            r"largest $|f - f^*|/(\mathrm{step}\,\beta^2)$": f_error,
+            r"largest $|h - h_g^*|/(\mathrm{step}\,\beta)$": h_error,
             **both,
         },
         corrected={
-            "largest |f - f*|/(step beta^2)": f_error.control(
+            r"largest $|f - f^*|/(\mathrm{step}\,\beta^2)$": f_error.control(
                 worst("f", lambda s, b: s * b**2, log=True)
             ),
-            "largest |h - h_g*|/beta": h_right,
+            r"largest $|h - h_g^*|/\beta$": h_right,
             **both,
         },
-        correction="h reaches h_g* only up to O(beta): at the minimiser of f itself h - h_g* is"
-        " of order -beta, however small the step is. Theta(1/(step beta)) steps"
-        " suffice where h has a kink at its least interpolator (l1, nuclear norm:"
-        " finite time); where it is smooth there the approach is exponential in step"
-        " beta t, and an error O(step beta^2) takes Theta(log(1/(step beta))/(step"
-        " beta)) steps.",
+        correction=r"$h$ reaches $h_g^*$ only up to $O(\beta)$: at the minimiser of $f$ itself $h "
+        r"- h_g^*$ is of order $-\beta$, however small the step is. "
+        r"$\Theta(1/(\mathrm{step}\,\beta))$ steps suffice where $h$ has a kink at its least "
+        r"interpolator ($\ell_1$, nuclear norm: finite time); where it is smooth there the "
+        r"approach is exponential in step $\beta t$, and an error $O(\mathrm{step}\,\beta^2)$ "
+        r"takes Theta(log($1/(\mathrm{step}\,\beta)$)/(step $\beta$)) steps.",
         counterexample={
-            "h": f"g = (x + 2y - 2)^2/2, h = |x| + |y|, h_g* = 1: descent ends at y = 1 - beta/4;"
-            f" with step {float(last.step):g} and beta 0.01 |h - h_g*| = {float(last.h):.4g} ="
-            f" {float(last.h / (last.step * 1e-2)):.0f} step beta",
-            "time": "the same g, h = x^2 + y^2, from (2, -1): |f - f*|/(step beta^2) after"
-            f" {TIME / 2:g}/(step beta) steps: {listed(half, '.3g')} at step 0.1, {reach}",
+            "h": "$g = (x + 2 y - 2)^2/2$, $h = |x| + |y|$, $h_g^* = 1$: descent ends at $y = 1 - "
+            rf"\beta/4$; with step {float(last.step):g} and $\beta$ 0.01, $|h - h_g^*| = "
+            f"{latex(float(last.h), '.4g')} = {float(last.h / (last.step * 1e-2)):.0f}$ step "
+            r"$\beta$",
+            "time": "the same $g$, $h = x^2 + y^2$, from (2, -1): $|f - "
+            rf"f^*|/(\mathrm{{step}}\,\beta^2)$ after {TIME / 2:g}/(step $\beta$) steps: "
+            f"{listed(half, '.3g')} at step 0.1, {reach}",
         },
         controls={
-            "h up to O(step beta)": h_error.control(worst("h", lambda s, b: s * b, log=True)),
-            "h up to O(beta^2)": h_right.control(worst("h", lambda s, b: b**2, log=True)),
+            r"$h$ up to $O(\mathrm{step}\,\beta)$": h_error.control(
+                worst("h", lambda s, b: s * b, log=True)
+            ),
+            r"$h$ up to $O(\beta^2)$": h_right.control(worst("h", lambda s, b: b**2, log=True)),
             "no logarithm for smooth penalties": f_error.control(
                 (smooth.f / (0.1 * dataset.beta**2)).max()
             ),
             "a delay that scales like the time to memorize": delay.control(
                 min(law("memorized"), key=abs)
             ),
-            "chi at the start in place of the least chi on the ball": near.control(
+            r"$\chi$ at the start in place of the least $\chi$ on the ball": near.control(
                 (balls.way / balls.with_first_chi).max()
             ),
         },
         findings=[
-            "at the kinks |f - f*|/(step beta^2) settles at "
+            r"at the kinks $|f - f^*|/(\mathrm{step}\,\beta^2)$ settles at "
             + ", ".join(
-                f"{float(one / (0.1 * dataset.beta[-1] ** 2)):.3g} ({name})"
+                f"{float(one / (0.1 * dataset.beta[-1] ** 2)):.3g} ({shown(name)})"
                 for name, one in zip(SHARP, sharp.f.isel(beta=-1), strict=True)
             )
-            + ": the order step beta^2 is sharp",
-            "from above, h - h_g* is O(step beta) as printed, at most"
-            f" {worst('above', lambda s, b: s * b, log=True):.2f} step beta here; only the"
-            " shrinkage below h_g* is of order beta",
+            + r": the order step $\beta^2$ is sharp",
+            r"from above, $h - h_g^*$ is $O(\mathrm{step}\,\beta)$ as printed, at most "
+            rf"{worst('above', lambda s, b: s * b, log=True):.2f} step $\beta$ here; only the "
+            r"shrinkage below $h_g^*$ is of order $\beta$",
         ],
         plots=[
             log_log(
-                "(a) time to generalize: like 1/(step beta)",
-                "step beta",
-                "steps until h is 0.02 above its least value",
-                [(n, step_beta, dataset.delay.sel(example=n)) for n in [*SHARP, *SMOOTH]],
+                r"(a) time to generalize: like $1/(\mathrm{step}\,\beta)$",
+                r"step $\beta$",
+                "steps until $h$ is 0.02 above its least value",
+                [(shown(n), step_beta, dataset.delay.sel(example=n)) for n in [*SHARP, *SMOOTH]],
             ),
             log_log(
-                "(b) remaining error of h: like beta, for every step",
-                "step beta",
-                "|h - h_g*|",
+                r"(b) remaining error of $h$: like $\beta$, for every step",
+                r"step $\beta$",
+                "$|h - h_g^*|$",
                 [
-                    ("line, l1: step 0.1, beta varies", step_beta, sharp.h[0]),
-                    ("line, l1: beta 0.01, step varies", smaller, steps.h[0]),
-                    ("step beta, the printed order", smaller, smaller, "dashed"),
+                    (r"line, $\ell_1$: step 0.1, $\beta$ varies", step_beta, sharp.h[0]),
+                    (r"line, $\ell_1$: $\beta$ 0.01, step varies", smaller, steps.h[0]),
+                    (r"step $\beta$, the printed order", smaller, smaller, "dashed"),
                 ],
             ),
         ],
@@ -315,14 +326,16 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
 
 experiment = Experiment(
     "N-T21",
-    statement="If g is r-CL at the start, subgradient descent on g + beta h first goes"
-    " exponentially fast to a zero of g near the start, and within Theta(1/(step beta)) more steps"
-    " f reaches f* up to O(step beta^2) and h reaches h_g* = inf of h where g = 0 up to"
-    " O(step beta).",
-    place="Grokking Beyond the l2 norm, Theorem 2.1",
+    statement=r"If $g$ is $r$-CL at the start, subgradient descent on $g + \beta h$ first goes "
+    "exponentially fast to a zero of $g$ near the start, and within "
+    r"$\Theta(1/(\mathrm{step}\,\beta))$ more steps $f$ reaches $f^*$ up to "
+    r"$O(\mathrm{step}\,\beta^2)$ and $h$ reaches $h_g^* = \inf h$ where $g = 0$ up to "
+    r"$O(\mathrm{step}\,\beta)$.",
+    place=r"Grokking Beyond the $\ell_2$ norm, Theorem 2.1",
     study=(study, steps, balls),
     check=check,
-    title="The penalty takes about 1/(step β) steps and leaves an error of order β",
+    title=r"The penalty takes about $1/(\mathrm{step}\,\beta)$ steps and leaves an error of order "
+    r"$\beta$",
     ours="the objectives, the steps and the strengths",
     seconds=4,
 )

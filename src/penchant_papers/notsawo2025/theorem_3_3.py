@@ -21,6 +21,7 @@ from penchant.lab import (
     sized,
     within,
 )
+from penchant.plotting import latex
 from penchant.solvers import slow_flow
 from penchant_papers.instances import furthest, listed
 from penchant_papers.notsawo2025.delays import Words, cell, evidence
@@ -75,43 +76,45 @@ def narrow(epsilon: float) -> tuple[float, float]:
 def suitable(*clean: Dataset) -> dict[str, Any]:
     """The premise of the theorems: X is such that the truth has the least norm."""
     worst = max(float((one.noise_error / one.of_truth).max()) for one in clean)
-    return {"suitable X: the point of least norm is the truth": (worst < FOUND, worst)}
+    return {"suitable $X$: the point of least norm is the truth": (worst < FOUND, worst)}
 
 
 def check_vectors(dataset: Dataset, noise: Dataset, steps: Dataset) -> Evidence:
     """The delay on several problems, and the final error over beta, over the step, with noise."""
     tau, gap = narrow(0.01)
     return evidence(
-        Words("a", "|a_hat - a*|_inf", "1", "l1 norm", "a_beta"),
+        Words("a", r"|\hat{a} - a^*|_\infty", "1", r"$\ell_1$ norm"),
         [dataset],
         noise,
         steps,
         0.05,
-        ran=f"sparse recovery (100, 5, 30): {dataset.sizes['seed']} problems without noise, step"
-        f" 0.1, beta {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g};"
-        f" {noise.sizes['seed']} with noise over signal {listed(noise.noise)} (powers);"
-        f" {steps.sizes['seed']} at beta = 1e-4 with steps of 0.1 to"
-        f" {float(steps.step[-1]):g}; t2 at |a - a*|^2 = 1e-4",
+        ran=f"sparse recovery (100, 5, 30): {dataset.sizes['seed']} problems without noise, step "
+        rf"0.1, $\beta$ {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g}; "
+        f"{noise.sizes['seed']} with noise over signal {listed(noise.noise)} (powers); "
+        rf"{steps.sizes['seed']} at $\beta = 10^{{-4}}$ with steps of 0.1 to "
+        f"{float(steps.step[-1]):g}; $t_2$ at $|a - a^*|^2 = 10^{{-4}}$",
         premises=suitable(dataset, steps),
         counterexample={
-            "no constant": f"X = (1, -0.99), y = -1, a* = (-1, 0): tau = {tau:.4g} ="
-            f" {tau / gap:.0f} |a_hat - a*|_inf, and it grows like 2/eps for X = (1, eps - 1)",
+            "no constant": r"$X = (1, -0.99)$, $y = -1$, $a^* = (-1, 0)$: $\tau = "
+            rf"{latex(tau, '.4g')} = {tau / gap:.0f}\,|\hat{{a}} - a^*|_\infty$, and it "
+            r"grows like $2/\epsilon$ for $X = (1, \epsilon - 1)$",
         },
     )
 
 
 of_vectors = Experiment(
     "N-T33",
-    statement="After t1, |a(t) - a*|_1 = O(step beta) if and only if t >= t1 + |a_hat - a*|_inf/"
-    "(step beta), for suitable X; t2 is proportional to |a_hat - a*|_inf/(step beta) and the error"
-    " at t2 to step beta.",
+    statement=r"After $t_1$, $|a(t) - a^*|_1 = O(\mathrm{step}\,\beta)$ if and only if $t \geq "
+    r"t_1 + |\hat{a} - a^*|_\infty/(\mathrm{step}\,\beta)$, for suitable $X$; $t_2$ is "
+    r"proportional to $|\hat{a} - a^*|_\infty/(\mathrm{step}\,\beta)$ and the error at $t_2$ "
+    r"to step $\beta$.",
     place="Sparsity, Theorems 3.1 and 3.3 (ii); Figures 6 and 7",
     study=(vectors, vector_noise, vector_steps),
     check=check_vectors,
-    title="The slow phase predicts when a sparse vector is recovered; the remaining error is of"
-    " order β",
+    title="The slow phase predicts when a sparse vector is recovered; the remaining error is of "
+    r"order $\beta$",
     ours="the seeds, the strengths, and the noise levels other than the source's",
-    scope={"quick": "beta of 3e-4 to 3e-5 in place of 1e-5"},
+    scope={"quick": r"$\beta$ of $3 \times 10^{-4}$ to $3 \times 10^{-5}$ in place of $10^{-5}$"},
     seconds=4,
 )
 
@@ -174,42 +177,47 @@ def check_matrices(
     """The delay on several problems, and the final error over beta, over the step, with noise."""
     tight = corner(1.001, 1.0, 1.0, 1 / 1.001)
     return evidence(
-        Words("A", "|A_hat - A*|_op", "*", "nuclear norm", "A_beta"),
+        Words("A", r"|\hat{A} - A^*|_{\mathrm{op}}", "*", "nuclear norm"),
         [dataset, printed],
         noise,
         steps,
         0.1,
-        ran=f"completions and Gaussian sensings, {len(over_beta(dataset.tau))} 6 x 6 of rank 1 from"
-        f" 24 numbers with beta {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g} and"
-        f" {printed.tau.size} 10 x 10 of rank 2 from 70 with beta = {float(printed.beta[0]):g}, in"
-        f" units of |A*|, steps of 1/4 of the largest; {noise.sizes['seed']} completions with noise"
-        f" over signal {listed(noise.noise)} (powers), and {steps.sizes['seed']} at beta ="
-        f" {arguments_of(steps)['beta']:g} with smaller steps; t2 at a relative error of 0.1",
+        ran=f"completions and Gaussian sensings, {len(over_beta(dataset.tau))} 6 x 6 of rank 1 "
+        rf"from 24 numbers with $\beta$ {float(dataset.beta[0]):g} to "
+        f"{float(dataset.beta[-1]):g} and {printed.tau.size} 10 x 10 of rank 2 from 70 with "
+        rf"$\beta = {latex(float(printed.beta[0]))}$, in units of $|A^*|$, steps of 1/4 of "
+        f"the largest; {noise.sizes['seed']} completions with noise over signal "
+        rf"{listed(noise.noise)} (powers), and {steps.sizes['seed']} at $\beta = "
+        f"{latex(arguments_of(steps)['beta'])}$ with smaller steps; $t_2$ at a relative error "
+        "of 0.1",
         premises=suitable(dataset, printed, steps),
         counterexample={
-            "no constant": "[[a, 1], [1, x]] with x unknown, a = 1.001, A* of rank 1 and least"
-            f" nuclear norm: tau = {tight:.4g} = {tight * 1.001:.3g} |A_hat - A*|_op exactly, and"
-            " it grows like 2 log(1/(a - 1))",
+            "no constant": "$[[a, 1], [1, x]]$ with $x$ unknown, $a = 1.001$, $A^*$ of rank 1 and "
+            rf"least nuclear norm: $\tau = {latex(tight, '.4g')} = "
+            rf"{latex(tight * 1.001, '.3g')}\,|\hat{{A}} - A^*|_{{\mathrm{{op}}}}$ exactly, "
+            r"and it grows like $2 \log(1/(a - 1))$",
         },
     )
 
 
 of_matrices = Experiment(
     "N-T35",
-    statement="After t1, |A(t) - A*|_* = O(step beta) if and only if t >= t1 + |A_hat - A*|_op/"
-    "(step beta), for suitable X; t2 is proportional to |A_hat - A*|_op/(step beta) and the error"
-    " at t2 to step beta.",
+    statement=r"After $t_1$, $|A(t) - A^*|_* = O(\mathrm{step}\,\beta)$ if and only if $t \geq "
+    r"t_1 + |\hat{A} - A^*|_{\mathrm{op}}/(\mathrm{step}\,\beta)$, for suitable $X$; $t_2$ is "
+    r"proportional to $|\hat{A} - A^*|_{\mathrm{op}}/(\mathrm{step}\,\beta)$ and the error at "
+    r"$t_2$ to step $\beta$.",
     place="Low-rankness, Theorems 3.4 and 3.5 (ii); Figure 6",
     study=(matrices, printed_matrices, matrix_noise, matrix_steps),
     check=check_matrices,
-    title="The slow phase predicts when a matrix is recovered; the remaining error is of order β",
+    title="The slow phase predicts when a matrix is recovered; the remaining error is of order "
+    r"$\beta$",
     ours="the small matrices, certificates of at most 0.95, the seeds, the strengths and the noise",
     scope={
-        "quick": "6 x 6 matrices of rank 1 with beta of 1e-3 and 2.5e-4 of |A*|, and one of 10 x 10"
-        " with beta 1e-3 of |A*| in place of 1e-4, about 1e-5 of |A*|; steps of 1/4 of the largest"
-        " in place of 0.1",
-        "printed": "the exponents by 6 x 6 matrices of rank 1; beta of 1e-5 |A*|, about 1e-4; steps"
-        " of 1/4 of the largest in place of 0.1",
+        "quick": r"6 x 6 matrices of rank 1 with $\beta$ of $10^{-3}$ and $2.5 \times 10^{-4}$ of "
+        r"$|A^*|$, and one of 10 x 10 with $\beta$ $10^{-3}$ of $|A^*|$ in place of "
+        "$10^{-4}$, about $10^{-5}$ of $|A^*|$; steps of 1/4 of the largest in place of 0.1",
+        "printed": r"the exponents by 6 x 6 matrices of rank 1; $\beta$ of $10^{-5} |A^*|$, about "
+        "$10^{-4}$; steps of 1/4 of the largest in place of 0.1",
     },
     seconds=8,
 )
@@ -228,13 +236,13 @@ def check_norms(
     matrix_by_step: Dataset,
 ) -> Evidence:
     """h(a) - h(a*) over the step, and its two parts: h(a) - h(a_beta) and h(a_beta) - h(a*)."""
-    varied = {"l1": by_step, "nuclear": matrix_by_step}
+    varied = {r"$\ell_1$": by_step, "nuclear": matrix_by_step}
     growths = {
         name: np.concatenate([growth(one[name], one.step_beta) for one in varied.values()])
         for name in ("above_truth", "above_point")
     }
     printed, corrected = (at_most(values.max(), 2.0) for values in growths.values())
-    grows = "largest growth of |h(a) - h({})|/(step beta) as the step falls"
+    grows = r"largest growth of $|h(a) - h(%s)|/(\mathrm{step}\,\beta)$ as the step falls"
     slopes, in_step = (
         np.concatenate([exponents(one[axis], over(values, axis)) - 1 for one, values in pairs])
         for axis, pairs in (
@@ -247,30 +255,34 @@ def check_norms(
     above = max(float((one.above_truth / one.step_beta).max()) for one in every)
     one, last = by_step.isel(seed=0), by_step.isel(seed=0, step=-1)
     return Evidence(
-        ran=f"the runs of both theorems after convergence, long after t2: {len(slopes)} problems"
-        f" over beta, {by_step.sizes['seed']} sparse recoveries with steps of 0.1 to"
-        f" {float(last.step):g} and {matrix_by_step.sizes['seed']} completions with steps of"
-        f" {listed(matrix_by_step.step)} of the largest",
+        ran=f"the runs of both theorems after convergence, long after $t_2$: {len(slopes)} "
+        rf"problems over $\beta$, {by_step.sizes['seed']} sparse recoveries with steps of 0.1 "
+        f"to {float(last.step):g} and {matrix_by_step.sizes['seed']} completions with steps "
+        f"of {listed(matrix_by_step.step)} of the largest",
         premises=suitable(*every),
-        checks={grows.format("a*"): printed},
+        checks={grows % "a^*": printed},
         corrected={
-            grows.format("a_beta"): corrected,
-            "largest deviation of the exponent of h(a*) - h(a_beta) in beta from 1": power,
+            grows % r"a_\beta": corrected,
+            r"largest deviation of the exponent of $h(a^*) - h(a_\beta)$ in $\beta$ from 1": power,
         },
-        correction="h(a) - h(a*) = O(step beta) holds from above only. The iterates converge to"
-        " the minimiser a_beta of g + beta h, up to O(step beta), and h(a_beta) lies"
-        " below h(a*) by an amount of order beta, however small the step is: h(a) -"
-        " h(a*) = O(beta).",
-        counterexample=f"sparse recovery, beta = 1e-4, step {float(last.step):g}: |a|_1 - |a*|_1 ="
-        f" {float(last.above_truth):.3g} = {float(last.above_truth / last.step_beta):.0f} step"
-        f" beta; at step 0.1 it is {float(one.above_truth[0]):.3g}",
+        correction=r"$h(a) - h(a^*) = O(\mathrm{step}\,\beta)$ holds from above only. The "
+        r"iterates converge to the minimiser $a_\beta$ of $g + \beta h$, up to "
+        r"$O(\mathrm{step}\,\beta)$, and $h(a_\beta)$ lies below $h(a^*)$ by an amount of "
+        r"order $\beta$, however small the step is: $h(a) - h(a^*) = O(\beta)$.",
+        counterexample=rf"sparse recovery, $\beta = 10^{{-4}}$, step {float(last.step):g}: $|a|_1 "
+        f"- |a^*|_1 = {latex(float(last.above_truth), '.3g')} = "
+        rf"{float(last.above_truth / last.step_beta):.0f}\,\mathrm{{step}}\,\beta$; at "
+        "step 0.1 it is "
+        f"{float(one.above_truth[0]):.3g}",
         controls={
-            "O(step beta) around the truth": corrected.control(growths["above_truth"].min()),
-            "|h(a) - h(a*)| proportional to the step": power.control(min(in_step, key=abs)),
+            r"$O(\mathrm{step}\,\beta)$ around the truth": corrected.control(
+                growths["above_truth"].min()
+            ),
+            "$|h(a) - h(a^*)|$ proportional to the step": power.control(min(in_step, key=abs)),
         },
         findings=[
-            f"from above h(a) - h(a*) is at most {above:.1f} step beta",
-            "(h(a) - h(a*))/(step beta) = "
+            rf"from above $h(a) - h(a^*)$ is at most {above:.1f} step $\beta$",
+            r"$(h(a) - h(a^*))/(\mathrm{step}\,\beta)$ = "
             + "; ".join(
                 f"{listed((one.above_truth / one.step_beta).isel(seed=0), '.3g')} ({name})"
                 for name, one in varied.items()
@@ -279,18 +291,18 @@ def check_norms(
         ],
         plots=[
             log_log(
-                f"{title}, beta fixed",
-                "step beta",
+                rf"{title}, $\beta$ fixed",
+                r"step $\beta$",
                 "difference of norms at convergence",
                 [
-                    (f"|h({a}) - h({a}*)|", one.step_beta, np.abs(one.above_truth)),
-                    (f"h({a}) - h({a}_beta)", one.step_beta, one.above_point),
-                    ("step beta, the printed order", one.step_beta, one.step_beta, "dashed"),
+                    (f"$|h({a}) - h({a}^*)|$", one.step_beta, np.abs(one.above_truth)),
+                    (rf"$h({a}) - h({a}_\beta)$", one.step_beta, one.above_point),
+                    (r"step $\beta$, the printed order", one.step_beta, one.step_beta, "dashed"),
                 ],
             )
             for one, title, a in (
-                (one, "(a) l1 norm h of a vector a", "a"),
-                (matrix_by_step.isel(seed=0), "(b) nuclear norm h of a matrix A", "A"),
+                (one, r"(a) $\ell_1$ norm $h$ of a vector $a$", "a"),
+                (matrix_by_step.isel(seed=0), "(b) nuclear norm $h$ of a matrix $A$", "A"),
             )
         ],
     )
@@ -298,19 +310,21 @@ def check_norms(
 
 of_norms = Experiment(
     "N-norm",
-    statement="About |a_hat - a*|_inf/(step beta) steps after t1, |a(t)|_1 - |a*|_1 is"
-    " O(step beta); for matrices, |A(t)|_* - |A*|_* is O(step beta).",
+    statement=r"About $|\hat{a} - a^*|_\infty/(\mathrm{step}\,\beta)$ steps after $t_1$, "
+    r"$|a(t)|_1 - |a^*|_1$ is $O(\mathrm{step}\,\beta)$; for matrices, $|A(t)|_* - |A^*|_*$ "
+    r"is $O(\mathrm{step}\,\beta)$.",
     place="Sparsity, Theorems 3.1 and 3.3 (ii); Low-rankness, Theorems 3.4 and 3.5 (ii)",
     study=(vectors, vector_steps, matrices, matrix_steps),
     check=check_norms,
-    title="The norm ends below that of the truth by an amount of order β, however small the step"
-    " is",
+    title=r"The norm ends below that of the truth by an amount of order $\beta$, however small "
+    "the step is",
     ours="the problems, the strengths and the steps",
     scope={
-        "quick": "beta of 3e-4 to 3e-5 in place of 1e-5; 6 x 6 matrices of rank 1 in place of 10 x"
-        " 10 of rank 2, with beta of 2.5e-4 to 8e-3 of |A*|",
-        "printed": "6 x 6 matrices of rank 1 in place of 10 x 10 of rank 2, with beta of 5e-5 to"
-        " 8e-3 of |A*|",
+        "quick": r"$\beta$ of $3 \times 10^{-4}$ to $3 \times 10^{-5}$ in place of $10^{-5}$; 6 x "
+        r"6 matrices of rank 1 in place of 10 x 10 of rank 2, with $\beta$ of $2.5 \times "
+        r"10^{-4}$ to $8 \times 10^{-3}$ of $|A^*|$",
+        "printed": r"6 x 6 matrices of rank 1 in place of 10 x 10 of rank 2, with $\beta$ of $5 "
+        r"\times 10^{-5}$ to $8 \times 10^{-3}$ of $|A^*|$",
     },
     seconds=0.5,
 )

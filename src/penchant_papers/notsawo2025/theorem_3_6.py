@@ -119,62 +119,62 @@ def check(dataset: Dataset) -> Evidence:
     bound = at_most(dataset.excess_printed.max(), 1.0, 1e-4)
     floor = at_least((dataset.ridge_error / dataset.floor).min(), 1.0, 1e-9)
     follows = at_most(dataset.drift.max(), tolerance=0.1)
-    rate = "largest |a(t) - a_hat| over rho_2^(t-1) |a(1) - a_hat|"
+    rate = r"largest $|a(t) - \hat{a}|$ over $\rho_2^{t-1} |a(1) - \hat{a}|$"
     both = {
         "least squared error of the ridge point over the floor": floor,
-        "largest change of log(|a - a*|/|a|) while the error falls with l2": follows,
-        "l2 runs not classified as a mirage": within(int((dataset.kinds != "mirage").sum())),
+        r"largest change of $\log(|a - a^*|/|a|)$ while the error falls with $\ell_2$": follows,
+        r"$\ell_2$ runs not classified as a mirage": within(int((dataset.kinds != "mirage").sum())),
     }
     agree, first = float(dataset.descended.max()), clean.isel(seed=0)
     return Evidence(
-        ran=f"{dataset.drift.size} sparse recoveries (100, 5, 30), without noise and with noise,"
-        " step 0.1, beta 1e-5, to 1e8 steps in closed form from 10 and from 1 in every coordinate",
+        ran=f"{dataset.drift.size} sparse recoveries (100, 5, 30), without noise and with noise, "
+        r"step 0.1, $\beta$ $10^{-5}$, to $10^8$ steps in closed form from 10 and from 1 in "
+        "every coordinate",
         premises={"closed form and compiled descent agree": (agree < 1e-9, agree)},
         checks={rate: bound, **both},
         corrected={rate: bound.control(dataset.excess_corrected.max()), **both},
-        correction="a_hat, rho_2 and the bound of the step need 2 beta in place of beta (or the"
-        " objective needs (beta/2)|a|^2): the gradient of beta |a|^2 is 2 beta a; and"
-        " the component of a* must be orthogonal to the row space of X, because its"
-        " column space lies in R^N.",
-        counterexample="N's own setting: the bound is exceeded by a factor"
-        f" {float(clean.excess_printed.max()):.3g}, since a(t) converges to the point"
-        f" with 2 beta, {float(clean.moved[0]):.1e} away from the printed one."
-        " Step bound: X = (1, 0), beta = 1: with the step 0.9 < 2/(1 + beta) = 1"
-        f" |a| grows to 10^{blown(0.9, 1.0):.0f} in 1000 steps; the bound is 2/(1"
-        " + 2 beta) = 2/3",
+        correction=r"$\hat{a}$, $\rho_2$ and the bound of the step need $2 \beta$ in place of "
+        r"$\beta$ (or the objective needs $(\beta/2)|a|^2$): the gradient of $\beta |a|^2$ is "
+        r"$2 \beta a$; and the component of $a^*$ must be orthogonal to the row space of $X$, "
+        "because its column space lies in $R^N$.",
+        counterexample="N's own setting: the bound is exceeded by a factor "
+        f"{float(clean.excess_printed.max()):.3g}, since $a(t)$ converges to the point with "
+        rf"$2 \beta$, {float(clean.moved[0]):.1e} away from the printed one. Step bound: $X = "
+        r"(1, 0)$, $\beta = 1$: with the step $0.9 < 2/(1 + \beta) = 1$, $|a|$ grows to "
+        rf"$10^{{{blown(0.9, 1.0):.0f}}}$ in 1000 steps; the bound is $2/(1 + 2 \beta) = 2/3$",
         controls={
-            "the printed beta": bound.control(dataset.excess_printed.min()),
-            "the rate of the directions in the row space of X": bound.control(
+            r"the printed $\beta$": bound.control(dataset.excess_printed.min()),
+            "the rate of the directions in the row space of $X$": bound.control(
                 dataset.excess_seen.min()
             ),
-            "the floor holds for the least l1 norm too": floor.control(
+            r"the floor holds for the least $\ell_1$ norm too": floor.control(
                 (clean.sparse_error / clean.floor).max()
             ),
-            "the norm explains the fall of the error with l1": follows.control(
+            r"the norm explains the fall of the error with $\ell_1$": follows.control(
                 dataset.sparse_drift.min()
             ),
         },
         findings=[
-            "X = (1, 0) has the column space R^1, to which nothing is orthogonal, but does not"
-            " determine the second entry of a* = (0, 1): floor"
-            f" {error_floor(WIDE.X, [0.0, 1.0]):g}",
-            "Figure 4 says |a(0)| = 10; N's code starts at 10 per coordinate, a norm of 100: both"
-            " runs are mirages",
-            "the ridge point equals the least squares point from zero up to"
-            f" {float(dataset.from_least_squares.max()):.1e}: the late fall only removes the"
-            " start, by the factor 1 - 2 step beta per step in every direction outside the row"
-            " space",
+            "$X = (1, 0)$ has the column space $R^1$, to which nothing is orthogonal, but does "
+            "not determine the second entry of $a^* = (0, 1)$: floor "
+            f"{error_floor(WIDE.X, [0.0, 1.0]):g}",
+            "Figure 4 says $|a(0)| = 10$; N's code starts at 10 per coordinate, a norm of 100: "
+            "both runs are mirages",
+            "the ridge point equals the least squares point from zero up to "
+            f"{float(dataset.from_least_squares.max()):.1e}: the late fall only removes the "
+            r"start, by the factor 1 - 2 step $\beta$ per step in every direction outside the "
+            "row space",
         ],
         plots=[
             log_log(
                 "grokking without understanding",
-                "steps of descent with an l2 penalty",
+                r"steps of descent with an $\ell_2$ penalty",
                 "squared norms",
                 [
-                    ("|a - a*|^2, the error", STEPS[1:], first.errors),
-                    ("|a|^2", STEPS[1:], first.squares, "dashed"),
+                    ("$|a - a^*|^2$, the error", STEPS[1:], first.errors),
+                    ("$|a|^2$", STEPS[1:], first.squares, "dashed"),
                     (
-                        "|(I - X^+ X) a*|^2, the floor",
+                        "$|(I - X^+ X) a^*|^2$, the floor",
                         STEPS[1:],
                         np.full(len(STEPS) - 1, float(first.floor)),
                         "dashed",
@@ -187,11 +187,11 @@ def check(dataset: Dataset) -> Evidence:
 
 experiment = Experiment(
     "N-GWU",
-    statement="Gradient descent on (1/2)|X a - y|^2 + beta |a|_2^2 with step < 2/(sigma_max(X^T X)"
-    " + beta) has |a(t) - a_hat| <= rho_2^(t-1) |a(1) - a_hat| for a_hat = (X^T X + beta I)^+ X^T"
-    " y and rho_2 = sigma_max(I - step (X^T X + beta I)); with N < n its squared error is at least"
-    " |(I - X^+ X) a*|^2; the late fall of the test error from a large start only follows the"
-    " norm.",
+    statement=r"Gradient descent on $(1/2)|X a - y|^2 + \beta |a|_2^2$ with step < "
+    r"$2/(\sigma_{\max}(X^T X) + \beta)$ has $|a(t) - \hat{a}| \leq \rho_2^{t-1} |a(1) - "
+    r"\hat{a}|$ for $\hat{a} = (X^T X + \beta I)^+ X^T y$ and $\rho_2 = \sigma_{\max}(I - "
+    r"\mathrm{step}\,(X^T X + \beta I))$; with $N < n$ its squared error is at least $|(I - "
+    "X^+ X) a^*|^2$; the late fall of the test error from a large start only follows the norm.",
     place="Grokking as a transition from the kernel to the rich regime; Theorem 3.6, Figure 4",
     study=study,
     check=check,

@@ -146,7 +146,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
 def _findings(by: dict[str, dict[float, Score]]) -> list[str]:
     """The watch whenever it is asked, and its rivals at the goal."""
     return [
-        f"{name}, asked at {factor:g} t_mem: {sentence(found)}"
+        rf"{name}, asked at {factor:g} $t_{{\mathrm{{mem}}}}$: {sentence(found)}"
         for name, rows in by.items()
         for factor, found in rows.items()
         if name == "the watch" or factor == GOAL

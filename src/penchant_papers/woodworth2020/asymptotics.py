@@ -109,52 +109,53 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
     trained_l1 = at_most(dataset.rich.max(), tolerance=1e-6)
     shared = {
         "exponent of the remainder of (6)": order,
-        "spread of the remainder of (7) times log(1/alpha²), log alpha -5 to -1e6": within(
-            np.ptp(bounded) / bounded.max(), tolerance=1e-3
-        ),
-        "trained at alpha = 20: distance to the weighted l2 solution": trained_l2,
-        "trained at alpha = 1e-6: excess l1 norm minus what (7) allows, relative": trained_l1,
-        "the same for the minimisers of Q, log alpha = -10 to -1000": at_most(
+        r"spread of the remainder of (7) times $\log(1/\alpha^2)$, $\log \alpha -5$ to "
+        "$-10^6$": within(np.ptp(bounded) / bounded.max(), tolerance=1e-3),
+        r"trained at $\alpha = 20$: distance to the weighted $\ell_2$ solution": trained_l2,
+        r"trained at $\alpha = 10^{-6}$: excess $\ell_1$ norm minus what (7) allows, "
+        "relative": trained_l1,
+        r"the same for the minimisers of $Q$, $\log \alpha = -10$ to -1000": at_most(
             dataset.along.max(), tolerance=1e-6
         ),
     }
     return Evidence(
-        ran=f"q, Q at 8 to 12 scales; {dataset.sizes['instance']} problems trained in the "
-        "parameters at alpha = 20 and 1e-6, the latter from two shapes each; their "
-        "minimisers followed to log alpha = -1000",
-        checks={**shared, "|z| |q(z) - |z| log|z|| at z = 1e4": at_most(printed[-1], 3.0)},
+        ran=f"$q$, $Q$ at 8 to 12 scales; {dataset.sizes['instance']} problems trained in the "
+        r"parameters at $\alpha = 20$ and $10^{-6}$, the latter from two shapes each; their "
+        r"minimisers followed to $\log \alpha = -1000$",
+        checks={**shared, r"$|z| |q(z) - |z| \log|z||$ at $z = 10^4$": at_most(printed[-1], 3.0)},
         corrected={
             **shared,
-            "|z| |q(z) - |z| log|z| + |z| - 2| at z = 1e4": at_most(mended[-1], 3.0),
+            r"$|z| |q(z) - |z| \log|z| + |z| - 2|$ at $z = 10^4$": at_most(mended[-1], 3.0),
         },
-        correction="q(z) = |z| log|z| - |z| + 2 + O(1/|z|); eq. (7) and its O(1/log(1/alpha²)) "
-        "hold",
+        correction=r"$q(z) = |z| \log|z| - |z| + 2 + O(1/|z|)$; eq. (7) and its "
+        r"$O(1/\log(1/\alpha^2))$ hold",
         counterexample={
             "z": z[-1],
-            "q(z)": float(formulas.q[-1]),
-            "|z| log|z|": z[-1] * np.log(z[-1]),
+            "$q(z)$": float(formulas.q[-1]),
+            r"$|z| \log|z|$": z[-1] * np.log(z[-1]),
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
             "exponent -4 in (6)": order.control(predicted=-4.0),
-            "unweighted l2 at alpha = 20": trained_l2.control(dataset.far_plain.median()),
-            "the weighted l2 solution in place of training": trained_l1.control(
+            r"unweighted $\ell_2$ at $\alpha = 20$": trained_l2.control(dataset.far_plain.median()),
+            r"the weighted $\ell_2$ solution in place of training": trained_l1.control(
                 dataset.wrong_rich.median()
             ),
         },
         findings=[
-            "from log alpha = -10 to -1000 the distance to the l1 solution falls to "
+            r"from $\log \alpha = -10$ to -1000 the distance to the $\ell_1$ solution falls to "
             f"{float((dataset.distance[:, -1] / dataset.distance[:, 0]).median()):.2g} of its "
-            "first value at the median: faster than 1/log(1/alpha) once the support is fixed"
+            r"first value at the median: faster than $1/\log(1/\alpha)$ once the support is "
+            "fixed"
         ],
         plots=[
             log_log(
-                "q(z) minus two expansions for large z",
-                "z",
-                "|q(z) − expansion|",
+                "$q(z)$ minus two expansions for large $z$",
+                "$z$",
+                "|$q(z)$ − expansion|",
                 [
-                    ("|z| log|z| (as printed)", z, printed / z),
-                    ("|z| log|z| − |z| + 2", z, mended / z),
+                    (r"$|z| \log|z|$ (as printed)", z, printed / z),
+                    (r"$|z| \log|z| - |z| + 2$", z, mended / z),
                 ],
             )
         ],
@@ -163,11 +164,11 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-A",
-    statement="Q tends to the l2 norm weighted by 1/w0^2 as alpha grows, and to the l1 norm, for "
-    "every w0, as alpha falls.",
-    place="section 4, eqs. (6), (7) and the expansion of q between them",
+    statement=r"$Q$ tends to the $\ell_2$ norm weighted by $1/w_0^2$ as $\alpha$ grows, and to "
+    r"the $\ell_1$ norm, for every $w_0$, as $\alpha$ falls.",
+    place="section 4, eqs. (6), (7) and the expansion of $q$ between them",
     study=(study, formulas),
     check=check,
-    title="For large z, q(z) has a linear term that is not printed",
+    title="For large $z$, $q(z)$ has a linear term that is not printed",
     seconds=2,
 )

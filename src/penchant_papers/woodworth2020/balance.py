@@ -84,10 +84,10 @@ def check(dataset: Dataset) -> Evidence:
     equal = within(dataset.apart.max(), tolerance=1e-8)
     signs = within(dataset.flips.sum(), tolerance=0.0)
     return Evidence(
-        ran=f"{dataset.sizes['instance']} problems trained in u and v from equal magnitudes with"
-        " random signs, and again with |v| 30% larger",
+        ran=f"{dataset.sizes['instance']} problems trained in $u$ and $v$ from equal magnitudes "
+        "with random signs, and again with $|v|$ 30% larger",
         checks={
-            "largest ||u| - |v|| during training, relative": equal,
+            "largest $||u| - |v||$ during training, relative": equal,
             "coordinates whose sign flips": signs,
         },
         proof={
@@ -100,25 +100,26 @@ def check(dataset: Dataset) -> Evidence:
                 first.off_mended, tolerance=1e-5
             )
         },
-        correction="d|u|/dt = +sign(u) u' = -2 sum_n (f(x_n) - y_n) sign(u) v x_n: the minus sign"
-        " in (11), (13) and the square on the residual in (12), (14) are misprints",
+        correction=r"$d|u|/dt = +\operatorname{sign}(u) u' = -2 \sum_n (f(x_n) - y_n) "
+        r"\operatorname{sign}(u) v x_n$: the minus sign in (11), (13) and the square on the "
+        "residual in (12), (14) are misprints",
         counterexample=dict(
             zip(
-                ("d|u_1|/dt measured", "eq. (12) as printed", "corrected"),
+                ("$d|u_1|/dt$ measured", "eq. (12) as printed", "corrected"),
                 first.velocity.values,
                 strict=True,
             )
         ),
         controls={
-            "|v| 30% larger at the start": equal.control(dataset.apart_tilted.max("time").min()),
-            "sign flips from |v| 30% larger": signs.control(flipped),
+            "$|v|$ 30% larger at the start": equal.control(dataset.apart_tilted.max("time").min()),
+            "sign flips from $|v|$ 30% larger": signs.control(flipped),
         },
         findings=[
             f"from unequal magnitudes {flipped} signs flipped in {dataset.sizes['instance']} runs"
         ],
         plots=[
             log_log(
-                "||u| - |v|| along training",
+                "$||u| - |v||$ along training",
                 "time",
                 "largest relative difference",
                 [
@@ -132,8 +133,8 @@ def check(dataset: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-C",
-    statement="If |u_i| = |v_i| at the start of f = sum u_i v_i x_i, the magnitudes stay equal and"
-    " the signs never change.",
+    statement=r"If $|u_i| = |v_i|$ at the start of $f = \sum u_i v_i x_i$, the magnitudes stay "
+    "equal and the signs never change.",
     place="appendix C, eqs. (11)-(14)",
     study=study,
     check=check,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized, within
+from penchant.plotting import latex
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.lifted import Lifted, followed, measurements, reach, wishart_root
 
@@ -161,9 +162,9 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
     rates = {
         (rule, whose, scale): within(law[i, j, k], LAW[i, j, k], 0.03)
         for i, rule in enumerate(("targets dominate", "no targets"))
-        for j, whose in enumerate(("|W - W(0)|", "|W - W_TK|"))
-        for k, scale in enumerate(("alpha", "k"))
-        if (rule, scale) != ("no targets", "alpha")  # one by the units of W alone
+        for j, whose in enumerate(("$|W - W(0)|$", "$|W - W_{TK}|$"))
+        for k, scale in enumerate((r"$\alpha$", "$k$"))
+        if (rule, scale) != ("no targets", r"$\alpha$")  # one by the units of W alone
     }
     drift = {  # exponent in k of |W - W_TK| / |W_TK - W(0)|
         power: slope(row.width.values, (row.apart / row.twin_farthest).values)
@@ -177,7 +178,7 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
             f"{label}: misfit over what (92) allows, at the width of (94)": at_most(
                 rows.reached.max(), 1.0
             ),
-            f"{label}: alpha = k^{power}: exponent in k of the relative distance to the "
+            rf"{label}: $\alpha = k^{{{power}}}$: exponent in $k$ of the relative distance to the "
             "tangent-kernel flow": at_most(drift[power], -0.1),
         }
         for how, label, power in (("printed", "as printed", -0.75), ("mended", "corrected", -0.375))
@@ -192,60 +193,62 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
     worst = rows.isel(start=int(rows.shares.isel(bound=0).values.argmax()))
     tight = rows.isel(start=int(rows.reached.values.argmax()))
     return Evidence(
-        ran=f"{edge.reached.size} Gaussian starts at the least width of (94), and"
-        f" {targets.alpha.size + blank.alpha.size} of widths 1e6 to 1e14 (W W^T drawn by its"
-        " Wishart law)",
+        ran=f"{edge.reached.size} Gaussian starts at the least width of (94), and "
+        f"{targets.alpha.size + blank.alpha.size} of widths $10^6$ to $10^{{14}}$ ($W W^T$ "
+        "drawn by its Wishart law)",
         checks={
             f"{whose}, {rule}: exponent in {scale}": rate
             for (rule, whose, scale), rate in rates.items()
         },
         proof=printed,
         corrected=mended,
-        correction="|X|_F^2 <= N Lambda (not d Lambda^2) in (89), so 256 k d^2 N alpha^4 Lambda "
-        "there, 512 N d^2 Lambda^2 (4 + 16 Lambda/lambda)^2/lambda^2 in (94), 32 d "
-        "sqrt(N) Lambda alpha/lambda in (98) and likewise in (99); the last width of "
-        "(94) is inverted and must be 8 Y sqrt(Lambda) (lambda + 4 Lambda)/(alpha^2 "
-        "lambda^2); after the corollary, alpha may vanish slower than 1/sqrt k, not "
-        "1/k; (69) and (70) themselves hold",
+        correction=r"$|X|_F^2 \leq N \Lambda$ (not $d \Lambda^2$) in (89), so $256 k d^2 N "
+        r"\alpha^4 \Lambda$ there, $512 N d^2 \Lambda^2 (4 + 16 \Lambda/\lambda)^2/\lambda^2$ "
+        r"in (94), $32 d \sqrt{N} \Lambda \alpha/\lambda$ in (98) and likewise in (99); the "
+        r"last width of (94) is inverted and must be $8 Y \sqrt{\Lambda} (\lambda + 4 "
+        r"\Lambda)/(\alpha^2 \lambda^2)$; after the corollary, $\alpha$ may vanish slower "
+        r"than $1/\sqrt{k}$, not $1/k$; (69) and (70) themselves hold",
         counterexample={
-            "(98)": f"d = 2, 3 measurements with {_edges(worst)}, y* = 0, k ="
-            f" {float(worst.width):.6g}: |W - W(0)| is {float(worst.shares[0]):.3g} times the"
-            " bound",
-            "(94)": f"{_edges(tight)}, Y = {float(tight.norm):g}, alpha = 0.001, k ="
-            f" {float(tight.width):.4g}: the misfit is {float(tight.reached):.3g} times what (92)"
-            " allows",
-            "alpha = k^-0.75": f"|W - W_TK|/|W_TK - W(0)| grows like k^{drift[-0.75]:.3f}",
+            "(98)": f"$d = 2$, 3 measurements with {_edges(worst)}, $y^* = 0$, $k = "
+            f"{float(worst.width):.6g}$: $|W - W(0)|$ is {float(worst.shares[0]):.3g} times "
+            "the bound",
+            "(94)": rf"{_edges(tight)}, $Y = {latex(float(tight.norm))}$, $\alpha = 0.001$, $k = "
+            f"{float(tight.width):.4g}$: the misfit is {float(tight.reached):.3g} times what "
+            "(92) allows",
+            r"$\alpha = k^{-0.75}$": "$|W - W_{TK}|/|W_{TK} - W(0)|$ grows like "
+            f"$k^{{{drift[-0.75]:.3f}}}$",
         },
         premises={
             "every run interpolates": (left < 1e-8, left),
             "every start satisfies (88)": (typical < 1, typical),
         },
         controls={
-            "(98) with 1/(alpha k), as the text after the corollary has it": moved.control(
+            r"(98) with $1/(\alpha k)$, as the text after the corollary has it": moved.control(
                 edge.share_of_1_over_k.sel(how="mended").max()
             ),
-            "|W - W_TK| like its printed middle term 1/(alpha sqrt k)": (
-                rates["targets dominate", "|W - W_TK|", "alpha"].control(predicted=-1.0)
+            r"$|W - W_{TK}|$ like its printed middle term $1/(\alpha \sqrt{k})$": (
+                rates["targets dominate", "$|W - W_{TK}|$", r"$\alpha$"].control(predicted=-1.0)
             ),
-            "|W - W_TK| like its printed last term alpha": (
-                rates["no targets", "|W - W_TK|", "k"].control(predicted=0.0)
+            r"$|W - W_{TK}|$ like its printed last term $\alpha$": (
+                rates["no targets", "$|W - W_{TK}|$", "$k$"].control(predicted=0.0)
             ),
-            "|W - W(0)| like 1/(alpha sqrt k) without targets too": (
-                rates["no targets", "|W - W(0)|", "k"].control(predicted=-0.5)
+            r"$|W - W(0)|$ like $1/(\alpha \sqrt{k})$ without targets too": (
+                rates["no targets", "$|W - W(0)|$", "$k$"].control(predicted=-0.5)
             ),
-            "alpha = k^-0.75, slower than 1/k": slower.control(drift[-0.75]),
+            r"$\alpha = k^{-0.75}$, slower than $1/k$": slower.control(drift[-0.75]),
         },
         findings=[
-            "(70) is not sharp: |W - W_TK| scales like 1/(alpha^3 k^(3/2)) + alpha/sqrt k, "
-            "without the terms 1/(alpha sqrt k) and alpha; fitted powers of alpha and k: "
+            r"(70) is not sharp: $|W - W_{TK}|$ scales like $1/(\alpha^3 k^{3/2}) + "
+            r"\alpha/\sqrt{k}$, without the terms $1/(\alpha \sqrt{k})$ and $\alpha$; fitted "
+            r"powers of $\alpha$ and $k$: "
             + ", ".join(f"({p:.3f}, {q:.3f})" for p, q in law.reshape(-1, 2)),
-            "(93) writes sqrt(2kd)/sqrt(k) for sqrt(2d)/sqrt(k); (99) has lambda/(2 Lambda) for"
-            " lambda/(4 Lambda) and 512 for 256, which only loosens it",
+            r"(93) writes $\sqrt{2 k d}/\sqrt{k}$ for $\sqrt{2 d}/\sqrt{k}$; (99) has $\lambda/(2 "
+            r"\Lambda)$ for $\lambda/(4 \Lambda)$ and 512 for 256, which only loosens it",
         ],
         plots=[
             log_log(
                 "distance from the start and from the tangent-kernel flow, targets of norm 1",
-                "alpha sqrt(k)",
+                r"$\alpha \sqrt{k}$",
                 "distance",
                 [
                     (name, targets.root_mu.values.ravel(), values.values.ravel(), "points")
@@ -258,14 +261,14 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
 
 def _edges(row: Dataset) -> str:
     low, high = Wide(1.0, 0.0, float(row["size"]), float(row.spread)).edges
-    return f"lambda = {low:g}, Lambda = {high:g}"
+    return rf"$\lambda = {latex(low)}$, $\Lambda = {latex(high)}$"
 
 
 experiment = Experiment(
     "W-C10",
-    statement="From i.i.d. N(0, alpha^2) factors of width k, the distance of W from its start is "
-    "O(1/(alpha sqrt k) + alpha) and its distance from the tangent-kernel flow W_TK is "
-    "O(1/(alpha^3 k^(3/2)) + 1/(alpha sqrt k) + alpha).",
+    statement=r"From i.i.d. $N(0, \alpha^2)$ factors of width $k$, the distance of $W$ from its "
+    r"start is $O(1/(\alpha \sqrt{k}) + \alpha)$ and its distance from the tangent-kernel "
+    r"flow $W_{TK}$ is $O(1/(\alpha^3 k^{3/2}) + 1/(\alpha \sqrt{k}) + \alpha)$.",
     place="appendix H, Corollary 10, eqs. (88)-(100)",
     study=(edge, targets, blank, vanishing),
     check=check,

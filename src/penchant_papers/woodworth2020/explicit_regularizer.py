@@ -140,65 +140,73 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
     polynomial = within(slope(alphas, f.gap_R.values), 1.0, 0.05)
     logarithmic = within(slope(f.log_alpha.values, f.far_gap_Q.values), -1.0, 0.05)
     shared = {
-        "R against the shortest move found in the parameters": value,
-        "r(z) against the quartic's smallest real root": within(
+        "$R$ against the shortest move found in the parameters": value,
+        "$r(z)$ against the quartic's smallest real root": within(
             relative(f.smallest_root, f.r), tolerance=1e-5
         ),
-        "exponent of |R/|b|_1 - 1| in alpha": polynomial,
-        "exponent of |Q/log(1/alpha²)/|b|_1 - 1| in log(1/alpha)": logarithmic,
-        "distance of eq. (8), solved in the parameters, to argmin R": solved,
-        "training at depth 4, same mu: distance to the solution of eq. (8)": within(
+        r"exponent of $|R/|b|_1 - 1|$ in $\alpha$": polynomial,
+        r"exponent of $|Q/\log(1/\alpha^2)/|b|_1 - 1|$ in $\log(1/\alpha)$": logarithmic,
+        r"distance of eq. (8), solved in the parameters, to $\operatorname{argmin} R$": solved,
+        r"training at depth 4, same $\mu$: distance to the solution of eq. (8)": within(
             dataset.deeper_training.max(), tolerance=1e-5
         ),
     }
     return Evidence(
-        ran=f"r at {f.sizes['z']} points by search in the parameters, by the quartic's roots and by"
-        " R; eq. (8) solved in the parameters and training on the same problems",
+        ran=f"$r$ at {f.sizes['z']} points by search in the parameters, by the quartic's roots "
+        "and by $R$; eq. (8) solved in the parameters and training on the same problems",
         checks={
             **shared,
-            "real roots of p_z (printed: unique)": within(f.roots.max(), 1.0),
-            "R as printed, sum r(b_i/alpha²), at alpha = 0.5": within(
+            "real roots of $p_z$ (printed: unique)": within(f.roots.max(), 1.0),
+            r"$R$ as printed, $\sum r(b_i/\alpha^2)$, at $\alpha = 0.5$": within(
                 R_printed / R_is - 1, tolerance=1e-7
             ),
         },
         corrected={
             **shared,
-            "real roots of p_z": at_most(f.roots.max(), 2.0),
-            "alpha² sum r(b_i/alpha²), at alpha = 0.5": within(
+            "real roots of $p_z$": at_most(f.roots.max(), 2.0),
+            r"$\alpha^2 \sum r(b_i/\alpha^2)$, at $\alpha = 0.5$": within(
                 ALPHA**2 * R_printed / R_is - 1, tolerance=1e-7
             ),
         },
-        correction="R(beta) = alpha² sum r(beta_i/alpha²), and r(z) is the smallest of the two real"
-        " roots of p_z (for z = 0 they are 0 and 2, the latter threefold)",
+        correction=r"$R(\beta) = \alpha^2 \sum r(\beta_i/\alpha^2)$, and $r(z)$ is the smallest "
+        "of the two real roots of $p_z$ (for $z = 0$ they are 0 and 2, the latter threefold)",
         counterexample={
             "z": 1.0,
-            "real roots of p_z": f.roots_at_one.values,
-            "r(1) by search": float(f.r_at_one),
-            "sum r(b/alpha²) at alpha = 0.5": R_printed,
-            "shortest move at alpha = 0.5": R_is,
+            "real roots of $p_z$": f.roots_at_one.values,
+            "$r(1)$ by search": float(f.r_at_one),
+            r"$\sum r(b/\alpha^2)$ at $\alpha = 0.5$": R_printed,
+            r"shortest move at $\alpha = 0.5$": R_is,
         },
         controls={
-            "argmin Q in place of argmin R": solved.control(dataset.to_Q.median()),
-            "training in place of argmin R": solved.control(dataset.to_training.median()),
-            "q(z) in place of r(z)": value.control(relative(f.q, f.searched)),
-            "exponent 2 for R, that of mu = alpha²": polynomial.control(predicted=2.0),
-            "Q approaches l1 as fast as R": polynomial.control(slope(alphas, f.gap_Q.values)),
-            "R approaches l1 as slowly as Q": logarithmic.control(
+            r"$\operatorname{argmin} Q$ in place of $\operatorname{argmin} R$": solved.control(
+                dataset.to_Q.median()
+            ),
+            r"training in place of $\operatorname{argmin} R$": solved.control(
+                dataset.to_training.median()
+            ),
+            "$q(z)$ in place of $r(z)$": value.control(relative(f.q, f.searched)),
+            r"exponent 2 for $R$, that of $\mu = \alpha^2$": polynomial.control(predicted=2.0),
+            r"$Q$ approaches $\ell_1$ as fast as $R$": polynomial.control(
+                slope(alphas, f.gap_Q.values)
+            ),
+            r"$R$ approaches $\ell_1$ as slowly as $Q$": logarithmic.control(
                 slope(-np.log(alphas), f.gap_R.values)
             ),
         },
         findings=[
-            "R of depth 2 is Q of depth 4 at mu = alpha²: both integrate the inverse of"
-            " (1-s)^-2 - (1+s)^-2. So the explicit bias of a shallow net is the implicit bias of"
-            " one twice as deep, and training at depth 4 ends where eq. (8) says"
+            r"$R$ of depth 2 is $Q$ of depth 4 at $\mu = \alpha^2$: both integrate the inverse of "
+            "$(1 - s)^{-2} - (1 + s)^{-2}$. So the explicit bias of a shallow net is the "
+            "implicit bias of one twice as deep, and training at depth 4 ends where eq. (8) "
+            "says"
         ],
         plots=[
             log_log(
                 "distance to the ℓ₁ norm, relative",
-                "alpha",
-                "|regularizer / ℓ₁ norm − 1|",
-                [("R", alphas, f.gap_R), ("Q / log(1/alpha²)", alphas, f.gap_Q)],
-                caption="R approaches ℓ₁ like α, Q (divided by log 1/α²) only like 1/log(1/α).",
+                r"$\alpha$",
+                r"|regularizer / $\ell_1$ norm − 1|",
+                [("$R$", alphas, f.gap_R), (r"$Q / \log(1/\alpha^2)$", alphas, f.gap_Q)],
+                caption=r"$R$ approaches ℓ₁ like $\alpha$, $Q$ (divided by $\log 1/\alpha^2$) "
+                r"only like $1/\log(1/\alpha)$.",
             )
         ],
     )
@@ -206,11 +214,11 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-R",
-    statement="The explicit regularizer R, the distance from the start, is algebraic and differs "
-    "from Q; it approaches the l1 norm polynomially in alpha, whereas Q needs an "
-    "exponentially small alpha.",
-    place="section 4, eqs. (8), (9), the quartic p_z and Figure 2",
+    statement="The explicit regularizer $R$, the distance from the start, is algebraic and "
+    r"differs from $Q$; it approaches the $\ell_1$ norm polynomially in $\alpha$, whereas $Q$ "
+    r"needs an exponentially small $\alpha$.",
+    place="section 4, eqs. (8), (9), the quartic $p_z$ and Figure 2",
     study=(study, formulas),
     check=check,
-    title="R approaches the ℓ₁ norm polynomially, Q only logarithmically",
+    title="$R$ approaches the ℓ₁ norm polynomially, $Q$ only logarithmically",
 )

@@ -76,6 +76,13 @@ known = sized(
 )
 
 
+def shown(name: str) -> str:
+    """The name of a map with its formula as LaTeX."""
+    word = " unbalanced" if "unbalanced" in name else " biased"
+    formula, mark, remark = name.replace("sinh", r"\sinh").partition(word)
+    return f"${formula}${mark}{remark}"
+
+
 def check(dataset: Dataset, known: Dataset) -> Evidence:
     """Training compared with the derived regularizer, and that regularizer compared with Q."""
     worst, plain = dataset.far.max("instance"), dataset.far_l2.median("instance")
@@ -83,21 +90,22 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
     end = within(worst.max(), tolerance=1e-6)
     reproduced = within(known.off.max(), tolerance=1e-8)
     return Evidence(
-        ran=f"{len(names)} maps ({', '.join(names)}) trained in the parameters on"
+        ran=f"{len(names)} maps ({', '.join(map(shown, names))}) trained in the parameters on"
         f" {dataset.sizes['instance']} problem(s), each against the regularizer derived from the"
         " map alone",
         checks={
             "largest distance of the trained endpoint to the minimiser of the derived"
             " regularizer": end,
-            "derived regularizer against Q at D = 2 and 3, value and gradient": reproduced,
+            "derived regularizer against $Q$ at $D = 2$ and 3, value and gradient": reproduced,
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
-            "plain l2 (nearest map)": end.control(plain.min()),
+            r"plain $\ell_2$ (nearest map)": end.control(plain.min()),
             "the other depth": reproduced.control(known.off_other.min()),
         },
         findings=[
-            f"{name}: distance {far:.1e}" for name, far in zip(names, worst.values, strict=True)
+            f"{shown(name)}: distance {far:.1e}"
+            for name, far in zip(names, worst.values, strict=True)
         ],
         plots=[
             Plot(
@@ -106,7 +114,7 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
                 "relative distance of the endpoint",
                 [
                     Series(name, np.arange(len(names)), found, "points")
-                    for name, found in (("derived regularizer", worst), ("plain l2", plain))
+                    for name, found in (("derived regularizer", worst), (r"plain $\ell_2$", plain))
                 ],
                 y_scale="log",
             )
@@ -116,9 +124,9 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-GA",
-    statement="For a reparametrization beta = F(w) and its start, the regularizer Q that "
-    "training minimises follows from solving the dynamics for b and setting grad Q = "
-    "b^-1.",
+    statement=r"For a reparametrization $\beta = F(w)$ and its start, the regularizer $Q$ that "
+    r"training minimises follows from solving the dynamics for $b$ and setting $\nabla Q = "
+    "b^{-1}$.",
     place="section 4, 'a general approach for deriving the implicit bias'; footnote 2",
     study=(study, known),
     check=check,

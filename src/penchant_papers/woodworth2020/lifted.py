@@ -244,7 +244,7 @@ def start_bound(case: Lifted) -> float:
     return float(np.sqrt(high + low / 4) * case.misfit / (low * np.sqrt(case.mu)))
 
 
-WRONG_BOUNDS = ("1/Lambda in place of 1/lambda", "1/mu in place of 1/sqrt(mu)")
+WRONG_BOUNDS = (r"$1/\Lambda$ in place of $1/\lambda$", r"$1/\mu$ in place of $1/\sqrt{\mu}$")
 
 
 def wrong_start_bounds(case: Lifted) -> list[float]:

@@ -91,32 +91,35 @@ def check(dataset: Dataset) -> Evidence:
     moved = float(np.abs(even.along.isel(time=-1) - even.along.isel(time=0)).min())
     shown = dataset.sel(name="depth 3", alpha=2.0)
     return Evidence(
-        ran=f"gradient flow of {', '.join(MODELS)} and, for a control, of {ODD}, in the parameters,"
-        f" with start or output scaled, alpha = {dataset.alpha.values.tolist()}",
+        ran=f"gradient flow of {', '.join(MODELS)} and, for a control, of {ODD}, in the "
+        rf"parameters, with start or output scaled, $\alpha$ = {dataset.alpha.values.tolist()}",
         checks={
-            "largest difference of alpha^D f at t/alpha² from f started at"
-            " alpha w0 at t, over |y|": same
+            r"largest difference of $\alpha^D f$ at $t/\alpha^2$ from $f$ started at $\alpha w_0$ "
+            "at $t$, over $|y|$": same
         },
         premises={"the outputs change during training": (moved > 0.1, moved)},
         controls={
-            "at the same time t": same.control(even.off_same_time.min()),
-            "alpha f in place of alpha^D f": same.control(even.off_first_power.min()),
+            "at the same time $t$": same.control(even.off_same_time.min()),
+            r"$\alpha f$ in place of $\alpha^D f$": same.control(even.off_first_power.min()),
             f"{ODD}, which is not homogeneous": same.control(odd.off.min()),
         },
         findings=[
-            "both follow the same path, u(t) = alpha w(t/alpha²), and end at the same point, at "
-            "different speeds: the model with the scaled output is alpha² times faster, which "
-            "Chizat et al. take out of the loss"
+            r"both follow the same path, $u(t) = \alpha w(t/\alpha^2)$, and end at the same "
+            r"point, at different speeds: the model with the scaled output is $\alpha^2$ "
+            "times faster, which Chizat et al. take out of the loss"
         ],
         plots=[
             Plot(
-                "first output of a net of depth 3, alpha = 2",
-                "time t of the scaled start",
+                r"first output of a net of depth 3, $\alpha = 2$",
+                "time $t$ of the scaled start",
                 "output",
                 [
-                    Series("start scaled by alpha", shown.t, shown.along),
+                    Series(r"start scaled by $\alpha$", shown.t, shown.along),
                     Series(
-                        "output scaled by alpha^3, at t/alpha^2", shown.t, shown.beside, "points"
+                        r"output scaled by $\alpha^3$, at $t/\alpha^2$",
+                        shown.t,
+                        shown.beside,
+                        "points",
                     ),
                 ],
                 x_scale="log",
@@ -132,6 +135,6 @@ experiment = Experiment(
     place="section 3, footnote 1",
     study=study,
     check=check,
-    ours="the models, the scales, and the unit of time: t/alpha^2",
+    ours=r"the models, the scales, and the unit of time: $t/\alpha^2$",
     seconds=3,
 )

@@ -76,7 +76,7 @@ study = sized(
 )
 widths = sized(
     "W-fn4-widths",
-    title="Wide rectangular factors also approach the least Q of the spectrum",
+    title="Wide rectangular factors also approach the least $Q$ of the spectrum",
     function=at_width,
     arguments={"mu2": 0.1},
     grid={"shape": ["5 x 8", "8 x 5"], "k": [100, 10_000, 1_000_000]},
@@ -104,27 +104,29 @@ def check(dataset: Dataset, widths: Dataset, completion: Dataset) -> Evidence:
     found = within(rich.error.median(), tolerance=0.05)
     stays = within(kernel.kernel.max(), tolerance=0.01)
     return Evidence(
-        ran=f"{dataset.far.size} runs from 2 mu^2 I and {widths.far.size} from i.i.d. factors, with"
-        f" measurements of the shapes {', '.join(dataset['shape'].values)}; completion of"
-        f" {completion.sizes['seed']} matrices of 7 x 12 from {completion.sizes['scale']} scales",
+        ran=rf"{dataset.far.size} runs from $2 \mu^2 I$ and {widths.far.size} from i.i.d. "
+        f"factors, with measurements of the shapes {', '.join(dataset['shape'].values)}; "
+        f"completion of {completion.sizes['seed']} matrices of 7 x 12 from "
+        f"{completion.sizes['scale']} scales",
         checks={
-            "start 2 mu^2 I: largest distance to argmin Schatten-Q_mu": limit,
-            "exponent in k of the distance": rate,
-            "completion, alpha^2 k = 1e-4: median error of the hidden entries, relative": found,
-            "completion, alpha^2 k = 1e4: largest distance to the interpolant"
-            " nearest to the start": stays,
+            r"start $2 \mu^2 I$: largest distance to argmin of the Schatten $Q_\mu$": limit,
+            "exponent in $k$ of the distance": rate,
+            r"completion, $\alpha^2 k = 10^{-4}$: median error of the hidden entries, "
+            "relative": found,
+            r"completion, $\alpha^2 k = 10^4$: largest distance to the interpolant nearest to the "
+            "start": stays,
         },
         premises={"the lifted measurements commute": (commuting < 1e-12, commuting)},
         controls={
             **wrong_minimisers(limit, dataset),
-            "exponent -1 in k": rate.control(predicted=-1.0),
+            "exponent -1 in $k$": rate.control(predicted=-1.0),
             "the large start recovers the truth too": found.control(kernel.error.median()),
             "the small start ends near the kernel solution too": stays.control(rich.kernel.min()),
         },
         plots=[
             log_log(
                 "completion of a 7 x 12 matrix of rank one",
-                "alpha^2 k",
+                r"$\alpha^2 k$",
                 "median",
                 [
                     (

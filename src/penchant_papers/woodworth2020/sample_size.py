@@ -22,6 +22,7 @@ from penchant.lab import (
     sized,
     within,
 )
+from penchant.plotting import latex
 from penchant_papers.woodworth2020.figures.recovery import LEVEL, planted, population_error
 
 # log10 of alpha^D at every depth; at depth 2 it must be far smaller, as Theorem 2 says
@@ -70,7 +71,7 @@ def at_depth(
 
 study = sized(
     "W-N",
-    title="In the rich limit, about r* log d samples suffice",
+    title=r"In the rich limit, about $r^* \log d$ samples suffice",
     function=cell,
     arguments={"constants": CONSTANTS},
     grid={"dimension": [150, 1200], "sparsity": [2, 6]},
@@ -142,40 +143,44 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
     learnt = at_most(enough.l1_error.max(), LEVEL)
     reached = float(np.isfinite(N).mean())
     return Evidence(
-        ran=f"predictors of least l1 and l2 norm from N = {CONSTANTS[0]:g} to {CONSTANTS[-1]:g} r*"
-        f" log d samples, d = {d.values.tolist()}, r* = {r.values.tolist()},"
-        f" {dataset.sizes['seed']} problems each; small starts at depths"
-        f" {depths.depth.values.tolist()}, {depths.sizes['seed']} problems",
+        ran=rf"predictors of least $\ell_1$ and $\ell_2$ norm from $N = {latex(CONSTANTS[0])}$ to "
+        rf"{CONSTANTS[-1]:g} $r^* \log d$ samples, $d$ = {d.values.tolist()}, $r^*$ = "
+        f"{r.values.tolist()}, {dataset.sizes['seed']} problems each; small starts at depths "
+        f"{depths.depth.values.tolist()}, {depths.sizes['seed']} problems",
         checks={
-            "exponent of N in d, at these d, mean over the problems": with_d,
-            "exponent of N in r*, mean": with_r,
-            "N over r* log d, the largest geometric mean (0.999 upper limit)": at_most(most, 3.0),
-            "N from a small start over that of l1, mean over the problems and depths": alike,
-            "l1: median error at N = 2.5 r* log d, over that of the zero predictor": learnt,
+            "exponent of $N$ in $d$, at these $d$, mean over the problems": with_d,
+            "exponent of $N$ in $r^*$, mean": with_r,
+            r"$N$ over $r^* \log d$, the largest geometric mean (0.999 upper limit)": at_most(
+                most, 3.0
+            ),
+            r"$N$ from a small start over that of $\ell_1$, mean over the problems and "
+            "depths": alike,
+            r"$\ell_1$: median error at $N = 2.5 r^* \log d$, over that of the zero "
+            "predictor": learnt,
         },
         premises={
             "at nine problems of ten the error falls to the level": (reached >= 0.9, reached)
         },
         controls={
-            "N like d": with_d.control(predicted=1.0),
-            "N like r*^2": with_r.control(predicted=2.0),
-            "N like log d, independent of r*": with_r.control(predicted=0.0),
-            "l2 from the same samples": learnt.control(enough.l2_error.min()),
+            "$N$ like $d$": with_d.control(predicted=1.0),
+            "$N$ like $r^{*2}$": with_r.control(predicted=2.0),
+            r"$N$ like $\log d$, independent of $r^*$": with_r.control(predicted=0.0),
+            r"$\ell_2$ from the same samples": learnt.control(enough.l2_error.min()),
         },
         findings=[
-            f"the error falls to {LEVEL:g} at N = {np.exp(min(row.mean() for row in rows)):.2f} to"
-            f" {np.exp(max(row.mean() for row in rows)):.2f} r* log d, geometric means over the"
-            " problems",
-            f"small starts need {ratios.min():.3f} to {ratios.max():.3f} times as "
-            "many as l1; from 2.5 r* log d samples l2 has an error of "
-            f"{float(enough.l2_error.min()):.2f} to {float(enough.l2_error.max()):.2f}, where the "
-            "zero predictor has an error of 1",
+            f"the error falls to {LEVEL:g} at $N = {np.exp(min(row.mean() for row in rows)):.2f}$ "
+            rf"to {np.exp(max(row.mean() for row in rows)):.2f} $r^* \log d$, geometric means "
+            "over the problems",
+            f"small starts need {ratios.min():.3f} to {ratios.max():.3f} times as many as "
+            r"$\ell_1$; from $2.5 r^* \log d$ samples $\ell_2$ has an error of "
+            f"{float(enough.l2_error.min()):.2f} to {float(enough.l2_error.max()):.2f}, where "
+            "the zero predictor has an error of 1",
         ],
         plots=[
             Plot(
-                f"samples with which the error of l1 is {LEVEL:g}, geometric mean",
-                "r* log(d/r*)",
-                "N",
+                rf"samples with which the error of $\ell_1$ is {LEVEL:g}, geometric mean",
+                r"$r^* \log(d/r^*)$",
+                "$N$",
                 [
                     Series(
                         "measured",
@@ -183,7 +188,7 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
                         np.exp(mean.transpose("sparsity", "dimension").values.ravel()),
                         "points",
                     ),
-                    Series("N = 1.8 r* log(d/r*)", [8, 40], [14.4, 72], "dashed"),
+                    Series(r"$N = 1.8 r^* \log(d/r^*)$", [8, 40], [14.4, 72], "dashed"),
                 ],
             ),
         ],
@@ -192,13 +197,14 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-N",
-    statement="In the rich limit, of the order of r* log d samples suffice to recover an "
-    "r*-sparse truth at every depth of Figure 3; with as many samples the predictor of "
-    "least l2 norm does not generalize at all.",
+    statement=r"In the rich limit, of the order of $r^* \log d$ samples suffice to recover an "
+    "$r^*$-sparse truth at every depth of Figure 3; with as many samples the predictor of "
+    r"least $\ell_2$ norm does not generalize at all.",
     place="section 4, 'Generalization'; section 5",
     study=(study, depths),
     check=check,
-    title="In the rich limit, about r* log d samples suffice at every depth",
-    ours="d, r*, the seeds and the scales: alpha^2 = 1e-60, alpha^D = 1e-6 for D > 2",
+    title=r"In the rich limit, about $r^* \log d$ samples suffice at every depth",
+    ours=r"$d$, $r^*$, the seeds and the scales: $\alpha^2 = 10^{-60}$, $\alpha^D = 10^{-6}$ for "
+    "$D > 2$",
     seconds=8,
 )

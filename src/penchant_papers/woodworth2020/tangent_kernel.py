@@ -105,47 +105,47 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
     near = within(last.far.max(), tolerance=1e-3)
     printed = float(factors.bias_printed)
     return Evidence(
-        ran="tangent kernels of diagonal nets (D = 2, 3, 5) and, by automatic differentiation, of a"
-        " ReLU net of depth 3; training in the parameters at five scales for D = 2 and 3",
+        ran="tangent kernels of diagonal nets $(D = 2, 3, 5)$ and, by automatic differentiation, "
+        "of a ReLU net of depth 3; training in the parameters at five scales for $D = 2$ and 3",
         checks={
-            "K(alpha w0) against alpha^(2D-2) K_0": scaling,
-            "K against 8 alpha² <x,x'>": eight,
-            "distance of training at the largest alpha to the kernel predictor": near,
-            "D = 2: exponent of that distance in alpha": within(rates[2], -4.0, 0.2),
-            "D = 3: exponent of that distance in alpha": within(rates[3], -6.0, 0.3),
+            r"$K(\alpha w_0)$ against $\alpha^{2 D-2} K_0$": scaling,
+            r"$K$ against $8 \alpha^2 \langle x,x'\rangle$": eight,
+            r"distance of training at the largest $\alpha$ to the kernel predictor": near,
+            r"$D = 2$: exponent of that distance in $\alpha$": within(rates[2], -4.0, 0.2),
+            r"$D = 3$: exponent of that distance in $\alpha$": within(rates[3], -6.0, 0.3),
         },
         proof={
-            "affine model at its start, bias term alpha^D f(w(0),x) as printed": within(
+            r"affine model at its start, bias term $\alpha^D f(w(0),x)$ as printed": within(
                 printed, tolerance=1e-10
             )
         },
         corrected={
-            "affine model at its start, bias term alpha^D f(w_0,x)": within(
+            r"affine model at its start, bias term $\alpha^D f(w_0,x)$": within(
                 factors.bias_meant, tolerance=1e-10
             )
         },
-        correction="the bias term of f_K is f(w(0),x) = alpha^D f(w_0,x): the printed"
-        " alpha^D f(w(0),x) counts the scale twice",
+        correction=r"the bias term of $f_K$ is $f(w(0),x) = \alpha^D f(w_0,x)$: the printed "
+        r"$\alpha^D f(w(0),x)$ counts the scale twice",
         counterexample={
             "alpha": 2.0,
             "D": 2,
-            "relative error of the printed affine model at w(0)": printed,
+            "relative error of the printed affine model at $w(0)$": printed,
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
-            "exponent 2D in place of 2D-2": scaling.control(scales.off_2D.min()),
-            "4 alpha² <x,x'>": eight.control(factors.four),
-            "plain l2 for a start with unequal entries": near.control(last.far_l2.min()),
+            "exponent $2 D$ in place of $2 D-2$": scaling.control(scales.off_2D.min()),
+            r"$4 \alpha^2 \langle x,x'\rangle$": eight.control(factors.four),
+            r"plain $\ell_2$ for a start with unequal entries": near.control(last.far_l2.min()),
         },
         plots=[
             log_log(
                 "training approaches the kernel predictor of its start",
-                "alpha",
+                r"$\alpha$",
                 "relative distance",
                 [
-                    *((f"D = {D}", row.alpha, row.far) for D, row in rows.items()),
+                    *((f"$D = {D}$", row.alpha, row.far) for D, row in rows.items()),
                     *(
-                        (f"D = {D}, plain l2 (control)", row.alpha, row.far_l2, "dashed")
+                        (rf"$D = {D}$, plain $\ell_2$ (control)", row.alpha, row.far_l2, "dashed")
                         for D, row in rows.items()
                     ),
                 ],
@@ -156,9 +156,9 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-K",
-    statement="The tangent kernel at alpha w0 is alpha^(2D-2) K_0, which is 8 alpha^2 <x,x'> for "
-    "the depth-2 net, and for large alpha training ends at the minimum-norm predictor "
-    "of this kernel.",
+    statement=r"The tangent kernel at $\alpha w_0$ is $\alpha^{2 D-2} K_0$, which is $8 \alpha^2 "
+    r"\langle x,x'\rangle$ for the depth-2 net, and for large $\alpha$ training ends at the "
+    "minimum-norm predictor of this kernel.",
     place="section 3; section 4 before Theorem 1",
     study=(study, scales, factors),
     check=check,

@@ -12,11 +12,11 @@ from penchant_papers.endpoints import endpoint, trace
 from penchant_papers.instances import Instance, distance, random_instance
 
 TARGETS = (
-    "argmin Q",
+    r"$\operatorname{argmin} Q$",
     "all-ones shape",
-    "sqrt(2) alpha, w+ and w- counted together",
-    "argmin l2",
-    "argmin l1",
+    r"$\sqrt{2} \alpha$, $w_+$ and $w_-$ counted together",
+    r"$\operatorname{argmin} \ell_2$",
+    r"$\operatorname{argmin} \ell_1$",
 )
 FACTORS = (2.0, 4.0, 8.0)  # in sinh(-factor X^T int r)
 
@@ -72,24 +72,24 @@ def check(dataset: Dataset) -> Evidence:
     far = dict(zip(TARGETS, dataset.far.values.T, strict=True))
     along = dict(zip(FACTORS, dataset.law.values.T, strict=True))
     misfit = float(dataset.residual.max())
-    end = within(far["argmin Q"].max(), tolerance=1e-6)
+    end = within(far[TARGETS[0]].max(), tolerance=1e-6)
     printed, mended = (within(np.nanmax(along[factor]), tolerance=1e-6) for factor in (4.0, 8.0))
-    law = "deviation from beta = 2 alpha² w0² sinh(-{} X^T int r) during training"
+    law = r"deviation from $\beta = 2 \alpha^2 w_0^2 \sinh(-%d X^T \int r)$ during training"
     wrong = {f"{name} (median)": end.control(np.median(far[name])) for name in TARGETS[1:]}
     with_ones, followed = (int(dataset[n].notnull().sum()) for n in ("far_ones", "law"))
     return Evidence(
         ran=f"{dataset.sizes['instance']} problems with 2 to 7 samples and 10 to 24 features, "
-        f"alpha from 0.003 to 3, signed shapes, trained in the parameters; {with_ones} with "
-        f"w0 = 1; {followed // len(FACTORS)} followed during training",
+        rf"$\alpha$ from 0.003 to 3, signed shapes, trained in the parameters; {with_ones} "
+        f"with $w_0 = 1$; {followed // len(FACTORS)} followed during training",
         checks={
-            "largest distance to argmin Q, any shape": end,
-            "the same, w0 = 1": within(dataset.far_ones.max(), tolerance=1e-6),
+            r"largest distance to $\operatorname{argmin} Q$, any shape": end,
+            "the same, $w_0 = 1$": within(dataset.far_ones.max(), tolerance=1e-6),
         },
-        proof={law.format(4): printed},
-        corrected={law.format(8): mended},
-        correction="With the loss sum r² eq. (15) reads w' = -4 X~^T r∘w, so (16) needs 4 and "
-        "(17) needs 8 where 2 and 4 are printed; the theorem holds, because the "
-        "factor cancels.",
+        proof={law % 4: printed},
+        corrected={law % 8: mended},
+        correction=r"With the loss $\sum r^2$ eq. (15) reads $w' = -4 \tilde{X}^T r\circ w$, so "
+        "(16) needs 4 and (17) needs 8 where 2 and 4 are printed; the theorem holds, because "
+        "the factor cancels.",
         counterexample={
             "deviation of eq. (17) as printed": np.nanmax(along[4.0]),
             "with 8": np.nanmax(along[8.0]),
@@ -99,7 +99,7 @@ def check(dataset: Dataset) -> Evidence:
         plots=[
             log_log(
                 "trained endpoint against one right and four wrong predictions",
-                "alpha",
+                r"$\alpha$",
                 "relative distance",
                 [
                     (name, dataset.scale, np.maximum(values, 1e-16), "points")
@@ -112,10 +112,11 @@ def check(dataset: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-T1",
-    statement="Gradient flow of w+^2 - w-^2 from alpha w0 ends at argmin Q_{alpha,w0}; during "
-    "training beta(t) is 2 alpha^2 w0^2 sinh of a combination of the rows of X.",
+    statement=r"Gradient flow of $w_+^2 - w_-^2$ from $\alpha w_0$ ends at $\operatorname{argmin} "
+    r"Q_{\alpha,w_0}$; during training $\beta(t)$ is $2 \alpha^2 w_0^2$ sinh of a combination "
+    "of the rows of $X$.",
     place="section 4, Theorem 1 (special and general case); appendix D, eq. (17)",
     study=study,
     check=check,
-    title="Depth-2 training ends at the minimiser of Q and at no other candidate",
+    title="Depth-2 training ends at the minimiser of $Q$ and at no other candidate",
 )

@@ -131,10 +131,15 @@ def equal_columns(columns: int, per_norm: float, eps: float) -> Case:
 # plausible wrong theorems for the l1 solution, and a near tie on which each is refuted: a theorem
 # about all problems is wrong if an example is
 WRONG = {
-    "without exp(-d/(eps |b*|_1))": (30, 0.3, 0.1, 0.05),
-    "without the power of |b*|_1": (30, 0.1, 1e4, 0.05),
-    "with eps = 1 inside": (30, 0.1, 30.0, 0.05),
-    "polynomial in eps, alpha^2 = eps |b*|_1/d, as the explicit R needs": (30, 0.2, 1.0, 0.05),
+    r"without $\exp(-d/(\epsilon |b^*|_1))$": (30, 0.3, 0.1, 0.05),
+    "without the power of $|b^*|_1$": (30, 0.1, 1e4, 0.05),
+    r"with $\epsilon = 1$ inside": (30, 0.1, 30.0, 0.05),
+    r"polynomial in $\epsilon$, $\alpha^2 = \epsilon |b^*|_1/d$, as the explicit $R$ needs": (
+        30,
+        0.2,
+        1.0,
+        0.05,
+    ),
 }
 LARGE_TIE = (30, 0.2, 1e6, 0.05)  # on which a bound for l2 without |b*|_2 is
 
@@ -234,70 +239,75 @@ def check(dataset: Dataset, trained: Dataset, wrong: Dataset, ties: Dataset) -> 
     l1 = at_most(small.max(), 1.0)
     l2 = at_most(large.max(), 1.0)
     return Evidence(
-        ran=f"{len(small)} problems with alpha at both bounds, endpoints by the certified minimiser"
-        f" of Q; {count} of {tries} drawn have an l1 bound above 1e-4 and are also trained in the"
-        f" parameters; {ties.sizes['place']} problems with equal columns for eq. (46)",
+        ran=rf"{len(small)} problems with $\alpha$ at both bounds, endpoints by the certified "
+        rf"minimiser of $Q$; {count} of {tries} drawn have an $\ell_1$ bound above "
+        f"$10^{{-4}}$ and are also trained in the parameters; {ties.sizes['place']} problems "
+        "with equal columns for eq. (46)",
         checks={
-            "l1: largest part of the allowed eps that is used": l1,
-            "l2: largest part of the allowed eps that is used": l2,
-            "the same for l1, trained": at_most(trained.share_l1.max(), 1.0),
-            "the same for l2, trained": at_most(trained.share_l2.max(), 1.0),
+            r"$\ell_1$: largest part of the allowed $\epsilon$ that is used": l1,
+            r"$\ell_2$: largest part of the allowed $\epsilon$ that is used": l2,
+            r"the same for $\ell_1$, trained": at_most(trained.share_l1.max(), 1.0),
+            r"the same for $\ell_2$, trained": at_most(trained.share_l2.max(), 1.0),
         },
         proof={
-            "eq. (44): share of the problems whose alpha is too large for Lemma 5 at"
-            " (1+2eps)|b*|_1": at_most(above_44.mean()),
-            "eq. (46): the same at |b*|_1, exp(-d(2+eps)/(2 eps |b*|_1))": at_most(above_46.mean()),
-            "eq. (46), first line: |b|_1 over its right side, at worst": at_most(
+            r"eq. (44): share of the problems whose $\alpha$ is too large for Lemma 5 at $(1 + 2 "
+            r"\epsilon) |b^*|_1$": at_most(above_44.mean()),
+            r"eq. (46): the same at $|b^*|_1$, $\exp(-d(2+\epsilon)/(2 \epsilon "
+            "|b^*|_1))$": at_most(above_46.mean()),
+            "eq. (46), first line: $|b|_1$ over its right side, at worst": at_most(
                 printed.max(), 1.0
             ),
         },
         corrected={
-            "corrected: log(1/alpha²) minus what the proof needs, at worst": at_least(spare.min()),
+            r"corrected: $\log(1/\alpha^2)$ minus what the proof needs, at worst": at_least(
+                spare.min()
+            ),
             "corrected first line of (46): left side over right side, at worst": at_most(
                 mended.max(), 1.0
             ),
         },
-        correction="Lemma 5 does not apply where (44) and (46) use it: alpha may be larger than "
-        "it requires. Q(b) >= |b|_1 (log(1/alpha²) + log(|b|_1/d) - 1), which follows "
-        "from (27) by the entropy of |b|/|b|_1, replaces it; with (25) and the "
-        "convexity of Q it proves the theorem under the theorem's own condition",
+        correction=r"Lemma 5 does not apply where (44) and (46) use it: $\alpha$ may be larger "
+        r"than it requires. $Q(b) \geq |b|_1 (\log(1/\alpha^2) + \log(|b|_1/d) - 1)$, which "
+        "follows from (27) by the entropy of $|b|/|b|_1$, replaces it; with (25) and the "
+        "convexity of $Q$ it proves the theorem under the theorem's own condition",
         counterexample={
             "columns, all equal": int(ties.columns[worst]) if worst < ties.columns.size else "",
-            "y and eps": [y[worst], slack[worst]],
-            "|b|_1 over what the first line of (46) allows": printed[worst],
+            r"$y$ and $\epsilon$": [y[worst], slack[worst]],
+            "$|b|_1$ over what the first line of (46) allows": printed[worst],
         },
         premises={
             "every trained endpoint interpolates": (misfit < 1e-8, misfit),
         },
         controls={
             **{
-                f"l1 bound {name}": l1.control(share)
+                rf"$\ell_1$ bound {name}": l1.control(share)
                 for name, share in zip(WRONG, wrong.wrong_l1.values, strict=True)
             },
-            "l2 bound without |b*|_2": l2.control(wrong.wrong_l2),
+            r"$\ell_2$ bound without $|b^*|_2$": l2.control(wrong.wrong_l2),
         },
         findings=[
-            f"slack of the l1 bound: {np.median(small):.2g} of eps is used at the median,"
-            f" {small.max():.2g} at worst; of the l2 bound: {np.median(large):.2g} and"
-            f" {large.max():.2g}",
-            "the printed proof uses Lemma 5 at the norm (1+2eps)|b*|_1 in (44) and at |b*|_1 in "
-            f"(46); the first requires a smaller alpha than the theorem in {above_44.mean():.1%} "
-            f"of the problems, the second in {above_46.mean():.1%}, one of the two in "
-            f"{(above_44 | above_46).mean():.0%}",
-            "(44) claims this for all b with |b|_1 <= (1+2eps)|b*|_1, which holds for no alpha: "
-            "Q is quadratic near zero; only the norms named above are used",
-            "(47) likewise requires a larger alpha than the theorem in "
-            f"{float(f.above_47.mean()):.1%} of the problems, but (42) gives it without Lemma 7: "
-            "b_i/alpha² is at most eps/(2+eps) there",
+            rf"slack of the $\ell_1$ bound: {np.median(small):.2g} of $\epsilon$ is used at the "
+            rf"median, {small.max():.2g} at worst; of the $\ell_2$ bound: "
+            f"{np.median(large):.2g} and {large.max():.2g}",
+            r"the printed proof uses Lemma 5 at the norm $(1 + 2 \epsilon) |b^*|_1$ in (44) and "
+            r"at $|b^*|_1$ in (46); the first requires a smaller $\alpha$ than the theorem in "
+            f"{above_44.mean():.1%} of the problems, the second in {above_46.mean():.1%}, one "
+            f"of the two in {(above_44 | above_46).mean():.0%}",
+            r"(44) claims this for all $b$ with $|b|_1 \leq (1 + 2 \epsilon) |b^*|_1$, which "
+            r"holds for no $\alpha$: $Q$ is quadratic near zero; only the norms named above "
+            "are used",
+            r"(47) likewise requires a larger $\alpha$ than the theorem in "
+            f"{float(f.above_47.mean()):.1%} of the problems, but (42) gives it without Lemma "
+            r"7: $b_i/\alpha^2$ is at most $\epsilon/(2+\epsilon)$ there",
         ],
         plots=[
             Plot(
-                "how much of the allowed eps is used",
-                "eps",
-                "share of eps used",
+                r"how much of the allowed $\epsilon$ is used",
+                r"$\epsilon$",
+                r"share of $\epsilon$ used",
                 [
-                    Series("l1, alpha at its bound", f.slack, small, "points"),
-                    Series("l2, alpha at its bound", f.slack, large, "points"),
+                    Series(r"$\ell_1$, $\alpha$ at its bound", f.slack, small, "points"),
+                    Series(r"$\ell_2$, $\alpha$ at its bound", f.slack, large, "points"),
                     Series("bound", [f.slack.min(), f.slack.max()], [1.0, 1.0], "dashed"),
                 ],
                 x_scale="log",
@@ -308,8 +318,8 @@ def check(dataset: Dataset, trained: Dataset, wrong: Dataset, ties: Dataset) -> 
 
 experiment = Experiment(
     "W-T2",
-    statement="If alpha is below (above) an explicit bound, the l1 (l2) norm of the trained "
-    "predictor is within a factor 1+eps of the least.",
+    statement=r"If $\alpha$ is below (above) an explicit bound, the $\ell_1 (\ell_2)$ norm of the "
+    r"trained predictor is within a factor $1+\epsilon$ of the least.",
     place="section 4, Theorem 2; appendix E, eqs. (44)-(49)",
     study=(study, trained, wrong, ties),
     check=check,

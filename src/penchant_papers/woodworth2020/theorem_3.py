@@ -122,54 +122,57 @@ def check(dataset: Dataset, limits: Dataset) -> Evidence:
     end = within(dataset.far.max(), tolerance=1e-6)
     deviation = "deviation in training"
     return Evidence(
-        ran=f"{dataset.sizes['instance']} problems at depths {DEPTHS}, mu from 1e-4 to 3, trained"
-        f" in the parameters; the limits trained at four scales each on {limits.sizes['seed']} of"
-        f" {int(limits.tries.isel(depth=0, norm=0).sum())} problems, those with a clear l1"
-        " solution",
+        ran=rf"{dataset.sizes['instance']} problems at depths {DEPTHS}, $\mu$ from $10^{{-4}}$ to "
+        "3, trained in the parameters; the limits trained at four scales each on "
+        f"{limits.sizes['seed']} of {int(limits.tries.isel(depth=0, norm=0).sum())} problems, "
+        r"those with a clear $\ell_1$ solution",
         checks={
-            "largest distance to argmin Q^D": end,
-            "the same with a shape w0 (ours)": within(dataset.far_shaped.max(), tolerance=1e-6),
+            r"largest distance to $\operatorname{argmin} Q^D$": end,
+            "the same with a shape $w_0$ (ours)": within(dataset.far_shaped.max(), tolerance=1e-6),
             **{
-                f"D = {D}: exponent in mu of the distance to {norm}, the furthest": rate
+                rf"$D = {D}$: exponent in $\mu$ of the distance to "
+                rf"$\ell_{norm[1]}$, the furthest": rate
                 for (D, norm), rate in rates.items()
             },
         },
         proof={
-            f"eq. (56) with the factor D(D-2): {deviation}": within(printed_law, tolerance=1e-6)
+            f"eq. (56) with the factor $D(D-2)$: {deviation}": within(printed_law, tolerance=1e-6)
         },
         corrected={
-            f"eq. (56) with the factor 2D(D-2): {deviation}": within(mended_law, tolerance=1e-6)
+            f"eq. (56) with the factor $2 D(D-2)$: {deviation}": within(mended_law, tolerance=1e-6)
         },
-        correction="with the loss sum r², eqs. (50)-(57) need 2D(D-2) where D(D-2) is printed, "
-        "and (55) needs a minus sign; Q^D does not change, because a factor on the "
+        correction=r"with the loss $\sum r^2$, eqs. (50)-(57) need $2 D(D-2)$ where $D(D-2)$ is "
+        "printed, and (55) needs a minus sign; $Q^D$ does not change, because a factor on the "
         "dual cancels",
         counterexample={
             "deviation of eq. (56) as printed": float(printed_law),
-            "with 2D(D-2)": float(mended_law),
+            "with $2 D(D-2)$": float(mended_law),
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
-            "depth D + 1 at the same mu (median)": end.control(dataset.far_deeper.median()),
-            "mu = alpha² at every depth (median)": end.control(dataset.far_square.median()),
-            "exponent 1/2 towards l1": rates[3, "l1"].control(predicted=0.5),
-            "exponent -1 towards l2": rates[3, "l2"].control(predicted=-1.0),
+            r"depth $D + 1$ at the same $\mu$ (median)": end.control(dataset.far_deeper.median()),
+            r"$\mu = \alpha^2$ at every depth (median)": end.control(dataset.far_square.median()),
+            r"exponent 1/2 towards $\ell_1$": rates[3, "l1"].control(predicted=0.5),
+            r"exponent -1 towards $\ell_2$": rates[3, "l2"].control(predicted=-1.0),
         },
         findings=[
-            "the distance to a unique l1 solution falls like mu = alpha^D, to the l2 solution like"
-            " mu^-2: polynomially, as section 5 says; measured exponents "
+            r"the distance to a unique $\ell_1$ solution falls like $\mu = \alpha^D$, to the "
+            r"$\ell_2$ solution like $\mu^{-2}$: polynomially, as section 5 says; measured "
+            "exponents "
             + ", ".join(
-                f"D = {D}: {rates[D, 'l1'].measured:.3f} and {rates[D, 'l2'].measured:.3f}"
+                f"$D = {D}$: {rates[D, 'l1'].measured:.3f} and {rates[D, 'l2'].measured:.3f}"
                 for D in (3, 5)
             )
         ],
         plots=[
             log_log(
-                "trained endpoint against argmin Q of the right and of the next depth",
-                "mu = alpha^D",
+                r"trained endpoint against $\operatorname{argmin} Q$ of the right and of the next "
+                "depth",
+                r"$\mu = \alpha^D$",
                 "relative distance",
                 [
-                    ("depth D", dataset.mu, dataset.far, "points"),
-                    ("depth D + 1 (control)", dataset.mu, dataset.far_deeper, "points"),
+                    ("depth $D$", dataset.mu, dataset.far, "points"),
+                    ("depth $D + 1$ (control)", dataset.mu, dataset.far_deeper, "points"),
                 ],
             )
         ],
@@ -178,11 +181,12 @@ def check(dataset: Dataset, limits: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-T3",
-    statement="For D >= 3 gradient flow of w+^D - w-^D ends at argmin Q^D, which tends to the l1"
-    " solution as alpha falls and to the l2 solution as alpha grows.",
+    statement=r"For $D \geq 3$ gradient flow of $w_+^D - w_-^D$ ends at $\operatorname{argmin} "
+    r"Q^D$, which tends to the $\ell_1$ solution as $\alpha$ falls and to the $\ell_2$ "
+    r"solution as $\alpha$ grows.",
     place="section 5, Theorem 3; appendix F, eqs. (50)-(66)",
     study=(study, limits),
     check=check,
-    title="Training at depth D ends at the minimiser of Q for that depth",
+    title="Training at depth $D$ ends at the minimiser of $Q$ for that depth",
     seconds=3,
 )

@@ -114,7 +114,7 @@ def wrong_minimisers(limit: Check, dataset: Dataset) -> dict[str, Check]:
     return {
         f"{theorem} (median)": limit.control(dataset[name].median())
         for theorem, name in (
-            ("mu^2 = alpha^2 k, without the 1/2", "far_double"),
+            (r"$\mu^2 = \alpha^2 k$, without the 1/2", "far_double"),
             ("nuclear norm", "far_nuclear"),
             ("Frobenius norm", "far_frobenius"),
         )
@@ -213,15 +213,16 @@ def check(dataset: Dataset, widths: Dataset, further: Dataset) -> Evidence:
     law = within(o["law"], tolerance=1e-6)
     commuting = float(dataset.commutator.max())
     both = {
-        "start 2 mu^2 I (k -> infinity): largest distance to argmin Schatten-Q_mu": limit,
-        "exponent in k of the distance to argmin Schatten-Q_mu": rate,
-        "k = 1e6: root mean square of the distance": near,
+        r"start $2 \mu^2 I$ ($k \to \infty$): largest distance to argmin of the "
+        r"Schatten $Q_\mu$": limit,
+        r"exponent in $k$ of the distance to argmin of the Schatten $Q_\mu$": rate,
+        "$k = 10^6$: root mean square of the distance": near,
         "eq. (67): deviation in training": law,
     }
     return Evidence(
-        ran=f"{dataset.far.size} runs from 2 mu^2 I with mu^2 = 0.01 to 1, and i.i.d. starts of"
-        f" width 1e2 to 1e6 at mu^2 = {MU2} (above {DIRECT} columns W W^T is drawn by its Wishart"
-        " law), all trained in U and V",
+        ran=rf"{dataset.far.size} runs from $2 \mu^2 I$ with $\mu^2 = 0.01$ to 1, and i.i.d. "
+        rf"starts of width $10^2$ to $10^6$ at $\mu^2 = {MU2}$ (above {DIRECT} columns $W "
+        "W^T$ is drawn by its Wishart law), all trained in $U$ and $V$",
         checks={
             **both,
             "commuting but not symmetric: largest distance": within(
@@ -230,17 +231,19 @@ def check(dataset: Dataset, widths: Dataset, further: Dataset) -> Evidence:
         },
         corrected={
             **both,
-            "A diag(x_n) B^T that do not commute (ours): largest distance": within(
-                dataset.far.sel(family="turned").max(), tolerance=1e-6
-            ),
+            r"$A \operatorname{diag}(x_n) B^T$ that do not commute (ours): largest "
+            "distance": within(dataset.far.sel(family="turned").max(), tolerance=1e-6),
         },
-        correction="the lifted measurements must commute: X_n X_m^T and X_n^T X_m symmetric, "
-        "that is X_n = A diag(x_n) B^T with A, B orthogonal. Commuting symmetric X_n "
-        "are of this kind; for others, commuting is neither sufficient nor necessary. "
-        "The spectrum consists of the singular values, and sigma is alpha^2 sqrt k",
+        correction="the lifted measurements must commute: $X_n X_m^T$ and $X_n^T X_m$ symmetric, "
+        r"that is $X_n$ = $A \operatorname{diag}(x_n) B^T$ with A, $B$ orthogonal. Commuting "
+        "symmetric $X_n$ are of this kind; for others, commuting is neither sufficient nor "
+        r"necessary. The spectrum consists of the singular values, and $\sigma$ is $\alpha^2 "
+        r"\sqrt{k}$",
         counterexample={
-            "X_1 = I, X_2 = [[0, 1], [0, 0]], y = (1, 1), mu^2 = 0.05: distance": o["far_shear"],
-            "two commuting normal 4 x 4 measurements, mu^2 = 0.05: distance": o["far_spirals"],
+            r"$X_1 = I$, $X_2 = [[0, 1], [0, 0]]$, $y = (1, 1)$, $\mu^2 = 0.05$: distance": o[
+                "far_shear"
+            ],
+            r"two commuting normal 4 x 4 measurements, $\mu^2 = 0.05$: distance": o["far_spirals"],
         },
         premises={
             "the symmetric measurements commute, and so do their lifted ones": (
@@ -256,33 +259,37 @@ def check(dataset: Dataset, widths: Dataset, further: Dataset) -> Evidence:
         controls={
             **wrong_minimisers(limit, dataset),
             "Gaussian measurements, which do not commute": limit.control(o["far_gauss"]),
-            "exponent -1 in k": rate.control(predicted=-1.0),
-            "exponent -1/4 in k": rate.control(predicted=-0.25),
-            "sigma = 1 at k = 1e6, not small: distance to Frobenius": near.control(o["steady_far"]),
+            "exponent -1 in $k$": rate.control(predicted=-1.0),
+            "exponent -1/4 in $k$": rate.control(predicted=-0.25),
+            r"$\sigma = 1$ at $k = 10^6$, not small: distance to Frobenius": near.control(
+                o["steady_far"]
+            ),
             "-2 for -4 in eq. (67)": law.control(o["law_half"]),
         },
         findings=[
-            f"the distance falls like {rms[-1] * 1e3:.2f}/sqrt k at mu^2 = {MU2}, fitted "
-            f"exponent {slope(k, rms):.3f}; the off-diagonal part, which no diagonal measurement "
-            f"depends on, is included and vanishes too, with exponent {rate_unseen:.2f}",
+            rf"the distance falls like {rms[-1] * 1e3:.2f}/$\sqrt{{k}}$ at $\mu^2 = {MU2}$, "
+            f"fitted exponent {slope(k, rms):.3f}; the off-diagonal part, which no diagonal "
+            "measurement depends on, is included and vanishes too, with exponent "
+            f"{rate_unseen:.2f}",
             "the spectrum cannot mean the eigenvalues: [[1, 1], [-1, -1]] has the diagonal (1, "
-            "-1) and the eigenvalues 0, 0, so that its Q is zero",
-            "sigma = (1/d)|U V^T|_F, the other definition of section 6, stays random as k grows:"
-            f" over 200 starts of width 1e8 it is {o['smallest_ratio']:.2f} to"
-            f" {o['largest_ratio']:.2f} times alpha^2 sqrt k at d = {D}",
-            "sigma -> 0 is needed: at sigma = 1 training ends at the interpolant nearest to the "
-            f"start, up to {o['steady_nearest']:.1g}, not at the one of least norm",
-            "the equation for M_W' in section 6 lacks a factor -2: with G the gradient of the loss"
-            " in M, W' = -2 G W gives M' = -2 (G M + M G)",
+            "-1) and the eigenvalues 0, 0, so that its $Q$ is zero",
+            r"$\sigma = (1/d)|U V^T|_F$, the other definition of section 6, stays random as $k$ "
+            f"grows: over 200 starts of width $10^8$ it is {o['smallest_ratio']:.2f} to "
+            rf"{o['largest_ratio']:.2f} times $\alpha^2 \sqrt{{k}}$ at $d = {D}$",
+            r"$\sigma \to 0$ is needed: at $\sigma = 1$ training ends at the interpolant nearest "
+            f"to the start, up to {o['steady_nearest']:.1g}, not at the one of least norm",
+            "the equation for $M_W'$ in section 6 lacks a factor -2: with $G$ the gradient of the "
+            "loss in $M$, $W' = -2 G W$ gives $M' = -2 (G M + M G)$",
         ],
         plots=[
             log_log(
-                f"i.i.d. starts of width k at mu^2 = {MU2}: distance to argmin Schatten-Q_mu",
-                "k",
+                rf"i.i.d. starts of width $k$ at $\mu^2 = {MU2}$: distance to argmin of the "
+                r"Schatten $Q_\mu$",
+                "$k$",
                 "relative distance",
                 [
                     ("trained", k, rms, "points"),
-                    ("like 1/sqrt(k)", k, rms[-1] * np.sqrt(k[-1] / k)),
+                    (r"like $1/\sqrt{k}$", k, rms[-1] * np.sqrt(k[-1] / k)),
                 ],
             )
         ],
@@ -291,12 +298,12 @@ def check(dataset: Dataset, widths: Dataset, further: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-T4",
-    statement="With commuting measurements and i.i.d. N(0, alpha^2) factors, as the width k grows"
-    " at alpha^2 k = 2 mu^2, U V^T tends to the interpolating matrix with the least Q_mu of the"
-    " spectrum.",
+    statement=r"With commuting measurements and i.i.d. $N(0, \alpha^2)$ factors, as the width $k$ "
+    r"grows at $\alpha^2 k = 2 \mu^2$, $U V^T$ tends to the interpolating matrix with the "
+    r"least $Q_\mu$ of the spectrum.",
     place="section 6, Theorem 4; appendix G, eq. (67)",
     study=(study, widths, further),
     check=check,
-    title="Wide factors approach the least Q of the spectrum",
+    title="Wide factors approach the least $Q$ of the spectrum",
     seconds=4,
 )

@@ -99,14 +99,14 @@ def check(dataset: Dataset, large_gamma: Dataset, shares: Dataset) -> Evidence:
     first = at_most(alone.max(), 1.0)
     square = within(np.mean(powers), 2.0, 0.1)
     return Evidence(
-        ran=f"{len(strays)} random lifted problems with d = 1 to 3, Lambda/lambda = 1 to 4, "
-        "gamma up to 0.98 and the misfit up to all of what the theorem allows; W trained, "
-        "tangent-kernel flow solved",
+        ran=rf"{len(strays)} random lifted problems with $d = 1$ to 3, $\Lambda/\lambda = 1$ to "
+        r"4, $\gamma$ up to 0.98 and the misfit up to all of what the theorem allows; $W$ "
+        "trained, tangent-kernel flow solved",
         checks={
-            "sup |W - W(0)| over its bound, at worst": start,
-            "sup |W - W_TK| over its bound, at worst": at_most(parts.max(), 1.0),
+            "sup $|W - W(0)|$ over its bound, at worst": start,
+            "sup $|W - W_{TK}|$ over its bound, at worst": at_most(parts.max(), 1.0),
             "the same over the first term of the bound alone (ours)": first,
-            "exponent of |W - W_TK| in the misfit": square,
+            "exponent of $|W - W_{TK}|$ in the misfit": square,
         },
         premises={
             "every run interpolates": (left < 1e-8, left),
@@ -119,29 +119,30 @@ def check(dataset: Dataset, large_gamma: Dataset, shares: Dataset) -> Evidence:
                     WRONG_BOUNDS, dataset.from_start_wrong.max("instance").values, strict=True
                 )
             },
-            "first bound at gamma = 0.99 mu": start.control(large_gamma.share.min()),
-            "the cube of the misfit over mu^(5/2) in place of the first term": first.control(
+            r"first bound at $\gamma = 0.99 \mu$": start.control(large_gamma.share.min()),
+            r"the cube of the misfit over $\mu^{5/2}$ in place of the first term": first.control(
                 dataset.from_twin_cubic.max()
             ),
             "exponent 1 in the misfit, that of the second term": square.control(predicted=1.0),
         },
         findings=[
-            f"slack: training uses at most {strays.max():.3f} of the first bound (the kernel limit"
-            " allows up to sqrt(8/15) = 0.730, at Lambda = lambda and the largest gamma) and"
-            f" {parts.max():.2g} of the second",
-            "the second term of the second bound is not needed: the distance of W to W_TK is "
-            "the square of the misfit over mu^(3/2), and the order is lost in eq. (86), which "
-            f"bounds a difference by a sum; training uses {alone.max():.3f} of the first term",
+            f"slack: training uses at most {strays.max():.3f} of the first bound (the kernel "
+            r"limit allows up to $\sqrt{8/15} = 0.730$, at $\Lambda = \lambda$ and the "
+            rf"largest $\gamma$) and {parts.max():.2g} of the second",
+            "the second term of the second bound is not needed: the distance of $W$ to $W_{TK}$ "
+            r"is the square of the misfit over $\mu^{3/2}$, and the order is lost in eq. "
+            f"(86), which bounds a difference by a sum; training uses {alone.max():.3f} of "
+            "the first term",
             "eq. (82) drops the factor 4 of the gradient like (80); once corrected, with the "
-            "misfit falling like exp(-3 mu lambda t), the proof gives 8/9 of the first term and "
-            "2 sqrt(2)/3 of the second, so the theorem holds",
-            "W has 2d rows and |W W^T - mu I| < mu/4 makes it of full rank, so the width is at "
-            "least 2d, although k >= d is printed",
+            r"misfit falling like $\exp(-3 \mu \lambda t)$, the proof gives 8/9 of the first "
+            r"term and $2 \sqrt{2}/3$ of the second, so the theorem holds",
+            r"$W$ has $2 d$ rows and $|W W^T - \mu I| < \mu/4$ makes it of full rank, so the "
+            r"width is at least $2 d$, although $k \geq d$ is printed",
         ],
         plots=[
             log_log(
                 "how much of the bounds of Theorem 9 training uses",
-                "|y(0) - y*| / (mu sqrt(Lambda))",
+                r"$|y(0) - y^*| / (\mu \sqrt{\Lambda})$",
                 "share",
                 [
                     (name, dataset.misfit, share, "points")
@@ -158,11 +159,11 @@ def check(dataset: Dataset, large_gamma: Dataset, shares: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-T9",
-    statement="If |W(0)W(0)^T - mu I| <= gamma < lambda mu/(4 Lambda) and the initial misfit is "
-    "small enough, the distances of W(T) from W(0) and from the tangent-kernel flow "
-    "W_TK are at most the printed bounds.",
+    statement=r"If $|W(0)W(0)^T - \mu I| \leq \gamma < \lambda \mu/(4 \Lambda)$ and the initial "
+    "misfit is small enough, the distances of $W(T)$ from $W(0)$ and from the tangent-kernel "
+    "flow $W_{TK}$ are at most the printed bounds.",
     place="appendix H, Theorem 9, eqs. (82)-(87)",
     study=(study, large_gamma, shares),
     check=check,
-    title="W stays within the bounds of Theorem 9",
+    title="$W$ stays within the bounds of Theorem 9",
 )

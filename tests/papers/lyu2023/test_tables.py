@@ -144,7 +144,7 @@ def test_a_table_that_is_not_determined_decides_nothing(data_of, judged):
         (lambda d: {"forecast": d.theory}, "predicted time"),
         (lambda d: {"t2": 10 * d.t1}, "least number of decades"),
     ],
-    ids=["nuclear first", "another norm", "not completed", "log alpha", "at once"],
+    ids=["nuclear first", "another norm", "not completed", r"$\log \alpha$", "at once"],
 )
 def test_a_wrong_figure_is_refuted(data_of, refuted, wrong, words):
     (dataset,) = data_of("L-F3a")

@@ -291,7 +291,7 @@ def test_an_output_that_vanishes_would_hold_as_printed(wide, judged):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda s, a: (s.assign(relative=s.by_gradient), a), "f / (|grad f| |theta|)"),
+        (lambda s, a: (s.assign(relative=s.by_gradient), a), r"$f / (|\nabla f| |\theta|)$"),
         (lambda s, a: (s, a.assign(off=a.off + 60)), "with the difference trick"),
         (lambda s, a: (s, a.assign(size=a["size"] / 10)), "outputs of the wide net"),
     ],

@@ -49,7 +49,12 @@ def test_runs_as_claimed_pass():
     assert law.measured < 0.05
     for name in module.RIVALS:
         assert evidence.controls[name].measured > law.measured + 0.1
-    assert evidence.controls["t2 - t1 = c/(step beta), as in gradient descent"].measured > 1
+    assert (
+        evidence.controls[
+            r"$t_2 - t_1 = c/(\mathrm{step}\,\beta)$, as in gradient descent"
+        ].measured
+        > 1
+    )
 
 
 def test_runs_that_do_not_generalize_or_not_later_for_a_smaller_beta_are_refuted():

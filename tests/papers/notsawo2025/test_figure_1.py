@@ -81,7 +81,7 @@ def test_the_printed_times_are_checked_at_the_size_of_the_source():
 
 def test_a_run_too_short_for_its_t1_decides_nothing():
     evidence = judged(fake(t1=700, t2=5100))
-    assert not evidence.premises["the runs are longer than the largest t2 allowed"].holds
+    assert not evidence.premises["the runs are longer than the largest $t_2$ allowed"].holds
 
 
 def test_controls_that_behave_like_the_run_do_not_miss():

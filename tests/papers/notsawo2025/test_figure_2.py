@@ -137,7 +137,7 @@ def test_the_picture_can_be_read(data):
     assert_can_be_read(picture)
     curves = {line.get_label(): line for axes in picture.axes for line in axes.lines}
     np.testing.assert_allclose(
-        curves["test loss: U"].get_ydata(), module.ordinary(data[0]).test.median("run")
+        curves["test loss: $U$"].get_ydata(), module.ordinary(data[0]).test.median("run")
     )
     l2 = data[1].sel(norm="l2").isel(seed=0)
     np.testing.assert_array_equal(curves["exact"].get_ydata(), l2.exact_error)

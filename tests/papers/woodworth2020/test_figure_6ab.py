@@ -52,7 +52,9 @@ def test_as_printed_large_starts_never_enter_the_kernel_regime(verdict_of):
     verdict = verdict_of(ID)
     missed = [name for name, check in verdict.evidence.checks.items() if check.misses]
     assert verdict.status == "holds as corrected"
-    assert missed == ["as printed, alpha -> infinity: largest median grad distance over the depths"]
+    assert missed == [
+        r"as printed, $\alpha \to \infty$: largest median grad distance over the depths"
+    ]
 
 
 def test_nets_with_an_output_at_the_start_are_refuted(datasets):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.explore.controls import WHO
+from penchant.mathematics import in_terminal
 from penchant.plotting.study.plan import SEED, TIME_AXES, Plan, Study, plan_of
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Grid:
 
     def label(self, name: str) -> str:
         """The name of a variable or an axis, with what it means."""
-        found = plain(self.dataset[name].attrs.get("long_name", name), 60)
+        found = plain(in_terminal(str(self.dataset[name].attrs.get("long_name", name))), 60)
         return found if found == name else f"{plain(name, CUT)}: {found}"
 
     def values(self, dim: str) -> list[str]:

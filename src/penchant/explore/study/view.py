@@ -12,6 +12,7 @@ from penchant.explore.study.cell import cell_sentence, row, trajectory
 from penchant.explore.study.grid import CUT, Grid, grid_of, plain
 from penchant.explore.study.layer import NONE, Diagram, Fixed, diagram
 from penchant.lab.studies.gather import MISSING, has_failed, is_doubtful
+from penchant.mathematics import in_terminal
 from penchant.plotting.study.plan import SEED
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _words(grid: Grid) -> str:
     failed, doubtful = (int(where(status).sum()) for where in (has_failed, is_doubtful))
     blank = int((status == MISSING).sum())
     parts = [
-        f"{plain(attributes.get('title', 'A study'), 200).rstrip('.')}.",
+        f"{plain(in_terminal(str(attributes.get('title', 'A study'))), 200).rstrip('.')}.",
         f"{status.size - blank} cells{f', {failed} of them failed (crossed out)' * bool(failed)}.",
         f"{doubtful} are doubtful; choose the colour `how cells ended`." if doubtful else "",
         f"{blank} more were not needed (blank)." if blank else "",

@@ -20,6 +20,7 @@ from penchant.lab.evidence.evidence import (
 )
 from penchant.lab.evidence.plot import Plot
 from penchant.lab.studies.sizes import Size
+from penchant.mathematics import in_terminal
 from penchant.records import Record, brief
 
 SYMBOLS: dict[Status, str] = {
@@ -180,11 +181,11 @@ class Verdict(Record):
         return f"<Verdict {self.id}, {self.size}: {self.status}{check}>"
 
     def rows(self) -> list[tuple[str, str]]:
-        rows = [(name, brief(getattr(self, name)) or "none") for name in ROWS]
-        rows.append(("status", f"{SYMBOLS[self.status]} {self.status}: {self.reason}"))
+        rows = [(name, in_terminal(brief(getattr(self, name)) or "none")) for name in ROWS]
+        rows.append(("status", f"{SYMBOLS[self.status]} {self.status}: {in_terminal(self.reason)}"))
         for name in ("counterexample", "correction", "findings"):
             if getattr(self, name):
-                rows.append((name, brief(getattr(self, name))))
+                rows.append((name, in_terminal(brief(getattr(self, name)))))
         return [*rows, ("seconds", f"{self.seconds:.1f}")]
 
 
@@ -259,7 +260,10 @@ class Verdicts(Record, Sequence[Verdict]):
     def _table(self) -> list[tuple[str, ...]]:
         head = ("", "id", "status", "decisive check", "seconds", "statement")
         rows = [
-            (SYMBOLS[v.status], v.id, v.status, shown(v.decisive), f"{v.seconds:.1f}", v.statement)
+            (
+                *(SYMBOLS[v.status], v.id, v.status, shown(v.decisive), f"{v.seconds:.1f}"),
+                in_terminal(v.statement),
+            )
             for v in self.items
         ]
         return [head, *rows]

@@ -1,16 +1,22 @@
-"""Text that HTML can hold, and elements for `mathml`; pages are written as templates."""
+"""Text that HTML can hold, with formulas as MathML; pages are written as templates."""
 
 from __future__ import annotations
 
 import re
+from xml.etree import ElementTree
 
 from markupsafe import Markup, escape
 
-__all__ = ["Markup", "joined", "possible", "tag"]
+from penchant.mathematics import FORMULA, mathml
 
-VOID = ("meta", "br", "img", "input")
+__all__ = ["Markup", "in_html", "possible"]
+
 # what neither HTML nor a file in UTF-8 can hold: control characters and halves of characters
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+ATTRIBUTES = {
+    *("display", "stretchy", "lspace", "rspace", "mathvariant", "accent", "fence", "form"),
+    *("separator", "width", "movablelimits", "minsize", "maxsize"),
+}
 
 
 def possible(text: str) -> str:
@@ -18,19 +24,24 @@ def possible(text: str) -> str:
     return IMPOSSIBLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup:
-    """One element; `class_` stands for class, `data_label` for data-label; None is left out."""
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(possible(value))}"'
-        for key, value in attributes.items()
-        if value is not None
+def in_html(text: str) -> Markup:
+    """The text with its formulas as MathML; everything else is escaped."""
+    parts = FORMULA.split(text)
+    return Markup("").join(
+        _formula(part) if k % 2 else escape(possible(part.replace(r"\$", "$")))
+        for k, part in enumerate(parts)
     )
-    if name in VOID:
-        return Markup(f"<{name}{written} />")
-    return Markup(f"<{name}{written}>{joined(*children)}</{name}>")
 
 
-def joined(*children: str | None) -> Markup:
-    """The children one after another, plain text escaped, None left out."""
-    given = (child for child in children if child is not None)
-    return Markup("").join(c if isinstance(c, Markup) else possible(c) for c in given)
+def _formula(latex: str) -> Markup:
+    """MathML, or the formula as it is written if it cannot be read or contains more than that."""
+    written = escape(possible(f"${latex}$"))
+    if IMPOSSIBLE.search(latex):
+        return written
+    try:
+        found = mathml(latex)
+        elements = ElementTree.fromstring(found).iter()
+    except Exception:  # latex2mathml's errors have no common class
+        return written
+    harmless = all(set(element.attrib) <= ATTRIBUTES for element in elements)  # no link, no style
+    return Markup(found) if harmless else written

@@ -11,8 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, shown
 from penchant.lab.report import section
-from penchant.lab.report.markup import Markup, possible
-from penchant.lab.report.mathml import mathematics
+from penchant.lab.report.markup import Markup, in_html, possible
+from penchant.mathematics import in_terminal
 from penchant.records import brief
 
 FOLDER = Path(__file__).with_name("templates")
@@ -39,10 +39,13 @@ def environment(*folders: Path) -> Environment:
     made.filters.update(
         anchor=section.anchor,
         brief=brief,
-        brief_values=lambda values: [(name, brief(entry)) for name, entry in values.items()],
+        brief_values=lambda values: [
+            (in_html(name), in_html(brief(entry))) for name, entry in values.items()
+        ],
         compared=section.compared,
+        in_html=in_html,
+        in_terminal=in_terminal,
         kind=section.kind,
-        mathematics=mathematics,
         on_record=section.on_record,
         premise_rows=section.premise_rows,
         shown=shown,

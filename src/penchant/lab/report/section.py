@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from penchant.lab.evidence.evidence import Check, Evidence, Premise, Status
 from penchant.lab.evidence.verdict import Verdict
 from penchant.lab.paper import paper_of
-from penchant.lab.report.mathml import mathematics
+from penchant.lab.report.markup import in_html
 from penchant.records import brief
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def compared(checks: Mapping[str, Check], passes: str, misses: str) -> list[list
     rows = []
     for check in checks.values():
         numbers = (check.measured, check.predicted, check.tolerance)
-        shown = [mathematics(check.name), *(f"{number:.6g}" for number in numbers)]
+        shown = [in_html(check.name), *(f"{number:.6g}" for number in numbers)]
         word = passes if check.passes else misses if check.misses else "? undecided"
         rows.append([*shown, RULES[check.kind], f"{word}: {check.sentence}"])
     return rows
@@ -66,7 +66,7 @@ def compared(checks: Mapping[str, Check], passes: str, misses: str) -> list[list
 def premise_rows(premises: Mapping[str, Premise]) -> list[tuple[str, str, str]]:
     """The rows of premises."""
     return [
-        (name, "✓ met" if premise.holds else "✗ not met", brief(premise.value))
+        (in_html(name), "✓ met" if premise.holds else "✗ not met", brief(premise.value))
         for name, premise in premises.items()
     ]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penchant.lab.report.markup import in_html
 from penchant.lab.studies.compute import ERROR
 from penchant.lab.studies.gather import MISSING, has_failed, is_doubtful
 from penchant.records import Kind
@@ -103,7 +104,7 @@ def _row(name: str, found: Any) -> tuple[str, ...]:
     ends = (finite.min(), np.median(finite), finite.max()) if finite.size else ()
     numbers = [f"{float(value):.5g}" for value in ends] or ["-"] * 3
     count = f"{finite.size}" + (f" of {values.size}" if finite.size < values.size else "")
-    return (name, meaning, *numbers, count)
+    return (name, in_html(meaning), *numbers, count)
 
 
 FEW = 10  # values that are spelled out
@@ -122,7 +123,7 @@ def axes(dataset: xarray.Dataset) -> list[tuple[str, ...]]:
     return [
         (
             str(dim),
-            str(dataset[dim].attrs.get("long_name", dim)),
+            in_html(str(dataset[dim].attrs.get("long_name", dim))),
             str(dataset.sizes[dim]),
             listed(dataset[dim].values.tolist()),
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.lab.evidence.plot import Scale
+from penchant.mathematics import escape
 from penchant.plotting.plots import drawable
 from penchant.plotting.study.layer import Layer, layer, spans_decades
 from penchant.plotting.study.plan import (
@@ -23,7 +24,6 @@ from penchant.plotting.study.plan import (
 from penchant.plotting.study.ruler import Ruler, ruler
 from penchant.plotting.study.words import label
 from penchant.plotting.style import BLACK, GREY
-from penchant.plotting.typeset import typeset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,7 +117,7 @@ def _frame(axes: Axes, x: Ruler, study: Study, plan: Plan, title: str) -> None:
     x.put(axes, "x")
     axes.set_axisbelow(True)
     axes.xaxis.grid(visible=not x.words)
-    axes.set_ylabel(typeset(label(study.data, plan.colour)))
+    axes.set_ylabel(escape(label(study.data, plan.colour)))
     if plan.colour in plan.contours:
         axes.axhline(plan.contours[plan.colour], color=GREY, linestyle="--", linewidth=1.2)
     if plan.range is not None:

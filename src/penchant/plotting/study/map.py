@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.mathematics import escape
 from penchant.plotting.study.layer import Flags, Layer, layer, spans_decades
 from penchant.plotting.study.plan import Plan, Study, blank, headed, key, outer, panels
 from penchant.plotting.study.ruler import Ruler, ruler
 from penchant.plotting.study.words import label, number, short
 from penchant.plotting.style import BLACK, GREY, PALE, RED
-from penchant.plotting.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -122,7 +122,7 @@ def draw_map(study: Study, plan: Plan) -> Figure:
         handles |= {handle.get_label(): handle for handle in [*lines, *marks]}
         _frame(at, x, y, title)
     bar = figure.colorbar(mesh, ax=axes, extend=extend, pad=0.02, aspect=30)
-    bar.set_label(typeset(label(study.data, plan.colour, 44)))
+    bar.set_label(escape(label(study.data, plan.colour, 44)))
     outer(axes, heights=False)
     key(axes, list(handles.values()))
     return figure

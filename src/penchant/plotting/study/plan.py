@@ -12,10 +12,10 @@ import numpy as np
 from penchant.arguments import one_of
 from penchant.lab.studies.compute import OK
 from penchant.lab.studies.gather import MISSING
+from penchant.mathematics import escape, in_terminal
 from penchant.plotting.study.ruler import sorted_axes
 from penchant.plotting.study.words import named, number, plain, short, title_of
 from penchant.plotting.style import CYCLE, GREY, sheet
-from penchant.plotting.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -244,7 +244,7 @@ def _left_out(study: Study, dim: str | None, most: int) -> str:
 def headed(axes: Axes, title: str) -> None:
     """Write the title of a panel, if it has one."""
     if title:
-        axes.set_title(typeset(title))
+        axes.set_title(escape(title))
 
 
 def outer(axes: Sequence[Axes], heights: bool) -> None:
@@ -266,8 +266,8 @@ def key(axes: Sequence[Axes], handles: list[Any]) -> None:
     assert layout is not None
     row = axes[0].figure.add_subplot(layout[0, :])
     inches = row.get_figure(root=True).get_size_inches()[0]  # type: ignore[union-attr]
-    columns = int(LETTERS * inches / (max(map(len, names)) + 6)) or 1
+    columns = int(LETTERS * inches / (max(len(in_terminal(name)) for name in names) + 6)) or 1
     row.axis("off")
-    texts = [f" {typeset(name)}" for name in names]  # a leading _ would hide the entry
+    texts = [f" {escape(name)}" for name in names]  # a leading _ would hide the entry
     style: dict[str, Any] = {"frameon": False, "borderaxespad": 0, "columnspacing": 1.2}
     row.legend(handles, texts, loc="lower left", ncols=columns, handlelength=1.8, **style)

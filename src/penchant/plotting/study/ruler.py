@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.mathematics import escape
 from penchant.plotting.study.words import label, number
-from penchant.plotting.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -59,7 +59,7 @@ class Ruler:
             axis.set_ticks(self.at[::every], self.texts[::every])
             axis.set_ticks([], minor=True)
             _turn(axes, side, self.texts[::every])
-        getattr(axes, f"set_{side}label")(typeset(self.label))
+        getattr(axes, f"set_{side}label")(escape(self.label))
 
     @property
     def _well_spaced(self) -> bool:

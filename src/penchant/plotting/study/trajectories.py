@@ -11,6 +11,7 @@ import numpy as np
 
 from penchant.arguments import Array
 from penchant.lab.evidence.plot import Scale
+from penchant.mathematics import escape
 from penchant.plotting.plots import drawable
 from penchant.plotting.study.curves import draw_curves
 from penchant.plotting.study.layer import layer, spans_decades
@@ -18,7 +19,6 @@ from penchant.plotting.study.plan import SEED, TIME_AXES, Plan, Study, blank, co
 from penchant.plotting.study.ruler import ruler
 from penchant.plotting.study.words import label, number, plain
 from penchant.plotting.style import GREY, RED
-from penchant.plotting.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -45,8 +45,8 @@ def draw_rows(
         for x, y in found:
             (drawn,) = axes.plot(x, y, color=colour, linewidth=1.4, label=text, **style)
             handles |= {text: drawn} if text else {}
-    axes.set_xlabel(typeset(_over(study.data, name)))
-    axes.set_ylabel(typeset(label(study.data, name)))
+    axes.set_xlabel(escape(_over(study.data, name)))
+    axes.set_ylabel(escape(label(study.data, name)))
     key([axes], list(handles.values()))
     return figure
 
@@ -116,7 +116,7 @@ def draw_threshold(study: Study, plan: Plan) -> Figure:
     for axes, (_, data) in zip(figure.axes, panels(study, chosen), strict=False):
         for _, colour, part in coloured(data, chosen.lines):
             _bracket(axes, x, part, colour, "log" if log else "linear")
-        axes.set_ylabel(typeset(rule_of(study)))
+        axes.set_ylabel(escape(rule_of(study)))
     return figure
 
 
@@ -171,6 +171,6 @@ def draw_trials(study: Study, title: str = "") -> Figure:
     if not study.long and np.isfinite(found := study.data.get("threshold", np.nan)).any():
         for value in np.atleast_1d(np.asarray(found, float)):
             axes.axvline(value, color=RED, linewidth=1.2)
-    axes.set_xlabel(typeset(plain(table["axis"], 60)))
-    axes.set_ylabel(typeset(plain(table["measure"], 60)))
+    axes.set_xlabel(escape(plain(table["axis"], 60)))
+    axes.set_ylabel(escape(plain(table["measure"], 60)))
     return figure

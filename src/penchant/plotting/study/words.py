@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from penchant.mathematics import in_terminal, latex, wrap
 
 if TYPE_CHECKING:
     import xarray
@@ -33,7 +34,8 @@ def plain(text: object, most: int = 200) -> str:
     words = " ".join(str(text).split())
     simple = words.isascii() and words.isprintable()  # which every font has
     known = words if simple else "".join(c if ord(c) in _letters() else UNKNOWN for c in words)
-    return known if len(known) <= most else f"{known[: most - 1]}…"
+    shown = in_terminal(known)
+    return known if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def number(value: Any) -> str:
@@ -41,7 +43,8 @@ def number(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     if isinstance(value, int | float | np.number):
-        return re.sub(r"e\+?(-?)0*", r"e\1", f"{float(value):.4g}")  # 1e4, not 1e+04
+        text = f"{float(value):.4g}"
+        return in_terminal(f"${latex(float(value), '.4g')}$") if "e" in text else text
     return plain(value, 24)
 
 
@@ -52,14 +55,14 @@ def label(dataset: xarray.Dataset, name: str, width: int = 48) -> str:
     if len(text) > 40:
         text = text.split("; ")[0]  # what follows is a remark
     units = plain(attributes.get("units", "1"), 20)
-    return textwrap.fill(text if units in ("1", "") else f"{text} ({units})", width)
+    return wrap(text if units in ("1", "") else f"{text} ({units})", width)
 
 
 def short(dataset: xarray.Dataset, name: str, most: int = 48) -> str:
     """What a variable is, up to the first colon or semicolon; its name where that is too long."""
     meaning = plain(dataset[name].attrs.get("long_name") or name)
     clause = re.split(r"[:;] ", meaning)[0]
-    return clause if len(clause) <= most else plain(name, 30)
+    return clause if len(in_terminal(clause)) <= most else plain(name, 30)
 
 
 def named(dataset: xarray.Dataset, name: str) -> str:

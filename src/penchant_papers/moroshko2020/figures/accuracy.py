@@ -46,7 +46,13 @@ def study_of(
 ) -> Sizes:
     """Runs from every depth and scale up to the last of the powers `margins`; one more in full."""
     low, high = margins
-    excess, distance = "l1 norm of w / margin over the least one, minus 1", "1 - cos(K(t), K(0))"
+    excess, distance = (
+        r"$\ell_1$ norm of $w$ / margin over the least one, minus 1",
+        (
+            r"$1 - \cos(K(t), "
+            "K(0))$"
+        ),
+    )
     return sized(
         name,
         title=title,
@@ -57,12 +63,12 @@ def study_of(
             f"trajectory_{n}": ["time"] for n in ("smoothed_margin", "excess_l1", "kernel_distance")
         },
         labels={
-            "depth": "depth D",
-            "scale": "scale of the predictor at the start, alpha^D",
+            "depth": "depth $D$",
+            "scale": r"scale of the predictor at the start, $\alpha^D$",
             "excess_l1": f"{excess}, at the largest smoothed margin",
             "kernel_distance": f"{distance} at the largest smoothed margin",
             "departure": "smoothed margin at which the kernel distance is half its last value",
-            "trajectory_smoothed_margin": "smoothed margin log(1/loss)",
+            "trajectory_smoothed_margin": r"smoothed margin $\log(1/\mathrm{loss})$",
             "trajectory_excess_l1": excess,
             "trajectory_kernel_distance": distance,
         },

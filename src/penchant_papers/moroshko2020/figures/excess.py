@@ -141,17 +141,17 @@ LANDMARK_DIMS = {
 
 def studies(*given: Any, orders: Sequence[float], depth: int, **words: Any) -> tuple[Sizes, Sizes]:
     """Trajectories as pairs of excess norms, and the landmarks of the sets."""
-    order = "l1 norm" if orders[0] == 1 else "l_{2/3} quasi-norm"
+    order = r"$\ell_1$ norm" if orders[0] == 1 else r"$\ell_{2/3}$ quasi-norm"
     excess, excess_l2 = (
-        f"{norm} of w / margin over the least one, minus 1" for norm in (order, "l2 norm")
+        f"{norm} of $w$ / margin over the least one, minus 1" for norm in (order, r"$\ell_2$ norm")
     )
     labels = {
         "curve_set": "points",
-        "alpha": "initial scale alpha",
+        "alpha": r"initial scale $\alpha$",
         "excess": f"{excess}, at the end",
         "excess_l2": f"{excess_l2}, at the end",
         "predictor": "predictor at the end, of margin 1",
-        "trajectory_smoothed_margin": "smoothed margin log(1/loss)",
+        "trajectory_smoothed_margin": r"smoothed margin $\log(1/\mathrm{loss})$",
         "trajectory_excess": excess,
         "trajectory_excess_l2": excess_l2,
     }

@@ -56,10 +56,10 @@ study = sized(
     grid={"mu": MUS},
     dims={"trajectory_scale": ["time"], "trajectory_accuracy": ["time"]},
     labels={
-        "mu": "alpha^D / log(1/eps)",
-        "accuracy": "log(1/eps) where alpha^D is 1, folded to [0, 1]",
-        "trajectory_scale": "scale of the initialization alpha^D, folded to [0, 1]",
-        "trajectory_accuracy": "training accuracy log(1/eps), folded to [0, 1]",
+        "mu": r"$\alpha^D / \log(1/\epsilon)$",
+        "accuracy": r"$\log(1/\epsilon)$ where $\alpha^D$ is 1, folded to [0, 1]",
+        "trajectory_scale": r"scale of the initialization $\alpha^D$, folded to [0, 1]",
+        "trajectory_accuracy": r"training accuracy $\log(1/\epsilon)$, folded to [0, 1]",
     },
     draw={"x": "mu", "colour": "accuracy"},
 )
@@ -82,20 +82,21 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
     drawn = scale / (1 - scale) / (inner / (1 - inner))
     line = within(np.abs(drawn / mu - 1).max(), tolerance=1e-9)
     return Evidence(
-        ran="depth 3 on panel 4a, where l1, l2 and l_{2/3} differ: alpha³ = 1e9 to log(1/eps) ="
-        " 1e4, alpha = 1 to 1e8, alpha³ = 1e6 to alpha³/mu for mu = 0.25, 1 and 4; angles in"
-        " degrees",
+        ran=r"depth 3 on panel 4a, where $\ell_1$, $\ell_2$ and $\ell_{2/3}$ differ: $\alpha^3 = "
+        r"10^9$ to $\log(1/\epsilon) = 10^4$, $\alpha = 1$ to $10^8$, $\alpha^3 = 10^6$ to "
+        r"$\alpha^3/\mu$ for $\mu = 0.25$, 1 and 4; angles in degrees",
         checks={
-            "alpha first: degrees to the l2 max margin": kernel,
-            "loss first: degrees to the l_{2/3} max margin": rich,
-            "both together: largest angle to argmin Q_mu, degrees": middle,
-            "drawn lines: largest relative deviation of alpha^D / log(1/eps) from mu": line,
+            r"$\alpha$ first: degrees to the $\ell_2$ max margin": kernel,
+            r"loss first: degrees to the $\ell_{2/3}$ max margin": rich,
+            r"both together: largest angle to $\operatorname{argmin} Q_\mu$, degrees": middle,
+            r"drawn lines: largest relative deviation of $\alpha^D / \log(1/\epsilon)$ "
+            r"from $\mu$": line,
         },
         controls={
-            "alpha first ends at the l_{2/3} max margin": kernel.control(first.to_deep),
-            "loss first ends at the l2 max margin": rich.control(last.to_l2),
-            "loss first ends at the l1 max margin": rich.control(last.to_l1),
-            "both together end at the l2 max margin (least)": middle.control(
+            r"$\alpha$ first ends at the $\ell_{2/3}$ max margin": kernel.control(first.to_deep),
+            r"loss first ends at the $\ell_2$ max margin": rich.control(last.to_l2),
+            r"loss first ends at the $\ell_1$ max margin": rich.control(last.to_l1),
+            r"both together end at the $\ell_2$ max margin (least)": middle.control(
                 both.to_l2.values.min()
             ),
         },
@@ -159,14 +160,14 @@ def _limits(axes: Axes) -> None:
 
 experiment = Experiment(
     "M-F1",
-    statement="If alpha grows to infinity first, training ends in the kernel regime, at l2; if"
-    " the loss falls to zero first, it ends in the rich regime, at l_{2/D}; with"
-    " alpha^D / log(1/eps) held at mu it ends at the margin of least Q_mu.",
+    statement=r"If $\alpha$ grows to infinity first, training ends in the kernel regime, at "
+    r"$\ell_2$; if the loss falls to zero first, it ends in the rich regime, at $\ell_{2/D}$; "
+    r"with $\alpha^D / \log(1/\epsilon)$ held at $\mu$ it ends at the margin of least $Q_\mu$.",
     place="section 1, Figure 1",
     study=(study, ways),
     check=check,
     draw=draw,
     title=TITLE,
-    ours="the values of mu, the folding a -> a / (1 + a) of both axes, and the points of the"
-    " trained runs",
+    ours=r"the values of $\mu$, the folding $a \to a / (1 + a)$ of both axes, and the points of "
+    "the trained runs",
 )

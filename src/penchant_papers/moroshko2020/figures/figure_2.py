@@ -74,7 +74,7 @@ def evaluated_cell(depth: int, *, samples: int, seed: int) -> dict[str, float]:
 
 study = sized(
     "M-F2",
-    title="A depth-D diagonal network: one chain of D equal weights per signed input",
+    title="A depth-$D$ diagonal network: one chain of $D$ equal weights per signed input",
     function=cell,
     dims=DIMS,
     labels=LABELS,
@@ -91,8 +91,8 @@ def check(dataset: Dataset, evaluated: Dataset) -> Evidence:
     """The drawn net, read as a graph, computes what the trained model does."""
     same = within(evaluated.error.values.max(), tolerance=1e-12)
     return Evidence(
-        ran="the drawn graph evaluated from its inputs to its output at depths 3, 4, 5 and 8 with"
-        " two inputs and random weights, dots as D - 3 layers",
+        ran="the drawn graph evaluated from its inputs to its output at depths 3, 4, 5 and 8 with "
+        "two inputs and random weights, dots as $D - 3$ layers",
         checks={
             "largest relative deviation of the drawn net from DiagonalNet": same,
             "hidden units in a layer, over inputs": within(_hidden(dataset), 2.0),
@@ -128,8 +128,8 @@ def draw(dataset: Dataset, evaluated: Dataset) -> Figure:
 
 experiment = Experiment(
     "M-F2",
-    statement="The depth-D diagonal network is one chain of D equal weights per signed input; it"
-    " computes <u_+^D - u_-^D, x>.",
+    statement="The depth-$D$ diagonal network is one chain of $D$ equal weights per signed input; "
+    r"it computes $\langle u_+^D - u_-^D, x\rangle$.",
     place="section 3, Figure 2",
     study=(study, evaluated),
     check=check,

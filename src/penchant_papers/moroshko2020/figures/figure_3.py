@@ -17,6 +17,7 @@ from penchant.plotting import (
     RED,
     draw_on_sphere,
     draw_sphere,
+    latex,
     plane,
     sheet_of,
     viewer,
@@ -30,7 +31,7 @@ from penchant_papers.moroshko2020.stopping import follow
 B, C, D = "3b", "3c", "3d"
 MARKS = [0.5, 0.2, 0.1, 0.04, 0.01, 0.001]
 LARGE, SMALL = 100.0, 0.001
-TITLE = "Large starts pass the ℓ₂ margin, then follow the Q path to ℓ₁; small starts go straight"
+TITLE = "Large starts pass the ℓ₂ margin, then follow the $Q$ path to ℓ₁; small starts go straight"
 study, landmarks = studies(
     "M-F3",
     [B, C, D],
@@ -111,47 +112,52 @@ def check(dataset: Dataset, landmarks: Dataset, descent: Dataset) -> Evidence:
     limit = within(ours, tolerance=0.05)
     stepwise = within(descent.off.max(), tolerance=0.05)
     return Evidence(
-        ran=f"exact flows of depth 2 on three sets of three points from {dataset.sizes['alpha']}"
-        f" alphas, {SMALL:g} to {largest:g}, to log(1/loss) = 1e6 alpha² or beyond; on the points"
-        f" of (b) also {int(descent.steps.max())} steps of normalized descent; angles in degrees",
+        ran=f"exact flows of depth 2 on three sets of three points from {dataset.sizes['alpha']} "
+        rf"alphas, {SMALL:g} to {largest:g}, to $\log(1/\mathrm{{loss}}) = 10^6 \alpha^2$ or "
+        f"beyond; on the points of (b) also {int(descent.steps.max())} steps of normalized "
+        "descent; angles in degrees",
         checks={
             "largest angle of a first step to the mean of the data": start,
-            "(b), alpha = 100: least angle to l2": visit,
-            "(b), alpha = 100: largest angle to argmin Q_mu": walk,
-            "(b), every alpha: angle to l1 at the end": reach,
-            "(c): largest angle of an end to the l1 set": edge,
+            r"(b), $\alpha = 100$: least angle to $\ell_2$": visit,
+            r"(b), $\alpha = 100$: largest angle to $\operatorname{argmin} Q_\mu$": walk,
+            r"(b), every $\alpha$: angle to $\ell_1$ at the end": reach,
+            r"(c): largest angle of an end to the $\ell_1$ set": edge,
             "(c): degrees between the ends": chosen,
-            "(d): mu_0 where the Q path has its kink": within(kink, 0.04, 0.005),
-            f"(d), alpha = {largest:g}: largest angle to argmin Q_mu above mu_0": above,
-            f"(d), alpha = {largest:g}: least angle to argmin Q_mu at mu = 0.01 and 0.001": below,
-            f"(d), alpha = {largest:g}: largest angle to the ratchet": limit,
+            r"(d): $\mu_0$ where the $Q$ path has its kink": within(kink, 0.04, 0.005),
+            rf"(d), $\alpha = {latex(largest)}$: largest angle to $\operatorname{{argmin}} Q_\mu$ "
+            r"above $\mu_0$": above,
+            rf"(d), $\alpha = {latex(largest)}$: least angle to $\operatorname{{argmin}} Q_\mu$ "
+            r"at $\mu = 0.01$ and 0.001": below,
+            rf"(d), $\alpha = {latex(largest)}$: largest angle to the ratchet": limit,
             "(b), normalized descent: largest angle to the flow at the marks": stepwise,
         },
         controls={
-            "the start in place of the l2 max margin": start.control(
+            r"the start in place of the $\ell_2$ max margin": start.control(
                 apart(goal_b.start, goal_b.l2)
             ),
-            "(b) from alpha = 0.001, which goes straight: least angle to l2": visit.control(
-                to_l2[SMALL]
-            ),
-            "(b) from alpha = 0.3: largest angle to argmin Q_mu": walk.control(to_q[0.3].max()),
-            "(b): alpha = 100 at mu = 0.001 in place of the end": reach.control(middle),
-            "(c): the l2 max margin as an end": edge.control(
+            r"(b) from $\alpha = 0.001$, which goes straight: least angle to "
+            r"$\ell_2$": visit.control(to_l2[SMALL]),
+            r"(b) from $\alpha = 0.3$: largest angle to $\operatorname{argmin} "
+            r"Q_\mu$": walk.control(to_q[0.3].max()),
+            r"(b): $\alpha = 100$ at $\mu = 0.001$ in place of the end": reach.control(middle),
+            r"(c): the $\ell_2$ max margin as an end": edge.control(
                 off_edge(goal_c.l2.values[None], goal_c)
             ),
-            "(b): degrees between the ends, where l1 is unique": chosen.control(
+            r"(b): degrees between the ends, where $\ell_1$ is unique": chosen.control(
                 np.ptp(line_of(b)[:, -1, 0])
             ),
-            "(d): the Q path in place of the ratchet": limit.control(off.max()),
+            "(d): the $Q$ path in place of the ratchet": limit.control(off.max()),
             "(b), normalized descent against the flow from a start 10% larger (least)": (
                 stepwise.control(descent.other.min())
             ),
-            "(d) at mu = 0.01 and 0.001 counted as on the Q path": above.control(off[after].min()),
+            r"(d) at $\mu = 0.01$ and 0.001 counted as on the $Q$ path": above.control(
+                off[after].min()
+            ),
         },
         findings=[
-            f"(d): below mu_0 = {kink:.4f} the flow from alpha = {largest:g} is"
-            f" {off[after].min():.2f} degrees or more from the Q path and {ours:.1e} or less from"
-            " the ratchet, which answers a question that the source leaves open",
+            rf"(d): below $\mu_0 = {kink:.4f}$ the flow from $\alpha = {latex(largest)}$ is "
+            f"{off[after].min():.2f} degrees or more from the $Q$ path and {ours:.1e} or less "
+            "from the ratchet, which answers a question that the source leaves open",
         ],
     )
 
@@ -193,8 +199,8 @@ def _on_the_sphere(
     for point, style in ((row.l1, plane.STAR), (row.l2, plane.CIRCLE), (row.start, plane.START)):
         draw_on_sphere(axes, point.values.reshape(-1, 2), view, **style)
     axes.set_title("(a) directions on the sphere; grey: those that separate the points of (b)")
-    limit = r"limit of the flow, $\alpha \to \infty$ (in d)"
-    plane.key(axes, colours, limit=limit, edge=r"all $\ell_1$ max margins (in c)", flows=False)
+    limit = r"limit of the flow, $\alpha \to \infty$ (in $d$)"
+    plane.key(axes, colours, limit=limit, edge=r"all $\ell_1$ max margins (in $c$)", flows=False)
     axes.set(xlim=(-1.05, 2.9), anchor="NW")  # the sphere on the left, its legend on the right
     axes.legend(loc="upper left", bbox_to_anchor=(0.54, 1.0), labelspacing=0.45)
     plane.scale_of(axes.inset_axes((0.66, 0.02, 0.05, 0.4)), colours)
@@ -225,17 +231,17 @@ def _kink(
 
 experiment = Experiment(
     "M-F3",
-    statement="At depth 2, training from a large start goes to the l2 max margin and then along"
-    " the Q_mu path to l1, and from a small start straight to l1; the start decides"
-    " among several l1 max margins; and where support vectors change, the flow leaves"
-    " the Q_mu path at its kink.",
+    statement=r"At depth 2, training from a large start goes to the $\ell_2$ max margin and then "
+    r"along the $Q_\mu$ path to $\ell_1$, and from a small start straight to $\ell_1$; the "
+    r"start decides among several $\ell_1$ max margins; and where support vectors change, the "
+    r"flow leaves the $Q_\mu$ path at its kink.",
     place="section 5, Figure 3",
     study=(study, landmarks, descent),
     check=check,
     draw=draw,
     title=TITLE,
-    ours="the three points of each set, the values of alpha and mu, and the limit of the flow in"
-    " (d), which the source leaves open",
+    ours=r"the three points of each set, the values of $\alpha$ and $\mu$, and the limit of the "
+    "flow in (d), which the source leaves open",
     scope={
         "quick": "exact flows in place of normalized descent, which trains one run of (b)",
         "printed": "exact flows in place of normalized descent, which trains three runs of (b)",

@@ -12,7 +12,7 @@ from penchant_papers.moroshko2020.figures.trajectories import apart, line_of, li
 
 A, B = "4a", "4b"
 MARKS = [1.0, 0.2, 0.03, 0.001]
-TITLE = "At depth 3, training leaves the Q path for a global or local ℓ₂/₃ max margin"
+TITLE = "At depth 3, training leaves the $Q$ path for a global or local ℓ₂/₃ max margin"
 study, landmarks = studies(
     "M-F4",
     [A, B],
@@ -47,38 +47,43 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
         caught = curves.alpha.values <= (0.3 if name == B else 0)
         end, which = within(apart(ends[~caught], best).max(), tolerance=0.5), ""
         if name == B:
-            which = ", alpha >= 0.5"
+            which = r", $\alpha \geq 0.5$"
         checks |= {
-            f"{panel}, alpha = 100: least angle to l2": within(
+            rf"{panel}, $\alpha = 100$: least angle to $\ell_2$": within(
                 apart(line_of(large), goal.l2).min(), tolerance=0.2
             ),
-            f"{panel}, alpha = 100: angle to argmin Q_mu at mu = 1": within(off[0], tolerance=0.01),
-            f"{panel}, alpha = 100: angle to argmin Q_mu at mu = 0.001": at_least(off[-1], 3),
-            f"{panel}, alpha = 100: largest angle to the ratchet": limit,
-            f"{panel}: angle of the last argmin Q_mu to l1": to_l1,
-            f"{panel}: largest angle of an end to the l_{{2/3}} max margin{which}": end,
+            rf"{panel}, $\alpha = 100$: angle to $\operatorname{{argmin}} Q_\mu$ at "
+            r"$\mu = 1$": within(off[0], tolerance=0.01),
+            rf"{panel}, $\alpha = 100$: angle to $\operatorname{{argmin}} Q_\mu$ at "
+            r"$\mu = 0.001$": at_least(off[-1], 3),
+            rf"{panel}, $\alpha = 100$: largest angle to the ratchet": limit,
+            rf"{panel}: angle of the last $\operatorname{{argmin}} Q_\mu$ to $\ell_1$": to_l1,
+            rf"{panel}: largest angle of an end to the $\ell_{{2/3}}$ max margin{which}": end,
         }
         controls |= {
-            f"{panel}: endpoints at l1": end.control(apart(ends[~caught], l1).min()),
-            f"{panel}: the Q path in place of the ratchet": limit.control(off.max()),
-            f"{panel}: the endpoint of the flow in place of that of the Q path": to_l1.control(
+            rf"{panel}: endpoints at $\ell_1$": end.control(apart(ends[~caught], l1).min()),
+            f"{panel}: the $Q$ path in place of the ratchet": limit.control(off.max()),
+            f"{panel}: the endpoint of the flow in place of that of the $Q$ path": to_l1.control(
                 apart(ends[-1], l1)
             ),
         }
         if name == B:
             local = within(apart(ends[caught], np.zeros(2)).max(), tolerance=0.5)
-            checks["(b), alpha <= 0.3: largest angle of an end to (0, 0)"] = local
-            controls["(b): runs from alpha >= 0.5 end at (0, 0)"] = local.control(
+            checks[r"(b), $\alpha \leq 0.3$: largest angle of an end to $(0, 0)$"] = local
+            controls[r"(b): runs from $\alpha \geq 0.5$ end at $(0, 0)$"] = local.control(
                 apart(ends[~caught], np.zeros(2)).min()
             )
             places = goal.stationary.dropna("place").values
             known = float(apart(places, np.zeros(2)).min())
     return Evidence(
-        ran=f"exact flows of depth 3 on two sets of three points from {dataset.sizes['alpha']}"
-        " alphas to log(1/loss) = 1e7 alpha³ or beyond; angles in degrees",
+        ran=f"exact flows of depth 3 on two sets of three points from {dataset.sizes['alpha']} "
+        r"alphas to $\log(1/\mathrm{loss}) = 10^7 \alpha^3$ or beyond; angles in degrees",
         checks=checks,
         premises={
-            "(0, 0) is a stationary point of the l_{2/3} margin (degrees)": (known < 1e-6, known)
+            r"(0, 0) is a stationary point of the $\ell_{2/3}$ margin (degrees)": (
+                known < 1e-6,
+                known,
+            )
         },
         controls=controls,
     )
@@ -106,15 +111,16 @@ def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
 
 experiment = Experiment(
     "M-F4",
-    statement="At depth 3, training from a large start goes to the l2 max margin, stays near the"
-    " Q_mu path and then leaves it for the l_{2/3} max margin, while the Q_mu path"
-    " continues to l1; training from a small start may end at a local minimum.",
+    statement=r"At depth 3, training from a large start goes to the $\ell_2$ max margin, stays "
+    r"near the $Q_\mu$ path and then leaves it for the $\ell_{2/3}$ max margin, while the "
+    r"$Q_\mu$ path continues to $\ell_1$; training from a small start may end at a local "
+    "minimum.",
     place="section 5, Figure 4",
     study=(study, landmarks),
     check=check,
     draw=draw,
     title=TITLE,
-    ours="the three points of each set, the values of alpha and mu, and the limit of the flow,"
-    " which the source leaves open",
+    ours=r"the three points of each set, the values of $\alpha$ and $\mu$, and the limit of the "
+    "flow, which the source leaves open",
     seconds=2,
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, at_most, sized, within
 from penchant.measures import crossing
-from penchant.plotting import CYCLE, GREY, sheet_of
+from penchant.plotting import CYCLE, GREY, latex, sheet_of
 from penchant.problems import three_points
 from penchant_papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
 from penchant_papers.moroshko2020.figures.excess import least_norm, relative_excess
@@ -41,9 +41,9 @@ study = sized(
     arguments={"level": LEVEL, "rtol": 1e-6},
     grid={"depth": [2, 3, 10], "start": {"logspace": [-2.0, 3.0, 6]}},
     labels={
-        "depth": "depth D",
-        "start": "scale of the predictor at the start, alpha^D",
-        "needed": "smoothed margin beyond which the excess l1 norm stays below 5 %",
+        "depth": "depth $D$",
+        "start": r"scale of the predictor at the start, $\alpha^D$",
+        "needed": r"smoothed margin beyond which the excess $\ell_1$ norm stays below 5 %",
     },
     draw={"x": "start", "colour": "needed", "log": True},
     printed={
@@ -93,15 +93,15 @@ def check(dataset: Dataset, along: Dataset, small: Dataset) -> Evidence:
     large, below = lines(dataset, LARGE), lines(dataset, SMALL)
     tiny = lines(small, TINY)
     slopes = {
-        f"D = {D}: slope for alpha^D from 10 to 1000": within(a, 1.0, 0.02)
+        rf"$D = {D}$: slope for $\alpha^D$ from 10 to 1000": within(a, 1.0, 0.02)
         for D, (a, _) in large.items()
     }
     printed = {
-        f"D = {D}: slope for alpha^D from 0.01 to 1": within(a, 1.0, 0.02)
+        rf"$D = {D}$: slope for $\alpha^D$ from 0.01 to 1": within(a, 1.0, 0.02)
         for D, (a, _) in below.items()
     }
     mended = {
-        f"D = {D}: slope for alpha^D from 1e-14 to 1e-10": within(a, 1.0, 0.02)
+        rf"$D = {D}$: slope for $\alpha^D$ from $10^{{-14}}$ to $10^{{-10}}$": within(a, 1.0, 0.02)
         for D, (a, _) in tiny.items()
     }
     intercepts = np.array([b for _, b in large.values()])
@@ -113,53 +113,60 @@ def check(dataset: Dataset, along: Dataset, small: Dataset) -> Evidence:
         "largest step of the intercept from one depth to the next": falling,
         "(a): largest ratio of excess norms at the last loss, each depth over the"
         " previous one": deeper,
-        "(a): largest ratio of excess norms at the last loss, alpha^D = 0.1 over 1": smaller,
+        r"(a): largest ratio of excess norms at the last loss, $\alpha^D = 0.1$ over 1": smaller,
     }
     alphas = np.log10(dataset.start.values[-1]) - np.log10(LARGE[0])
     two = dataset.needed.sel(depth=2).values
     first_slope = next(iter(slopes.values()))
     return Evidence(
-        ran=f"panel 3b at depths 2, 3 and 10 from {dataset.sizes['start']} scales alpha^D"
-        f" between 0.01 and 1000 and {small.sizes['start']} from 1e-14 on, until the excess l1 norm"
-        " stays below 5 %",
+        ran=rf"panel 3b at depths 2, 3 and 10 from {dataset.sizes['start']} scales $\alpha^D$ "
+        f"between 0.01 and 1000 and {small.sizes['start']} from $10^{{-14}}$ on, until the "
+        r"excess $\ell_1$ norm stays below 5 %",
         checks={**slopes, **printed, **others},
         corrected={**slopes, **mended, **others},
-        correction="the accuracy needed is proportional to alpha^D for large alpha, and for"
-        " alpha -> 0 again, where the level is reached while the loss is still near 1,"
-        " but with another constant: below alpha^D = 1 it changes from one to the"
-        " other over three to nine decades, so that the slope there is less than 1 ("
-        + ", ".join(f"{a:.2f} at D = {D}" for D, (a, _) in below.items())
+        correction=r"the accuracy needed is proportional to $\alpha^D$ for large $\alpha$, and "
+        r"for $\alpha \to 0$ again, where the level is reached while the loss is still near "
+        r"1, but with another constant: below $\alpha^D = 1$ it changes from one to the other "
+        "over three to nine decades, so that the slope there is less than 1 ("
+        + ", ".join(f"{a:.2f} at $D = {D}$" for D, (a, _) in below.items())
         + " between 0.01 and 1)",
         counterexample={
-            **{f"D = {D}: slope for alpha^D from 0.01 to 1": a for D, (a, _) in below.items()},
-            **{f"D = {D}: log10 of the constant, large alpha": b for D, (_, b) in large.items()},
-            **{f"D = {D}: log10 of the constant, alpha -> 0": b for D, (_, b) in tiny.items()},
+            **{
+                rf"$D = {D}$: slope for $\alpha^D$ from 0.01 to 1": a for D, (a, _) in below.items()
+            },
+            **{
+                rf"$D = {D}$: log10 of the constant, large $\alpha$": b
+                for D, (_, b) in large.items()
+            },
+            **{
+                rf"$D = {D}$: log10 of the constant, $\alpha \to 0$": b
+                for D, (_, b) in tiny.items()
+            },
         },
         premises={
             "the level is reached from every start": (
                 bool(np.isfinite(dataset.needed).all() and np.isfinite(small.needed).all()),
-                f"fits over {alphas:.0f} decades of alpha^D",
+                rf"fits over {alphas:.0f} decades of $\alpha^D$",
             )
         },
         controls={
-            "accuracy proportional to alpha in place of alpha^D (D = 2)": first_slope.control(
-                predicted=0.5
-            ),
-            "an intercept that does not fall: large alpha against alpha -> 0 at D = 2": (
+            r"accuracy proportional to $\alpha$ in place of $\alpha^D$ ($D = "
+            "2$)": first_slope.control(predicted=0.5),
+            r"an intercept that does not fall: large $\alpha$ against $\alpha \to 0$ at $D = 2$": (
                 falling.control(tiny[2][1] - large[2][1])
             ),
             "(a) at the first loss, where all are alike": deeper.control(
                 along.trajectory_excess_l1.sel(depth=3, scale=1.0)[0]
                 / along.trajectory_excess_l1.sel(depth=2, scale=1.0)[0]
             ),
-            "(a) at the first loss: alpha^D = 0.1 over 1, D = 2": smaller.control(
+            r"(a) at the first loss: $\alpha^D = 0.1$ over 1, $D = 2$": smaller.control(
                 along.trajectory_excess_l1.sel(depth=2, scale=0.1)[0]
                 / along.trajectory_excess_l1.sel(depth=2, scale=1.0)[0]
             ),
         },
         findings=[
-            f"at D = 2 and alpha^2 = {dataset.start.values[-1]:g} an excess of 5 % needs"
-            f" log(1/loss) = {two[-1]:.3g}"
+            rf"at $D = 2$ and $\alpha^2 = {latex(dataset.start.values[-1])}$ an excess of 5 % "
+            rf"needs $\log(1/\mathrm{{loss}}) = {latex(two[-1], '.3g')}$"
         ],
     )
 
@@ -219,15 +226,16 @@ def _constants(axes: Axes, dataset: Dataset, small: Dataset) -> None:
 
 experiment = Experiment(
     "M-F5",
-    statement="The log(1/loss) needed to come within 5 % of the l1 max margin is proportional to"
-    " alpha^D, for large and for small alpha; it is smaller at greater depth and from"
-    " smaller starts.",
+    statement=r"The $\log(1/\mathrm{loss})$ needed to come within 5 % of the $\ell_1$ max margin "
+    r"is proportional to $\alpha^D$, for large and for small $\alpha$; it is smaller at "
+    "greater depth and from smaller starts.",
     place="section 5, Figure 5",
     study=(study, along, tiny_starts),
     check=check,
     draw=draw,
     title=TITLE,
-    ours="the three points (those of Figure 3(b)). Excess l1: the l1 norm of w / (its margin"
-    " min y_n <w, x_n>) over that of the l1 max margin, minus 1",
+    ours=r"the three points (those of Figure 3(b)). Excess $\ell_1$: the $\ell_1$ norm of $w$ / "
+    r"(its margin min $y_n \langle w, x_n\rangle$) over that of the $\ell_1$ max margin, "
+    "minus 1",
     seconds=2,
 )

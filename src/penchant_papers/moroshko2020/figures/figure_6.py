@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from penchant.lab import Axes, Dataset, Evidence, Experiment, Figure, at_most
-from penchant.plotting import BLACK, FAR, LEGEND, Note, plane, sheet_of, write_beside
+from penchant.plotting import BLACK, FAR, LEGEND, Note, latex, plane, sheet_of, write_beside
 from penchant_papers.moroshko2020.figures.figure_3 import B, C, D
 from penchant_papers.moroshko2020.figures.trajectories import apart, lines_on, studies
 
 POWERS = list(range(-6, 15))
-TITLE = "When training passes the ℓ₂ max margin, log(1/loss) is about α²"
+TITLE = r"When training passes the ℓ₂ max margin, $\log(1/\mathrm{loss})$ is about $\alpha^2$"
 study, landmarks = studies(
     "M-F6",
     [B, C, D],
@@ -54,8 +54,8 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
     }
     share = {key: angle / arc[key[0]] for key, angle in away.items()}
     around = {
-        f"panel {name}, alpha = {alpha:g}: share of the arc from l2 to l1 at log(1/loss) ="
-        " alpha²": at_most(value, 0.05)
+        rf"panel {name}, $\alpha = {latex(alpha)}$: share of the arc from $\ell_2$ to $\ell_1$ at "
+        r"$\log(1/\mathrm{loss}) = \alpha^2$": at_most(value, 0.05)
         for (name, alpha, shift), value in share.items()
         if shift == 0
     }
@@ -63,21 +63,23 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
     starts = [key for key in share if key[2] == -4]
     first = next(iter(around.values()))
     return Evidence(
-        ran="exact flows of depth 2 on three sets of three points from alpha = 100 and 10000, read"
-        " at the powers of ten of log(1/loss)",
+        ran=r"exact flows of depth 2 on three sets of three points from $\alpha = 100$ and 10000, "
+        r"read at the powers of ten of $\log(1/\mathrm{loss})$",
         checks=around,
         controls={
-            "log(1/loss) = 1000 alpha² (least share)": first.control(
+            r"$\log(1/\mathrm{loss}) = 1000 \alpha^2$ (least share)": first.control(
                 min(share[key] for key in ends)
             ),
-            "alpha = 100, log(1/loss) = 1 (least share)": first.control(
+            r"$\alpha = 100$, $\log(1/\mathrm{loss}) = 1$ (least share)": first.control(
                 min(share[key] for key in starts if key[1] == 100)
             ),
         },
         findings=[
-            "degrees from l2 at log(1/loss) = alpha²: "
+            r"degrees from $\ell_2$ at $\log(1/\mathrm{loss}) = \alpha^2$: "
             + ", ".join(
-                f"{away[k]:.2g} (panel {k[0]}, alpha = {k[1]:g})" for k in away if k[2] == 0
+                rf"{away[k]:.2g} (panel {k[0]}, $\alpha = {latex(k[1])}$)"
+                for k in away
+                if k[2] == 0
             )
         ],
     )
@@ -99,7 +101,7 @@ def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
         plane.fit(axes, lines, row)
         axes.set_title(text)
     key = panels[-1]
-    plane.key(key, colours, cross="", marks="", edge=r"all $\ell_1$ max margins (in c)")
+    plane.key(key, colours, cross="", marks="", edge=r"all $\ell_1$ max margins (in $c$)")
     key.plot([], [], ".", color=BLACK, markersize=6, label=r"$\log(1/\mathrm{loss})$ = $10^n$")
     key.legend(**LEGEND)
     for axes, name in zip(panels, TITLES, strict=True):
@@ -140,13 +142,14 @@ def _numbers(
 
 experiment = Experiment(
     "M-F6",
-    statement="When training from a large start is at the l2 max margin, log(1/loss) is alpha^2.",
+    statement=r"When training from a large start is at the $\ell_2$ max margin, "
+    r"$\log(1/\mathrm{loss})$ is $\alpha^2$.",
     place="appendix H.1, Figure 6",
     study=(study, landmarks),
     check=check,
     draw=draw,
     title=TITLE,
-    ours="the three points of each set and the values of alpha. Dots: the powers of ten of the"
-    " smoothed margin log(1/loss)",
+    ours=r"the three points of each set and the values of $\alpha$. Dots: the powers of ten of "
+    r"the smoothed margin $\log(1/\mathrm{loss})$",
     seconds=3,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from penchant.lab import Dataset, Evidence, Experiment, Figure, within
-from penchant.plotting import BLACK, plane, sheet_of
+from penchant.plotting import BLACK, latex, plane, sheet_of
 from penchant_papers.moroshko2020.figures.excess import PAIR, draw_excess, studies
 from penchant_papers.moroshko2020.figures.trajectories import lines_on
 
@@ -36,26 +36,34 @@ def check(dataset: Dataset, landmarks: Dataset) -> Evidence:
     low = within(large, least, 2e-3)
     high = within(small, largest, 2e-3)
     return Evidence(
-        ran=f"exact flows of depth 2 from {ends.sizes['alpha']} alphas on three points whose l1 max"
-        " margins are an edge, to log(1/loss) = 1e7 alpha² or beyond",
+        ran=f"exact flows of depth 2 from {ends.sizes['alpha']} alphas on three points whose "
+        r"$\ell_1$ max margins are an edge, to $\log(1/\mathrm{loss}) = 10^7 \alpha^2$ or "
+        "beyond",
         checks={
-            "largest excess l1 norm of an endpoint": l1,
-            "alpha = 100: excess l2 norm of the endpoint": low,
-            "alpha = 0.001: excess l2 norm of the endpoint": high,
+            r"largest excess $\ell_1$ norm of an endpoint": l1,
+            r"$\alpha = 100$: excess $\ell_2$ norm of the endpoint": low,
+            r"$\alpha = 0.001$: excess $\ell_2$ norm of the endpoint": high,
         },
         premises={
-            "l1 max margins differ in their l2 norm": (largest - least > 0.1, largest - least)
+            r"$\ell_1$ max margins differ in their $\ell_2$ norm": (
+                largest - least > 0.1,
+                largest - least,
+            )
         },
         controls={
-            "the l2 max margin itself: its excess l1 norm": l1.control(row.l2[0]),
+            r"the $\ell_2$ max margin itself: its excess $\ell_1$ norm": l1.control(row.l2[0]),
             "the other end of the edge for small starts": high.control(min(first, last)),
-            "the endpoint from alpha = 1 in place of that of large starts": low.control(between),
-            "the endpoint from alpha = 1 in place of that of small starts": high.control(between),
+            r"the endpoint from $\alpha = 1$ in place of that of large starts": low.control(
+                between
+            ),
+            r"the endpoint from $\alpha = 1$ in place of that of small starts": high.control(
+                between
+            ),
         },
         findings=[
-            "excess l2 norms of the endpoints: "
+            r"excess $\ell_2$ norms of the endpoints: "
             + ", ".join(
-                f"{float(value):.4f} (alpha = {alpha:g})"
+                rf"{float(value):.4f} ($\alpha = {latex(alpha)}$)"
                 for alpha, value in zip(ends.alpha.values, ends.excess_l2.values, strict=True)
             )
             + f"; the edge has {least:.4f} to {largest:.4f}"
@@ -90,14 +98,14 @@ def draw(dataset: Dataset, landmarks: Dataset) -> Figure:
 
 experiment = Experiment(
     "M-F7",
-    statement="On points with many l1 max margins, training from a large start ends at the one"
-    " with the smallest l2 norm, and training from a small start at the one with the"
-    " largest.",
+    statement=r"On points with many $\ell_1$ max margins, training from a large start ends at the "
+    r"one with the smallest $\ell_2$ norm, and training from a small start at the one with "
+    "the largest.",
     place="appendix H.2, Figure 7",
     study=(study, landmarks),
     check=check,
     draw=draw,
     title=TITLE,
-    ours="the three points (those of Figure 3(c)) and the values of alpha. Every predictor is"
-    " divided by its margin before its norms are taken",
+    ours=r"the three points (those of Figure 3(c)) and the values of $\alpha$. Every predictor is "
+    "divided by its margin before its norms are taken",
 )

@@ -20,7 +20,7 @@ from penchant.lab import (
     sized,
 )
 from penchant.measures import angle
-from penchant.plotting import LEGEND, plane, sheet_of
+from penchant.plotting import LEGEND, latex, plane, sheet_of
 from penchant.solvers import max_margin_path
 from penchant_papers.moroshko2020.figures.excess import (
     PAIR,
@@ -134,16 +134,16 @@ def check(dataset: Dataset, landmarks: Dataset, random: Dataset, sparse: Dataset
     chosen = at_least(random.apart.median(), 1.0)
     ratios = {
         name: random[key].sel(start=LARGE) / random[key].sel(start=SMALL)
-        for key, name in (("to_l1", "l1"), ("to_path", "the Q_mu path"))
+        for key, name in (("to_l1", r"$\ell_1$"), ("to_path", r"the $Q_\mu$ path"))
     }
-    nearer = {name: int((ratio < 1).sum()) for name, ratio in ratios.items()}
+    to_l1, to_path = (int((ratio < 1).sum()) for ratio in ratios.values())
     best = at_most(sparse.to_l1.max(), 1.0)
     along = at_most(sparse.off_path.sel(start=LARGE).max(), 1.0)
     minima = {name: landmarks.minimum.sel(curve_set=name).dropna("place") for name in TEN}
     counts = [places.sizes["place"] for places in minima.values()]
     deciding = {
-        "(a) random data: degrees from an end to a local minimum of the l_{2/3} margin that two"
-        " of three do not exceed": stay,
+        r"(a) random data: degrees from an end to a local minimum of the $\ell_{2/3}$ margin that "
+        "two of three do not exceed": stay,
         "(a) random data: degrees between the ends of the two starts (median)": chosen,
         **{
             f"(a) random data: angle of the end to {name}, large start over small (median)": (
@@ -151,52 +151,56 @@ def check(dataset: Dataset, landmarks: Dataset, random: Dataset, sparse: Dataset
             )
             for name, ratio in ratios.items()
         },
-        "(b) sparse data: largest angle of an end to the l1 max margin, degrees": best,
-        "(b) sparse data, alpha = 10: largest angle to argmin Q_mu, mu = 1 to 1e-4": along,
+        r"(b) sparse data: largest angle of an end to the $\ell_1$ max margin, degrees": best,
+        r"(b) sparse data, $\alpha = 10$: largest angle to $\operatorname{argmin} Q_\mu$, $\mu = "
+        "1$ to $10^{-4}$": along,
     }
     return Evidence(
-        ran=f"exact flows of depth 3 from alpha = {SMALL:g} and {LARGE:g} on {count} sets of 10"
-        f" points with entries U(0, 1) and {sparse.sizes['seed']} sets of 4 sparse points in ten"
-        " dimensions, to log(1/loss) = 1e10 alpha³; one set of each kind from"
-        f" {dataset.sizes['alpha']} alphas",
+        ran=rf"exact flows of depth 3 from $\alpha = {latex(SMALL)}$ and {LARGE:g} on {count} "
+        f"sets of 10 points with entries $U(0, 1)$ and {sparse.sizes['seed']} sets of 4 "
+        r"sparse points in ten dimensions, to $\log(1/\mathrm{loss}) = 10^{10} \alpha^3$; one "
+        f"set of each kind from {dataset.sizes['alpha']} alphas",
         checks={
-            "(a) random data, large start: share of the sets whose end is within a tenth of the arc"
-            " from l2 to l1 of the Q_mu path (lower bound)": close,
+            "(a) random data, large start: share of the sets whose end is within a tenth of the "
+            r"arc from $\ell_2$ to $\ell_1$ of the $Q_\mu$ path (lower bound)": close,
             **deciding,
         },
         corrected=deciding,
-        correction="on random data the end from a large start is mostly nearer to l1 and to the"
-        " Q_mu path than that from a small start, but seldom near them: half of the sets end"
-        f" {float(large.to_path.median()):.0f} degrees or more from the path",
+        correction=r"on random data the end from a large start is mostly nearer to $\ell_1$ and "
+        r"to the $Q_\mu$ path than that from a small start, but seldom near them: half of the "
+        f"sets end {float(large.to_path.median()):.0f} degrees or more from the path",
         counterexample={
-            "data": f"10 points U(0, 1), seed {int(random.seed[worst])}",
-            "degrees from the end of alpha = 10 to the Q_mu path": float(large.to_path.max()),
-            "degrees from l2 to l1": float(random.arc[worst]),
+            "data": f"10 points $U(0, 1)$, seed {int(random.seed[worst])}",
+            r"degrees from the end of $\alpha = 10$ to the $Q_\mu$ path": float(
+                large.to_path.max()
+            ),
+            r"degrees from $\ell_2$ to $\ell_1$": float(random.arc[worst]),
         },
         premises={"there are many local minima": (min(counts) > 5, " and ".join(map(str, counts)))},
         controls={
-            "the l1 max margin of the random data as an end": stay.control(
+            r"the $\ell_1$ max margin of the random data as an end": stay.control(
                 np.quantile(random.l1_away, 2 / 3)
             ),
             "sparse data: degrees between the ends of the two starts": chosen.control(
                 sparse.apart.median()
             ),
-            "sparse data: the l2 max margin as an end (least angle)": best.control(
+            r"sparse data: the $\ell_2$ max margin as an end (least angle)": best.control(
                 sparse.arc.min()
             ),
-            "sparse data: the small start along the Q_mu path (least)": along.control(
+            r"sparse data: the small start along the $Q_\mu$ path (least)": along.control(
                 sparse.off_path.sel(start=SMALL).min()
             ),
         },
         findings=[
-            f"random data: the ends of the two starts differ on {int((random.apart > 1).sum())} of"
-            f" {count} sets; the end of the large start is nearer to l1 on {nearer['l1']} and to"
-            f" the Q_mu path on {nearer['the Q_mu path']}; it is"
-            f" {float(large.to_l1.median()):.1f} degrees from l1 in the median, up to"
-            f" {float(large.to_l1.max()):.1f}, and from the path"
-            f" {float(large.to_path.median()):.1f}, up to {float(large.to_path.max()):.1f}",
-            "sparse data: |w|_1 >= 1 at margin 1, since no entry is above 1, and (1, 0, ...) has"
-            " this norm: it is the l1 and the l_{2/3} max margin of every such set",
+            f"random data: the ends of the two starts differ on {int((random.apart > 1).sum())} "
+            rf"of {count} sets; the end of the large start is nearer to $\ell_1$ on "
+            rf"{to_l1} and to the $Q_\mu$ path on {to_path}; it is "
+            rf"{float(large.to_l1.median()):.1f} degrees from $\ell_1$ in the median, up to "
+            f"{float(large.to_l1.max()):.1f}, and from the path "
+            f"{float(large.to_path.median()):.1f}, up to {float(large.to_path.max()):.1f}",
+            r"sparse data: $|w|_1 \geq 1$ at margin 1, since no entry is above 1, and (1, 0, ...) "
+            r"has this norm: it is the $\ell_1$ and the $\ell_{2/3}$ max margin of every such "
+            "set",
         ],
     )
 
@@ -231,16 +235,17 @@ def _view(axes: Axes, curves: Array, row: Dataset, title: str, near: int) -> Non
 
 experiment = Experiment(
     "M-F8",
-    statement="On random data in ten dimensions training a depth-3 net ends at different local"
-    " minima of the l_{2/3} margin problem, from a large start close to the Q_mu path and to l1; on"
-    " sparse data training ends at the global minimum, which is the l1 max margin, from a large"
-    " start along the Q_mu path.",
+    statement="On random data in ten dimensions training a depth-3 net ends at different local "
+    r"minima of the $\ell_{2/3}$ margin problem, from a large start close to the $Q_\mu$ path "
+    r"and to $\ell_1$; on sparse data training ends at the global minimum, which is the "
+    r"$\ell_1$ max margin, from a large start along the $Q_\mu$ path.",
     place="appendix H.3, Figure 8",
     study=(study, landmarks, random, sparse),
     check=check,
     draw=draw,
     title=TITLE,
-    ours="the sets drawn and the values of alpha. The quasi-norm is (sum |w_i|^2/3)^3/2, taken of"
-    " the predictor divided by its margin; stationary points are those found from many starts",
+    ours=r"the sets drawn and the values of $\alpha$. The quasi-norm is $(\sum "
+    "|w_i|^{2/3})^{3/2}$, taken of the predictor divided by its margin; stationary points are "
+    "those found from many starts",
     seconds=8,
 )

@@ -34,13 +34,14 @@ def check(dataset: Dataset) -> Evidence:
     late = dataset.trajectory_kernel_distance.values
     by_scale = found / dataset.scale.values
     return Evidence(
-        ran=f"panel 3b at depths {', '.join(map(str, dataset.depth.values))} from alpha^D = 0.1"
-        f" and 1, log(1/loss) from {float(dataset.trajectory_smoothed_margin.min()):g} to"
-        f" {float(dataset.trajectory_smoothed_margin.max()):g}",
+        ran=rf"panel 3b at depths {', '.join(map(str, dataset.depth.values))} from $\alpha^D = "
+        r"0.1$ and 1, $\log(1/\mathrm{loss})$ from "
+        f"{float(dataset.trajectory_smoothed_margin.min()):g} to "
+        f"{float(dataset.trajectory_smoothed_margin.max()):g}",
         checks={
-            f"largest ratio of log(1/loss) where the kernel distance is {LEFT:g}, each depth over"
-            " the previous one": deeper,
-            "the same for alpha^D = 0.1 over alpha^D = 1": smaller,
+            rf"largest ratio of $\log(1/\mathrm{{loss}})$ where the kernel distance is {LEFT:g}, "
+            "each depth over the previous one": deeper,
+            r"the same for $\alpha^D = 0.1$ over $\alpha^D = 1$": smaller,
         },
         premises={
             "every run begins in the kernel regime (largest distance)": (start < 0.01, start),
@@ -50,17 +51,16 @@ def check(dataset: Dataset) -> Evidence:
             ),
         },
         controls={
-            "an exit that depends on alpha^D alone: D = 3 at alpha^D = 1 for D = 2 at 0.1": (
-                deeper.control(found[1, 1] / found[0, 0])
-            ),
-            "an exit that depends on depth alone: D = 10 at alpha^D = 1 for D = 2 at 0.1": (
+            r"an exit that depends on $\alpha^D$ alone: $D = 3$ at $\alpha^D = 1$ for $D = 2$ at "
+            "0.1": (deeper.control(found[1, 1] / found[0, 0])),
+            r"an exit that depends on depth alone: $D = 10$ at $\alpha^D = 1$ for $D = 2$ at 0.1": (
                 smaller.control(found[-1, 1] / found[0, 0])
             ),
         },
         findings=[
-            f"log(1/loss) where the kernel distance is {LEFT:g}, over alpha^D: "
+            rf"$\log(1/\mathrm{{loss}})$ where the kernel distance is {LEFT:g}, over $\alpha^D$: "
             + ", ".join(
-                f"{by_scale[i, j]:.3g} (D = {D}, alpha^D = {scale:g})"
+                rf"{by_scale[i, j]:.3g} ($D = {D}$, $\alpha^D = {scale:g}$)"
                 for i, D in enumerate(dataset.depth.values)
                 for j, scale in enumerate(dataset.scale.values)
             )

@@ -83,14 +83,14 @@ DIMS = {"cross": ["mark", "angle"], "at_power": ["power", "angle"]} | {
 }
 LABELS = {
     "curve_set": "three constructed points, by the panel that shows them",
-    "alpha": "initial scale alpha",
+    "alpha": r"initial scale $\alpha$",
     "azimuth": "azimuth of the predictor at the end, in degrees",
     "pitch": "pitch of the predictor at the end, in degrees",
     "separating": "lowest smallest margin during training, over the norm of the predictor",
-    "trajectory_smoothed_margin": "smoothed margin log(1/loss)",
+    "trajectory_smoothed_margin": r"smoothed margin $\log(1/\mathrm{loss})$",
     "trajectory_azimuth": "azimuth of the predictor, in degrees",
     "trajectory_pitch": "pitch of the predictor, in degrees",
-    "cross": "azimuth and pitch where alpha^D over the smoothed margin is one of the marks",
+    "cross": r"azimuth and pitch where $\alpha^D$ over the smoothed margin is one of the marks",
     "at_power": "azimuth and pitch where the smoothed margin is a power of ten",
 }
 

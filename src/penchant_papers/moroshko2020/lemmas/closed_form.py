@@ -119,22 +119,22 @@ def laws(
     """The checks of w and of dw/dt, the kernel of the start as their control, and the plot."""
     law, speed = (within(near[key].values.max(), tolerance=tolerance) for key in ("law", "speed"))
     checks = {
-        f"largest deviation of w from {names[0]}": law,
-        f"largest deviation of dw/dt from {names[1]}": speed,
+        f"largest deviation of $w$ from {names[0]}": law,
+        f"largest deviation of $dw/dt$ from {names[1]}": speed,
     }
     controls = {
         f"the kernel of the start at all times: {what} (least deviation)": check.control(
             values.min()
         )
         for what, check, values in (
-            ("w", law, near.law_of_kernel.values),
-            ("dw/dt", speed, near.speed_of_kernel.values),
+            ("$w$", law, near.law_of_kernel.values),
+            ("$dw/dt$", speed, near.speed_of_kernel.values),
         )
     }
     shown = zip(names, ("law", "speed", "law_wrong"), strict=False)
     series = [(name, near.scale, near[key].values, "points") for name, key in shown]
-    kernel = ("the kernel of the start: w", near.scale, near.law_of_kernel.values, "points")
-    title = "largest deviation of training from each formula, to loss e^-25"
+    kernel = ("the kernel of the start: $w$", near.scale, near.law_of_kernel.values, "points")
+    title = "largest deviation of training from each formula, to loss $e^{-25}$"
     axes = names[3], "relative deviation", [*series, kernel]
     return checks, controls, log_log(title, *axes)
 
@@ -142,22 +142,24 @@ def laws(
 def check_sinh(dataset: Dataset) -> Evidence:
     """Both equations during training, and the span of the data at losses below float64."""
     near, far = of_kind(dataset, "near"), of_kind(dataset, "far")
-    names = ("eq. (13)", "eq. (14)", "4/N in place of 4", "alpha^2")
+    names = ("eq. (13)", "eq. (14)", "$4/N$ in place of 4", r"$\alpha^2$")
     checks, controls, plot = laws(near, names, 1e-7)
     law, _ = checks.values()
     span = within(far.misfit.values.max(), tolerance=1e-5)
     return Evidence(
-        ran=f"{near.sizes['run']} data sets with labels of both signs, alpha² from 0.1 to 100,"
-        " trained in the parameters and in t to loss e^-25 with int r integrated alongside;"
-        f" {far.sizes['run']} with fewer samples than features to loss e^-1000000",
+        ran=rf"{near.sizes['run']} data sets with labels of both signs, $\alpha^2$ from 0.1 to "
+        r"100, trained in the parameters and in $t$ to loss $e^{-25}$ with $\int r$ "
+        f"integrated alongside; {far.sizes['run']} with fewer samples than features to loss "
+        "$e^{-1000000}$",
         checks={
             **checks,
-            "to loss e^-1000000: distance of arcsinh(w/2 alpha²) from the span of the data": span,
+            r"to loss $e^{-1000000}$: distance of $\operatorname{arcsinh}(w/2 \alpha^2)$ from the "
+            "span of the data": span,
             "the same: lowest weight, relative": at_least(far.lowest.values.min(), tolerance=1e-5),
         },
         controls={
             **controls,
-            "the factor 4/N inside the sinh, r not averaged (median)": law.control(
+            "the factor $4/N$ inside the sinh, $r$ not averaged (median)": law.control(
                 np.median(near.law_wrong.values)
             ),
         },
@@ -168,35 +170,38 @@ def check_sinh(dataset: Dataset) -> Evidence:
 def check_power(dataset: Dataset) -> Evidence:
     """The law, its inverse and the speed at every record, and the box of the argument."""
     near = of_kind(dataset, "near")
-    checks, controls, plot = laws(near, ("h_D", "A_D X r", "h of depth D + 1", "alpha^D"), 1e-6)
+    checks, controls, plot = laws(
+        near, ("$h_D$", "$A_D X r$", "$h$ of depth $D + 1$", r"$\alpha^D$"), 1e-6
+    )
     (first, law), (second, speed) = checks.items()
     inverse = within(near.inverse.values.max(), tolerance=1e-7)
     most = near.most.values.max()
     box = at_most(most, 1.0)
     unbounded = float(dataset.most.sel(run="depth 2"))
     return Evidence(
-        ran=f"{near.sizes['run']} data sets at depths {DEPTHS}, alpha^D from 0.1 to 100, trained"
-        " in the parameters and in t to loss e^-25 with int r integrated alongside",
+        ran=rf"{near.sizes['run']} data sets at depths {DEPTHS}, $\alpha^D$ from 0.1 to 100, "
+        r"trained in the parameters and in $t$ to loss $e^{-25}$ with $\int r$ integrated "
+        "alongside",
         checks={
             first: law,
-            "largest deviation of the argument from h_D^-1(w/alpha^D), eq. (25)": inverse,
+            r"largest deviation of the argument from $h_D^{-1}(w/\alpha^D)$, eq. (25)": inverse,
             second: speed,
-            "largest argument of h_D": box,
+            "largest argument of $h_D$": box,
         },
         controls={
-            "h of depth D + 1 (least deviation)": law.control(near.law_wrong.values.min()),
+            "$h$ of depth $D + 1$ (least deviation)": law.control(near.law_wrong.values.min()),
             **controls,
             "a bound of 1 at depth 2: the argument of the sinh": box.control(unbounded),
         },
-        findings=[f"eq. (24) is strict at finite t: the argument comes to {most:.6f}"],
+        findings=[f"eq. (24) is strict at finite $t$: the argument comes to {most:.6f}"],
         plots=[plot],
     )
 
 
 lemma_10 = Experiment(
     "M-L10",
-    statement="At depth 2 the predictor is w(t) = 2 alpha^2 sinh(4 X int_0^t r), and"
-    " dw/dt = A(t) X r with A = diag(4 sqrt(w^2 + 4 alpha^4)).",
+    statement=r"At depth 2 the predictor is $w(t) = 2 \alpha^2 \sinh(4 X \int_0^t r)$, and $dw/dt "
+    r"= A(t) X r$ with $A = \operatorname{diag}(4 \sqrt{w^2 + 4 \alpha^4})$.",
     place="appendix C.1, Lemma 10, eqs. (13)-(17)",
     study=sinh,
     check=check_sinh,
@@ -204,8 +209,8 @@ lemma_10 = Experiment(
 )
 lemma_12 = Experiment(
     "M-L12",
-    statement="At depth D > 2 the predictor is w(t) = alpha^D h_D(alpha^(D-2) D (D-2) X int_0^t r)"
-    " with the argument in [-1, 1], and dw/dt = A_D(t) X r.",
+    statement=r"At depth $D > 2$ the predictor is $w(t) = \alpha^D h_D(\alpha^{D-2} D (D-2) X "
+    r"\int_0^t r)$ with the argument in [-1, 1], and $dw/dt = A_D(t) X r$.",
     place="appendix C.2, Lemma 12, eqs. (21)-(26)",
     study=power,
     check=check_power,

@@ -19,6 +19,7 @@ from penchant.lab import (
     sized,
     within,
 )
+from penchant.plotting import latex
 from penchant.problems import three_points
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
@@ -155,22 +156,23 @@ def check(dataset: Dataset) -> Evidence:
     zero = within(right.zero, tolerance=1e-7)
     shown = [runs.sel(run=name) for name in ("far 0", "far 1", "panel")]
     return Evidence(
-        ran=f"{runs.sizes['run']} data sets with labels of both signs and panels of M, depths"
-        f" {DEPTHS}, trained in the parameters to loss e^-1000000; h_D at depths 3, 4, 5, 8 and 20",
+        ran=f"{runs.sizes['run']} data sets with labels of both signs and panels of M, depths "
+        f"{DEPTHS}, trained in the parameters to loss $e^{{-1000000}}$; $h_D$ at depths 3, 4, "
+        "5, 8 and 20",
         checks={
-            "eq. (10): largest (gtilde - gamma)/log N": ratio,
-            "eq. (10): least gtilde - gamma": above_margin,
-            "eq. (12): largest gtilde/(x_max |w|_2)": norm,
-            "eq. (19): least |X r|_2/(gamma_2 |r|_1)": weak,
-            "eq. (8): least h_D'(z) (D-2)/(2D)": slope,
-            "eq. (9): largest |h_D(z)/z (D-2)/(2D) - 1| at z = 1e-5": zero,
-            "eq. (11): |gtilde/gamma - 1| at loss e^-1000000": within(
+            r"eq. (10): largest $(\tilde{\gamma} - \gamma)/\log N$": ratio,
+            r"eq. (10): least $\tilde{\gamma} - \gamma$": above_margin,
+            r"eq. (12): largest $\tilde{\gamma}/(x_{\max} |w|_2)$": norm,
+            r"eq. (19): least $|X r|_2/(\gamma_2 |r|_1)$": weak,
+            "eq. (8): least $h_D'(z) (D-2)/(2 D)$": slope,
+            "eq. (9): largest $|h_D(z)/z (D-2)/(2 D) - 1|$ at $z = 10^{-5}$": zero,
+            r"eq. (11): $|\tilde{\gamma}/\gamma - 1|$ at loss $e^{-1000000}$": within(
                 runs.last_ratio.values.max(), tolerance=1e-5
             ),
         },
         premises={"times and margins of the runs agree": (drift < 1e-5, drift)},
         controls={
-            "log(1 + support vectors) in place of log N in eq. (10)": ratio.control(
+            r"log(1 + support vectors) in place of $\log N$ in eq. (10)": ratio.control(
                 runs.above_support.values.max()
             ),
             "the sum of the losses in place of their mean in eq. (10)": above_margin.control(
@@ -179,15 +181,15 @@ def check(dataset: Dataset) -> Evidence:
             "the shortest point in place of the longest in eq. (12)": norm.control(
                 runs.length_shortest.values.max()
             ),
-            "the shortest point in place of gamma_2 in eq. (19)": weak.control(
+            r"the shortest point in place of $\gamma_2$ in eq. (19)": weak.control(
                 runs.pull_shortest.values.min()
             ),
-            "h of depth D + 1 in eq. (8)": slope.control(deeper.slope),
-            "h of depth D + 1 in eq. (9)": zero.control(deeper.zero),
+            "$h$ of depth $D + 1$ in eq. (8)": slope.control(deeper.slope),
+            "$h$ of depth $D + 1$ in eq. (9)": zero.control(deeper.zero),
         },
         findings=[
-            "eq. (19) is attained in the kernel regime:"
-            f" {float(runs.pull.sel(run='panel').min()):.8f} on panel 3b with alpha = 100",
+            "eq. (19) is attained in the kernel regime: "
+            rf"{float(runs.pull.sel(run='panel').min()):.8f} on panel 3b with $\alpha = 100$",
             lost_factor(dataset.sel(run="crowded")),
             not_monotone(),
             when_early(dataset.sel(run="early times")),
@@ -195,14 +197,14 @@ def check(dataset: Dataset) -> Evidence:
         plots=[
             Plot(
                 title,
-                "smoothed margin gtilde",
+                r"smoothed margin $\tilde{\gamma}$",
                 label,
                 [Series(str(run.label.values), run.margin, run[name].values) for run in shown],
                 x_scale="log",
             )
             for name, title, label in (
-                ("above", "eq. (10): between 0 and 1", "(gtilde - gamma)/log N"),
-                ("pull", "eq. (19): at least 1", "|X r|_2/(gamma_2 |r|_1)"),
+                ("above", "eq. (10): between 0 and 1", r"$(\tilde{\gamma} - \gamma)/\log N$"),
+                ("pull", "eq. (19): at least 1", r"$|X r|_2/(\gamma_2 |r|_1)$"),
             )
         ],
     )
@@ -212,10 +214,11 @@ def lost_factor(run: Dataset) -> str:
     mean = float(run.integrand)
     verdict = "more" if mean > 1 else "not more"
     return (
-        "eq. (68) lacks a factor N: eq. (10) bounds its integrand by N and not by 1. On"
-        f" {run.label.item()}, sample 1 stays off the margin by a factor 1.01 from gtilde ="
-        f" {float(run.reach):.3g} on, and up to there its integrand is {mean:.2f} on average,"
-        f" {verdict} than the 1 of eq. (68); the limit 0 is not affected"
+        "eq. (68) lacks a factor $N$: eq. (10) bounds its integrand by $N$ and not by 1. On "
+        f"{run.label.item()}, sample 1 stays off the margin by a factor 1.01 from "
+        rf"$\tilde{{\gamma}} = {latex(float(run.reach), '.3g')}$ on, and up to there its "
+        f"integrand is {mean:.2f} on average, {verdict} than the 1 of eq. (68); the limit 0 "
+        "is not affected"
     )
 
 
@@ -227,27 +230,28 @@ def not_monotone() -> str:
     bad = ", ".join(f"{K:g}" for K, fell in falls.items() if fell)
     good = ", ".join(f"{K:g}" for K, fell in falls.items() if not fell)
     return (
-        "appendix E: log((e^g - 1)/(N x_max²))/g increases for N x_max² ="
-        f" {good} but not for {bad} (two points of length 0.1: {listed(values)} at g = 1, 10, 30);"
-        " it needs N x_max² >= 1, and the proof only the limit 1"
+        r"appendix E: $\log((e^g - 1)/(N x_{\max}^2))/g$ increases for $N x_{\max}^2 = "
+        f"{good}$ but not for {bad} (two points of length 0.1: {listed(values)} at $g = 1$, "
+        r"10, 30); it needs $N x_{\max}^2 \geq 1$, and the proof only the limit 1"
     )
 
 
 def when_early(found: Dataset) -> str:
     margins = found.off_support.dropna("point").values
     return (
-        "appendix E, before eq. (43): replacing x_n w_l2 by theta requires t >= N/(2 D²"
-        f" alpha^(2D-2)). On points with margins {listed(margins)} off the support, left over"
-        f" right side is {float(found.early):.3g} at a tenth of that time and"
-        f" {float(found.late):.3g} at ten times it (it must be at most 1); the proof may start"
-        " later"
+        r"appendix E, before eq. (43): replacing $x_n w_{\ell_2}$ by $\theta$ requires $t \geq "
+        rf"N/(2 D^2 \alpha^{{2 D-2}})$. On points with margins {listed(margins)} off the "
+        f"support, left over right side is {float(found.early):.3g} at a tenth of that time "
+        f"and {float(found.late):.3g} at ten times it (it must be at most 1); the proof may "
+        "start later"
     )
 
 
 experiment = Experiment(
     "M-I",
-    statement="During training gamma <= gtilde <= gamma + log N, |w|_2 >= gtilde/x_max and |X"
-    " r|_2 >= gamma_2 |r|_1 hold, and so do h_D' >= 2D/(D-2) and h_D(z)/z -> 2D/(D-2).",
+    statement=r"During training $\gamma \leq \tilde{\gamma} \leq \gamma + \log N$, $|w|_2 \geq "
+    r"\tilde{\gamma}/x_{\max}$ and $|X r|_2 \geq \gamma_2 |r|_1$ hold, and so do $h_D' \geq 2 "
+    r"D/(D-2)$ and $h_D(z)/z \to 2 D/(D-2)$.",
     place="appendix B, eqs. (8)-(12); appendix C, eq. (19)",
     study=study,
     check=check,

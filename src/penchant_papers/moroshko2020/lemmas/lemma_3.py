@@ -83,34 +83,34 @@ def check(dataset: Dataset) -> Evidence:
     short = at_most(most, tolerance=1e-8)
     digits = -far["last"].values / np.log(10)
     return Evidence(
-        ran=f"{near.sizes['run']} data sets at depths {DEPTHS}, alpha^D from 0.1 to 100, in the"
-        f" parameters and in t to loss e^-25, {far.sizes['run']} to loss e^-1000000 with log t; one"
-        " point and panel 3b with alpha = 100",
+        ran=rf"{near.sizes['run']} data sets at depths {DEPTHS}, $\alpha^D$ from 0.1 to 100, in "
+        f"the parameters and in $t$ to loss $e^{{-25}}$, {far.sizes['run']} to loss "
+        r"$e^{-1000000}$ with $\log t$; one point and panel 3b with $\alpha = 100$",
         checks={
-            "largest log of loss over bound, to loss e^-25": short,
-            "the same to loss e^-1000000": at_most(far.most.values.max(), tolerance=1e-8),
+            "largest log of loss over bound, to loss $e^{-25}$": short,
+            "the same to loss $e^{-1000000}$": at_most(far.most.values.max(), tolerance=1e-8),
         },
         controls={
-            "exp(-2 D² alpha^(2D-2) gamma_2² t), as for the squared loss, one point": short.control(
-                equal.most_as_squared.values.min()
-            ),
-            "x_max in place of gamma_2, on panel 3b": short.control(kernel.most_x_max),
+            r"$\exp(-2 D^2 \alpha^{2 D-2} \gamma_2^2 t)$, as for the squared loss, one "
+            "point": short.control(equal.most_as_squared.values.min()),
+            r"$x_{\max}$ in place of $\gamma_2$, on panel 3b": short.control(kernel.most_x_max),
         },
         findings=[
-            "attained when all points are equal, in the kernel regime: one point at alpha = 100"
-            f" has log(bound/loss) at most {-equal.least.values.min():.1e} for D ="
-            f" {', '.join(map(str, DEPTHS))} to loss e^-25. On panel 3b at alpha = 100 bound/loss"
-            f" rises to {np.exp(-float(kernel.least)):.4f} and returns to"
-            f" {np.exp(-float(kernel['last'])):.6f}, because there the weights turn to those of"
-            " the l2 max margin",
-            "loose outside the kernel regime: with log(1/loss) = 1000000 the bound is too large by"
-            f" a factor 10^{digits.min():.2f} to 10^{digits.max():.2f}; one point with"
-            f" alpha = 0.3: 10^{-float(small['last']) / np.log(10):.2f}",
+            r"attained when all points are equal, in the kernel regime: one point at $\alpha = "
+            f"100$ has log(bound/loss) at most {-equal.least.values.min():.1e} for $D$ = "
+            rf"{', '.join(map(str, DEPTHS))} to loss $e^{{-25}}$. On panel 3b at $\alpha = "
+            f"100$ bound/loss rises to {np.exp(-float(kernel.least)):.4f} and returns to "
+            f"{np.exp(-float(kernel['last'])):.6f}, because there the weights turn to those "
+            r"of the $\ell_2$ max margin",
+            r"loose outside the kernel regime: with $\log(1/\mathrm{loss}) = 1000000$ the bound "
+            f"is too large by a factor $10^{{{digits.min():.2f}}}$ to "
+            rf"$10^{{{digits.max():.2f}}}$; one point with $\alpha = 0.3$: "
+            f"$10^{{{-float(small['last']) / np.log(10):.2f}}}$",
         ],
         plots=[
             log_log(
                 "ratio of the bound of lemma 3 to the loss",
-                "log(1/loss)",
+                r"$\log(1/\mathrm{loss})$",
                 "bound / loss",
                 [
                     (str(run.label.values), run.margin, np.exp(-run.excess))
@@ -123,11 +123,11 @@ def check(dataset: Dataset) -> Evidence:
 
 experiment = Experiment(
     "M-L3",
-    statement="At any depth D >= 2, any alpha and all t, the loss is at most"
-    " 1/(1 + 2 D^2 alpha^(2D-2) gamma_2^2 t).",
+    statement=r"At any depth $D \geq 2$, any $\alpha$ and all $t$, the loss is at most $1/(1 + 2 "
+    r"D^2 \alpha^{2 D-2} \gamma_2^2 t)$.",
     place="section 4, Lemma 3; appendix D, eqs. (30)-(33)",
     study=study,
     check=check,
-    title="The loss falls at least as fast as 1/t, at a rate set by the ℓ₂ margin",
+    title="The loss falls at least as fast as $1/t$, at a rate set by the ℓ₂ margin",
     seconds=2,
 )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from penchant.lab import Array, Dataset, Evidence, Experiment, at_least, at_most, log_log, sized
+from penchant.plotting import latex
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
     Run,
@@ -23,7 +24,7 @@ from penchant_papers.moroshko2020.lemmas.runs import (
 DEPTHS = {"near": (3, 4, 5, 8), "far": (3, 4)}
 SPECIAL = ["one point", "small start"]
 LARGE = np.array([1e2, 1e4, 1e6])
-BY_KERNEL = "the kernel's bound x_bar gtilde/gamma_2², one point, alpha = 0.3"
+BY_KERNEL = r"the kernel's bound $\bar{x} \tilde{\gamma}/\gamma_2^2$, one point, $\alpha = 0.3$"
 
 
 def linear_excess(run: Run) -> Array:
@@ -90,29 +91,30 @@ def check_depth_2(dataset: Dataset) -> Evidence:
     series = [(str(run.label.values), run.margin, -run.excess) for run in shown]
     title = "ratio of the bound of lemma 11 to training"
     return Evidence(
-        ran=f"{near.sizes['run']} data sets in the parameters and in t to loss e^-25,"
-        f" {far.sizes['run']} to loss e^-1000000; alpha² from 0.1 to 100, one point with"
-        " alpha = 100",
+        ran=f"{near.sizes['run']} data sets in the parameters and in $t$ to loss $e^{{-25}}$, "
+        rf"{far.sizes['run']} to loss $e^{{-1000000}}$; $\alpha^2$ from 0.1 to 100, one point "
+        r"with $\alpha = 100$",
         checks={
-            "largest log of |w|_inf over the bound, to loss e^-25": worst,
-            "the same to loss e^-1000000": beyond,
+            r"largest log of $|w|_\infty$ over the bound, to loss $e^{-25}$": worst,
+            "the same to loss $e^{-1000000}$": beyond,
         },
         controls={
             BY_KERNEL: worst.control(dataset.most_linear.sel(run="small start")),
-            "|w|_2 in place of |w|_inf, on one point": worst.control(sharp.most_l2),
+            r"$|w|_2$ in place of $|w|_\infty$, on one point": worst.control(sharp.most_l2),
         },
         findings=[
-            "the bound is attained by one point in the kernel regime (alpha = 100, to loss e^-25:"
-            f" log of bound/|w|_inf at most {-float(sharp.least):.1e}) and exponentially"
-            " loose beyond gtilde ~ alpha²: at loss e^-1000000 its logarithm is too large by"
-            f" {-float(far.least.max()):.3g} at least",
-            "appendix F.1, the display after eq. (50): the sinh lacks a factor 1/gtilde. With"
-            f" gtilde = alpha, on {third.name.item()}, the bracket is"
-            f" {listed(third.printed.values)} at alpha = {listed(LARGE)} as printed and"
-            f" {listed(third.mended.values)} with the factor; only this one tends to 0, as the"
-            " proof needs",
+            r"the bound is attained by one point in the kernel regime ($\alpha = 100$, to loss "
+            rf"$e^{{-25}}$: log of bound/$|w|_\infty$ at most {-float(sharp.least):.1e}) and "
+            r"exponentially loose beyond $\tilde{\gamma} \sim \alpha^2$: at loss "
+            f"$e^{{-1000000}}$ its logarithm is too large by {-float(far.least.max()):.3g} at "
+            "least",
+            "appendix F.1, the display after eq. (50): the sinh lacks a factor "
+            r"$1/\tilde{\gamma}$. With $\tilde{\gamma} = \alpha$, on "
+            rf"{third.name.item()}, the bracket is {listed(third.printed.values)} at $\alpha$ "
+            f"= {listed(LARGE)} as printed and {listed(third.mended.values)} with the factor; "
+            "only this one tends to 0, as the proof needs",
         ],
-        plots=[log_log(title, "smoothed margin", "log of bound / |w|_inf", series)],
+        plots=[log_log(title, "smoothed margin", r"log of bound / $|w|_\infty$", series)],
     )
 
 
@@ -183,13 +185,14 @@ def check_beyond(dataset: Dataset) -> Evidence:
     ]
     title = "ratio of the bound of lemma 13 to training while its argument is below 1"
     return Evidence(
-        ran=f"{sizes['near'] + 1} data sets at depths {DEPTHS['near']} in the parameters and in t"
-        f" to loss e^-25, {sizes['far']} at depths 3 and 4 to loss e^-1000000; alpha^D from 0.1 to"
-        " 100, one point with alpha = 30",
-        checks={"least bound/|w|_inf - 1 at all t": printed},
-        corrected={"least bound/|w|_inf - 1 while the argument is below 1": mended},
-        correction="the bound holds while its argument (D-2) x_bar gtilde / (2 D gamma_2² alpha^D)"
-        " is below 1; beyond, h_D is not defined and Grönwall's inequality bounds nothing",
+        ran=f"{sizes['near'] + 1} data sets at depths {DEPTHS['near']} in the parameters and in "
+        f"$t$ to loss $e^{{-25}}$, {sizes['far']} at depths 3 and 4 to loss $e^{{-1000000}}$; "
+        r"$\alpha^D$ from 0.1 to 100, one point with $\alpha = 30$",
+        checks={r"least bound/$|w|_\infty - 1$ at all $t$": printed},
+        corrected={r"least bound/$|w|_\infty - 1$ while the argument is below 1": mended},
+        correction=r"the bound holds while its argument $(D-2) \bar{x} \tilde{\gamma} / (2 D "
+        r"\gamma_2^2 \alpha^D)$ is below 1; beyond, $h_D$ is not defined and Grönwall's "
+        "inequality bounds nothing",
         counterexample=broken(runs.isel(run=int(left.min("record").values.argmin()))),
         premises={
             "some runs pass the argument 1": (crossed > 0, crossed),
@@ -197,20 +200,22 @@ def check_beyond(dataset: Dataset) -> Evidence:
         },
         controls={
             BY_KERNEL: mended.control(dataset.least_linear.sel(run="small start")),
-            "|w|_2 in place of |w|_inf, on one point": mended.control(
+            r"$|w|_2$ in place of $|w|_\infty$, on one point": mended.control(
                 (sharp.bound / sharp.length - 1).where(sharp.argument < 1).min()
             ),
         },
         findings=[
-            f"{crossed} of {runs.sizes['run']} runs pass the argument 1; read as a formula"
-            f" there, h_D is negative for D = 3 (h_3(2) = {h(np.array(2.0), 3):.3g}), falls for D"
-            f" = 4 (h_4(2) = {h(np.array(2.0), 4):.3g}) and is not real for D = 5; the proof of"
-            " Theorem 4 uses the lemma only where its argument tends to 0, so the theorem holds",
-            "the bound is attained by one point in the kernel regime (alpha = 30, to loss e^-25:"
-            f" bound/|w|_inf - 1 at most {float((sharp.bound / sharp.largest - 1).max()):.1e})",
+            f"{crossed} of {runs.sizes['run']} runs pass the argument 1; read as a formula there, "
+            f"$h_D$ is negative for $D = 3$ ($h_3(2) = {latex(float(h(np.array(2.0), 3)), '.3g')}$), "
+            f"falls for $D = 4$ ($h_4(2) = {latex(float(h(np.array(2.0), 4)), '.3g')}$) and is not "
+            "real for $D = 5$; the proof of Theorem 4 uses the lemma only where its argument "
+            "tends to 0, so the theorem holds",
+            r"the bound is attained by one point in the kernel regime ($\alpha = 30$, to loss "
+            r"$e^{-25}$: bound/$|w|_\infty - 1$ at most "
+            f"{float((sharp.bound / sharp.largest - 1).max()):.1e})",
             scale_of_g1(dataset.sel(run="near 0")),
         ],
-        plots=[log_log(title, "argument of h_D", "bound / |w|_inf - 1", series)],
+        plots=[log_log(title, "argument of $h_D$", r"bound / $|w|_\infty - 1$", series)],
     )
 
 
@@ -221,8 +226,8 @@ def broken(run: Dataset) -> dict[str, float | str]:
     return {
         "data": str(run.label.values),
         "smoothed margin": float(at.margin),
-        "argument of h_D": float(at.argument),
-        "|w|_inf in training": float(at.largest),
+        "argument of $h_D$": float(at.argument),
+        r"$|w|_\infty$ in training": float(at.largest),
         "the bound as printed": float(at.bound),
     }
 
@@ -233,28 +238,30 @@ def scale_of_g1(run: Dataset) -> str:
     grows = all(b > a for a, b in pairwise(ratio))
     falls = all(b < a for a, b in pairwise(bracket))
     return (
-        "appendix G.1 uses gtilde/alpha² -> 0 where the premise, and all it needs, is"
-        f" gtilde/alpha^D -> 0: with D = {depth} and gtilde = alpha^{depth - 0.5:g} at"
-        f" alpha = {listed(LARGE)}, gtilde/alpha² {'grows' if grows else 'does not grow'}"
-        f" ({listed(ratio)}) and the bracket {'falls' if falls else 'does not fall'}"
-        f" ({listed(bracket)})"
+        r"appendix G.1 uses $\tilde{\gamma}/\alpha^2 \to 0$ where the premise, and all it needs, "
+        rf"is $\tilde{{\gamma}}/\alpha^D \to 0$: with $D = {depth}$ and $\tilde{{\gamma}} = "
+        rf"\alpha^{{{depth - 0.5:g}}}$ at $\alpha$ = {listed(LARGE)}, "
+        rf"$\tilde{{\gamma}}/\alpha^2$ {'grows' if grows else 'does not grow'} "
+        f"({listed(ratio)}) and the bracket {'falls' if falls else 'does not fall'} "
+        f"({listed(bracket)})"
     )
 
 
 lemma_11 = Experiment(
     "M-L11",
-    statement="At depth 2 and at all t, |w|_inf is at most 2 alpha^2 sinh(x_bar gtilde /"
-    " (2 gamma_2^2 alpha^2)), with gtilde = log(1/loss).",
+    statement=r"At depth 2 and at all $t$, $|w|_\infty$ is at most $2 \alpha^2 \sinh(\bar{x} "
+    r"\tilde{\gamma} / (2 \gamma_2^2 \alpha^2))$, with $\tilde{\gamma} = "
+    r"\log(1/\mathrm{loss})$.",
     place="appendix C.1, Lemma 11, eqs. (18)-(20); used in appendix F.1",
     study=at_depth_2,
     check=check_depth_2,
-    title="At depth 2 the predictor stays below a sinh of log(1/loss)",
+    title=r"At depth 2 the predictor stays below a sinh of $\log(1/\mathrm{loss})$",
     seconds=2,
 )
 lemma_13 = Experiment(
     "M-L13",
-    statement="At depth D > 2 and at all t, |w|_inf is at most alpha^D h_D((D-2) x_bar gtilde /"
-    " (2 D gamma_2^2 alpha^D)).",
+    statement=r"At depth $D > 2$ and at all $t$, $|w|_\infty$ is at most $\alpha^D h_D((D-2) "
+    r"\bar{x} \tilde{\gamma} / (2 D \gamma_2^2 \alpha^D))$.",
     place="appendix C.2, Lemma 13, eqs. (27)-(29); used in appendix G.1",
     study=beyond_depth_2,
     check=check_beyond,

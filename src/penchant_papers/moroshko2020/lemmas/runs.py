@@ -12,6 +12,7 @@ import numpy as np
 
 from penchant import Classification, DiagonalNet, ParameterFlow
 from penchant.lab import Array, Dataset
+from penchant.plotting import latex
 from penchant.problems import separable_points, three_points
 from penchant.solvers import separation
 from penchant_papers.moroshko2020.stopping import trained
@@ -56,7 +57,7 @@ class Case:
         return DiagonalNet(self.depth, alpha=self.alpha)
 
     def __str__(self) -> str:
-        return f"{self.name}, depth {self.depth}, alpha = {self.alpha:.3g}"
+        return rf"{self.name}, depth {self.depth}, $\alpha = {latex(self.alpha, '.3g')}$"
 
 
 def single(depth: int, alpha: float) -> Case:

@@ -22,7 +22,7 @@ from penchant.lab import (
     at_most,
     within,
 )
-from penchant.plotting import BLACK, CYCLE, MARKERS, caption_of, log_axes, sheet, typeset
+from penchant.plotting import BLACK, CYCLE, MARKERS, caption_of, log_axes, sheet
 from penchant_papers.instances import listed, slope
 from penchant_papers.notsawo2025.adam_delay import MEMORY, adam_clock, adam_delay
 from penchant_papers.notsawo2025.figures.runs import (
@@ -88,7 +88,8 @@ WEAK = {1e-3: (1e-5, 1e-6, 1e-7), 3e-3: (1e-6, 1e-7)}
 STRONGER = {1e-3: (1e-4, 1e-5, 1e-6), 3e-3: (1e-5, 1e-6)}
 study = token_study(
     "N-F-alg",
-    "With Adam, generalization is delayed by log(1/(step β)), not by 1/(step β)",
+    r"With Adam, generalization is delayed by log($1/(\mathrm{step}\,\beta)$), not by "
+    r"$1/(\mathrm{step}\,\beta)$",
     quick=arguments(runs({"l1": {1e-2: (1.5e-5, 1.5e-6), 2e-2: (1.5e-5,)}}, {"l1": 5e-3}), **SMALL),
     printed=arguments(
         runs(
@@ -146,9 +147,11 @@ def log_law(delay: float, weaker: float, memory: float = MEMORY) -> Array:
 
 
 RIVALS: dict[str, Law] = {
-    "t2 - t1 = c/(step beta), as in gradient descent": lambda delay, weaker: delay * weaker,
-    "t2 - t1 = c/sqrt(step beta)": lambda delay, weaker: delay * math.sqrt(weaker),
-    "the memory of v, T = 1000, in place of that of sqrt(v)": lambda delay, weaker: log_law(
+    r"$t_2 - t_1 = c/(\mathrm{step}\,\beta)$, as in gradient descent": lambda delay, weaker: (
+        delay * weaker
+    ),
+    r"$t_2 - t_1 = c/\sqrt{\mathrm{step}\,\beta}$": lambda delay, weaker: delay * math.sqrt(weaker),
+    r"the memory of $v$, $T = 1000$, in place of that of $\sqrt{v}$": lambda delay, weaker: log_law(
         delay, weaker, MEMORY / 2
     ),
 }
@@ -198,20 +201,20 @@ def check(dataset: Dataset) -> Evidence:
         ran=f"{task(none)}, {len({row.seed for row in found})} seed(s), Adam, full batches,"
         f" {len(runs)} runs with the penalties "
         + ", ".join(dict.fromkeys(NAMES[row.penalty] for row in found))
-        + f", beta over a factor of {min(spans):.0f} to {max(spans):.0f}; t1 at a training"
-        f" accuracy of 1, t2 at a validation accuracy of {MOST:g}",
+        + rf", $\beta$ over a factor of {min(spans):.0f} to {max(spans):.0f}; $t_1$ at a training "
+        f"accuracy of 1, $t_2$ at a validation accuracy of {MOST:g}",
         premises={
-            "every run reaches t2": (
+            "every run reaches $t_2$": (
                 all(math.isfinite(learned(run)) for run in runs),
                 len(runs),
             ),
-            "every delay that the law predicts is longer than T": (shortest > MEMORY, shortest),
+            "every delay that the law predicts is longer than $T$": (shortest > MEMORY, shortest),
         },
         checks={
             "runs that penchant.measures.grokking does not classify as a grok": groks,
-            "least ratio of t2 to that of the next larger beta or step": order,
-            "largest relative error of the growth of t2 - t1 from the largest to the least beta,"
-            " predicted from the run with the largest": law,
+            r"least ratio of $t_2$ to that of the next larger $\beta$ or step": order,
+            "largest relative error of the growth of $t_2 - t_1$ from the largest to the least "
+            r"$\beta$, predicted from the run with the largest": law,
         },
         controls={
             "no penalty": groks.control(without_grok([none], MOST)),
@@ -231,21 +234,22 @@ def findings(found: Sequence[Row], none: Dataset, beside: Sequence[Any]) -> list
     shared = [row for row in found if (row.penalty, row.seed) == (most, found[0].seed)]
     lines = [
         *(described(row) for row in found if len(row.runs) > 1),
-        "a smaller step is not the same as a smaller beta: c is "
+        r"a smaller step is not the same as a smaller $\beta$: $c$ is "
         + ", ".join(f"{row.c[0]:.2g} at step {row.step:g}" for row in shared)
-        + f" for {NAMES[shared[0].penalty]} at beta {next(iter(shared[0].runs)):g}",
-        "the reason: after t1 the gradient of the loss vanishes, but sqrt(v) falls only by a"
-        " factor e in T steps, and until then the penalty changes the parameters by step beta"
-        " h/sqrt(v), which is less than step; a beta ten times smaller adds at most T log(10) ="
-        " 4600 steps for every step size",
+        + rf" for {NAMES[shared[0].penalty]} at $\beta$ {next(iter(shared[0].runs)):g}",
+        r"the reason: after $t_1$ the gradient of the loss vanishes, but $\sqrt{v}$ falls only by "
+        "a factor $e$ in $T$ steps, and until then the penalty changes the parameters by step "
+        r"$\beta h/\sqrt{v}$, which is less than step; a $\beta$ ten times smaller adds at "
+        r"most $T \log(10) = 4600$ steps for every step size",
         without_penalty(none),
     ]
     if beside:
         step_betas = np.array([float(run.learning_rate * run.beta) for run in beside])
         delays = np.array([learned(run) - memorized(run) for run in beside])
         lines.append(
-            "with decoupled decay, as in AdamW, the delay of squared l2 has the exponent"
-            f" {slope(step_betas, delays):.2f} in step beta: {delays_at(step_betas, delays)}"
+            r"with decoupled decay, as in AdamW, the delay of squared $\ell_2$ has the exponent "
+            rf"{slope(step_betas, delays):.2f} in step $\beta$: "
+            f"{delays_at(step_betas, delays)}"
         )
     return lines
 
@@ -263,8 +267,8 @@ def described(row: Row) -> str:
     """One row in a line: both exponents, every c, and the delays."""
     clock, plain = exponents(row)
     return (
-        f"{row}: exponent {clock:.2f} in Adam's time, {plain:.2f} in steps; c ="
-        f" {listed(row.c, '.2g')}; t2 - t1 = {delays_at(row.step_betas, row.delays)}"
+        f"{row}: exponent {clock:.2f} in Adam's time, {plain:.2f} in steps; $c$ = "
+        f"{listed(row.c, '.2g')}; $t_2 - t_1$ = {delays_at(row.step_betas, row.delays)}"
     )
 
 
@@ -294,7 +298,7 @@ def draw(dataset: Dataset) -> Figure:
 
 def _row(times: Axes, clock: Axes, row: Row, colour: str, marker: str) -> None:
     """The runs of one row, and the laws through the first of them."""
-    name = typeset(f"{NAMES[row.penalty]}, step {row.step:g}")
+    name = f"{NAMES[row.penalty]}, step {row.step:g}"
     words = [name, name]
     if len(row.runs) > 1:
         found = exponents(row)[::-1]
@@ -311,11 +315,12 @@ def _row(times: Axes, clock: Axes, row: Row, colour: str, marker: str) -> None:
 
 experiment = Experiment(
     "N-F-alg",
-    statement="On modular addition with a penalty (at the printed size l1, squared l2 and nuclear"
-    " norm) in the gradient of Adam, a smaller step or beta delays generalization; at a fixed step,"
-    " and for every beta so small that the delay is longer than T = 2/log(1/0.999) = 1999 steps,"
-    " the delay is not c/(step beta) as in gradient descent but T log(1 + c/(T step beta)) with one"
-    " c (the law is ours: N only names its figures).",
+    statement=r"On modular addition with a penalty (at the printed size $\ell_1$, squared "
+    r"$\ell_2$ and nuclear norm) in the gradient of Adam, a smaller step or $\beta$ delays "
+    r"generalization; at a fixed step, and for every $\beta$ so small that the delay is "
+    r"longer than $T = 2/\log(1/0.999) = 1999$ steps, the delay is not "
+    r"$c/(\mathrm{step}\,\beta)$ as in gradient descent but $T$ log($1 + c$/($T$ step "
+    r"$\beta$)) with one $c$ (the law is ours: N only names its figures).",
     place="Algorithmic Dataset",
     study=study,
     check=check,
@@ -323,8 +328,8 @@ experiment = Experiment(
     ours="the law, strengths and steps within the ranges of the authors' program, the start and"
     " full batches",
     scope={
-        "quick": "p = 31 in place of 97, 70% of the pairs in place of 40%, sizes 32 in place of 64,"
-        " steps of 0.01 and 0.02, and only the l1 penalty",
+        "quick": "$p = 31$ in place of 97, 70% of the pairs in place of 40%, sizes 32 in place of "
+        r"64, steps of 0.01 and 0.02, and only the $\ell_1$ penalty",
     },
     seconds=6,
 )

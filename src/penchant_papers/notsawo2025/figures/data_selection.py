@@ -22,7 +22,7 @@ from penchant.lab import (
     sized,
     within,
 )
-from penchant.plotting import BLACK, BLUE, CYCLE, GREY, RED, caption_of, log_axes, sheet
+from penchant.plotting import BLACK, BLUE, CYCLE, GREY, RED, caption_of, latex, log_axes, sheet
 from penchant.problems import coherent_completion
 from penchant_papers.notsawo2025.figures.runs import curves_of, dims_of, plain
 from penchant_papers.notsawo2025.recoveries import (
@@ -134,16 +134,17 @@ def run_cell(
 
 
 LABELS = {
-    "samples": "number N of observed entries",
-    "share": "tau, the share of them chosen by coherence; the others are random",
+    "samples": "number $N$ of observed entries",
+    "share": r"$\tau$, the share of them chosen by coherence; the others are random",
     "error": "relative error of the interpolator of least nuclear norm",
     "draws": "how many matrices were drawn until one was recovered with two shares, at two times",
     "fewest": "number of observed entries in the row or column with the fewest",
-    "delay": "(t2 - t1) step beta by the slow phase, with 70 entries; inf: never",
-    "t1": "first step at which the training loss is at most 1e-4",
+    "delay": r"$(t_2 - t_1)$ step $\beta$ by the slow phase, with 70 entries; $\infty$: never",
+    "t1": "first step at which the training loss is at most $10^{-4}$",
     "t2": "step at which the relative error falls to the level; nan if it does not",
-    "t2_predicted": "t1 + tau/(step beta), tau of the slow phase to the level; inf: never",
-    "trajectory_relative_error": "|A - A*|_F / |A*|_F",
+    "t2_predicted": r"$t_1 + \tau/(\mathrm{step}\,\beta)$, $\tau$ of the slow phase to the level; "
+    r"$\infty$: never",
+    "trajectory_relative_error": "$|A - A^*|_F / |A^*|_F$",
     "trajectory_loss": "training loss, half the sum of squared residuals",
 }
 PROBLEM = {"dimension": 10, "rank": 2, "euler": 5e-3, "level": 0.05}
@@ -235,19 +236,19 @@ def check(dataset: Dataset, pairs: Dataset, controls: Dataset, runs: Dataset) ->
     harmed = found_of(dataset.sel(share=0.5)) & ~found_of(dataset.sel(share=1.0))
     starved = dataset.fewest.sel(share=1.0).where(harmed).min()
     return Evidence(
-        ran=f"{pairs.sizes['seed']} matrices 10 x 10 of rank 2 (100 entries, N's n = 100), each"
-        f" from {TIMED} entries with tau = 0 and {COHERENT:g}, by the exact interpolator of least"
-        " nuclear norm; the delay by its slow phase to a relative error of"
-        f" {arguments_of(pairs)['level']:g}, and for one matrix by descent with beta"
-        f" {arguments_of(runs)['beta']:g} (the first of {int(runs.draws.max())} draws that is"
-        " recovered with tau = 0.5 and 0.75, at times that differ by a factor of"
-        f" {APART:g} or more); a map of {dataset.sizes['seed']} matrices over N and tau",
+        ran=f"{pairs.sizes['seed']} matrices 10 x 10 of rank 2 (100 entries, N's $n = 100$), each "
+        rf"from {TIMED} entries with $\tau = 0$ and {COHERENT:g}, by the exact interpolator of "
+        "least nuclear norm; the delay by its slow phase to a relative error of "
+        rf"{arguments_of(pairs)['level']:g}, and for one matrix by descent with $\beta$ "
+        f"{arguments_of(runs)['beta']:g} (the first of {int(runs.draws.max())} draws that is "
+        r"recovered with $\tau = 0.5$ and 0.75, at times that differ by a factor of "
+        rf"{APART:g} or more); a map of {dataset.sizes['seed']} matrices over $N$ and $\tau$",
         premises={"descent recovers the matrix for two shares": (len(timed.share) >= 2, "")},
         checks={
-            f"share recovered with tau = {COHERENT:g} (0.999 lower limit)": recovers,
-            f"share that tau = {COHERENT:g} recovers sooner than tau = 0, never being later than"
-            " any time, of those that differ (0.999 lower limit)": sooner,
-            "largest |t2 of descent/t2 by the slow phase - 1|": exact,
+            rf"share recovered with $\tau = {COHERENT:g}$ (0.999 lower limit)": recovers,
+            rf"share that $\tau = {COHERENT:g}$ recovers sooner than $\tau = 0$, never being later "
+            "than any time, of those that differ (0.999 lower limit)": sooner,
+            "largest |$t_2$ of descent / $t_2$ by the slow phase - 1|": exact,
         },
         controls={
             "random entries alone": recovers.control(lower_share(*counts["random"])),
@@ -265,10 +266,10 @@ def check(dataset: Dataset, pairs: Dataset, controls: Dataset, runs: Dataset) ->
             + ", ".join(f"{count} of {total} ({name})" for name, (count, total) in counts.items()),
             f"sooner than from random entries: {wins[0]} of {wins[1]} (coherent), "
             + ", ".join(f"{count} of {total} ({way})" for way, (count, total) in losing.items()),
-            f"median (t2 - t1) step beta from {TIMED} entries:"
+            rf"median $(t_2 - t_1)$ step $\beta$ from {TIMED} entries:"
             f" {median_delay(coherent):.3g} (coherent), {median_delay(random):.3g} (random)",
-            "without random entries recovery is not safe: on the map tau = 0.5 recovers the matrix"
-            f" and tau = 1 does not on {int(harmed.sum())} of {harmed.size} problems"
+            r"without random entries recovery is not safe: on the map $\tau = 0.5$ recovers the "
+            rf"matrix and $\tau = 1$ does not on {int(harmed.sum())} of {harmed.size} problems"
             + (
                 f", one of which has {int(starved)} observed entries in a row or column"
                 if harmed.any()
@@ -288,11 +289,12 @@ def draw(dataset: Dataset, pairs: Dataset, controls: Dataset, runs: Dataset) -> 
     """The error over N and tau, the delay over tau, and the runs for some tau."""
     arguments = arguments_of(runs)
     caption = (
-        f"{caption_of(dataset.attrs)} tau N entries are those of the largest row plus column"
-        " coherence (this needs the truth's singular spaces), the others random. t1: training"
-        f" loss <= {SOLVED:g}; t2: relative error <= {arguments['level']:g}; predicted: t1 plus the"
-        f" slow phase. A row or column with fewer than r = {arguments['rank']} entries cannot be"
-        " recovered."
+        rf"{caption_of(dataset.attrs)} $\tau N$ entries are those of the largest row plus column "
+        "coherence (this needs the truth's singular spaces), the others random. $t_1$: "
+        rf"training loss $\leq {latex(SOLVED)}$; $t_2$: relative error "
+        rf"$\leq {latex(arguments['level'])}$; predicted: $t_1$ plus the slow phase. A "
+        "row or column with fewer than $r = "
+        f"{arguments['rank']}$ entries cannot be recovered."
     )
     picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(10.4,), height=8.4)
     whole.remove()
@@ -342,7 +344,7 @@ def _draw_delays(axes: Axes, dataset: Dataset) -> None:
             axes.annotate(f"{(~row).sum()}", (share, top), (7, -3), textcoords="offset points")
     axes.plot([], [], "^", color=RED, markersize=8, label="never (number of matrices)")
     axes.set(xlabel=r"coherent share $\tau$", ylim=(-0.03 * top, 1.08 * top))
-    axes.set_ylabel(r"delay $t_2 - t_1$, in units of 1/(step $\beta$)")
+    axes.set_ylabel(r"delay $t_2 - t_1$, in units of $1/(\mathrm{step}\,\beta)$")
     axes.set_title(f"time of the slow phase, $N$ = {TIMED}")
     axes.legend(loc="center right")
 
@@ -383,15 +385,19 @@ def _outcome(share: float, run: Dataset, rank: int) -> str:
 
 experiment = Experiment(
     "N-F-data",
-    statement="If tau N of the N observed entries are those of the largest row plus column"
-    " coherence and the rest are random, minimising the nuclear norm completes a 10 x"
-    " 10 matrix of rank 2 from fewer entries and sooner than from random entries alone"
-    " (our words: the source only names its figure).",
-    place="Data Selection, completion with n = 100, r = 2",
+    statement=r"If $\tau N$ of the $N$ observed entries are those of the largest row plus column "
+    "coherence and the rest are random, minimising the nuclear norm completes a 10 x 10 "
+    "matrix of rank 2 from fewer entries and sooner than from random entries alone (our "
+    "words: the source only names its figure).",
+    place="Data Selection, completion with $n = 100$, $r = 2$",
     study=(study, pairs, controls, runs),
     check=check,
     draw=draw,
-    ours="the matrices and seeds, the grid, the levels of t1 and t2, and which runs are shown",
-    scope={"quick": "beta 4e-3 in place of 1e-5; N = 60 and 70 and five values of tau"},
+    ours="the matrices and seeds, the grid, the levels of $t_1$ and $t_2$, and which runs are "
+    "shown",
+    scope={
+        "quick": r"$\beta$ $4 \times 10^{-3}$ in place of $10^{-5}$; $N = 60$ and 70 and five "
+        r"values of $\tau$"
+    },
     seconds=5,
 )

@@ -22,7 +22,7 @@ from penchant.lab import (
     sized,
 )
 from penchant.models import Model
-from penchant.plotting import BLACK, CYCLE, GREY, LEGEND, MARKERS, caption_of, sheet
+from penchant.plotting import BLACK, CYCLE, GREY, LEGEND, MARKERS, caption_of, latex, sheet
 from penchant.record import LogSpaced
 from penchant.regularizers import Regularizer
 from penchant.stop import Loss
@@ -115,19 +115,19 @@ def escape(case: Recovery | Regression, depth: int, start: float) -> float:
 
 
 LABELS = {
-    "samples": "number N of samples",
-    "depth": "number L of layers",
-    "error": "relative error |a - a*|/|a*| of the exact minimiser of Q at this depth",
+    "samples": "number $N$ of samples",
+    "depth": "number $L$ of layers",
+    "error": "relative error $|a - a^*|/|a^*|$ of the exact minimiser of $Q$ at this depth",
     "large_error": "the same from a start of 1 per layer",
-    "sparse_error": "the same for the interpolator of least l1 norm, at all depths",
-    "t1": "step at which the training loss falls to 1e-4",
+    "sparse_error": r"the same for the interpolator of least $\ell_1$ norm, at all depths",
+    "t1": "step at which the training loss falls to $10^{-4}$",
     "t2": "step at which the relative error falls to the level; nan if never",
     "end_error": "relative error at the end of the run",
     "end_predicted": "relative error of the exact minimiser on the same problem",
     "start_predicted": "step at which the entry with the steepest slope, trained alone, has grown"
     " to its full size",
     "misfit": "norm of the residual over that of the labels",
-    "trajectory_relative_error": "|a - a*|/|a*|",
+    "trajectory_relative_error": "$|a - a^*|/|a^*|$",
     "trajectory_loss": "training loss, half the sum of squared residuals",
 }
 PROBLEM = {"kind": "sparse", "dimension": 100, "few": 5}
@@ -168,7 +168,7 @@ runs = sized(
 )
 unsigned = sized(
     "N-F-depth-unsigned",
-    title="A single copy w^L of the layers, which cannot change its sign",
+    title="A single copy $w^L$ of the layers, which cannot change its sign",
     arguments=RUN | {"samples": SHOWN, "signed": False, "most": 100_000},
     grid={"depth": [2, 3]},
     printed={"arguments": {"most": BUDGET}},
@@ -213,10 +213,10 @@ def check(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) ->
     falls = at_most(max(b / a for a, b in itertools.pairwise(reached_there[:3])), 0.75)
     ended = unsigned.isel(seed=0)
     return Evidence(
-        ran=f"sparse recovery, n = 100, s = 5: {dataset.sizes['seed']} problems for each N = 10 to"
-        " 100 and depth 1 to 4 by the exact minimiser, without noise and some with it;"
-        f" {runs.t1.size} runs by descent, step 0.1, up to 1e6 steps, start 1e-2 per layer (1e-6"
-        " for depth 1), w+^L - w-^L",
+        ran=f"sparse recovery, $n = 100$, $s = 5$: {dataset.sizes['seed']} problems for each $N = "
+        "10$ to 100 and depth 1 to 4 by the exact minimiser, without noise and some with it; "
+        f"{runs.t1.size} runs by descent, step 0.1, up to $10^6$ steps, start $10^{{-2}}$ per "
+        "layer ($10^{-6}$ for depth 1), $w_+^L - w_-^L$",
         premises={
             "some run of every depth up to 3 fits the data": (
                 bool(fitted.sel(depth=[1, 2, 3]).any(["samples", "seed"]).all()),
@@ -224,41 +224,44 @@ def check(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) ->
             )
         },
         checks={
-            "largest ratio of median errors at successive depths, mean over N = 30 to 50": halves,
+            "largest ratio of median errors at successive depths, mean over $N = 30$ to 50": halves,
             "least fall of the samples needed from a depth to the next, up to 3": fewer,
-            "largest |a - argmin Q|/|a*| over the runs of descent that fit": exact,
-            "largest ratio of the errors of descent at successive depths up to 3, N = 30": falls,
-            "the same up to depth 3 with a signal-to-noise ratio of 1e8": at_most(
+            r"largest $|a - \operatorname{argmin} Q|/|a^*|$ over the runs of descent "
+            "that fit": exact,
+            "largest ratio of the errors of descent at successive depths up to 3, $N = 30$": falls,
+            "the same up to depth 3 with a signal-to-noise ratio of $10^8$": at_most(
                 steepest(faint.sel(depth=[1, 2, 3])), 0.5
             ),
         },
         controls={
             "a start of 1 per layer": halves.control(steepest(large)),
             "a start of 1 per layer, samples needed": fewer.control(least_fall(large)),
-            "the least l2 norm at every depth": exact.control(shown.to_l2.sel(depth=[2, 3]).min()),
+            r"the least $\ell_2$ norm at every depth": exact.control(
+                shown.to_l2.sel(depth=[2, 3]).min()
+            ),
             "depth 2 at every depth": exact.control(shown.to_depth_2.sel(depth=3).min()),
-            "w^L without the second copy": exact.control(ended.to_bias.min()),
-            "w^L without the second copy, depth 3 over 2": falls.control(
+            "$w^L$ without the second copy": exact.control(ended.to_bias.min()),
+            "$w^L$ without the second copy, depth 3 over 2": falls.control(
                 ended.end_error[1] / ended.end_error[0]
             ),
         },
         findings=[
             f"samples needed for a median error of {LEVEL:g}: "
             + ", ".join(f"{n:g} at depth {d + 1}" for d, n in enumerate(counts(medians)))
-            + f", {needed(sparse.values, sparse.samples.values):g} with the least l1 norm",
-            "noise limits the gain: with a signal-to-noise ratio of 1e8 the fourth layer has"
-            f" the error {float(faint.sel(depth=4, samples=SHOWN)):.1e} at N = 30, that of the"
-            f" least l1 norm is {float(floor.sel(samples=SHOWN)):.1e}; without noise it is"
-            f" {float(medians.sel(depth=4, samples=SHOWN)):.1e}",
-            f"with N = 10 no depth helps: errors {listed(medians.sel(samples=10), '.2f')}, and"
-            f" {float(sparse.sel(samples=10)):.2f} for the least l1 norm",
-            f"after at most 1e6 steps descent has the errors {listed(reached_there, '.2g')} at N ="
-            f" 30, the minimisers {listed(shown.end_predicted.median('seed'), '.2g')}: descent with"
-            f" a fourth layer is slow, {int((~fitted).sel(depth=4).sum())} of"
-            f" {fitted.sel(depth=4).size} runs with it did not fit",
-            "a product of layers that all start at 1e-2 is w^L and does not change sign: its errors"
-            f" are {listed(ended.end_error, '.2f')} at depths 2, 3; it"
-            " needs a second copy (ours) or a start that differs between layers",
+            + rf", {needed(sparse.values, sparse.samples.values):g} with the least $\ell_1$ norm",
+            "noise limits the gain: with a signal-to-noise ratio of $10^8$ the fourth layer has "
+            f"the error {float(faint.sel(depth=4, samples=SHOWN)):.1e} at $N = 30$, that of "
+            rf"the least $\ell_1$ norm is {float(floor.sel(samples=SHOWN)):.1e}; without "
+            f"noise it is {float(medians.sel(depth=4, samples=SHOWN)):.1e}",
+            f"with $N = 10$ no depth helps: errors {listed(medians.sel(samples=10), '.2f')}, and "
+            rf"{float(sparse.sel(samples=10)):.2f} for the least $\ell_1$ norm",
+            f"after at most $10^6$ steps descent has the errors {listed(reached_there, '.2g')} at "
+            f"$N = 30$, the minimisers {listed(shown.end_predicted.median('seed'), '.2g')}: "
+            f"descent with a fourth layer is slow, {int((~fitted).sel(depth=4).sum())} of "
+            f"{fitted.sel(depth=4).size} runs with it did not fit",
+            "a product of layers that all start at $10^{-2}$ is $w^L$ and does not change sign: "
+            f"its errors are {listed(ended.end_error, '.2f')} at depths 2, 3; it needs a "
+            "second copy (ours) or a start that differs between layers",
         ],
     )
 
@@ -266,11 +269,12 @@ def check(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) ->
 def draw(dataset: Dataset, noise: Dataset, runs: Dataset, unsigned: Dataset) -> Figure:
     """The error over N for every depth, and the runs with measured and predicted times."""
     caption = (
-        f"{caption_of(dataset.attrs)} Predicted: the end by the exact minimiser of the implicit"
-        " regularizer at this depth, the beginning by the growth of the entry with the steepest"
-        f" slope. t1: training loss <= {SOLVED:g}; t2: relative error <= {LEVEL:g}. Runs"
-        f" end at convergence (loss {FITTED:g}) or after {count(BUDGET)} steps. Loss and error"
-        " fall together, entry by entry, not one after the other."
+        f"{caption_of(dataset.attrs)} Predicted: the end by the exact minimiser of the implicit "
+        "regularizer at this depth, the beginning by the growth of the entry with the "
+        rf"steepest slope. $t_1$: training loss $\leq {latex(SOLVED)}$; $t_2$: relative error "
+        rf"$\leq {latex(LEVEL)}$. Runs end at convergence (loss ${latex(FITTED)}$) or "
+        f"after {count(BUDGET)} "
+        "steps. Loss and error fall together, entry by entry, not one after the other."
     )
     picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(12.6,), height=6.2)
     whole.remove()
@@ -344,17 +348,17 @@ def _draw_run(losses: Axes, tests: Axes, run: Dataset, colour: str) -> None:
 
 experiment = Experiment(
     "N-F-depth",
-    statement="Without a penalty, from a small start, a deeper diagonal net recovers a sparse"
-    " vector from fewer samples: descent that fits the data ends at the minimiser of Q"
-    " for its depth; with N = 30 to 50 of n = 100 every layer up to the fourth at least"
-    " halves the median error of that minimiser (on average over N), and the number of samples"
-    " needed falls up to the third (our words: the source only names its figure).",
+    statement="Without a penalty, from a small start, a deeper diagonal net recovers a sparse "
+    "vector from fewer samples: descent that fits the data ends at the minimiser of $Q$ for "
+    "its depth; with $N = 30$ to 50 of $n = 100$ every layer up to the fourth at least halves "
+    "the median error of that minimiser (on average over $N$), and the number of samples "
+    "needed falls up to the third (our words: the source only names its figure).",
     place="Overparameterization with Depth: Sparse Recovery",
     study=(study, noise, runs, unsigned),
     check=check,
     draw=draw,
     title="Depth in place of a penalty: more layers need fewer samples and more steps",
-    ours="the seeds, the signed pair w+^L - w-^L, the levels and which runs are shown",
-    scope={"quick": "descent at N = 30 only"},
+    ours="the seeds, the signed pair $w_+^L - w_-^L$, the levels and which runs are shown",
+    scope={"quick": "descent at $N = 30$ only"},
     seconds=5,
 )

@@ -126,14 +126,16 @@ def check(dataset: Dataset) -> Evidence:
         _, t2 = times.values()
         tenth = t2.control(off(weak["t2"], PRINTED["t2"]))
     return Evidence(
-        ran=f"{task(one)}, Adam with step {float(one.learning_rate):g}, beta {float(one.beta):g},"
-        f" full batches, {int(one.step[-1])} steps, {len(printed)} seed(s); the same without a"
-        " penalty, with a tenth of it, and with the net of the authors' code, which distinguishes"
-        " (a, b) from (b, a)"
-        + ("" if of_source else "; the times of p = 97 are checked at the printed size only"),
-        premises={"the runs are longer than the largest t2 allowed": (beyond > 2 * LATE, beyond)},
+        ran=rf"{task(one)}, Adam with step {float(one.learning_rate):g}, $\beta$ "
+        f"{float(one.beta):g}, full batches, {int(one.step[-1])} steps, {len(printed)} "
+        "seed(s); the same without a penalty, with a tenth of it, and with the net of the "
+        "authors' code, which distinguishes $(a, b)$ from $(b, a)$"
+        + ("" if of_source else "; the times of $p = 97$ are checked at the printed size only"),
+        premises={
+            "the runs are longer than the largest $t_2$ allowed": (beyond > 2 * LATE, beyond)
+        },
         checks={
-            "largest distance of t2/t1 from the printed 17, in factors of two": late,
+            "largest distance of $t_2/t_1$ from the printed 17, in factors of two": late,
             **times,
             "runs not classified as a grok": grok,
             "largest gap of the plateau from the share of mirrored pairs": twins,
@@ -147,12 +149,13 @@ def check(dataset: Dataset) -> Evidence:
             "all pairs in place of those without a mirror": novel.control(found[0]["plateau"]),
         },
         findings=[
-            f"{times_of(found)}; the source reads t1 = {PRINTED['t1']} and t2 = {PRINTED['t2']} off"
-            f" its figure for p = 97; with a tenth of the penalty {times_of([weak])}",
+            f"{times_of(found)}; the source reads $t_1 = {PRINTED['t1']}$ and $t_2 = "
+            f"{PRINTED['t2']}$ off its figure for $p = 97$; with a tenth of the penalty "
+            f"{times_of([weak])}",
             *(choices(one, half) for half in of["half"]),
-            f"the plateau at {found[0]['plateau']:.3f} consists of pairs (a, b) whose mirror (b,"
-            f" a) is in training, {float(one.twins):.3f} of the validation pairs: without them"
-            f" the accuracy on the plateau is {found[0]['novel_plateau']:.3f}",
+            f"the plateau at {found[0]['plateau']:.3f} consists of pairs $(a, b)$ whose mirror "
+            f"$(b, a)$ is in training, {float(one.twins):.3f} of the validation pairs: "
+            f"without them the accuracy on the plateau is {found[0]['novel_plateau']:.3f}",
         ],
     )
 
@@ -171,15 +174,16 @@ def choices(run: Dataset, half: Dataset) -> str:
     """The effect on t2 of two choices that the source does not print: the level and the start."""
     strict, small, small_strict = landmarks(run, 1.0), landmarks(half), landmarks(half, 1.0)
     return (
-        f"the source prints neither its start nor its level: seed 0 has t2 = {strict['t2']:.0f} at"
-        f" a level of 1; with embeddings N(0, 1/4) for N(0, 1) t1 = {small['t1']:.0f} and t2 ="
-        f" {small['t2']:.0f} ({small_strict['t2']:.0f} at a level of 1)"
+        "the source prints neither its start nor its level: seed 0 has $t_2 = "
+        f"{strict['t2']:.0f}$ at a level of 1; with embeddings $N(0, 1/4)$ for $N(0, 1) t_1 = "
+        f"{small['t1']:.0f}$ and $t_2 = {small['t2']:.0f}$ ({small_strict['t2']:.0f} at a "
+        "level of 1)"
     )
 
 
 def times_of(found: Sequence[dict[str, float]]) -> str:
     """t1 and t2 of every run; nan if not reached."""
-    return "; ".join(f"t1 = {f['t1']:.0f}, t2 = {f['t2']:.0f}" for f in found)
+    return "; ".join(f"$t_1 = {f['t1']:.0f}$, $t_2 = {f['t2']:.0f}$" for f in found)
 
 
 def draw(dataset: Dataset) -> Figure:
@@ -254,18 +258,19 @@ def _line(run: Dataset) -> str:
 
 experiment = Experiment(
     "N-F1",
-    statement="An MLP with a small l2^2 penalty, trained by Adam on a part of the table of modular"
-    " addition, fits all training pairs at t1 and the others about 17 times later (within a factor"
-    " of 2); at the printed size t1 is about 540 and t2 about 9150 (within a factor of 1.5, because"
-    " the source does not print its start).",
+    statement=r"An MLP with a small $\ell_2^2$ penalty, trained by Adam on a part of the table of "
+    "modular addition, fits all training pairs at $t_1$ and the others about 17 times later "
+    "(within a factor of 2); at the printed size $t_1$ is about 540 and $t_2$ about 9150 "
+    "(within a factor of 1.5, because the source does not print its start).",
     place="What is Grokking?, Figure 1",
     study=study,
     check=check,
     draw=draw,
     ours="the start, PyTorch's (the source prints none), full batches, seeds, sizes 64 and 64",
     scope={
-        "quick": "p = 31 in place of 97, 50% of the pairs in place of 40%, step 0.005 in place of"
-        " 0.001, beta 7e-5 in place of 1e-6; the times of p = 97 are not checked",
+        "quick": "$p = 31$ in place of 97, 50% of the pairs in place of 40%, step 0.005 in place "
+        r"of 0.001, $\beta$ $7 \times 10^{-5}$ in place of $10^{-6}$; the times of $p = 97$ "
+        "are not checked",
     },
     seconds=8,
 )

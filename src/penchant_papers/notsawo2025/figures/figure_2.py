@@ -170,22 +170,22 @@ def nets(seeds: int, rescaled: int, more: Runs = ()) -> list[dict[str, Any]]:
 
 
 LABELS = {
-    "share": "held norm over that of the truth: the teacher's least norm, |a*|_2 or |a*|_1",
+    "share": "held norm over that of the truth: the teacher's least norm, $|a^*|_2$ or $|a^*|_1$",
     "train": "training loss of the net trained at the held norm, over the zero predictor's",
     "test": "test loss of the same net, over the zero predictor's",
     "rescaled": "test loss of the best net, rescaled to the held norm and trained further there",
     "loss": "training loss of sparse recovery at the held norm, over the zero predictor's",
-    "error": "|a - a*|^2 / |a*|^2 where training at the held norm ends",
-    "fall": "fall of the training loss in the second half of the steps; not near |X^+ y|",
-    "exact_error": "the error for l2 by the singular values of X",
-    "apart": "largest distance of the endpoints to the exact ones, over |a*|",
-    "stretched_apart": "the same for X^+ y stretched to the held norms",
-    "floor": "the least error that any held l2 norm can leave from this start",
-    "floor_share": "the held l2 norm of the least error, over |a*|_2",
-    "beta": "strength of the l1 penalty",
-    "trajectory_error": "|a - a*|^2 / |a*|^2",
-    "trajectory_share": "|a|_2 over |a*|_2",
-    "ridge_share": "|a|_2 over |a*|_2 after a squared l2 penalty",
+    "error": "$|a - a^*|^2 / |a^*|^2$ where training at the held norm ends",
+    "fall": "fall of the training loss in the second half of the steps; not near $|X^+ y|$",
+    "exact_error": r"the error for $\ell_2$ by the singular values of $X$",
+    "apart": "largest distance of the endpoints to the exact ones, over $|a^*|$",
+    "stretched_apart": "the same for $X^+ y$ stretched to the held norms",
+    "floor": r"the least error that any held $\ell_2$ norm can leave from this start",
+    "floor_share": r"the held $\ell_2$ norm of the least error, over $|a^*|_2$",
+    "beta": r"strength of the $\ell_1$ penalty",
+    "trajectory_error": "$|a - a^*|^2 / |a^*|^2$",
+    "trajectory_share": "$|a|_2$ over $|a^*|_2$",
+    "ridge_share": r"$|a|_2$ over $|a^*|_2$ after a squared $\ell_2$ penalty",
 }
 study = sized(
     "N-F2",
@@ -257,20 +257,19 @@ def shape(dataset: Dataset) -> dict[str, Check]:
     after = max(row[low:].max() for row, low in zip(train, lows, strict=True))
     place = np.abs(np.log2(SHARES[lows])).max()
     return {
-        "largest test loss at w_c, in units of the zero predictor's": at_most(
+        "largest test loss at $w_c$, in units of the zero predictor's": at_most(
             test.min(axis=1).max(), 0.05
         ),
-        "least ratio of the test loss at |w| = w_c/4 or 5.7 w_c to that at w_c": at_least(
+        "least ratio of the test loss at $|w| = w_c/4$ or $5.7 w_c$ to that at $w_c$": at_least(
             min(map(rise, test)), 20
         ),
-        "steps of w where the median test loss does not fall before w_c or rise after it": within(
-            np.sum(bends <= 0)
-        ),
-        "largest distance of w_c to the teacher's least norm, in factors of two": within(
+        "steps of $w$ where the median test loss does not fall before $w_c$ or rise "
+        "after it": within(np.sum(bends <= 0)),
+        "largest distance of $w_c$ to the teacher's least norm, in factors of two": within(
             place, tolerance=0.3
         ),
-        "least training loss for w <= w_c/2": at_least(before, 0.3),
-        "largest training loss for w >= w_c": at_most(after, 0.01),
+        r"least training loss for $w \leq w_c/2$": at_least(before, 0.3),
+        r"largest training loss for $w \geq w_c$": at_most(after, 0.01),
     }
 
 
@@ -285,23 +284,24 @@ def sparse_checks(sparse: Dataset, path: Dataset) -> dict[str, Check]:
     l2, l1 = sparse.sel(norm="l2"), sparse.sel(norm="l1")
     half_and_twice = l1.error[:, [MIDDLE - 4, MIDDLE + 4]]
     return {
-        "least |a - a*|^2/|a*|^2 at any held l2 norm": at_least(l2.error.min(), LEFT),
+        r"least $|a - a^*|^2/|a^*|^2$ at any held $\ell_2$ norm": at_least(l2.error.min(), LEFT),
         "the same over its exact lower bound": at_least(
             (l2.error.min("place") / l2.floor).min(), 1.0, 1e-9
         ),
-        "largest distance of the trained endpoints to the closed form, over |a*|": within(
+        "largest distance of the trained endpoints to the closed form, over $|a^*|$": within(
             l2.apart.max(), tolerance=1e-6
         ),
-        "largest |a - a*|^2/|a*|^2 at the held l1 norm |a*|_1": within(
+        r"largest $|a - a^*|^2/|a^*|^2$ at the held $\ell_1$ norm $|a^*|_1$": within(
             l1.error[:, MIDDLE].max(), tolerance=1e-6
         ),
-        "least |a - a*|^2/|a*|^2 at half and at twice that l1 norm": at_least(
+        r"least $|a - a^*|^2/|a^*|^2$ at half and at twice that $\ell_1$ norm": at_least(
             half_and_twice.min(), 0.1
         ),
-        "least l2 norm after the l1 penalty, over the best held l2 norm": at_least(
+        r"least $\ell_2$ norm after the $\ell_1$ penalty, over the best held $\ell_2$ "
+        "norm": at_least(
             (last_of(path, "share") / l2.floor_share.values).min(), 1 / math.sqrt(1 - LEFT)
         ),
-        "largest |a - a*|^2/|a*|^2 after the l1 penalty": at_most(
+        r"largest $|a - a^*|^2/|a^*|^2$ after the $\ell_1$ penalty": at_most(
             last_of(path, "error").max(), 1e-3
         ),
     }
@@ -321,31 +321,35 @@ def check(dataset: Dataset, sparse: Dataset, dense: Dataset, path: Dataset) -> E
     fall = max(float(one.fall.max()) for one in (l2, l1))
     train_mixed = dataset.train.values[dataset.labels.values == "shuffled"][0]
     return Evidence(
-        ran=f"{usual.sizes['run']} teachers relu(<p,x>) - relu(<q,x>) of 10 inputs,"
-        f" {int(usual.samples[0])} samples, a student of 40 ReLU units; {l2.sizes['seed']} sparse"
-        f" recoveries (n, s, N) = (100, 5, 30); projected descent from a random start at"
-        f" {len(SHARES)} held norms, 1/4 to 5.7 times those of the truth; g = half the sum of"
-        " squares",
+        ran=rf"{usual.sizes['run']} teachers $\operatorname{{relu}}(\langle p,x\rangle) - "
+        rf"\operatorname{{relu}}(\langle q,x\rangle)$ of 10 inputs, {int(usual.samples[0])} "
+        f"samples, a student of 40 ReLU units; {l2.sizes['seed']} sparse recoveries $(n, s, "
+        f"N) = (100, 5, 30)$; projected descent from a random start at {len(SHARES)} held "
+        "norms, 1/4 to 5.7 times those of the truth; $g$ = half the sum of squares",
         premises={"sparse recovery converged at every held norm": (fall <= REST, fall)},
         checks={
             **first,
-            "test loss of the net at w_c rescaled to w > w_c and trained further, over that at"
-            " w_c": keeps,
+            "test loss of the net at $w_c$ rescaled to $w > w_c$ and trained further, over that "
+            "at $w_c$": keeps,
             **second,
         },
         controls={
             "shuffled labels, least test loss": low.control(mixed.min()),
             "shuffled labels, rise on both sides": up.control(rise(mixed)),
-            "shuffled labels, training loss at the same w_c": flat.control(train_mixed[MIDDLE]),
+            "shuffled labels, training loss at the same $w_c$": flat.control(train_mixed[MIDDLE]),
             "the norm of the teacher with unbalanced layers": place.control(
                 math.log2(held / float(usual.unbalanced_norm[0]))
             ),
-            "the ordinary start at 5.7 w_c": keeps.control((usual.test[:, -1] / least).min()),
-            "l1 judged as l2": bound.control(l1.error.min()),
-            "the held l2 norm |a*|_2 judged as l1": found.control(l2.error[:, MIDDLE].min()),
-            "25 non-zero entries for l1": found.control(dense.error.isel(place=MIDDLE).item()),
-            "a_hat stretched to the held norm": near.control(l2.stretched_apart[0]),
-            "the norm after an l2^2 penalty": left.control(
+            "the ordinary start at $5.7 w_c$": keeps.control((usual.test[:, -1] / least).min()),
+            r"$\ell_1$ judged as $\ell_2$": bound.control(l1.error.min()),
+            r"the held $\ell_2$ norm $|a^*|_2$ judged as $\ell_1$": found.control(
+                l2.error[:, MIDDLE].min()
+            ),
+            r"25 non-zero entries for $\ell_1$": found.control(
+                dense.error.isel(place=MIDDLE).item()
+            ),
+            r"$\hat{a}$ stretched to the held norm": near.control(l2.stretched_apart[0]),
+            r"the norm after an $\ell_2^2$ penalty": left.control(
                 (path.ridge_share.values.ravel() / l2.floor_share.values).max()
             ),
         },
@@ -359,23 +363,24 @@ def findings(dataset: Dataset, usual: Dataset, l2: Dataset, l1: Dataset) -> list
     (quiet,) = dataset.test.values[dataset.start.values == "symmetric"]
     first, base = usual.test.values[0], int(usual.samples[0])
     lines = [
-        "w_c is the least norm of the teacher's rescalings: on a grid of 2^(1/4) the test loss is"
-        f" least at {listed(norms, '.3g')}, and that norm is"
-        f" {float(usual.least_norm[0]):.3g}",
-        "the rise at large norms does not come from the outputs of the start alone: at 5.7 w_c"
-        f" the test loss is {first[-1]:.2g} from the ordinary start and {quiet[-1]:.2g} from a"
-        " symmetric one that computes zero",
-        "the truth of sparse recovery lies on the shell |a|_2 = |a*|_2, but training held there"
-        f" ends at |a - a*|^2/|a*|^2 = {float(l2.error[MIDDLE]):.2f}; no l2 norm does better than"
-        f" {float(l2.floor):.2f}, at {float(l2.floor_share):.2f} |a*|_2",
-        "the minimum in the l1 norm is sharp: at 2^(1/4) and 2^(-1/4) times |a*|_1 the error is"
-        f" {float(l1.error[MIDDLE + 1]):.2g} and {float(l1.error[MIDDLE - 1]):.2g}",
+        "$w_c$ is the least norm of the teacher's rescalings: on a grid of $2^{1/4}$ the test "
+        f"loss is least at {listed(norms, '.3g')}, and that norm is "
+        f"{float(usual.least_norm[0]):.3g}",
+        "the rise at large norms does not come from the outputs of the start alone: at $5.7 w_c$ "
+        f"the test loss is {first[-1]:.2g} from the ordinary start and {quiet[-1]:.2g} from a "
+        "symmetric one that computes zero",
+        "the truth of sparse recovery lies on the shell $|a|_2 = |a^*|_2$, but training held "
+        rf"there ends at $|a - a^*|^2/|a^*|^2 = {float(l2.error[MIDDLE]):.2f}$; no $\ell_2$ "
+        f"norm does better than {float(l2.floor):.2f}, at {float(l2.floor_share):.2f} "
+        "$|a^*|_2$",
+        r"the minimum in the $\ell_1$ norm is sharp: at $2^{1/4}$ and $2^{-1/4}$ times $|a^*|_1$ "
+        f"the error is {float(l1.error[MIDDLE + 1]):.2g} and {float(l1.error[MIDDLE - 1]):.2g}",
     ]
     for many in dataset.test.values[dataset.samples.values > base]:
         lines.append(
-            "the rise at large norms appears with few samples only: at 4 w_c the test loss is"
-            f" {first[MIDDLE + 8]:.2g} with {base} and {many[MIDDLE + 8]:.2g} with"
-            f" {int(dataset.samples.max())}"
+            "the rise at large norms appears with few samples only: at $4 w_c$ the test loss is "
+            f"{first[MIDDLE + 8]:.2g} with {base} and {many[MIDDLE + 8]:.2g} with "
+            f"{int(dataset.samples.max())}"
         )
     for noisy in dataset.test.values[dataset.noise.values > 0]:
         lines.append(
@@ -388,10 +393,11 @@ def findings(dataset: Dataset, usual: Dataset, l2: Dataset, l1: Dataset) -> list
 def draw(dataset: Dataset, sparse: Dataset, dense: Dataset, path: Dataset) -> Figure:
     """Losses of the net over the held norm, and errors of sparse recovery over both norms."""
     caption = (
-        f"{caption_of(dataset.attrs)} Left: median and single teachers relu(<p,x>) -"
-        " relu(<q,x>), losses over those of the zero predictor. Right: the exact curve is that"
-        " of ridge regression and, beyond the norm of least squares, of the part of the start"
-        " that the data do not determine."
+        f"{caption_of(dataset.attrs)} Left: median and single teachers "
+        r"$\operatorname{relu}(\langle p,x\rangle) - \operatorname{relu}(\langle "
+        r"q,x\rangle)$, losses over those of the zero predictor. Right: the exact curve is "
+        "that of ridge regression and, beyond the norm of least squares, of the part of the "
+        "start that the data do not determine."
     )
     picture, (left, right) = sheet(dataset.title, caption, widths=(5.4, 5.8), height=5.0)
     (mixed,) = dataset.test.values[dataset.labels.values == "shuffled"]
@@ -407,8 +413,8 @@ def draw(dataset: Dataset, sparse: Dataset, dense: Dataset, path: Dataset) -> Fi
 def _draw_net(axes: Axes, nets: Dataset, mixed: Array) -> None:
     for name, colour in (("train", BLUE), ("test", RED)):
         axes.plot(SHARES, nets[name].T, color=colour, linewidth=0.6, alpha=0.5)
-    axes.plot(SHARES, nets.test.median("run"), color=RED, linewidth=3, label="test loss: U")
-    axes.plot(SHARES, nets.train.median("run"), "--", color=BLUE, label="training loss: L")
+    axes.plot(SHARES, nets.test.median("run"), color=RED, linewidth=3, label="test loss: $U$")
+    axes.plot(SHARES, nets.train.median("run"), "--", color=BLUE, label="training loss: $L$")
     axes.plot(SHARES, mixed, ":", color=GREY, label="test loss, shuffled labels")
     text = "test loss, net of $w_c$ rescaled\nto this norm and trained further"
     moved = nets.rescaled.median("run")
@@ -443,18 +449,18 @@ def _draw_sparse(axes: Axes, sparse: Dataset, path: Dataset) -> None:
 
 experiment = Experiment(
     "N-F2",
-    statement="Trained at a held l2 norm w, a net has an L-shaped training loss and a U-shaped"
-    " test loss with its least value at some w_c; but rescaling gives the same function"
-    " at every larger norm, and training there does not change it; in sparse recovery,"
-    " training at no held l2 norm generalizes, while training at the l1 norm of the"
-    " truth does.",
+    statement=r"Trained at a held $\ell_2$ norm $w$, a net has an L-shaped training loss and a "
+    "U-shaped test loss with its least value at some $w_c$; but rescaling gives the same "
+    "function at every larger norm, and training there does not change it; in sparse "
+    r"recovery, training at no held $\ell_2$ norm generalizes, while training at the $\ell_1$ "
+    "norm of the truth does.",
     place="Goldilocks zone & LU mechanism, Figure 2",
     study=(study, sparse, dense, path),
     check=check,
     draw=draw,
     title="A net has a Goldilocks zone of norms; sparse recovery has none in ℓ₂, only in ℓ₁",
-    ours="all but (n, s, N) = (100, 5, 30), which the source uses elsewhere: teacher, student,"
-    " starts, held norms and seeds",
+    ours="all but $(n, s, N) = (100, 5, 30)$, which the source uses elsewhere: teacher, student, "
+    "starts, held norms and seeds",
     scope={
         "quick": "the source prints no sizes, all are ours; two teachers and one sparse recovery",
         "printed": "the source prints no sizes, all are ours",

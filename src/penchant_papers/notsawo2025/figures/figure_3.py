@@ -19,8 +19,8 @@ from penchant.plotting import (
     PURPLE,
     RED,
     caption_of,
+    latex,
     sheet,
-    typeset,
 )
 from penchant_papers.notsawo2025.figures.runs import (
     MOST,
@@ -143,14 +143,13 @@ def check(dataset: Dataset) -> Evidence:
     )
     stays = at_least(min(float(run.test_accuracy[-1]) for run in sparse), 0.95)
     above = {
-        "least ratio of the l2 norm at the end to that at t2 under l1, p = 97": at_least(
-            min(change(run, "l2", MOST) for run in sparse), RISE
-        )
+        r"least ratio of the $\ell_2$ norm at the end to that at $t_2$ under $\ell_1$, "
+        "$p = 97$": at_least(min(change(run, "l2", MOST) for run in sparse), RISE)
     }
     return Evidence(
-        ran=f"{task(none)}, Adam with step {float(none.learning_rate):g}, full batches, one run of"
-        f" each penalty and beta, to {beyond:.1f} t2 and more; t2 is the first record with a"
-        f" validation accuracy of {MOST:g}",
+        ran=f"{task(none)}, Adam with step {float(none.learning_rate):g}, full batches, one run "
+        rf"of each penalty and $\beta$, to {beyond:.1f} $t_2$ and more; $t_2$ is the first "
+        f"record with a validation accuracy of {MOST:g}",
         premises={
             "every run learns its training pairs": (
                 all(math.isfinite(memorized(run)) for run in everything),
@@ -159,11 +158,12 @@ def check(dataset: Dataset) -> Evidence:
         },
         checks={
             "runs with a penalty that measures.grokking does not classify as a grok": groks,
-            "least ratio of t2 to that of the next larger beta": order,
-            "least ratio of the l2 norm at the end to its least since t2 under l1": rising,
+            r"least ratio of $t_2$ to that of the next larger $\beta$": order,
+            r"least ratio of the $\ell_2$ norm at the end to its least since $t_2$ "
+            r"under $\ell_1$": rising,
             **(above if int(none.modulus) == 97 else {}),
-            "largest ratio of a penalty's own norm at the end to that at t2": own,
-            "least validation accuracy at the end under l1": stays,
+            "largest ratio of a penalty's own norm at the end to that at $t_2$": own,
+            r"least validation accuracy at the end under $\ell_1$": stays,
         },
         controls={
             "no penalty": groks.control(without_grok([none], MOST)),
@@ -171,13 +171,12 @@ def check(dataset: Dataset) -> Evidence:
                 delayed(found.values(), memorized).min()
             ),
             **{
-                f"the l2 norm under {'the ' * (name == 'nuclear')}{NAMES[name]}": rising.control(
-                    max(rises[name])
-                )
+                r"the $\ell_2$ norm under "
+                f"{'the ' * (name == 'nuclear')}{NAMES[name]}": rising.control(max(rises[name]))
                 for name in found
                 if name != "l1"
             },
-            "no penalty, the l2 norm from memorization on": own.control(
+            r"no penalty, the $\ell_2$ norm from memorization on": own.control(
                 none.norm_l2[-1] / none.norm_l2[int(np.argmax(none.train_accuracy.values))]
             ),
             "no penalty, at the end": stays.control(none.test_accuracy[-1]),
@@ -192,25 +191,28 @@ def findings(found: Runs, none: Dataset) -> list[str]:
     last = float(decayed.norm_l2[-1])
     return [
         *(described(run) for row in found.values() for run in row),
-        "the l2 norm under l1 is not monotone after t2: it continues to fall to "
+        r"the $\ell_2$ norm under $\ell_1$ is not monotone after $t_2$: it continues to fall to "
         + ", ".join(f"{dip(run):.3f}" for run in sparse)
-        + " times its value at t2, and rises when the remaining entries grow: (l1/l2)^2, an"
-        " effective number of entries, changes from "
+        + " times its value at $t_2$, and rises when the remaining entries grow: "
+        r"$(\ell_1/\ell_2)^2$, an effective number of entries, changes from "
         + ", ".join(f"{spread(run, 0):.0f} to {spread(run, -1):.0f}" for run in sparse),
-        f"the l2 norm at the end under l1 is {float(sparse[0].norm_l2[-1]):.4g}; the squared l2"
-        f" runs generalize at {last / change(decayed, 'l2', MOST):.4g} and end at {last:.4g}",
-        f"{without_penalty(none)}, and the l2 norm has grown from {float(none.norm_l2[0]):.4g} to"
-        f" {float(none.norm_l2[-1]):.4g}",
+        rf"the $\ell_2$ norm at the end under $\ell_1$ is {float(sparse[0].norm_l2[-1]):.4g}; the "
+        rf"squared $\ell_2$ runs generalize at {last / change(decayed, 'l2', MOST):.4g} and "
+        f"end at {last:.4g}",
+        rf"{without_penalty(none)}, and the $\ell_2$ norm has grown from "
+        f"{float(none.norm_l2[0]):.4g} to {float(none.norm_l2[-1]):.4g}",
     ]
 
 
 def described(run: Dataset) -> str:
     """One run in a line: its times, and its norms after t2."""
-    after = ", ".join(f"{norm} x {change(run, norm, MOST):.3f}" for norm in ("l1", "l2", "nuclear"))
+    after = ", ".join(
+        f"{NAMES[norm]} × {change(run, norm, MOST):.3f}" for norm in ("l1", "l2", "nuclear")
+    )
     return (
-        f"{NAMES[str(run.penalty.values)]}, beta {float(run.beta):g}: t1 {memorized(run):.0f}, t2"
-        f" {t2_of(run):.0f}; norms at the end over those at t2: {after}; the least l2 norm in"
-        f" between x {dip(run):.3f}"
+        rf"{NAMES[str(run.penalty.values)]}, $\beta$ {float(run.beta):g}: $t_1$ "
+        f"{memorized(run):.0f}, $t_2$ {t2_of(run):.0f}; norms at the end over those at $t_2$: "
+        rf"{after}; the least $\ell_2$ norm in between $x$ {dip(run):.3f}"
     )
 
 
@@ -223,19 +225,19 @@ def draw(dataset: Dataset) -> Figure:
     for name, above, below in zip(DRAWN, panels[:many], panels[many:], strict=True):
         _accuracies(above, found[name], none)
         _norms(below, found[name][0])
-        above.set_title(typeset(f"penalty: {NAMES[name]}"), fontsize=11)
+        above.set_title(f"penalty: {NAMES[name]}", fontsize=11)
     return picture
 
 
 def _accuracies(panel: Axes, row: Sequence[Any], none: Dataset) -> None:
     for run, colour in zip(row, SHADES, strict=False):
         t2 = t2_of(run)
-        label = typeset(f"beta = {float(run.beta):g}, t2 = {count(t2)}")
+        label = rf"$\beta = {latex(float(run.beta))}$, $t_2 = {count(t2)}$"
         panel.plot(run.step, run.test_accuracy, color=colour, linewidth=2.4, label=label)
         panel.plot(run.step, run.train_accuracy, "--", color=colour, linewidth=1.2)
         if math.isfinite(t2):
             panel.axvline(t2, color=colour, linestyle="-.", linewidth=1, zorder=1)
-    label = r"validation, $\beta$ = 0"
+    label = r"validation, $\beta = 0$"
     panel.plot(none.step, none.test_accuracy, ":", color=GREY, linewidth=1.8, label=label)
     panel.plot([], [], "--", color=GREY, linewidth=1.2, label="training")
     panel.set(ylabel="accuracy", xlabel="steps of Adam", xscale="log", ylim=(-0.03, 1.05))
@@ -265,9 +267,12 @@ def _norms(panel: Axes, run: Dataset) -> None:
     if math.isfinite(t2):
         panel.axvspan(t2, last, color=GREEN, alpha=0.08, zorder=0)
         verb = "rises" if rise(run) >= RISE else "does not rise"
-        text = f"beta = {float(run.beta):g}: after t2 the l2 norm {verb}:\nat the end it is"
-        text += f" {change(run, 'l2', MOST):.2f} times that at t2"
-        panel.set_title(typeset(text), fontsize=9, color=GREEN)
+        text = (
+            rf"$\beta = {latex(float(run.beta))}$: after $t_2$ the $\ell_2$ norm {verb}:"
+            "\nat the end it is"
+        )
+        text += f" {change(run, 'l2', MOST):.2f} times that at $t_2$"
+        panel.set_title(text, fontsize=9, color=GREEN)
     panel.set(ylabel=r"norm / norm at $t_2$", xlabel="steps of Adam", ylim=(0, None))
     panel.set_xlim(0, last)  # linear: most of the run comes after t2
     panel.legend(loc="upper right", fontsize=8)
@@ -275,10 +280,11 @@ def _norms(panel: Axes, run: Dataset) -> None:
 
 experiment = Experiment(
     "N-F3",
-    statement="On modular addition an l1, a squared l2 and a nuclear penalty each make the MLP"
-    " grok, later for a smaller beta; after generalization the norm of the penalty falls, while"
-    " under l1 the l2 norm falls on and then rises (at the printed size above its value at t2): the"
-    " model leaves the Goldilocks zone and still generalizes.",
+    statement=r"On modular addition an $\ell_1$, a squared $\ell_2$ and a nuclear penalty each "
+    r"make the MLP grok, later for a smaller $\beta$; after generalization the norm of the "
+    r"penalty falls, while under $\ell_1$ the $\ell_2$ norm falls on and then rises (at the "
+    "printed size above its value at $t_2$): the model leaves the Goldilocks zone and still "
+    "generalizes.",
     place="Goldilocks zone & LU mechanism, Figure 3",
     study=study,
     check=check,
@@ -286,8 +292,8 @@ experiment = Experiment(
     ours="strengths up to ten times those of the authors' program, the start, full batches, sizes"
     " of the net",
     scope={
-        "quick": "p = 31 in place of 97, 60% of the pairs in place of 40%, step 0.02 in place of"
-        " 0.001, and stronger penalties",
+        "quick": "$p = 31$ in place of 97, 60% of the pairs in place of 40%, step 0.02 in place "
+        "of 0.001, and stronger penalties",
     },
     seconds=9,
 )

@@ -19,9 +19,9 @@ from penchant.lab import (
     sized,
     within,
 )
-from penchant.plotting import BLACK, BLUE, GREY, LEGEND, PURPLE, RED, caption_of, mark, sheet
+from penchant.plotting import BLACK, BLUE, GREY, LEGEND, PURPLE, RED, caption_of, latex, mark, sheet
 from penchant.solvers import descent_points, error_floor
-from penchant_papers.notsawo2025.figures.runs import dims_of, plain
+from penchant_papers.notsawo2025.figures.runs import NAMES, dims_of, plain
 from penchant_papers.notsawo2025.recoveries import (
     SPARSE,
     Recovery,
@@ -118,21 +118,21 @@ def cosine(case: Recovery, begin: Array) -> float:
 
 
 LABELS = {
-    "penalty": "the penalty h: l2 is beta |a|_2^2, l1 is beta |a|_1",
+    "penalty": r"the penalty $h$: $\ell_2$ is $\beta |a|_2^2$, $\ell_1$ is $\beta |a|_1$",
     "t1": "step from which the training loss is below the level",
-    "t2": "step from which the test error is below the level; inf if never",
+    "t2": r"step from which the test error is below the level; $\infty$ if never",
     "final_error": "test error at the end",
     "plateau": "test error when the late fall begins",
     "grokking_kind": "how penchant.measures.grokking classifies the run",
     "reason": "the reason for this classification",
-    "floor": "|(I - X^+ X) a*|^2, a lower bound for every point in the row space of X",
-    "predicted_end": "predicted end of the late fall, for l1 by the slow phase",
+    "floor": "$|(I - X^+ X) a^*|^2$, a lower bound for every point in the row space of $X$",
+    "predicted_end": r"predicted end of the late fall, for $\ell_1$ by the slow phase",
     "draws": "how many problems were drawn until one met the premises",
     "cosine": "cosine of start and truth where the data do not determine them",
     "deviation": "largest factor between the squared error and the remaining fall of the squared"
     " norm",
-    "trajectory_test_error": "squared distance |a - a*|^2 to the truth",
-    "trajectory_loss": "training loss g, half the sum of squared residuals",
+    "trajectory_test_error": "squared distance $|a - a^*|^2$ to the truth",
+    "trajectory_loss": "training loss $g$, half the sum of squared residuals",
 }
 study = sized(
     "N-F-mirage",
@@ -214,34 +214,34 @@ def check(dataset: Dataset, matrix: Dataset) -> Evidence:
     first = max(float(run.t1 / run.predicted_end) for run in (*shrunk, *found))
     draws = sum(int(one.draws.isel(penalty=0).sum()) for one in (dataset, matrix))
     return Evidence(
-        ran=f"{dataset.sizes['seed']} sparse recoveries (100, 5, 30) and {matrix.sizes['seed']} 6 x"
-        " 6 matrices of rank 1 from 24 entries, from a large start, with an l2 penalty and with the"
-        " norm that recovers",
+        ran=f"{dataset.sizes['seed']} sparse recoveries (100, 5, 30) and {matrix.sizes['seed']} 6 "
+        r"x 6 matrices of rank 1 from 24 entries, from a large start, with an $\ell_2$ "
+        "penalty and with the norm that recovers",
         premises={"the training loss is solved first": (first < 0.05, first)},
         checks={
-            "least fall of the l2 test error after memorization, its plateau"
-            " over its final value": fall,
-            "largest |end/floor - 1| of the l2 test error": floor,
-            "largest factor between the l2 error and its final value plus the"
-            " remaining fall of |a|^2, over its bound": follows,
-            "l2 runs not classified as a mirage": mirage,
-            "l1 and nuclear runs not classified as a grok": grok,
-            "largest |t2/t2 by the slow phase - 1| of l1 and nuclear runs": end,
+            r"least fall of the $\ell_2$ test error after memorization, its plateau over its "
+            "final value": fall,
+            r"largest |end/floor - 1| of the $\ell_2$ test error": floor,
+            r"largest factor between the $\ell_2$ error and its final value plus the remaining "
+            "fall of $|a|^2$, over its bound": follows,
+            r"$\ell_2$ runs not classified as a mirage": mirage,
+            r"$\ell_1$ and nuclear runs not classified as a grok": grok,
+            r"largest |$t_2$ / $t_2$ by the slow phase - 1| of $\ell_1$ and nuclear runs": end,
         },
         controls={
             "the norm that recovers ends at the lower bound too": floor.control(
                 min(abs(float(run.final_error / run.floor) - 1) for run in found)
             ),
-            "the l2 norm drives the fall with l1 and nuclear norm": follows.control(
+            r"the $\ell_2$ norm drives the fall with $\ell_1$ and nuclear norm": follows.control(
                 max(map(excess, found))
             ),
-            "the l1 and nuclear runs as mirages": mirage.control(
+            r"the $\ell_1$ and nuclear runs as mirages": mirage.control(
                 sum(run.grokking_kind != "mirage" for run in found)
             ),
-            "the l2 runs as groks": grok.control(
+            r"the $\ell_2$ runs as groks": grok.control(
                 sum(run.grokking_kind != "grok" for run in shrunk)
             ),
-            "the fall of the l2 norm predicts t2": end.control(
+            r"the fall of the $\ell_2$ norm predicts $t_2$": end.control(
                 max(
                     abs(float(g.t2 / m.predicted_end) - 1)
                     for m, g in zip(shrunk, found, strict=True)
@@ -251,8 +251,8 @@ def check(dataset: Dataset, matrix: Dataset) -> Evidence:
         findings=[
             f"problems whose truth has the least norm: {len(found)} of {draws} drawn",
             *(
-                f"{run.penalty.item()}: {run.grokking_kind.item()}, {run.reason.item()}; end of the"
-                f" fall predicted at {count(run.predicted_end)}"
+                f"{NAMES[run.penalty.item()]}: {run.grokking_kind.item()}, {run.reason.item()}; "
+                f"end of the fall predicted at {count(run.predicted_end)}"
                 for run in (*shrunk, *found)
             ),
         ],
@@ -264,11 +264,12 @@ def draw(dataset: Dataset, matrix: Dataset) -> Figure:
     runs = [plain(dataset.isel(penalty=place, seed=0)) for place in (0, 1)]
     level, floor = arguments_of(dataset)["level"], float(runs[0].floor)
     caption = (
-        f"{caption_of(dataset.attrs)} Floor: the part of the truth that the data do not"
-        f" determine, {floor:.3g}. Predicted: t2 by the slow phase (l1), or the time when the"
-        " undetermined part of the start is as small as that of the truth (l2). Solved: loss or"
-        f" squared error <= {level:g}. measures.grokking on l2: {runs[0].reason.item()}; on l1:"
-        f" {runs[1].reason.item()}."
+        f"{caption_of(dataset.attrs)} Floor: the part of the truth that the data do not "
+        rf"determine, {floor:.3g}. Predicted: $t_2$ by the slow phase ($\ell_1$), or the time "
+        "when the undetermined part of the start is as small as that of the truth "
+        rf"($\ell_2$). Solved: loss or squared error $\leq {latex(level)}$. measures.grokking "
+        rf"calls $\ell_2$ a {runs[0].grokking_kind.item()} and $\ell_1$ a "
+        f"{runs[1].grokking_kind.item()}."
     )
     title = dataset.attrs["title"]
     picture, panels = sheet(title, caption, (6.0, 6.0), height=8.2, rows=(1.0, 1.25, 1.25))
@@ -340,15 +341,15 @@ def _law(name: str) -> str:
 
 experiment = Experiment(
     "N-F-mirage",
-    statement="From a large start, an l2 penalty alone gives an abrupt late fall of the"
-    " generalization error that is driven by the l2 norm of the parameters and does not"
-    " lead to the truth; with the norm that recovers the truth, the same fall leads to"
-    " the truth.",
+    statement=r"From a large start, an $\ell_2$ penalty alone gives an abrupt late fall of the "
+    r"generalization error that is driven by the $\ell_2$ norm of the parameters and does not "
+    "lead to the truth; with the norm that recovers the truth, the same fall leads to the "
+    "truth.",
     place="Grokking without understanding, Figure 4",
     study=(study, matrix),
     check=check,
     draw=draw,
-    ours="the seeds, equal entries in the start (norm 10), the run with l1 and the matrix",
-    scope={"quick": "beta 1e-4 in place of 1e-5"},
+    ours=r"the seeds, equal entries in the start (norm 10), the run with $\ell_1$ and the matrix",
+    scope={"quick": r"$\beta$ $10^{-4}$ in place of $10^{-5}$"},
     seconds=3,
 )

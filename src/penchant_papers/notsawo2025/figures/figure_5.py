@@ -28,6 +28,7 @@ from penchant.plotting import (
     PURPLE,
     RED,
     caption_of,
+    latex,
     mark,
     rows,
 )
@@ -47,10 +48,12 @@ CURVES = ("gradient_norm", "penalty_gradient_norm", "loss", "test_error", "norm"
 TIMES = {
     "t1": "step at which the training loss falls to the level",
     "t1_predicted": "the same without a penalty, in closed form",
-    "takeover": "first recorded step with beta |H| >= |G|",
-    "t2": "step at which the squared error |a - a*|^2 falls to the level",
-    "t2_source": "t1_predicted + |a_hat - a*| / (step beta) in the dual norm, the source's order",
-    "t2_exact": "t1_predicted + tau / (step beta), tau of the slow phase down to the level",
+    "takeover": r"first recorded step with $\beta |H| \geq |G|$",
+    "t2": "step at which the squared error $|a - a^*|^2$ falls to the level",
+    "t2_source": r"t1_predicted + $|\hat{a} - a^*|/(\mathrm{step}\,\beta)$ in the dual norm, the "
+    "source's order",
+    "t2_exact": r"t1_predicted + $\tau/(\mathrm{step}\,\beta)$, $\tau$ of the slow phase down to "
+    "the level",
 }
 # the symbols of the predictor, the penalty's norm, the l2 norm, the error, the source's numerator
 SYMBOLS = {
@@ -113,12 +116,12 @@ def _study(
             "beta": "strength of the penalty",
             **TIMES,
             "draws": "how many problems were drawn until one met the premises",
-            "solved": "the loss at t1 and the squared error at t2",
+            "solved": "the loss at $t_1$ and the squared error at $t_2$",
             "truth_norm": "the penalty's norm of the truth",
             "truth_l2": "Euclidean norm of the truth",
-            "trajectory_test_error": "squared error |a - a*|^2",
-            "trajectory_gradient_norm": "gradient norm |G| of the loss",
-            "trajectory_penalty_gradient_norm": "beta |H| of the penalty",
+            "trajectory_test_error": "squared error $|a - a^*|^2$",
+            "trajectory_gradient_norm": "gradient norm $|G|$ of the loss",
+            "trajectory_penalty_gradient_norm": r"$\beta |H|$ of the penalty",
             "trajectory_norm": "the penalty's norm of the predictor",
         },
         tiny={"seeds": tiny},
@@ -178,18 +181,18 @@ def check(dataset: Dataset) -> Evidence:
     predicted = within(np.abs(times["t2"] / times["t2_exact"] - 1).max(), tolerance=0.05)
     left = [float(run.test_error[-1] / run.truth_l2**2) for run in runs]
     return Evidence(
-        ran=f"{len(runs)} problems with beta = {float(dataset.beta[0]):g}, each to twice its"
-        f" predicted t2, {min(float(run.step[-1]) for run in runs):.0f} steps and more",
+        ran=rf"{len(runs)} problems with $\beta = {latex(float(dataset.beta[0]))}$, each to twice "
+        f"its predicted $t_2$, {min(float(run.step[-1]) for run in runs):.0f} steps and more",
         premises={
             f"every run {verb}": (bool(np.isfinite(times[name]).all()), listed(times[name], ".0f"))
             for verb, name in (("memorizes", "t1"), ("recovers", "t2"))
         },
         checks={
-            "least |G|/(beta |H|) before t1": fit,
-            "largest |G|/(beta |H|) from the takeover to t2": pull,
-            "median takeover over t2: the penalty dominates soon after memorization": soon,
-            "largest |h/h* - 1| at the end": end,
-            "largest |t2/t2 by the slow phase - 1|": predicted,
+            r"least $|G|/(\beta |H|)$ before $t_1$": fit,
+            r"largest $|G|/(\beta |H|)$ from the takeover to $t_2$": pull,
+            "median takeover over $t_2$: the penalty dominates soon after memorization": soon,
+            "largest $|h/h^* - 1|$ at the end": end,
+            "largest |$t_2$ / $t_2$ by the slow phase - 1|": predicted,
         },
         controls={
             "the loss dominates to the end": fit.control(max(p["pull"] for p in parts)),
@@ -205,10 +208,10 @@ def check(dataset: Dataset) -> Evidence:
             summary(runs[0]),
             f"problems whose truth has the least norm: {len(runs)} of {int(dataset.draws.sum())}"
             " drawn",
-            "a(t2) = a* holds only up to the level: the final squared errors are"
-            f" {listed(left, '.1e')} times the squared norm of the truth",
-            "G does not vanish after t1: on average it balances the part of beta H in the row"
-            " space of X, and |G|/(beta |H|) ends at "
+            "$a(t_2) = a^*$ holds only up to the level: the final squared errors are "
+            f"{listed(left, '.1e')} times the squared norm of the truth",
+            r"$G$ does not vanish after $t_1$: on average it balances the part of $\beta H$ in "
+            r"the row space of $X$, and $|G|/(\beta |H|)$ ends at "
             + listed(
                 [run.gradient_norm[-1] / run.penalty_gradient_norm[-1] for run in runs], ".2f"
             ),
@@ -220,9 +223,9 @@ def summary(run: Dataset) -> str:
     """t1 and t2, measured and predicted."""
     at = {name: count(run[name]) if np.isfinite(run[name]) else "never" for name in TIMES}
     return (
-        f"t1 = {at['t1']} (predicted {at['t1_predicted']}), the penalty takes over at"
-        f" {at['takeover']}, t2 = {at['t2']} (predicted {at['t2_exact']} by the slow phase,"
-        f" {at['t2_source']} by the source's order)"
+        f"$t_1 = {at['t1']}$ (predicted {at['t1_predicted']}), the penalty takes over at "
+        f"{at['takeover']}, $t_2 = {at['t2']}$ (predicted {at['t2_exact']} by the slow phase, "
+        f"{at['t2_source']} by the source's order)"
     )
 
 
@@ -232,9 +235,10 @@ def draw(dataset: Dataset) -> Figure:
     run = plain(dataset.isel(beta=0, seed=0), after=0)
     level = float(run.solved)
     caption = (
-        f"{caption_of(dataset.attrs)} t1: training loss <= {level:g}; t2: squared error <="
-        f" {level:g}. After the takeover G does not vanish: on average over many steps it"
-        " balances the part of beta H in the row space of X."
+        rf"{caption_of(dataset.attrs)} $t_1$: training loss $\leq {latex(level)}$; $t_2$: squared "
+        rf"error $\leq {latex(level)}$. After the takeover $G$ does not vanish: on "
+        "average over many steps it "
+        r"balances the part of $\beta H$ in the row space of $X$."
     )
     picture, axes = rows(dataset.attrs["title"], caption, (1.7, 1.9, 1.5), width=10.0)
     _draw_gradients(axes[0], run)
@@ -297,9 +301,9 @@ def _marks(axes: list[Axes], run: Dataset, symbols: Any) -> None:
 
 
 SAYS = (
-    "the gradient G of the loss dominates the subgradient beta H of the penalty until"
-    " memorization at t1; from then on beta H dominates and makes the norm converge to that of"
-    " the truth at t2, where the truth is recovered"
+    r"the gradient $G$ of the loss dominates the subgradient $\beta H$ of the penalty until "
+    r"memorization at $t_1$; from then on $\beta H$ dominates and makes the norm converge to "
+    "that of the truth at $t_2$, where the truth is recovered"
 )
 experiment = Experiment(
     "N-F-dominance",
@@ -309,7 +313,7 @@ experiment = Experiment(
     check=check,
     draw=draw,
     ours="the seeds, and the number of steps",
-    scope={"quick": "beta 1e-4 in place of 1e-5"},
+    scope={"quick": r"$\beta$ $10^{-4}$ in place of $10^{-5}$"},
     seconds=1,
 )
 low_rank = Experiment(
@@ -319,8 +323,8 @@ low_rank = Experiment(
     study=nuclear,
     check=check,
     draw=draw,
-    ours="the seeds, matrices with a certificate of at most 0.95, the level (an error of 0.1 |A*|)"
-    " and the number of steps",
-    scope={"quick": "beta 3e-3 in place of 1e-4, step 0.5 in place of 0.1"},
+    ours="the seeds, matrices with a certificate of at most 0.95, the level (an error of $0.1 "
+    "|A^*|$) and the number of steps",
+    scope={"quick": r"$\beta$ $3 \times 10^{-3}$ in place of $10^{-4}$, step 0.5 in place of 0.1"},
     seconds=1,
 )

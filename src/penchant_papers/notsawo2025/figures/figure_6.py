@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, sized, within
-from penchant.plotting import BLACK, CYCLE, GREY, MARKERS, ORANGE, caption_of, log_axes, sheet
+from penchant.plotting import (
+    BLACK,
+    CYCLE,
+    GREY,
+    MARKERS,
+    ORANGE,
+    caption_of,
+    latex,
+    log_axes,
+    sheet,
+)
 from penchant_papers.instances import listed
 from penchant_papers.notsawo2025.delays import cell
 from penchant_papers.notsawo2025.recoveries import LOW_RANK, SPARSE, arguments_of
@@ -21,21 +31,24 @@ SYMBOLS = {
     "completion": (r"\|A\|_*", r"\|A - A^*\|_*", r"\|\hat A - A^*\|_{op}"),
 }
 LABELS = {
-    "step": "step size (the source's alpha)",
-    "beta": "strength of the penalty h",
-    "t1": "step at which descent without a penalty reaches the loss 1e-4",
-    "t2": "step at which |a - a*|, of a matrix over |A*|, falls to the level; nan if it does not",
-    "to_truth": "h(a - a*) of the converged run, mean over its last steps",
-    "point_error": "h(a_beta - a*) of the exact minimiser of loss + beta h(a)",
-    "tau": "time of the slow phase down to the level, in step beta steps",
-    "gap": "|a_hat - a*| in the dual norm of h, the source's numerator of t2 - t1",
-    "noise_error": "h(a - a*) of the interpolator of least h: the error due to noise at beta 0",
-    "of_truth": "h of the truth",
-    "step_beta": "step size times beta",
+    "step": r"step size (the source's $\alpha$)",
+    "beta": "strength of the penalty $h$",
+    "t1": "step at which descent without a penalty reaches the loss $10^{-4}$",
+    "t2": "step at which $|a - a^*|$, of a matrix over $|A^*|$, falls to the level; nan if it "
+    "does not",
+    "to_truth": "$h(a - a^*)$ of the converged run, mean over its last steps",
+    "point_error": r"$h(a_\beta - a^*)$ of the exact minimiser of loss + $\beta h(a)$",
+    "tau": r"time of the slow phase down to the level, in step $\beta$ steps",
+    "gap": r"$|\hat{a} - a^*|$ in the dual norm of $h$, the source's numerator of $t_2 - t_1$",
+    "noise_error": "$h(a - a^*)$ of the interpolator of least $h$: the error due to noise at "
+    r"$\beta$ 0",
+    "of_truth": "$h$ of the truth",
+    "step_beta": r"step size times $\beta$",
 }
 sparse = sized(
     "N-F-scaling",
-    title="The time to recover scales like 1/(step β); the remaining error depends mostly on β",
+    title=r"The time to recover scales like $1/(\mathrm{step}\,\beta)$; the remaining error "
+    r"depends mostly on $\beta$",
     function=cell,
     arguments=SPARSE | {"noise": 1e-8, "level": 0.01, "relative": False},
     grid={"step": [0.01, 0.03, 0.1], "beta": [1e-4, 3e-4, 1e-3, 1e-2]},
@@ -47,7 +60,8 @@ sparse = sized(
 )
 nuclear = sized(
     "N-F-scaling-nuclear",
-    title="Nuclear norm: the time to recover scales like 1/(step β), the remaining error like β",
+    title=r"Nuclear norm: the time to recover scales like $1/(\mathrm{step}\,\beta)$, the "
+    r"remaining error like $\beta$",
     function=cell,
     arguments=LOW_RANK | {"kind": "completion", "noise": 0.0, "level": 0.1, "relative": False},
     grid={"step": [0.1, 0.4, 1.5], "beta": [5e-3, 1.5e-2, 5e-2]},
@@ -106,18 +120,18 @@ def check(dataset: Dataset) -> Evidence:
     fitted = {name: float(np.mean([one[name] for one in every])) for name in every[0]}
     law = within(fitted["delay"], -1.0, 0.05)
     both = {
-        "mean exponent of t2 in step beta": law,
-        "mean exponent of the remaining error in beta": within(fitted["beta"], 1.0, 0.1),
+        r"mean exponent of $t_2$ in step $\beta$": law,
+        r"mean exponent of the remaining error in $\beta$": within(fitted["beta"], 1.0, 0.1),
     }
     rest = within(fitted["rest"], 1.0, 0.1)
-    goals = ("the truth", "the minimiser of g + beta h")
+    goals = ("the truth", r"the minimiser of $g + \beta h$")
     by_truth, by_point = (f"mean exponent of the distance to {goal} in the step" for goal in goals)
     late = ((dataset.t2 - dataset.t1) * dataset.step_beta / dataset.tau).values
     reached = late[np.isfinite(late)]
     return Evidence(
-        ran=f"{run.t2.size} runs of each of {len(problems)} problems until convergence, steps"
-        f" {float(run.step.min()):g} to {float(run.step.max()):g}, beta"
-        f" {float(run.beta.min()):g} to {float(run.beta.max()):g}",
+        ran=f"{run.t2.size} runs of each of {len(problems)} problems until convergence, steps "
+        rf"{float(run.step.min()):g} to {float(run.step.max()):g}, $\beta$ "
+        f"{float(run.beta.min()):g} to {float(run.beta.max()):g}",
         premises={
             "some runs of every problem recover the truth": (
                 bool(np.isfinite(dataset.t2).any(["step", "beta"]).all()),
@@ -126,27 +140,27 @@ def check(dataset: Dataset) -> Evidence:
         },
         checks={**both, by_truth: within(fitted["step"], 1.0, 0.1)},
         corrected={**both, by_point: rest},
-        correction="The remaining error is not proportional to step beta: it scales with beta,"
-        " like that of the minimiser of g + beta h, and only the distance to that"
-        " minimiser is proportional to step beta. A smaller step alone takes longer"
-        " and hardly reduces the error.",
-        counterexample="the error over the step beta:"
-        f" {listed((run.to_truth / run.step_beta).isel(beta=0), '.0f')} at beta ="
-        f" {float(run.beta[0]):g} and steps of {listed(run.step)}",
+        correction=r"The remaining error is not proportional to step $\beta$: it scales with "
+        r"$\beta$, like that of the minimiser of $g + \beta h$, and only the distance to that "
+        r"minimiser is proportional to step $\beta$. A smaller step alone takes longer and "
+        "hardly reduces the error.",
+        counterexample=r"the error over the step $\beta$: "
+        rf"{listed((run.to_truth / run.step_beta).isel(beta=0), '.0f')} at $\beta = "
+        f"{latex(float(run.beta[0]))}$ and steps of {listed(run.step)}",
         controls={
-            "log(1/(step beta))/(step beta), as for smooth penalties": law.control(
+            r"log($1/(\mathrm{step}\,\beta)$)/(step $\beta$), as for smooth penalties": law.control(
                 fitted["smooth"]
             ),
             "the time of memorization": law.control(fitted["memorized"]),
-            "the error is proportional to step beta": rest.control(fitted["step"]),
+            r"the error is proportional to step $\beta$": rest.control(fitted["step"]),
         },
         findings=[
-            "(t2 - t1) step beta over the time of the slow phase is "
+            r"$(t_2 - t_1)$ step $\beta$ over the time of the slow phase is "
             + (f"{reached.min():.3g} to {reached.max():.3g}" if reached.size else "unknown")
             + "; over the source's numerator that time is"
             f" {listed([one.tau.max() / one.gap.max() for one in problems], '.3g')}",
-            f"{int(np.isnan(late).sum())} of {late.size} runs never reach the level of t2, those"
-            " with a strong penalty",
+            f"{int(np.isnan(late).sum())} of {late.size} runs never reach the level of $t_2$, "
+            "those with a strong penalty",
             f"problems whose truth has the least norm: {len(problems)} of"
             f" {int(dataset.draws.isel(step=0, beta=0).sum())} drawn",
         ],
@@ -157,11 +171,11 @@ def draw(dataset: Dataset) -> Figure:
     """t2 - t1 over step beta, and the remaining error over step beta and over beta."""
     run = dataset.isel(seed=0)
     caption = (
-        f"{caption_of(dataset.attrs)} t1: training loss <= 1e-4; t2: where the error falls to"
-        " the level; strengths that are too large to reach it have no t2. The error is a mean"
-        " over the last steps; its exponents are fitted between three times the noise limit and"
-        " a tenth of the truth's norm. The source plots it over step beta, where the curves of"
-        " different steps do not coincide."
+        f"{caption_of(dataset.attrs)} $t_1$: training loss ≤ $10^{{-4}}$; $t_2$: where the error "
+        "falls to the level; strengths that are too large to reach it have no $t_2$. The "
+        "error is a mean over the last steps; its exponents are fitted between three times "
+        "the noise limit and a tenth of the truth's norm. The source plots it over step "
+        r"$\beta$, where the curves of different steps do not coincide."
     )
     title = dataset.attrs["title"]
     picture, axes = sheet(title, caption, widths=(4.4, 4.0, 4.0), height=4.9)
@@ -220,20 +234,20 @@ def _points(axes: Axes, run: Dataset, x: Array, y: Array, line: str = "none") ->
 
 
 SAYS = (
-    "t2 is proportional to 1/(step beta) and the error at t2 to step beta: a small step beta"
-    " requires more time and ends with a lower error"
+    r"$t_2$ is proportional to $1/(\mathrm{step}\,\beta)$ and the error at $t_2$ to step $\beta$: "
+    r"a small step $\beta$ requires more time and ends with a lower error"
 )
 experiment = Experiment(
     "N-F-scaling",
-    statement=f"In sparse recovery with an l1 penalty {SAYS}.",
+    statement=rf"In sparse recovery with an $\ell_1$ penalty {SAYS}.",
     place="Sparsity, Figures 6 and 7",
     study=sparse,
     check=check,
     draw=draw,
     ours="the seeds, the grid within the source's ranges and when a run has converged",
     scope={
-        "quick": "steps of 0.01 to 0.1 and beta of 1e-4 to 1e-2 in place of 0.005 to 0.1 and"
-        " 1e-6 to 0.1"
+        "quick": r"steps of 0.01 to 0.1 and $\beta$ of $10^{-4}$ to $10^{-2}$ in place of 0.005 "
+        "to 0.1 and $10^{-6}$ to 0.1"
     },
     seconds=2,
 )
@@ -244,12 +258,12 @@ low_rank = Experiment(
     study=nuclear,
     check=check,
     draw=draw,
-    ours="the seeds, matrices with a certificate of at most 0.95, the level (0.1 |A*|), the grid"
-    " within the source's ranges and when a run has converged",
+    ours="the seeds, matrices with a certificate of at most 0.95, the level $(0.1 |A^*|)$, the "
+    "grid within the source's ranges and when a run has converged",
     scope={
-        "quick": "steps of 0.1 to 1.5 and beta of 5e-3 to 0.05 in place of 0.08 to 1.5 and 1e-6 to"
-        " 0.1",
-        "printed": "beta of 1e-4 to 0.1 in place of 1e-6 to 0.1",
+        "quick": r"steps of 0.1 to 1.5 and $\beta$ of $5 \times 10^{-3}$ to 0.05 in place of 0.08 "
+        "to 1.5 and $10^{-6}$ to 0.1",
+        "printed": r"$\beta$ of $10^{-4}$ to 0.1 in place of $10^{-6}$ to 0.1",
     },
     seconds=4,
 )

@@ -53,7 +53,12 @@ def runs_of(dataset: Dataset, after: float = -1.0) -> list[Dataset]:
 
 LEVEL = 0.99  # the validation accuracy that counts as t2
 MOST = 0.9  # the same where chance would decide when the last pairs are learned
-NAMES = {"l1": "l1", "l2^2": "squared l2", "l2": "l2", "nuclear": "nuclear norm"}
+NAMES = {
+    "l1": r"$\ell_1$",
+    "l2^2": r"squared $\ell_2$",
+    "l2": r"$\ell_2$",
+    "nuclear": "nuclear norm",
+}
 PENALTIES = {
     "l1": L1(),
     "l2^2": L2(),  # N writes beta |theta|_2^2 without a half
@@ -78,7 +83,7 @@ LABELS = {
     "split": "seed of split and start",
     "beta": "strength of the penalty",
     "learning_rate": "learning rate of Adam",
-    "twins": "share of validation pairs (a, b) whose mirror (b, a) is in training",
+    "twins": "share of validation pairs $(a, b)$ whose mirror $(b, a)$ is in training",
     f"{TRAJECTORY}train_accuracy": "training accuracy",
     f"{TRAJECTORY}test_accuracy": "validation accuracy",
     f"{TRAJECTORY}novel_accuracy": "validation accuracy without mirrored pairs",

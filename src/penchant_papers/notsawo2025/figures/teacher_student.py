@@ -204,7 +204,7 @@ controls = sized(
 )
 descent = sized(
     "N-F-ts-descent",
-    title="With subgradient descent, t₂ scales like 1/(step β)",
+    title=r"With subgradient descent, $t_2$ scales like $1/(\mathrm{step}\,\beta)$",
     draw={"x": "run", "colour": "t2", "log": True},
     **FORM,
     **arguments(descent_runs(range(3)), **DESCENT),
@@ -253,35 +253,36 @@ def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
     least = {name: float(runs.final_error.min()) for name, runs in control.items()}
     seeds = by_seed(of["l1"])
     return Evidence(
-        ran=f"constructed: students of width 50, {len(seeds)} seed(s), Adam with step"
-        f" {float(one.learning_rate):g} and beta {listed(np.unique(dataset.beta)[::-1])}; l1: 60"
-        " samples of 30 inputs, 3 units that read 2 inputs each; Sobolev: 60 samples of 10 inputs,"
-        f" 10 Gaussian units; labels of variance 1, solved at {LEVEL:g} of it; loss (1/2) sum of"
-        " squares",
+        ran=f"constructed: students of width 50, {len(seeds)} seed(s), Adam with step "
+        rf"{float(one.learning_rate):g} and $\beta$ {listed(np.unique(dataset.beta)[::-1])}; "
+        r"$\ell_1$: 60 samples of 30 inputs, 3 units that read 2 inputs each; Sobolev: 60 "
+        f"samples of 10 inputs, 10 Gaussian units; labels of variance 1, solved at {LEVEL:g} "
+        "of it; loss (1/2) sum of squares",
         premises={
             "training is solved in every run, including the controls": (
                 bool(np.isfinite(t1).all()),
                 f"{len(t1)} runs",
             ),
-            "descent reaches every t2 for more than half of the teachers": (
+            "descent reaches every $t_2$ for more than half of the teachers": (
                 late < len(powers),
                 f"{len(powers)} of {late + len(powers)}",
             ),
         },
         checks={
             **first,
-            "mean over the teachers of the exponent in step beta of descent's t2 with l1": law,
+            r"mean over the teachers of the exponent in step $\beta$ of descent's $t_2$ with "
+            r"$\ell_1$": law,
             **second,
         },
         controls={
             "no penalty": error.control(least["no penalty"]),
             "no penalty, share that groks": grok.control(share_of_groks(control["no penalty"])),
-            "the squared l2 norm": error.control(least["squared l2"]),
-            "l1 and a dense teacher": error.control(least["dense teacher"]),
+            r"the squared $\ell_2$ norm": error.control(least["squared l2"]),
+            r"$\ell_1$ and a dense teacher": error.control(least["dense teacher"]),
             "memorization is delayed as well": slow.control(
                 max(least_growth(runs, "t1") for runs in seeds)
             ),
-            "Adam's exponent in beta": law.control(np.mean([exponent(runs) for runs in seeds])),
+            r"Adam's exponent in $\beta$": law.control(np.mean([exponent(runs) for runs in seeds])),
             "no derivatives": other_error.control(least["no derivatives"]),
             "the derivatives at other samples": other_error.control(least[OTHER_SAMPLES]),
         },
@@ -292,14 +293,14 @@ def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
 def _checks(name: str, runs: Dataset) -> dict[str, Check]:
     """Checks of the kinds, final errors and times of the students with one penalty."""
     group, leaves = {
-        "l1": ("l1 and a sparse teacher", "l1 leaves"),
+        "l1": (r"$\ell_1$ and a sparse teacher", r"$\ell_1$ leaves"),
         "derivatives": ("derivatives", "derivatives leave"),
     }[name]
     growth = at_least(min(map(least_growth, by_seed(runs))), 1.3)
     return {
         f"share of the runs with {group} that grok": at_least(share_of_groks(runs), 1.0),
         f"largest test error that {leaves}": at_most(runs.final_error.max(), LEVEL),
-        f"least growth of t2 with {name} from a beta to a third of it": growth,
+        rf"least growth of $t_2$ with {name} from a $\beta$ to a third of it": growth,
     }
 
 
@@ -331,20 +332,20 @@ def findings(
     step, beta = steps.learning_rate.values, steps.beta.values
     errors = {name: span(runs.final_error) for name, runs in control.items()}
     return [
-        f"the first teacher, beta {listed(first.beta)}: t1 = {float(first.t1[0]):.0f} and"
-        f" t2 = {listed(first.t2, '.0f')} with l1; t1 = {float(smooth.t1[0]):.0f} and t2 ="
-        f" {listed(smooth.t2, '.0f')} with derivatives",
-        f"with Adam the exponent of t2 in beta is {exponent(first):.2f} with l1 and"
-        f" {exponent(smooth):.2f} with derivatives",
-        "for subgradient descent with l1, t2 step beta is"
-        f" {listed(steps.t2 * step * beta, '.3f')} at (step, beta) = "
+        rf"the first teacher, $\beta$ {listed(first.beta)}: $t_1 = {float(first.t1[0]):.0f}$ and "
+        rf"$t_2$ = {listed(first.t2, '.0f')} with $\ell_1$; $t_1 = {float(smooth.t1[0]):.0f}$ "
+        f"and $t_2$ = {listed(smooth.t2, '.0f')} with derivatives",
+        rf"with Adam the exponent of $t_2$ in $\beta$ is {exponent(first):.2f} with $\ell_1$ and "
+        f"{exponent(smooth):.2f} with derivatives",
+        r"for subgradient descent with $\ell_1$, $t_2$ step $\beta$ is "
+        rf"{listed(steps.t2 * step * beta, '.3f')} at (step, $\beta$) = "
         + ", ".join(f"({a:g}, {b:g})" for a, b in zip(step, beta, strict=True))
         + f"; the exponents of the seeds are {listed(powers, '.2f')}",
-        "with a dense Gaussian teacher like N's, l1 has no sparsity to recover: it leaves a"
-        f" test error of {errors['dense teacher']}, and penchant.measures.grokking calls it"
-        f" {' or '.join(np.unique(control['dense teacher'].kind))}",
-        f"the squared l2 norm leaves {errors['squared l2']}: it does not exploit that the units"
-        " read few inputs",
+        r"with a dense Gaussian teacher like N's, $\ell_1$ has no sparsity to recover: it leaves "
+        f"a test error of {errors['dense teacher']}, and penchant.measures.grokking calls it "
+        f"{' or '.join(np.unique(control['dense teacher'].kind))}",
+        rf"the squared $\ell_2$ norm leaves {errors['squared l2']}: it does not exploit that the "
+        "units read few inputs",
         f"derivatives at other samples leave {errors[OTHER_SAMPLES]}, none at all"
         f" {errors['no derivatives']}",
     ]
@@ -358,16 +359,16 @@ def more(one: Dataset, controls: Dataset) -> list[str]:
         if same and run.learning_rate < one.learning_rate:
             power = np.log(run.t2 / one.t2) / np.log(run.learning_rate / one.learning_rate)
             lines.append(
-                f"with Adam, t2 does not depend on step beta alone: at beta {float(run.beta):g}"
-                f" its exponent in the step is {float(power):.2f}"
+                r"with Adam, $t_2$ does not depend on step $\beta$ alone: at $\beta$ "
+                f"{float(run.beta):g} its exponent in the step is {float(power):.2f}"
             )
         elif run.samples == 180 or run.hidden == 500:
             lines.append(
-                f"{int(run.samples)} samples, {int(run.hidden)} hidden units, {run.teacher.values}"
-                f" teacher, {run.penalty.values} with beta {float(run.beta):g}:"
-                f" {run.kind.values}, t1 = {float(run.t1):.0f}, t2 = {float(run.t2):.0f}, test"
-                f" error {float(run.best_error):.3f} at best and {float(run.final_error):.3f} at"
-                " the end"
+                f"{int(run.samples)} samples, {int(run.hidden)} hidden units, "
+                rf"{run.teacher.values} teacher, {run.penalty.values} with $\beta$ "
+                f"{float(run.beta):g}: {run.kind.values}, $t_1 = {float(run.t1):.0f}$, $t_2 = "
+                f"{float(run.t2):.0f}$, test error {float(run.best_error):.3f} at best and "
+                f"{float(run.final_error):.3f} at the end"
             )
     return lines
 
@@ -443,17 +444,17 @@ def _scaling(axes: Axes, runs: Dataset, descent: Dataset | None = None) -> None:
 
 experiment = Experiment(
     "N-F-ts",
-    statement="A two-layer ReLU student that has memorized the answers of a two-layer ReLU teacher"
-    " generalizes late under an l1 penalty if the teacher's weights are sparse, and late under a"
-    " penalty on wrong first derivatives (Sobolev), later for smaller beta; under subgradient"
-    " descent with l1 the mean exponent of t2 in step beta is -1 within 0.2 (ours: N only names its"
-    " figures).",
+    statement="A two-layer ReLU student that has memorized the answers of a two-layer ReLU "
+    r"teacher generalizes late under an $\ell_1$ penalty if the teacher's weights are sparse, "
+    "and late under a penalty on wrong first derivatives (Sobolev), later for smaller "
+    r"$\beta$; under subgradient descent with $\ell_1$ the mean exponent of $t_2$ in step "
+    r"$\beta$ is -1 within 0.2 (ours: N only names its figures).",
     place="Non-linear Teacher-student",
     study=(study, controls, descent),
     check=check,
     draw=draw,
-    ours="the whole experiment: sizes, sparse weights of the teacher, start, labels of variance 1,"
-    " steps and values of beta",
+    ours="the whole experiment: sizes, sparse weights of the teacher, start, labels of variance "
+    r"1, steps and values of $\beta$",
     scope={
         "quick": "the source prints no sizes, all are ours; 2 teachers of each kind, two strengths",
         "printed": "the source prints no sizes, all are ours",

@@ -28,7 +28,7 @@ TRAININGS = ("all", "output", "kernel")
 Labels = NDArray[np.int64]
 THREE = ("airplane", "automobile", "frog")  # a thousand images of all ten classes are too few
 LABELS = {
-    "alpha": "initial scale alpha, as a factor on the uniform He initialization",
+    "alpha": r"initial scale $\alpha$, as a factor on the uniform He initialization",
     "error": "share of the test images misclassified at the end",
     "train_accuracy": "share of the training images classified correctly at the end",
     "turned": "grad distance: 1 - cosine of the tangent features, start to end",

@@ -20,7 +20,7 @@ from penchant.lab import (
     sized,
     within,
 )
-from penchant.plotting import BLACK, BLUE, GREY, RED, sheet_of
+from penchant.plotting import BLACK, BLUE, GREY, RED, latex, sheet_of
 from penchant_papers.woodworth2020.figures import recovery
 
 SAMPLES, DIMENSION, NOISE = 100, 1000, 0.1
@@ -59,7 +59,7 @@ ends = sized(
 )
 scales = recovery.scale_study(
     "W-F1c",
-    "More samples allow larger starts: the largest α that still generalizes",
+    r"More samples allow larger starts: the largest $\alpha$ that still generalizes",
     arguments={
         "depth": 2,
         "drawn": 120,
@@ -137,38 +137,41 @@ def check(training: Dataset, ends: Dataset, scales: Dataset, least: Dataset) -> 
     edge = at_least(some.mean() - margin_of_mean(some), MOST)
     fewer = at_least(gained.mean() - margin_of_mean(gained), MORE)
     return Evidence(
-        ran=f"one sparse problem trained by gradient flow from {len(error)} scales; the largest"
-        f" scale that recovers, for {scales.sizes['sample_size']} sample sizes and"
-        f" {scales.sizes['seed']} seeds, along the path of minimisers of Q",
+        ran=f"one sparse problem trained by gradient flow from {len(error)} scales; the largest "
+        f"scale that recovers, for {scales.sizes['sample_size']} sample sizes and "
+        f"{scales.sizes['seed']} seeds, along the path of minimisers of $Q$",
         checks={
-            "(a) largest rise of the population error as alpha decreases,"
-            " over its total fall": improves,
-            "(a) population error at the largest alpha, over that of the zero predictor": dense,
-            "(b) l1 norm in excess of the least, at the smallest alpha": rich,
-            "(b) l2 norm in excess of the least, at the largest alpha": kernel,
-            "(c) share of the sample sizes from which l1 recovers where some start does, mean over"
-            " the problems (0.999 lower limit)": edge,
-            f"(c) share that alpha^2 = {10**MODERATE:g} recovers with 1.75 times the samples that"
-            " l1 needs or more, minus that with up to a third more (0.999 lower limit)": fewer,
+            r"(a) largest rise of the population error as $\alpha$ decreases, over its "
+            "total fall": improves,
+            r"(a) population error at the largest $\alpha$, over that of the zero predictor": dense,
+            r"(b) $\ell_1$ norm in excess of the least, at the smallest $\alpha$": rich,
+            r"(b) $\ell_2$ norm in excess of the least, at the largest $\alpha$": kernel,
+            r"(c) share of the sample sizes from which $\ell_1$ recovers where some start does, "
+            "mean over the problems (0.999 lower limit)": edge,
+            rf"(c) share that $\alpha^2 = {latex(10**MODERATE)}$ recovers with 1.75 times the "
+            r"samples that $\ell_1$ needs or more, minus that with up to a third more (0.999 "
+            "lower limit)": fewer,
         },
         controls={
-            "(a) generalization improves as alpha grows": improves.control(
+            r"(a) generalization improves as $\alpha$ grows": improves.control(
                 -np.diff(error).min() / fall
             ),
-            "(a) the same at the smallest alpha": dense.control(error[-1]),
-            "(b) l2 in place of l1 in the rich limit": rich.control(excess_l1[0]),
-            "(b) l1 in place of l2 in the kernel regime": kernel.control(excess_l2[-1]),
-            "(c) l2 in place of small starts (0.999 upper limit)": edge.control(
+            r"(a) the same at the smallest $\alpha$": dense.control(error[-1]),
+            r"(b) $\ell_2$ in place of $\ell_1$ in the rich limit": rich.control(excess_l1[0]),
+            r"(b) $\ell_1$ in place of $\ell_2$ in the kernel regime": kernel.control(
+                excess_l2[-1]
+            ),
+            r"(c) $\ell_2$ in place of small starts (0.999 upper limit)": edge.control(
                 dull.mean() + margin_of_mean(dull)
             ),
-            "(c) more samples help l2 as much (0.999 upper limit)": fewer.control(
+            r"(c) more samples help $\ell_2$ as much (0.999 upper limit)": fewer.control(
                 idle.mean() + margin_of_mean(idle)
             ),
         },
         findings=[
-            f"half of the l1 predictors recover the truth from {l1_needs:g} samples; three quarters"
-            f" more samples add {gained.mean():.0%} of the problems to those that a start of"
-            f" alpha^2 = {10**MODERATE:g} recovers"
+            rf"half of the $\ell_1$ predictors recover the truth from {l1_needs:g} samples; three "
+            f"quarters more samples add {gained.mean():.0%} of the problems to those that a "
+            rf"start of $\alpha^2 = {latex(10**MODERATE)}$ recovers"
         ],
     )
 
@@ -207,18 +210,18 @@ def _largest_alpha(axes: Axes, scales: Dataset, l1_needs: float) -> None:
 experiment = Experiment(
     "W-F1",
     statement="The population error falls as the scale of the start falls: training moves from "
-    "the predictor of least l2 norm, which does not generalize, to that of least l1 "
-    "norm; with close to the fewest samples for l1 the scale must be extremely small, "
-    "and a few more samples allow a much larger one.",
+    r"the predictor of least $\ell_2$ norm, which does not generalize, to that of least "
+    r"$\ell_1$ norm; with close to the fewest samples for $\ell_1$ the scale must be "
+    "extremely small, and a few more samples allow a much larger one.",
     place="section 4, Figure 1 and 'Generalization'",
     study=(training, ends, scales, least),
     check=check,
     draw=draw,
     scope={
-        "quick": "in (c) d = 300 in place of 1000",
-        "tiny": "d = 80, r* = 2, in (c) d = 300 and r* = 5",
+        "quick": "in (c) $d = 300$ in place of 1000",
+        "tiny": "$d = 80$, $r^* = 2$, in (c) $d = 300$ and $r^* = 5$",
     },
-    ours="d, N, r*, the seeds (median in c) and the grids; noise variance 0.01, truth entries"
-    " 1/sqrt(r*) and the level 0.025 are the source's",
+    ours="$d$, $N$, $r^*$, the seeds (median in $c$) and the grids; noise variance 0.01, truth "
+    r"entries $1/\sqrt{r^*}$ and the level 0.025 are the source's",
     seconds=3,
 )

@@ -62,7 +62,7 @@ def check(dataset: Dataset) -> Evidence:
         return float(np.max(one / other) / np.min(one / other))
 
     near = {
-        f"{name}(z)/z² near zero": within(ratio[0] / far[0], limit, 1e-3)
+        f"${name}(z)/z^2$ near zero": within(ratio[0] / far[0], limit, 1e-3)
         for name, ratio, limit in (("q", q, 1 / 4), ("r", r, 1 / 8))
     }
     rescaled = at_least(spread(q, r), 1.1)
@@ -70,23 +70,24 @@ def check(dataset: Dataset) -> Evidence:
     linear = within(slope(far[last], np.abs(1 - r[last])), -0.5, 0.02)
     nearest = next(iter(near.values()))
     return Evidence(
-        ran=f"q, r and q of depth 4 at {dataset.sizes['out']} points from |z| = 0.01 to 1e6",
+        ran=f"$q$, $r$ and $q$ of depth 4 at {dataset.sizes['out']} points from $|z| = 0.01$ to "
+        "$10^6$",
         checks={
             **near,
-            "largest over smallest q/r": rescaled,
-            "q/|z| per factor e in |z|, |z| > 1e3": grows,
-            "exponent in |z| of 1 - r/|z|, |z| > 1e3": linear,
+            "largest over smallest $q/r$": rescaled,
+            "$q/|z|$ per factor $e$ in $|z|$, $|z| > 10^3$": grows,
+            "exponent in $|z|$ of $1 - r/|z|$, $|z| > 10^3$": linear,
         },
         controls={
-            "q = r, near zero": nearest.control(r[0] / far[0]),
-            "r is q of depth 4, up to a factor": rescaled.control(spread(deeper, r)),
-            "q becomes linear, as r does": grows.control(np.polyfit(logs, r[last], 1)[0]),
-            "r approaches linearity logarithmically, as q does": linear.control(
+            "$q = r$, near zero": nearest.control(r[0] / far[0]),
+            "$r$ is $q$ of depth 4, up to a factor": rescaled.control(spread(deeper, r)),
+            "$q$ becomes linear, as $r$ does": grows.control(np.polyfit(logs, r[last], 1)[0]),
+            "$r$ approaches linearity logarithmically, as $q$ does": linear.control(
                 slope(far[last], logs / q[last] - 1)
             ),
         },
         findings=[
-            f"q/r grows from {q[0] / r[0]:.3f} near zero to {q[-1] / r[-1]:.3g} at |z| = 1e6"
+            f"$q/r$ grows from {q[0] / r[0]:.3f} near zero to {q[-1] / r[-1]:.3g} at $|z| = 10^6$"
         ],
     )
 
@@ -115,13 +116,14 @@ def draw(dataset: Dataset) -> Figure:
 
 experiment = Experiment(
     "W-F2",
-    statement="The implicit regularizer q and the explicit r are alike near zero but are not "
-    "rescalings of each other: r becomes linear, with a gap that is a power of z, "
-    "whereas q grows like |z| log|z|.",
+    statement="The implicit regularizer $q$ and the explicit $r$ are alike near zero but are not "
+    "rescalings of each other: $r$ becomes linear, with a gap that is a power of $z$, whereas "
+    r"$q$ grows like $|z| \log|z|$.",
     place="section 4, Figure 2 and the text below it",
     study=study,
     check=check,
     draw=draw,
-    title="The flow does not minimise the distance from its start: r becomes linear, q never does",
-    ours="the ranges of z, and panel (b)",
+    title="The flow does not minimise the distance from its start: $r$ becomes linear, $q$ never "
+    "does",
+    ours="the ranges of $z$, and panel (b)",
 )

@@ -70,7 +70,7 @@ shapes = sized(
 )
 scales = recovery.scale_study(
     "W-F3",
-    "Depth brings the rich limit closer: for D > 2 a moderate scale suffices",
+    "Depth brings the rich limit closer: for $D > 2$ a moderate scale suffices",
     arguments={"drawn": 100, **PLANTED, "log10_mu_range": [1.0, -30.0], "per_decade": 3},
     grid={"depth": [2, 3, 10], "sample_size": [38, 44, 51, 60, 70]},
     seeds=20,
@@ -129,48 +129,47 @@ def check(shapes: Dataset, scales: Dataset, least: Dataset) -> Evidence:
     kernel = within(np.abs(shapes.transition.isel(scale=0) - 1).max(), tolerance=1e-3)
     rich = within(np.abs(to_l1[1:] - 1).max(), tolerance=0.01)
     powers = {
-        f"(b) D = {D}: exponent in alpha of the distance to 1/sqrt(d) (ours: D - 2)": within(
-            rates[D], D - 2, 0.05
-        )
+        rf"(b) $D = {D}$: exponent in $\alpha$ of the distance to $1/\sqrt{{d}}$ "
+        "(ours: $D - 2$)": within(rates[D], D - 2, 0.05)
         for D in (3, 4)
     }
     larger = at_least(gains.min(), 0.0)
     optimal = at_least(deep.mean() - margin_of_mean(deep), MOST)
     first_power = next(iter(powers.values()))
     return Evidence(
-        ran=f"q_D and the ratio of Q at depths {shapes.depth.values.tolist()}; the largest alpha^D"
-        f" that recovers at depths {scales.depth.values.tolist()}, {scales.sizes['sample_size']}"
-        f" sample sizes and {scales.sizes['seed']} seeds, along the path of minimisers of Q^D",
+        ran=f"$q_D$ and the ratio of $Q$ at depths {shapes.depth.values.tolist()}; the largest "
+        rf"$\alpha^D$ that recovers at depths {scales.depth.values.tolist()}, "
+        f"{scales.sizes['sample_size']} sample sizes and {scales.sizes['seed']} seeds, along "
+        "the path of minimisers of $Q^D$",
         checks={
-            "(a) q_D(10)/q_D''(0) over that of the previous depth, at most": sooner,
-            "(b) ratio at the largest alpha, deviation from 1": kernel,
-            "(b) D > 2: ratio at alpha = 1e-6 over 1/sqrt(d), deviation from 1": rich,
+            "(a) $q_D(10)/q_D''(0)$ over that of the previous depth, at most": sooner,
+            r"(b) ratio at the largest $\alpha$, deviation from 1": kernel,
+            r"(b) $D > 2$: ratio at $\alpha = 10^{-6}$ over $1/\sqrt{d}$, deviation from 1": rich,
             **powers,
-            "(c) smallest gain in log10 alpha^D from one depth to the next": larger,
-            f"(c) D = {int(scales.depth[-1])}: share of the sample sizes near what l1 needs from"
-            f" which alpha^D = {10**MODERATE:g} recovers where l1 does, mean (0.999 lower"
-            " limit)": optimal,
+            r"(c) smallest gain in log10 $\alpha^D$ from one depth to the next": larger,
+            rf"(c) $D = {int(scales.depth[-1])}$: share of the sample sizes near what $\ell_1$ "
+            rf"needs from which $\alpha^D = {10**MODERATE:g}$ recovers where $\ell_1$ does, "
+            "mean (0.999 lower limit)": optimal,
         },
         controls={
-            "(b) D = 2 at the same alpha": rich.control(abs(to_l1[0] - 1)),
-            "(b) |beta|^(2/D), which a small weight norm would select, at D = 3": rich.control(
-                np.abs(shapes.weight_norm / shapes.l1_limit - 1).sel(depth=3)
-            ),
-            "(b) D = 2, where the approach takes exponentially small scales": first_power.control(
+            r"(b) $D = 2$ at the same $\alpha$": rich.control(abs(to_l1[0] - 1)),
+            r"(b) $|\beta|^{2/D}$, which a small weight norm would select, at $D = "
+            "3$": rich.control(np.abs(shapes.weight_norm / shapes.l1_limit - 1).sel(depth=3)),
+            "(b) $D = 2$, where the approach takes exponentially small scales": first_power.control(
                 rates[2]
             ),
             "(c) shallower nets recover from larger starts": larger.control(-gains.max()),
-            "(c) D = 2 from the same scale (0.999 upper limit)": optimal.control(
+            "(c) $D = 2$ from the same scale (0.999 upper limit)": optimal.control(
                 shallow.mean() + margin_of_mean(shallow)
             ),
         },
         findings=[
-            "the distance to the l1 ratio falls like alpha^(D-2): exponents "
-            + ", ".join(f"{rate:.3f} at D = {D}" for D, rate in rates.items())
-            + "; at D = 2 it falls like 1/log(1/alpha)",
-            f"at N = {int(log10_mu.sample_size[first])} the largest alpha^D is 10 to the "
+            r"the distance to the $\ell_1$ ratio falls like $\alpha^{D-2}$: exponents "
+            + ", ".join(f"{rate:.3f} at $D = {D}$" for D, rate in rates.items())
+            + r"; at $D = 2$ it falls like $1/\log(1/\alpha)$",
+            rf"at $N = {int(log10_mu.sample_size[first])}$ the largest $\alpha^D$ is 10 to the "
             + ", ".join(
-                f"{float(value):.1f} (D = {int(D)})"
+                f"{float(value):.1f} ($D = {int(D)}$)"
                 for D, value in zip(log10_mu.depth, log10_mu.isel(sample_size=first), strict=True)
             ),
         ],
@@ -217,17 +216,20 @@ def _ratio_guides(axes: Axes, shapes: Dataset) -> None:
 
 experiment = Experiment(
     "W-F3",
-    statement="Depth changes neither the l2 nor the l1 limit, but it shortens the transition "
-    "between them: for D > 2 the scale needed for l1 is polynomial and not "
-    "exponential, so that moderate starts recover a sparse truth from close to the "
-    "fewest possible samples, and deeper nets do so from larger starts.",
+    statement=r"Depth changes neither the $\ell_2$ nor the $\ell_1$ limit, but it shortens the "
+    r"transition between them: for $D > 2$ the scale needed for $\ell_1$ is polynomial and "
+    "not exponential, so that moderate starts recover a sparse truth from close to the fewest "
+    "possible samples, and deeper nets do so from larger starts.",
     place="section 5, Figure 3 and the text below Theorem 3",
     study=(shapes, scales, least),
     check=check,
     draw=draw,
-    title="Depth brings the rich limit closer: for D > 2 a moderate scale suffices",
-    scope={"quick": "in (c) d = 300 in place of 1000", "tiny": "in (c) d = 300 in place of 1000"},
-    ours="d, r*, D, the seeds (median in c) and all grids; (a) has curvature 1 at zero; the"
-    " exponent D - 2; 3e-4 for a reasonable scale",
+    title="Depth brings the rich limit closer: for $D > 2$ a moderate scale suffices",
+    scope={
+        "quick": "in (c) $d = 300$ in place of 1000",
+        "tiny": "in (c) $d = 300$ in place of 1000",
+    },
+    ours="$d$, $r^*$, $D$, the seeds (median in $c$) and all grids; (a) has curvature 1 at zero; "
+    r"the exponent $D - 2$; $3 \times 10^{-4}$ for a reasonable scale",
     seconds=8,
 )

@@ -62,7 +62,7 @@ def cell(draws: int, seed: int) -> dict[str, Any]:
 
 study = sized(
     "W-F4",
-    title="For diagonal measurements, every input has its own k hidden units",
+    title="For diagonal measurements, every input has its own $k$ hidden units",
     function=cell,
     arguments={"draws": 20, "seed": 4},
     dims={**DIMS, "picture": ["draw"], "model": ["draw"], "shared": ["draw"]},
@@ -76,11 +76,12 @@ def check(dataset: Dataset) -> Evidence:
     same = within(distance(picture, model), tolerance=1e-12)
     weights, parameters = int(dataset.weights), int(dataset.parameters)
     return Evidence(
-        ran="the units and connections that are drawn, as a network with d = k = 3, compared "
+        ran="the units and connections that are drawn, as a network with $d = k = 3$, compared "
         f"with Factorization on diagonal measurements, at {len(picture)} random weights and "
         "inputs",
         checks={
-            "largest difference of the drawn network from <U V^T, diag(x)>, relative": same,
+            r"largest difference of the drawn network from $\langle U V^T, "
+            r"\operatorname{diag}(x)\rangle$, relative": same,
             "weights drawn, over the parameters of the model": within(weights / parameters, 1.0),
         },
         controls={"hidden units that several inputs share": same.control(distance(shared, model))},
@@ -97,8 +98,8 @@ def draw(dataset: Dataset) -> Figure:
 
 experiment = Experiment(
     "W-F4",
-    statement="For diagonal measurements the matrix factorization is a wide parallel network, in"
-    " which every input has its own k hidden units.",
+    statement="For diagonal measurements the matrix factorization is a wide parallel network, in "
+    "which every input has its own $k$ hidden units.",
     place="section 6, Figure 4",
     study=study,
     check=check,

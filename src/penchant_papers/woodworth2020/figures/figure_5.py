@@ -36,18 +36,18 @@ from penchant_papers.woodworth2020.figures.completion_panels import draw
 
 GIVEN = {"dimension": 10, "rank": 1, "samples": 60, "rtol": 1e-4, "loss": 1e-10}
 LABELS = {
-    "alpha": "initial scale alpha: standard deviation of the entries of U and V",
-    "k": "width k: columns of U and V",
+    "alpha": r"initial scale $\alpha$: standard deviation of the entries of $U$ and $V$",
+    "k": "width $k$: columns of $U$ and $V$",
     "excess": "nuclear norm above that of the truth, over that of the observed entries alone",
     "move": "RMS change of the hidden entries in training, over their RMS in the truth",
-    "scale": "alpha^2 k",
+    "scale": r"$\alpha^2 k$",
     "tries": "matrices drawn until one was determined by its entries",
 }
 # A decade of k moves alpha = k^-1/2 by whole places of every grid: where a curve is read off
 # between two places, its error is the same at every width and leaves the exponent.
 study = sized(
     "W-F5",
-    title="Larger width moves matrix completion into the kernel regime, at α² k near 1",
+    title=r"Larger width moves matrix completion into the kernel regime, at $\alpha^2 k$ near 1",
     function=cell,
     arguments=GIVEN,
     grid={"alpha": {"logspace": [-2.5, -0.25, 10]}, "k": [10, 1000]},
@@ -72,7 +72,7 @@ study = sized(
 )
 limit = sized(
     "W-F5-infinite",
-    title="The same at infinite width, against α sqrt(k)",
+    title=r"The same at infinite width, against $\alpha \sqrt{k}$",
     function=cell,
     arguments={**GIVEN, "k": None},
     grid={"alpha": {"logspace": [-1.0, 1.0, 9]}},
@@ -139,29 +139,31 @@ def check(dataset: Dataset, limit: Dataset, small: Dataset, steps: Dataset) -> E
         (steps.excess_apart / (1 + steps.excess)).max(), tolerance=LIKE
     )
     return Evidence(
-        ran=f"{dataset.sizes['alpha']} x {len(k)} starts of a factorization of"
-        f" {dataset.sizes['seed']} matrices (d = 10, rank 1, 60 entries), followed to their end by"
-        f" exact gradient flow, and the infinite width; {steps.excess.size} of one matrix by"
-        f" descent with steps of {printed_step:g}; {n} matrices from alpha = 1e-10, k = 10, and"
-        f" {n} of {int(away.tries.sum())} drawn whose least nuclear norm is not the truth",
+        ran=f"{dataset.sizes['alpha']} x {len(k)} starts of a factorization of "
+        f"{dataset.sizes['seed']} matrices ($d = 10$, rank 1, 60 entries), followed to their "
+        f"end by exact gradient flow, and the infinite width; {steps.excess.size} of one "
+        rf"matrix by descent with steps of {printed_step:g}; {n} matrices from $\alpha = "
+        f"10^{{-10}}$, $k = 10$, and {n} of {int(away.tries.sum())} drawn whose least nuclear "
+        "norm is not the truth",
         checks={
             **stands,
-            "alpha^2 k >= 10: largest mean change of the unobserved entries": within(
+            r"$\alpha^2 k \geq 10$: largest mean change of the unobserved entries": within(
                 dataset.move.mean("seed").where(scale >= 10).max(), tolerance=0.1
             ),
-            f"log of the decades of alpha from 10 % to 90 % of the excess, k = {k[-1]} over"
-            f" k = {k[0]} (0.999 lower limit)": at_most(lower_mean(narrow)),
-            "alpha = 1e-10: share that ends at the least nuclear norm, where this is not the"
-            " truth (0.999 upper limit)": at_least(upper_share(near(away.to_nuclear), n), 0.5),
+            rf"log of the decades of $\alpha$ from 10 % to 90 % of the excess, $k = {k[-1]}$ over "
+            f"$k = {k[0]}$ (0.999 lower limit)": at_most(lower_mean(narrow)),
+            r"$\alpha = 10^{-10}$: share that ends at the least nuclear norm, where this is not "
+            "the truth (0.999 upper limit)": at_least(upper_share(near(away.to_nuclear), n), 0.5),
         },
         corrected={**stands, **{name: found[name] for name in CORRECTED}},
-        correction="the transition is at alpha^2 k of order one. It sharpens in the change of the "
-        "unobserved entries, which falls deeper the larger k is, but not in the excess nuclear "
-        "norm, which rises over more decades of alpha: as k grows both tend to one curve in "
-        "alpha^2 k, that of infinite width. The least change over all alpha falls as k^-1/2, and "
-        "for larger alpha it grows as alpha^2, so alpha^2 k >> 1 is not enough without "
-        "alpha^2 sqrt(k) << 1. Small starts end at the truth, which is the matrix of least rank "
-        "and not always the one of least nuclear norm",
+        correction=r"the transition is at $\alpha^2 k$ of order one. It sharpens in the change of "
+        "the unobserved entries, which falls deeper the larger $k$ is, but not in the excess "
+        r"nuclear norm, which rises over more decades of $\alpha$: as $k$ grows both tend to "
+        r"one curve in $\alpha^2 k$, that of infinite width. The least change over all "
+        r"$\alpha$ falls as $k^{-1/2}$, and for larger $\alpha$ it grows as $\alpha^2$, so "
+        r"$\alpha^2 k \gg 1$ is not enough without $\alpha^2 \sqrt{k} \ll 1$. Small starts "
+        "end at the truth, which is the matrix of least rank and not always the one of least "
+        "nuclear norm",
         counterexample={
             "seeds of matrices whose least nuclear norm is not the truth": away.seed.values,
             "relative distances of the end to it": away.to_nuclear.values,
@@ -179,22 +181,24 @@ def check(dataset: Dataset, limit: Dataset, small: Dataset, steps: Dataset) -> E
 
 
 STANDS = (
-    "exponent s of alpha ~ k^s where the excess nuclear norm is 10 % of the kernel's, mean",
-    "largest |log10 alpha^2 k| where the mean excess, of any width, and the mean change of the"
-    " hidden entries, at infinite width, are halfway",
-    "alpha^2 k <= 0.001: largest mean excess (0.999 upper limit)",
-    "alpha = 1e-10: share of matrices that end at the truth (0.999 lower limit)",
-    "steepest fall of the change per decade of alpha, largest k minus smallest, mean (0.999 lower"
-    " limit)",
+    r"exponent $s$ of $\alpha \sim k^s$ where the excess nuclear norm is 10 % of the kernel's, "
+    "mean",
+    r"largest $|\log_{10} \alpha^2 k|$ where the mean excess, of any width, and the mean change "
+    "of the hidden entries, at infinite width, are halfway",
+    r"$\alpha^2 k \leq 0.001$: largest mean excess (0.999 upper limit)",
+    r"$\alpha = 10^{-10}$: share of matrices that end at the truth (0.999 lower limit)",
+    r"steepest fall of the change per decade of $\alpha$, largest $k$ minus smallest, mean (0.999 "
+    "lower limit)",
 )
 CORRECTED = (
-    "exponent in k of the least change over all alpha, mean",
-    "infinite width, alpha^2 k >= 10: largest mean change",
-    "alpha^2 k <= 1: largest distance of the mean excess at the largest k to infinite width",
-    "log of the decades of alpha from 10 % to 90 % of the excess, infinite width over the smallest"
-    " k, mean (0.999 lower limit)",
-    "alpha = 1e-10: share that ends at the truth where the least nuclear norm is elsewhere (0.999"
-    " lower limit)",
+    r"exponent in $k$ of the least change over all $\alpha$, mean",
+    r"infinite width, $\alpha^2 k \geq 10$: largest mean change",
+    r"$\alpha^2 k \leq 1$: largest distance of the mean excess at the largest $k$ to infinite "
+    "width",
+    r"log of the decades of $\alpha$ from 10 % to 90 % of the excess, infinite width over the "
+    "smallest $k$, mean (0.999 lower limit)",
+    r"$\alpha = 10^{-10}$: share that ends at the truth where the least nuclear norm is elsewhere "
+    "(0.999 lower limit)",
 )
 
 
@@ -234,12 +238,11 @@ def controls(
     n, free = small.sizes["seed"], small.to_nuclear.sel(elsewhere=False)
     by_chance = n - near(free)  # more matrices whose least nuclear norm is not the end
     return {
-        "the transition lies at alpha k = const": exponent.control(predicted=-1.0),
-        "the transition lies at alpha^2 sqrt(k) = const, the scale of U V^T": exponent.control(
-            predicted=-0.25
-        ),
-        "the transition lies at one alpha": exponent.control(predicted=0.0),
-        "the smallest k has the profile of infinite width": profile.control(
+        r"the transition lies at $\alpha k$ = const": exponent.control(predicted=-1.0),
+        r"the transition lies at $\alpha^2 \sqrt{k}$ = const, the scale of $U "
+        "V^T$": exponent.control(predicted=-0.25),
+        r"the transition lies at one $\alpha$": exponent.control(predicted=0.0),
+        "the smallest $k$ has the profile of infinite width": profile.control(
             gaps(dataset, limit)[0]
         ),
         "unobserved entries change equally little at every width": floor.control(predicted=0.0),
@@ -292,43 +295,44 @@ def findings(finite: Dataset, infinite: Dataset, small: Dataset) -> list[str]:
 
     def row(values: Any) -> str:
         pairs = zip(finite.k.values, values.median("seed").values, strict=True)
-        return ", ".join(f"{value:.2f} (k = {k})" for k, value in pairs)
+        return ", ".join(f"{value:.2f} ($k = {k}$)" for k, value in pairs)
 
     away = small.sel(elsewhere=True)
     last = infinite.median("seed")
     return [
-        "decades of alpha from 10 % to 90 % of the excess, median:"
-        f" {row(finite.width.isel(measure=0))},"
-        f" {float(last.width.isel(measure=0)):.2f} at infinite width",
-        f"steepest fall of the change per decade of alpha, median: {row(finite.steepest)},"
-        f" {float(last.steepest):.2f} at infinite width",
+        r"decades of $\alpha$ from 10 % to 90 % of the excess, median: "
+        f"{row(finite.width.isel(measure=0))}, {float(last.width.isel(measure=0)):.2f} at "
+        "infinite width",
+        rf"steepest fall of the change per decade of $\alpha$, median: {row(finite.steepest)}, "
+        f"{float(last.steepest):.2f} at infinite width",
         "least change of the unobserved entries, in units of the truth, median:"
         f" {row(finite.floor.isel(measure=1))}",
-        f"from alpha = 1e-10 {near(small.to_truth.sel(elsewhere=False))} of"
-        f" {small.sizes['seed']} matrices are completed to the truth, up to {NEAR:g} (the furthest"
-        f" end is {float(small.to_truth.max()):.1g} away); {away.sizes['seed']} of"
-        f" {int(away.tries.sum())} matrices have a lower nuclear norm elsewhere, by"
-        f" {float(away.below.median()):.1%} at the median",
+        rf"from $\alpha = 10^{{-10}}$ {near(small.to_truth.sel(elsewhere=False))} of "
+        f"{small.sizes['seed']} matrices are completed to the truth, up to {NEAR:g} (the "
+        f"furthest end is {float(small.to_truth.max()):.1g} away); {away.sizes['seed']} of "
+        f"{int(away.tries.sum())} matrices have a lower nuclear norm elsewhere, by "
+        f"{float(away.below.median()):.1%} at the median",
     ]
 
 
 experiment = Experiment(
     "W-F5",
     statement="Matrix completion by gradient flow passes from the rich to the kernel regime at "
-    "alpha^2 k of order one, and the transition appears to sharpen somewhat as the width k "
-    "grows: below it training minimises the nuclear norm and recovers the truth, above it the "
-    "unobserved entries do not change.",
+    r"$\alpha^2 k$ of order one, and the transition appears to sharpen somewhat as the width "
+    "$k$ grows: below it training minimises the nuclear norm and recovers the truth, above it "
+    "the unobserved entries do not change.",
     place="section 6 and appendix A, Figure 5",
     study=(study, limit, small, steps),
     check=check,
     draw=draw,
-    title="Matrix completion leaves the rich regime near α² k = 1, at every width k",
+    title=r"Matrix completion leaves the rich regime near $\alpha^2 k = 1$, at every width $k$",
     ours="the grid, the matrices (means), the units: the excess nuclear norm over that of the "
     "observed entries alone, the change over the RMS of the hidden truth; gradient flow to "
     "its end, beside one map by descent; infinite width; panels (c) and (d)",
     scope=dict.fromkeys(
         ("tiny", "quick"),
-        "widths 10 and 1000 and the infinite one; descent by steps of 1e-3 for 1e-5, at two starts",
+        "widths 10 and 1000 and the infinite one; descent by steps of $10^{-3}$ for $10^{-5}$, at "
+        "two starts",
     ),
     seconds=12,
 )

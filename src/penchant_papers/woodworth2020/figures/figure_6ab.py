@@ -35,14 +35,15 @@ REMOVED = 1e-4  # of a training towards zero: less than a hundredth of the start
 MEASURES = ("test_error", "grad_distance", "kernel_error", "apart", "steps")
 LABELS = {
     "depth": "number of weight matrices of the student",
-    "scale": "alpha^D, the depth-adjusted scale of the start",
+    "scale": r"$\alpha^D$, the depth-adjusted scale of the start",
     "test_error": "mean square of net minus teacher over the circle, the teacher's being 1",
     "kernel_error": "the same for the kernel predictor of the start",
     "grad_distance": "1 - cosine between the tangent features at the start and at the end",
     "apart": "root mean square over the circle of net minus kernel predictor",
     "steps": "exponential steps taken",
     "tries": "draws until the tangent features of the start could fit the labels",
-    "critical": "alpha^D above which steps of 0.01 on the sum of squares are unstable at the start",
+    "critical": r"$\alpha^D$ above which steps of 0.01 on the sum of squares are unstable at the "
+    "start",
     "rests": "why training ended above its target loss, if it did",
 }
 
@@ -156,17 +157,17 @@ def check(dataset: Dataset, kernel: Dataset) -> Evidence:
     smaller = at_most(np.exp(better.mean() + margin_of_mean(better)), BETTER)
     limit = within(kernel.converged.median("seed").max(), tolerance=NEAR)
     both = {
-        f"alpha^D = {RICH:g}: share of draws outside of the kernel regime, the least over the"
-        " depths (0.999 lower limit)": left,
+        rf"$\alpha^D = {RICH:g}$: share of draws outside of the kernel regime, the least over the "
+        "depths (0.999 lower limit)": left,
         "test error at the small start over that at the large one, geometric mean over draws and"
         " depths (0.999 upper limit)": smaller,
     }
     return Evidence(
-        ran=f"{n} draws of points, teacher (mean square one) and He-uniform start, of {drawn}"
-        f" those whose kernel can fit the labels; depths {runs.depth.values.tolist()}, width"
-        f" {nets.WIDTH}, gradient flow to loss 1e-9, alpha^D from {RICH:g} to {LARGE[-1]:g}, with"
-        " the output of the start subtracted (difference of two nets), and without it the limit"
-        " of large alpha",
+        ran=f"{n} draws of points, teacher (mean square one) and He-uniform start, of {drawn} "
+        f"those whose kernel can fit the labels; depths {runs.depth.values.tolist()}, width "
+        rf"{nets.WIDTH}, gradient flow to loss $10^{{-9}}$, $\alpha^D$ from {RICH:g} to "
+        f"{LARGE[-1]:g}, with the output of the start subtracted (difference of two nets), "
+        r"and without it the limit of large $\alpha$",
         premises={
             "at most one draw in ten has a run that ends above its target loss": (
                 len(rested) <= max(1.0, dataset.sizes["seed"] / 10),
@@ -175,26 +176,26 @@ def check(dataset: Dataset, kernel: Dataset) -> Evidence:
         },
         checks={
             **both,
-            "as printed, alpha -> infinity: largest median grad distance over the depths": within(
-                biased.max(), tolerance=INSIDE
-            ),
+            r"as printed, $\alpha \to \infty$: largest median grad distance over the "
+            "depths": within(biased.max(), tolerance=INSIDE),
         },
         corrected={
             **both,
-            f"outputs subtracted, alpha^D = {LARGE[-1]:g}: largest grad distance": still,
-            "exponent of the grad distance in alpha^D, the worst of the medians": law,
-            f"alpha^D = {LARGE[-1]:g}: RMS of net - kernel predictor, the worst median": limit,
+            rf"outputs subtracted, $\alpha^D = {LARGE[-1]:g}$: largest grad distance": still,
+            r"exponent of the grad distance in $\alpha^D$, the worst of the medians": law,
+            rf"$\alpha^D = {LARGE[-1]:g}$: RMS of net - kernel predictor, the worst median": limit,
         },
         correction="a large start is in the kernel regime once its own output is subtracted, "
-        "which W B.2 does not mention. As printed the output f(w0), and with it the residual and "
-        "the distance from the start, grows with the start: however large alpha is, the tangent "
-        "features turn as much as in training towards zero, and deeper nets never enter",
+        "which W B.2 does not mention. As printed the output $f(w_0)$, and with it the "
+        "residual and the distance from the start, grows with the start: however large "
+        r"$\alpha$ is, the tangent features turn as much as in training towards zero, and "
+        "deeper nets never enter",
         counterexample={
-            "grad distance as printed, alpha -> infinity, median by depth": {
+            r"grad distance as printed, $\alpha \to \infty$, median by depth": {
                 str(depth): float(value)
                 for depth, value in zip(kernel.depth.values, biased.values, strict=True)
             },
-            f"outputs subtracted, alpha^D = {LARGE[-1]:g}": medians(
+            rf"outputs subtracted, $\alpha^D = {LARGE[-1]:g}$": medians(
                 runs, "grad_distance", LARGE[-1]
             ),
         },
@@ -239,29 +240,29 @@ def findings(runs: Dataset, kernel: Dataset) -> list[str]:
         return listed(runs, values, form)
 
     lines = [
-        "as printed, with the output of the start, the median grad distance as alpha -> infinity "
-        f"is {listed(kernel, kernel.biased.median('seed').values, '.2g')}",
-        "the grad distance is half the squared relative distance from the start, so its "
-        f"exponent is -2 in alpha^D at every depth: {row(exponents(runs), '.3f')}; in alpha it "
-        "is -2 D",
+        r"as printed, with the output of the start, the median grad distance as $\alpha \to "
+        rf"\infty$ is {listed(kernel, kernel.biased.median('seed').values, '.2g')}",
+        "the grad distance is half the squared relative distance from the start, so its exponent "
+        rf"is -2 in $\alpha^D$ at every depth: {row(exponents(runs), '.3f')}; in $\alpha$ it "
+        "is $-2 D$",
         "test error at the small start over the large one, median: "
         f"{row(np.exp(logs.median('seed').values), '.2g')}; it is smaller in"
         f" {row((logs < 0).sum('seed').values, '.0f')} of {runs.sizes['seed']} draws",
         f"W's step {nets.STEP:g} approximates the flow only for small starts: on the sum of "
-        f"squares descent is unstable at the start above alpha^D = {row(limits, '.2g')}, and on "
-        f"their mean above {row(limits * 10 ** (depths / (2 * depths - 2)), '.2g')}",
+        rf"squares descent is unstable at the start above $\alpha^D$ = {row(limits, '.2g')}, "
+        f"and on their mean above {row(limits * 10 ** (depths / (2 * depths - 2)), '.2g')}",
         "exponential steps per run, median over the draws, at the smallest and largest start: "
         f"{row(medians(runs, 'steps', RICH), '.0f')} and"
         f" {row(medians(runs, 'steps', LARGE[-1]), '.0f')}",
-        f"alpha^D at which the median grad distance is 0.1: {row(where, '.2g')}; as alpha"
-        f" {row(where ** (1 / depths), '.2g')}",
+        rf"$\alpha^D$ at which the median grad distance is 0.1: {row(where, '.2g')}; as $\alpha$ "
+        f"{row(where ** (1 / depths), '.2g')}",
     ]
     if runs.scale.sel(scale=1.0, method="nearest") == 1.0:
         ones = runs.test_error.sel(scale=1.0) / runs.kernel_error.isel(scale=0)
         lines.append(
-            "at alpha = 1 the nets are about to enter the kernel regime, as W says, but on these "
-            f"data their test error is no longer low: {row(ones.median('seed').values, '.2f')} "
-            "times that of the kernel predictor"
+            r"at $\alpha = 1$ the nets are about to enter the kernel regime, as W says, but on "
+            "these data their test error is no longer low: "
+            f"{row(ones.median('seed').values, '.2f')} times that of the kernel predictor"
         )
     return lines
 
@@ -269,7 +270,7 @@ def findings(runs: Dataset, kernel: Dataset) -> list[str]:
 def listed(dataset: Dataset, values: Any, form: str) -> str:
     """The values with their depths."""
     pairs = zip(dataset.depth.values, values, strict=True)
-    return ", ".join(f"{value:{form}} (D={depth})" for depth, value in pairs)
+    return ", ".join(f"{value:{form}} ($D={depth}$)" for depth, value in pairs)
 
 
 def draw(dataset: Dataset, kernel: Dataset) -> Figure:
@@ -312,8 +313,8 @@ def _band(axes: Axes, rows: Dataset, name: str, label: str, colour: str, marker:
 experiment = Experiment(
     "W-F6ab",
     statement="ReLU nets of several depths on 10 points of the circle stay in the kernel regime "
-    "when the start is large (their tangent features do not change), leave it as alpha^D becomes "
-    "small, and then have a smaller test error.",
+    r"when the start is large (their tangent features do not change), leave it as $\alpha^D$ "
+    "becomes small, and then have a smaller test error.",
     place="appendix B, Figure 6 (a) and (b)",
     study=(study, kernel),
     check=check,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from penchant.lab import Check, Dataset, Evidence, Experiment, at_least, at_most, within
+from penchant.plotting import latex
 from penchant_papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
 from penchant_papers.woodworth2020.figures.wide_nets import EARLY, WHOLE, best, draw, net_study
 
@@ -20,15 +21,15 @@ PRINTED_CHECKS = {
     "worse": "test error of the small start over that of the large one, printed 0.58",
     "level": "test error of the large start over that of the output layer alone, printed 0.89",
     "still": "largest grad distance of the large start: it stays in the kernel regime",
-    "falls": f"exponent in alpha of its relative distance from the start after {EARLY} epochs; -2 "
-    "in the kernel regime",
+    "falls": rf"exponent in $\alpha$ of its relative distance from the start after {EARLY} "
+    "epochs; -2 in the kernel regime",
 }
 CORRECTED_CHECKS = {
     "worse": PRINTED_CHECKS["worse"],
     "rich": "least grad distance of the small start, which leaves the kernel regime",
     "machine": "largest grad distance of the kernel machine",
     "less": "test error of the kernel machine over that of the large start",
-    "free": "exponent in alpha of the large start's relative distance from its start after "
+    "free": r"exponent in $\alpha$ of the large start's relative distance from its start after "
     f"{EARLY} epochs",
     "law": "the same exponent for the kernel machine",
 }
@@ -136,11 +137,12 @@ def check(*datasets: Dataset) -> Evidence:
     return Evidence(
         ran=f"{given['width']} units on {count} of {given['images']}, tested on "
         f"{int(runs['small'].tested[0])}; seeds: {runs['large'].sizes['seed']}; batch "
-        f"{given['batch']}, trained until all training images are classified correctly; "
-        f"steps {float(runs['small'].step):g} at alpha = {SMALL:g} and "
+        f"{given['batch']}, trained until all training images are classified correctly; steps "
+        rf"{float(runs['small'].step):g} at $\alpha = {latex(SMALL)}$ and "
         f"{float(runs['large'].step):g} at {LARGE:g}, the best of "
-        f"{datasets[0].sizes['step']}; kernel machine: alpha = {LARGE:g}, outputs of the start "
-        f"subtracted, step {STEPS[0]:g}/alpha^2. " + str(datasets[0].instead.values.flat[0]),
+        rf"{datasets[0].sizes['step']}; kernel machine: $\alpha = {latex(LARGE)}$, outputs of "
+        rf"the start subtracted, step {STEPS[0]:g}/$\alpha^2$. "
+        + str(datasets[0].instead.values.flat[0]),
         checks={
             **{text: found[name] for name, text in PRINTED_CHECKS.items()},
             **(levels(runs) if whole else {}),
@@ -148,10 +150,10 @@ def check(*datasets: Dataset) -> Evidence:
         corrected={text: found[name] for name, text in CORRECTED_CHECKS.items()},
         correction="large starts do have a larger test error, but as printed they are not in the "
         "kernel regime: under cross-entropy a net that starts with outputs of size "
-        "alpha^2 is a perceptron on f(w/alpha), whose path and features no longer "
-        "depend on alpha, and it keeps its random outputs where there are no data. "
-        "The kernel machine of the same start, with outputs subtracted and steps "
-        "divided by alpha^2, has a smaller test error",
+        r"$\alpha^2$ is a perceptron on $f(w/\alpha)$, whose path and features no longer "
+        r"depend on $\alpha$, and it keeps its random outputs where there are no data. The "
+        "kernel machine of the same start, with outputs subtracted and steps divided by "
+        r"$\alpha^2$, has a smaller test error",
         counterexample={
             f"test error, {name}": error(runs, name)
             for name in ("small", "kernel", "output", "large")
@@ -228,8 +230,8 @@ def findings(runs: Runs) -> list[str]:
     lines = [
         f"{result(name, f' (W prints {PRINTED[name]:.1%} on MNIST)')}: {what}"
         for name, what in (
-            ("small", f"alpha = {SMALL:g}"),
-            ("large", f"alpha = {LARGE:g}"),
+            ("small", rf"$\alpha = {latex(SMALL)}$"),
+            ("large", rf"$\alpha = {latex(LARGE)}$"),
             ("output", "output layer alone"),
         )
     ]
@@ -257,22 +259,22 @@ def findings(runs: Runs) -> list[str]:
 experiment = Experiment(
     "W-F6c",
     statement="A wide depth-2 ReLU net on images of digits, trained by SGD to 100% training "
-    "accuracy, has a smaller test error from a start of alpha = 1 than from one of alpha = 50 (at "
-    "the printed size 1.4% and 2.4%), which is in the kernel regime and no better than a linear "
-    "model on random features (2.7%).",
+    r"accuracy, has a smaller test error from a start of $\alpha = 1$ than from one of "
+    r"$\alpha = 50$ (at the printed size 1.4% and 2.4%), which is in the kernel regime and no "
+    "better than a linear model on random features (2.7%).",
     place="appendix B.2, Figure 6 (c)",
     study=(study, first, kernel, output),
     check=check,
     draw=draw,
     title="Large starts have a larger test error and, as printed, never enter the kernel regime",
-    ours="the alphas and learning rates; the net with the outputs of its start subtracted and its"
-    " step divided by alpha^2, which is not in the source; means over the seeds in a band from the"
-    " least to the largest",
+    ours="the alphas and learning rates; the net with the outputs of its start subtracted and its "
+    r"step divided by $\alpha^2$, which is not in the source; means over the seeds in a band "
+    "from the least to the largest",
     scope={
         "tiny": "512 of the small digits of scikit-learn in place of MNIST, 300 units for 5000",
         "quick": "512 of the small digits of scikit-learn in place of MNIST, 300 units for 5000",
-        "printed": "alpha = 1 and 50 alone, one learning rate in place of a search, one seed, the"
-        " kernel machine and the output layer for at most 60 epochs",
+        "printed": r"$\alpha = 1$ and 50 alone, one learning rate in place of a search, one seed, "
+        "the kernel machine and the output layer for at most 60 epochs",
     },
     seconds=10,
 )

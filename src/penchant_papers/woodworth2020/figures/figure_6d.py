@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from penchant.lab import Dataset, Evidence, Experiment, Figure, at_least, at_most, within
-from penchant.plotting import BLUE, GREEN, GREY, RED, sheet_of
+from penchant.plotting import BLUE, GREEN, GREY, RED, latex, sheet_of
 from penchant_papers.woodworth2020.figures.conv_nets import (
     DEPTH,
     DIGITS,
@@ -24,13 +24,13 @@ BETTER = 0.8  # W's numbers for MNIST are 1.4% and 2.4%: a ratio of 0.58
 ALIKE = 0.05  # share of the test images that two kernel machines may judge differently
 MORE = {"train": 200, "test": 200, "batch": 20}  # a kernel machine needs more than 100 digits
 SMALLER = (
-    "200 of the small digits of scikit-learn in place of CIFAR-10, a sixteenth of the channels,"
-    " steps of 0.03 for 1e-4"
+    "200 of the small digits of scikit-learn in place of CIFAR-10, a sixteenth of the channels, "
+    "steps of 0.03 for $10^{-4}$"
 )
 GIVEN = {**DIGITS, **MORE, "even": True, "tangents": True, "epochs": 100}
 study = net_study(
     "W-F6d",
-    "A VGG11-like net has a larger test error from starts above α = 1",
+    r"A VGG11-like net has a larger test error from starts above $\alpha = 1$",
     {**GIVEN, "training": "all", "step": 0.03},  # W's step is for a net that is wider
     grid={"alpha": [SMALL, LARGE, LARGER]},
     draw={"x": "alpha", "colour": "error"},
@@ -65,36 +65,36 @@ def check(dataset: Dataset, kernel: Dataset, output: Dataset) -> Evidence:
     same = within(kernel.apart.values.max(), tolerance=ALIKE)
     gain = at_most(error["small"] / error["kernel"], BETTER)
     both = {
-        f"mean test error at alpha = {SMALL:g} over that at {LARGE:g}": better,
-        f"mean test error at alpha = {LARGE:g} over that of the output layer alone": proxy,
-        f"least grad distance from alpha = {SMALL:g}, outside of the kernel regime": moved,
+        rf"mean test error at $\alpha = {latex(SMALL)}$ over that at {LARGE:g}": better,
+        rf"mean test error at $\alpha = {latex(LARGE)}$ over that of the output layer alone": proxy,
+        rf"least grad distance from $\alpha = {latex(SMALL)}$, outside of the kernel regime": moved,
     }
     least = min(float(rows.train_accuracy.min()) for rows in (dataset, kernel))
     return Evidence(
-        ran=f"W's plan on {in_words(dataset)}, 32 x 32; He-uniform times alpha, SGD,"
-        f" {dataset.sizes['seed']} draws of images, start and batches; the step"
-        f" falls as alpha^{2 - DEPTH} above alpha = 1, with the outputs of the start subtracted as"
-        f" alpha^{2 - 2 * DEPTH}",
+        ran=rf"W's plan on {in_words(dataset)}, 32 x 32; He-uniform times $\alpha$, SGD, "
+        f"{dataset.sizes['seed']} draws of images, start and batches; the step falls as "
+        rf"$\alpha^{{{2 - DEPTH}}}$ above $\alpha = 1$, with the outputs of the start "
+        rf"subtracted as $\alpha^{{{2 - 2 * DEPTH}}}$",
         premises={"every net reaches 100% training accuracy": (least == 1.0, least)},
         checks={
             **both,
-            f"largest grad distance from alpha = {LARGE:g}, inside of the kernel regime": within(
-                large.turned.values.max(), tolerance=INSIDE
-            ),
+            rf"largest grad distance from $\alpha = {latex(LARGE)}$, inside of the "
+            "kernel regime": within(large.turned.values.max(), tolerance=INSIDE),
         },
         corrected={
             **both,
-            f"largest grad distance from alpha = {LAZY:g} with its outputs subtracted": machine,
+            rf"largest grad distance from $\alpha = {latex(LAZY)}$ with its outputs "
+            "subtracted": machine,
             "largest share of test images that this net and its linearization at the start classify"
             " differently": same,
-            f"mean test error at alpha = {SMALL:g} over that of this kernel machine": gain,
+            rf"mean test error at $\alpha = {latex(SMALL)}$ over that of this kernel machine": gain,
         },
-        correction="a large start is in the kernel regime once its own outputs, of size alpha^D, "
-        "are subtracted; as printed, training first removes these outputs, which "
-        "changes the tangent features as much as from a small start, however large "
-        "alpha is. The small start has a smaller test error than either",
+        correction="a large start is in the kernel regime once its own outputs, of size "
+        r"$\alpha^D$, are subtracted; as printed, training first removes these outputs, which "
+        r"changes the tangent features as much as from a small start, however large $\alpha$ "
+        "is. The small start has a smaller test error than either",
         counterexample={
-            "grad distance as printed, by alpha": {
+            r"grad distance as printed, by $\alpha$": {
                 f"{alpha:g}": float(dataset.turned.sel(alpha=alpha).mean())
                 for alpha in dataset.alpha.values
             },
@@ -107,7 +107,7 @@ def check(dataset: Dataset, kernel: Dataset, output: Dataset) -> Evidence:
             ),
             "the features of a kernel machine change": moved.control(machine.measured),
             "the features of the small start do not change": machine.control(moved.measured),
-            f"features of alpha = {LARGER:g} as printed do not change": machine.control(
+            rf"features of $\alpha = {latex(LARGER)}$ as printed do not change": machine.control(
                 larger.turned.values.min()
             ),
             "the net from the small start is linear in its parameters": same.control(
@@ -136,17 +136,18 @@ def findings(
 
     share = (error["kernel"] - error["small"]) / (error["large"] - error["small"])
     return [
-        f"mean test error by alpha: {by_alpha('error', '.1%')}; kernel machine"
-        f" {error['kernel']:.1%}; output layer alone {error['output']:.1%} with a training accuracy"
-        f" of {separated:.1%} (W: 50.38%)",
+        rf"mean test error by $\alpha$: {by_alpha('error', '.1%')}; kernel machine "
+        f"{error['kernel']:.1%}; output layer alone {error['output']:.1%} with a training "
+        f"accuracy of {separated:.1%} (W: 50.38%)",
         "of the larger test error of a large start, the kernel machine accounts for "
         f"{share:.0%}; the rest comes from the outputs of the start, which training removes on "
         "the training images and not on the others",
-        f"mean grad distance by alpha: {by_alpha('turned', '.2g')}; with outputs subtracted at"
-        f" alpha = {LAZY:g}: {float(kernel.turned.mean()):.2g}",
-        f"at large alpha cross-entropy acts as a perceptron on f = alpha^{DEPTH} g(w / alpha):"
-        f" with a step that falls as alpha^{2 - DEPTH} runs hardly depend on alpha, and"
-        f" with W's one step for all it is alpha^{DEPTH - 2} times too large (Figure 8)",
+        rf"mean grad distance by $\alpha$: {by_alpha('turned', '.2g')}; with outputs subtracted "
+        rf"at $\alpha = {latex(LAZY)}$: {float(kernel.turned.mean()):.2g}",
+        rf"at large $\alpha$ cross-entropy acts as a perceptron on $f = \alpha^{{{DEPTH}}} g(w / "
+        rf"\alpha)$: with a step that falls as $\alpha^{{{2 - DEPTH}}}$ runs hardly depend on "
+        rf"$\alpha$, and with W's one step for all it is $\alpha^{{{DEPTH - 2}}}$ times too "
+        "large (Figure 8)",
     ]
 
 
@@ -205,23 +206,23 @@ def _starts(axes: Any, dataset: Dataset, name: str) -> None:
 
 experiment = Experiment(
     "W-F6d",
-    statement="A VGG11-like net trained by SGD to 100% training accuracy has a smaller test "
-    "error from a start of alpha = 1 than from a large one; from a large start it "
-    "stays in the kernel regime and is no better than its output layer trained alone.",
+    statement="A VGG11-like net trained by SGD to 100% training accuracy has a smaller test error "
+    r"from a start of $\alpha = 1$ than from a large one; from a large start it stays in the "
+    "kernel regime and is no better than its output layer trained alone.",
     place="appendix B.2, Figure 6 (d)",
     study=(study, kernel, output),
     check=check,
     draw=draw,
-    title="From starts above α = 1, a VGG11-like net has a larger test error than its kernel"
-    " machine",
-    ours="the alphas, the kernel machine (outputs of the start subtracted, step over alpha^14),"
-    " steps that fall as alpha^-6 above alpha = 1, and an end at 100% training accuracy; dots are"
-    " single seeds",
+    title=r"From starts above $\alpha = 1$, a VGG11-like net has a larger test error than its "
+    "kernel machine",
+    ours="the alphas, the kernel machine (outputs of the start subtracted, step over "
+    r"$\alpha^{14}$), steps that fall as $\alpha^{-6}$ above $\alpha = 1$, and an end at 100% "
+    "training accuracy; dots are single seeds",
     scope={
         "tiny": SMALLER,
         "quick": SMALLER,
-        "printed": "900 images of three classes of CIFAR-10, an eighth of the channels, steps of"
-        " 0.03 for 1e-4 and at most 100 epochs for 2000",
+        "printed": "900 images of three classes of CIFAR-10, an eighth of the channels, steps of "
+        "0.03 for $10^{-4}$ and at most 100 epochs for 2000",
     },
     seconds=17,
 )

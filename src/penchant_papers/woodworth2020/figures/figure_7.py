@@ -19,6 +19,7 @@ from penchant.lab import (
     upper_share,
     within,
 )
+from penchant.plotting import latex
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.figures import spline_survey
 from penchant_papers.woodworth2020.figures.spline_nets import SHARES, cell, kernel_cell
@@ -34,14 +35,14 @@ BESIDE = 0.1  # one beyond this is seen at once
 GIVEN = {"problem": "zigzag", "width": 150, "rtol": 0.1}
 WIDE = {"width": 10_000}
 LABELS = {
-    "alpha": "initial scale alpha",
+    "alpha": r"initial scale $\alpha$",
     "layers": "relative scaling of the layers",
-    "c": "factor on w1 and b1, with w2 divided by it",
+    "c": "factor on $w_1$ and $b_1$, with $w_2$ divided by it",
     "to_linear": "largest distance of the learned function to the linear spline",
     "to_linear_rms": "root mean square distance of the learned function to the linear spline",
     "to_kernel": "root mean square distance of the learned function to its kernel interpolant",
     "to_cubic": "largest distance of the learned function to the natural cubic spline",
-    "norm": "sum of |(w, b)| |v| of the net",
+    "norm": "sum of $|(w, b)| |v|$ of the net",
     "least_norm": "the least such sum of an interpolating net",
     "spline_norm": "the sum for the linear spline",
     "input": "input",
@@ -122,13 +123,13 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
     most = at_least(limits["mostly"], MOST)
     alone = "points (-1, 0), (0.7, 1), (1, 0), one bend: share of starts that end"
     both = {
-        f"alpha = {small}, three scalings: largest distance to the linear spline": zig,
-        f"alpha = {big} to {small}: least factor by which it falls": at_least(
+        rf"$\alpha = {small}$, three scalings: largest distance to the linear spline": zig,
+        rf"$\alpha = {big}$ to {small}: least factor by which it falls": at_least(
             (coarse / rich).min(), 2.0
         ),
-        f"alpha = {LARGE[-1]:g}: largest distance (RMS) to the interpolant with the"
-        " kernel of the start": own,
-        "exponent in alpha of that distance, furthest from -1": power,
+        rf"$\alpha = {latex(LARGE[-1])}$: largest distance (RMS) to the interpolant with the "
+        "kernel of the start": own,
+        r"exponent in $\alpha$ of that distance, furthest from -1": power,
         "that distance over the one predicted from the kinks at finite width, furthest"
         " from 1": within(ratios[np.abs(ratios - 1).argmax()], 1.0, tolerance=0.05),
         "least distance (RMS) between the kernel interpolants of two scalings, averaged over"
@@ -139,9 +140,9 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
     count = runs.to_linear.size + len(SHARES) * (1 + len(LARGE))
     return Evidence(
         ran=f"{count} nets minus a copy of their start, all parameters trained by gradient flow, "
-        f"three scalings; narrower ones by descent from alpha = {spline_survey.ALPHA:g} on "
-        f"{limits['peaks']:.0f} random sets of three points with a peak and on "
-        f"{limits['ways']:.0f} of four points that bend one way",
+        r"three scalings; narrower ones by descent from $\alpha = "
+        f"{latex(spline_survey.ALPHA)}$ on {limits['peaks']:.0f} random sets of three points "
+        f"with a peak and on {limits['ways']:.0f} of four points that bend one way",
         checks={
             **both,
             "four points on a plateau, three scalings: largest distance to the linear"
@@ -204,7 +205,9 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
             "the natural cubic spline in place of the linear one (nearest net)": zig.control(
                 runs.to_cubic.sel(alpha=small).values.min()
             ),
-            f"alpha = {big}, standard scaling, in place of a small start": zig.control(coarse[0]),
+            rf"$\alpha = {big}$, standard scaling, in place of a small start": zig.control(
+                coarse[0]
+            ),
             "the kernel of another scaling (nearest)": own.control(
                 min(float(last.crossed.values[pair]) for pair in pairs)
             ),
@@ -234,18 +237,18 @@ def findings(runs: Dataset, large: Dataset, random: Dataset) -> list[str]:
         strict=True,
     )
     likeness = "; ".join(
-        f"{name} (c = {c:.3f}): {line:.3f} to the linear, {cubic:.3f} to the cubic one"
+        f"{name} ($c = {c:.3f}$): {line:.3f} to the linear, {cubic:.3f} to the cubic one"
         for name, c, line, cubic in rows
     )
     return [
         *_table("distance to the linear spline", runs.alpha.values, runs.to_linear.values),
         *_table("RMS distance to the kernel interpolant", LARGE, large.to_own.values.T),
-        "the interpolant of a finite net jumps at its knots and the net cannot, so their RMS"
-        " distance falls as 1/alpha only, with a known prefactor; their largest distance does"
-        " not fall at all",
+        "the interpolant of a finite net jumps at its knots and the net cannot, so their RMS "
+        r"distance falls as $1/\alpha$ only, with a known prefactor; their largest distance "
+        "does not fall at all",
         f"the kernel limit at width 10000, averaged over starts (largest distances): {likeness}. "
         "It resembles a cubic spline only where the outer layer dominates the kernel, and a "
-        "larger c changes nothing more",
+        "larger $c$ changes nothing more",
         "plateau: the linear spline and the tent have the same total bend, so both have the"
         " least norm if biases do not count; gradient flow counts them",
         *spline_survey.findings(random),
@@ -255,7 +258,7 @@ def findings(runs: Dataset, large: Dataset, random: Dataset) -> list[str]:
 def _table(what: str, alphas: Sequence[float], rows: Array) -> list[str]:
     at = ", ".join(f"{alpha:g}" for alpha in alphas)
     return [
-        f"{what} at alpha = {at}, {name} scaling: " + ", ".join(f"{v:.2g}" for v in row)
+        rf"{what} at $\alpha = {at}$, {name} scaling: " + ", ".join(f"{v:.2g}" for v in row)
         for name, row in zip(SHARES, rows, strict=True)
     ]
 
@@ -271,8 +274,8 @@ experiment = Experiment(
     draw=draw,
     title="Large starts learn their kernel interpolant, small starts the linear spline, except "
     "in (d)",
-    ours="data points, values of alpha and c; panel (d), whose points bend the same way twice;"
-    " random points; gradient flow to zero loss",
+    ours=r"data points, values of $\alpha$ and $c$; panel (d), whose points bend the same way "
+    "twice; random points; gradient flow to zero loss",
     scope={
         "tiny": "width 150 in place of 10000",
         "quick": "width 150 in place of 10000",

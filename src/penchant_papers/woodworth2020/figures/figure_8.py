@@ -18,7 +18,7 @@ from penchant.lab import (
     within,
 )
 from penchant.measures import crossing
-from penchant.plotting import BLACK, GREY, sheet_of
+from penchant.plotting import BLACK, GREY, latex, sheet_of
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.figures.conv_nets import (
     DEPTH,
@@ -34,8 +34,8 @@ STEP = 0.05  # one for all alphas, as W has it
 SLOWER = 1.5  # one start counts as slower than another with half as many epochs again
 LEFT = 2.0  # training loss below which a net has left the plateau at log 10 = 2.30
 SMALLER = (
-    "100 of the small digits of scikit-learn in place of CIFAR-10, a sixteenth of the channels,"
-    " steps of 0.05 for 1e-4"
+    "100 of the small digits of scikit-learn in place of CIFAR-10, a sixteenth of the channels, "
+    "steps of 0.05 for $10^{-4}$"
 )
 GIVEN = {**DIGITS, "even": False, "tangents": False}
 CIFAR = {
@@ -108,8 +108,8 @@ def check(dataset: Dataset, first: Dataset, output: Dataset) -> Evidence:
     features = 512 // given["slimmer"]
     samples = given["train"] or 50_000
     return Evidence(
-        ran=f"W's plan on {in_words(dataset)}, 32 x 32; He-uniform times alpha, SGD with step"
-        f" {given['step']:g}, batch {given['batch']}",
+        ran=rf"W's plan on {in_words(dataset)}, 32 x 32; He-uniform times $\alpha$, SGD with step "
+        f"{given['step']:g}, batch {given['batch']}",
         premises={
             "more training images than the output layer can separate at random, two per feature": (
                 samples > 2 * features,
@@ -123,9 +123,10 @@ def check(dataset: Dataset, first: Dataset, output: Dataset) -> Evidence:
         checks={
             f"least ratio of the epochs to a training loss of {LEFT:g} of one start to those of the"
             " next larger": slower,
-            "exponent in alpha of the relative change of the weights in the first epoch, smallest"
-            " starts": law,
-            f"least training accuracy of a start between alpha = {SMALL[0]:g} and {FAST:g}": every,
+            r"exponent in $\alpha$ of the relative change of the weights in the first epoch, "
+            "smallest starts": law,
+            rf"least training accuracy of a start between $\alpha = {latex(SMALL[0])}$ and "
+            f"{FAST:g}": every,
             "training accuracy of the output layer alone, after more epochs": alone,
         },
         controls={
@@ -143,7 +144,9 @@ def findings(dataset: Dataset, first: Dataset, accuracy: dict[str, float]) -> li
     small = dataset.sel(alpha=list(SMALL))
     left = rests(small)
     counts, waits = (
-        ", ".join(f"{n:.{digits}f} (alpha = {a:g})" for a, n in zip(alphas, values, strict=True))
+        ", ".join(
+            rf"{n:.{digits}f} ($\alpha = {latex(a)}$)" for a, n in zip(alphas, values, strict=True)
+        )
         for alphas, values, digits in (
             (dataset.alpha.values, memorized(dataset), 0),
             (SMALL, left, 1),
@@ -153,16 +156,19 @@ def findings(dataset: Dataset, first: Dataset, accuracy: dict[str, float]) -> li
     return [
         f"epochs until all training images are classified correctly: {counts}",
         f"epochs until the training loss is {LEFT:g}: {waits}. Near zero the outputs are "
-        f"alpha^{DEPTH} g(w / alpha) and the errors are those of uniform guessing, so w / alpha "
-        f"moves at the rate alpha^{DEPTH - 2}: the first epoch has the exponent "
-        f"{exponent(first, TINY):.2f} at the smallest starts, {exponent(small, SMALL):.2f} at "
-        "these, whose outputs already change. For these starts the time on the plateau scales "
-        f"as alpha^{slope(np.array(SMALL), left):.1f}, where the rate alone gives {2 - DEPTH}",
-        f"few scales can be trained with one step as large at depth {DEPTH} (W's is 1e-4, and all "
-        f"of its starts learned): from alpha = {DEAD:g} the first steps are "
-        f"{DEAD ** (DEPTH - 2):g} times longer in units of the weights than from alpha = 1, and "
-        f"the net ends at a training accuracy of {accuracy['dead']:.1%} and a loss of "
-        f"{ends[np.isfinite(ends)][-1]:.3f} (log 10 = {np.log(10):.3f}: all units are inactive)",
+        rf"$\alpha^{{{DEPTH}}} g(w / \alpha)$ and the errors are those of uniform guessing, "
+        rf"so $w / \alpha$ moves at the rate $\alpha^{{{DEPTH - 2}}}$: the first epoch has "
+        f"the exponent {exponent(first, TINY):.2f} at the smallest starts, "
+        f"{exponent(small, SMALL):.2f} at these, whose outputs already change. For these "
+        "starts the time on the plateau scales as "
+        rf"$\alpha^{{{slope(np.array(SMALL), left):.1f}}}$, where the rate alone gives "
+        f"{2 - DEPTH}",
+        f"few scales can be trained with one step as large at depth {DEPTH} (W's is $10^{{-4}}$, "
+        rf"and all of its starts learned): from $\alpha = {latex(DEAD)}$ the first steps are "
+        rf"{DEAD ** (DEPTH - 2):g} times longer in units of the weights than from $\alpha = "
+        f"1$, and the net ends at a training accuracy of {accuracy['dead']:.1%} and a loss of "
+        f"{ends[np.isfinite(ends)][-1]:.3f} (log 10 = {np.log(10):.3f}: all units are "
+        "inactive)",
         f"output layer alone: a training accuracy of {accuracy['output']:.1%} (W:"
         " 50.38%, with 50000 images and 512 features)",
     ]
@@ -228,8 +234,8 @@ def _blind(axes: Axes, classes: int) -> None:
 experiment = Experiment(
     "W-F8",
     statement="With one learning rate for all starts, a VGG11-like net reaches 100% training "
-    "accuracy from alpha between 0.5 and 1, and learns later from smaller starts; its output layer "
-    "alone does not reach it.",
+    r"accuracy from $\alpha$ between 0.5 and 1, and learns later from smaller starts; its "
+    "output layer alone does not reach it.",
     place="appendix B.2, Figure 8",
     study=(study, first, output),
     check=check,
@@ -239,8 +245,8 @@ experiment = Experiment(
     scope={
         "tiny": SMALLER,
         "quick": SMALLER,
-        "printed": "1000 images of CIFAR-10, an eighth of the channels, steps of 0.03 for 1e-4 and"
-        " at most 200 epochs for 2000",
+        "printed": "1000 images of CIFAR-10, an eighth of the channels, steps of 0.03 for "
+        "$10^{-4}$ and at most 200 epochs for 2000",
     },
     seconds=12,
 )

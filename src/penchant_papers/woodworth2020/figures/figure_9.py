@@ -94,15 +94,15 @@ study = sized(
 
 def check(dataset: Dataset) -> Evidence:
     """Each drawn network is the model that is trained."""
-    names = {"standard": "sum u v x", "unbiased": "sum (w+^2 - w-^2) x"}
-    wrong = {"standard": "one weight for both layers", "unbiased": "no minus sign for w-"}
+    names = {"standard": r"$\sum u v x$", "unbiased": r"$\sum (w_+^2 - w_-^2) x$"}
+    wrong = {"standard": "one weight for both layers", "unbiased": "no minus sign for $w_-$"}
     rows = {name: dataset.sel(network=name) for name in NETWORKS}
     same = {
         name: within(distance(row.picture.values, row.model.values), tolerance=1e-12)
         for name, row in rows.items()
     }
     return Evidence(
-        ran="the units and connections that are drawn, as networks with d = 3, compared with "
+        ran="the units and connections that are drawn, as networks with $d = 3$, compared with "
         f"ProductNet and DiagonalNet of depth 2, at {dataset.sizes['draw']} random weights "
         "and inputs",
         checks={
@@ -116,7 +116,7 @@ def check(dataset: Dataset) -> Evidence:
                 )
                 for name, row in rows.items()
             },
-            "unbiased, w+ = w-: largest |beta| at the start": within(
+            r"unbiased, $w_+ = w_-$: largest $|\beta|$ at the start": within(
                 rows["unbiased"].output_at_start
             ),
         },
@@ -141,9 +141,9 @@ def draw(dataset: Dataset) -> Figure:
 
 experiment = Experiment(
     "W-F9",
-    statement="A diagonal network with one hidden unit per input computes sum u_i v_i x_i; one "
-    "with two units per input, which share their weights and differ in sign, computes "
-    "sum (w_+^2 - w_-^2) x and starts at zero.",
+    statement=r"A diagonal network with one hidden unit per input computes $\sum u_i v_i x_i$; "
+    "one with two units per input, which share their weights and differ in sign, computes "
+    r"$\sum (w_+^2 - w_-^2) x$ and starts at zero.",
     place="section 4 and appendix C, Figure 9",
     study=study,
     check=check,

@@ -107,11 +107,12 @@ def least_norms(
 
 
 LABELS = {
-    "alpha": "initial scale alpha",
-    "depth": "depth D",
-    "test_error": "population error |beta - truth|^2",
-    "sample_size": "number of samples N",
-    "log_mu": "log of the largest alpha^D with population error <= 0.025 (-inf: there is none)",
+    "alpha": r"initial scale $\alpha$",
+    "depth": "depth $D$",
+    "test_error": r"population error $|\beta - \mathrm{truth}|^2$",
+    "sample_size": "number of samples $N$",
+    "log_mu": r"log of the largest $\alpha^D$ with population error ≤ 0.025 ($-\infty$: there is "
+    "none)",
 }
 
 

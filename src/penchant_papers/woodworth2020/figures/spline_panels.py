@@ -26,8 +26,8 @@ DATA: dict[str, Any] = {
 def draw(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> Figure:
     """One panel per scaling, and points at which no start learns the linear spline."""
     net = (
-        "The net is sum v max(w x + b, 0) plus a bias; c multiplies w and b at the start and"
-        " divides v, which changes the kernel of the start, not its function."
+        r"The net is $\sum v \max(w x + b, 0)$ plus a bias; $c$ multiplies $w$ and $b$ at the "
+        "start and divides $v$, which changes the kernel of the start, not its function."
     )
     picture, panels = sheet_of(dataset, widths=(4.1,) * 4, height=4.4, after=net)
     for letter, axes, layers in zip("abc", panels, SHARES, strict=False):

@@ -21,7 +21,7 @@ EARLY = 2  # epochs after which runs that may differ in their end are compared
 TRAININGS = ("printed", "kernel", "output")
 INPUTS = 500  # training images whose tangent features are followed
 LABELS = {
-    "alpha": "initial scale alpha, as a factor on the He initialization",
+    "alpha": r"initial scale $\alpha$, as a factor on the He initialization",
     "step": "learning rate",
     "error": "share of the test images misclassified",
     "train_accuracy": "share of the training images classified correctly",

@@ -78,42 +78,52 @@ def check(dataset: Dataset) -> Evidence:
     spare, twin = dataset.spare.values, dataset.twin_spare.values
     four, eight = dataset.eq_71.max("instance").values
     rates = {
-        f"{whose}: rate minus {what}, over 2 mu lambda, at worst": at_least(
+        rf"{whose}: rate minus {what}, over $2 \mu \lambda$, at worst": at_least(
             found[:, column].min(), tolerance=1e-6
         )
-        for column, what in enumerate(("the printed bound", "the bound with 4 mu lambda (ours)"))
+        for column, what in enumerate(
+            (
+                "the printed bound",
+                r"the bound with $4 \mu \lambda$ "
+                "(ours)",
+            )
+        )
         for found, whose in ((spare, "training"), (twin, "tangent-kernel flow"))
     }
     _, _, sharp, _ = rates.values()
     near = at_most(dataset.eq_74.max(), 1.0)
     step = "deviation in the first step of training"
     return Evidence(
-        ran=f"{len(spare)} random lifted problems, U and V trained and the tangent-kernel flow "
-        "solved; R is the largest distance of W from its start",
+        ran=f"{len(spare)} random lifted problems, $U$ and $V$ trained and the tangent-kernel "
+        "flow solved; $R$ is the largest distance of $W$ from its start",
         checks={**rates, "eq. (74): left side over right side": near},
         proof={f"eqs. (71), (72) with 4: {step}": within(four, tolerance=0.02)},
         corrected={f"eqs. (71), (72) with 8: {step}": within(eight, tolerance=0.02)},
-        correction="with the loss sum r^2 the 4 in eqs. (71)-(73) and (76) is 8, X_n the lifted"
-        " measurements; then Sigma is near 4 mu X X^T with the rows vec(X_n) in X, as (74) says,"
-        " and (75), (77) and the lemma hold with 4 mu lambda in place of 2 mu lambda",
+        correction=r"with the loss $\sum r^2$ the 4 in eqs. (71)-(73) and (76) is 8, $X_n$ the "
+        r"lifted measurements; then $\Sigma$ is near $4 \mu X X^T$ with the rows "
+        r"$\operatorname{vec}(X_n)$ in $X$, as (74) says, and (75), (77) and the lemma hold "
+        r"with $4 \mu \lambda$ in place of $2 \mu \lambda$",
         counterexample={
             "y' in the first step, relative to eq. (71), is off by": four,
             "and with 8 for 4 by": eight,
         },
         controls={
-            "4 mu lambda without the terms in gamma and R": sharp.control(dataset.undrifted.min()),
-            "(74) without gamma": near.control(dataset.eq_74_without_gamma.max()),
+            r"$4 \mu \lambda$ without the terms in $\gamma$ and $R$": sharp.control(
+                dataset.undrifted.min()
+            ),
+            r"(74) without $\gamma$": near.control(dataset.eq_74_without_gamma.max()),
         },
         findings=[
-            "the printed rate is half the true one: with 4 mu lambda it is sharp: at gamma = 0 "
-            "the misfit of the tangent-kernel flow along the weakest eigenvector falls at that "
-            f"rate up to {abs(twin[:, 1].min()):.1e}; (74) uses {near.measured:.3f} of its right"
-            " side",
+            r"the printed rate is half the true one: with $4 \mu \lambda$ it is sharp: at $\gamma "
+            "= 0$ the misfit of the tangent-kernel flow along the weakest eigenvector falls "
+            f"at that rate up to {abs(twin[:, 1].min()):.1e}; (74) uses {near.measured:.3f} "
+            "of its right side",
         ],
         plots=[
             Plot(
-                "measured rate minus 4 mu lambda - 4 Lambda drift, in units of 2 mu lambda",
-                "R / sqrt(mu)",
+                r"measured rate minus $4 \mu \lambda - 4 \Lambda$ drift, in units of $2 \mu "
+                r"\lambda$",
+                r"$R / \sqrt{\mu}$",
                 "excess of the rate",
                 [
                     Series("training", dataset.radius, spare[:, 1], "points"),
@@ -127,9 +137,9 @@ def check(dataset: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-L11",
-    statement="While W stays within R of its start, the misfit falls at least like exp(-2 mu "
-    "lambda t + 4 Lambda (gamma + R^2 + 2 R sqrt(mu + gamma)) t), and the misfit of "
-    "the tangent-kernel flow falls at this rate with R = 0.",
+    statement=r"While $W$ stays within $R$ of its start, the misfit falls at least like $\exp(-2 "
+    r"\mu \lambda t + 4 \Lambda (\gamma + R^2 + 2 R \sqrt{\mu + \gamma}) t)$, and the misfit "
+    "of the tangent-kernel flow falls at this rate with $R = 0$.",
     place="appendix H, Lemma 11, eqs. (71)-(77)",
     study=study,
     check=check,

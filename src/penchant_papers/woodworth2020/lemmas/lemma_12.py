@@ -60,23 +60,23 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
         for factor, root, how in ((4.0, 1.0, "as printed"), (1.0, 1 / np.sqrt(8), "corrected"))
     ]
     return Evidence(
-        ran=f"{len(share)} random lifted problems that meet the premises, W trained to"
-        " interpolation",
+        ran=f"{len(share)} random lifted problems that meet the premises, $W$ trained to "
+        "interpolation",
         checks={
-            "sup |W - W(0)| over the bound, at worst": bound,
-            "the same over 2 sqrt(2)/3 of the bound (ours)": at_most(
+            "sup $|W - W(0)|$ over the bound, at worst": bound,
+            r"the same over $2 \sqrt{2}/3$ of the bound (ours)": at_most(
                 3 / np.sqrt(8) * share.max(), 1.0, 1e-9
             ),
         },
         proof=lines[0],
         corrected=lines[1],
-        correction="the gradient of sum r^2 is 4 sum r_n X_n W with the lifted X_n, so the "
-        "second line of (80) needs a factor 4 and sqrt(Lambda) becomes 2 sqrt(2 "
-        "Lambda); but by (74) the misfit falls like exp(-3 mu lambda t), and both "
-        "together give 2 sqrt(2)/3 = 0.943 of the printed bound, so the lemma holds",
+        correction=r"the gradient of $\sum r^2$ is $4 \sum r_n X_n W$ with the lifted $X_n$, so "
+        r"the second line of (80) needs a factor 4 and $\sqrt{\Lambda}$ becomes $2 \sqrt{2 "
+        r"\Lambda}$; but by (74) the misfit falls like $\exp(-3 \mu \lambda t)$, and both "
+        r"together give $2 \sqrt{2}/3 = 0.943$ of the printed bound, so the lemma holds",
         counterexample={
-            "|W(T) - W(0)| over the second line of (80)": 4 * straight,
-            "int |W'| over the sixth line of (80)": length,
+            "$|W(T) - W(0)|$ over the second line of (80)": 4 * straight,
+            r"$\int |W'|$ over the sixth line of (80)": length,
         },
         premises={"every run interpolates": (left < 1e-8, left)},
         controls={
@@ -86,7 +86,7 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
                     WRONG_BOUNDS, dataset.share_wrong.max("instance").values, strict=True
                 )
             },
-            "gamma = 0.99 mu": bound.control(large_gamma.share.min()),
+            r"$\gamma = 0.99 \mu$": bound.control(large_gamma.share.min()),
         },
         findings=[
             f"slack: training uses {share.max():.3f} of the bound at worst and "
@@ -95,9 +95,9 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
         plots=[
             Plot(
                 "how much of the bound of Lemma 12 training uses",
-                "Lambda / lambda",
+                r"$\Lambda / \lambda$",
                 "share",
-                [Series("|W - W(0)|", dataset.spread, share, "points")],
+                [Series("$|W - W(0)|$", dataset.spread, share, "points")],
             )
         ],
     )
@@ -105,10 +105,10 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-L12",
-    statement="Under the premises of Theorem 9, sup |W(t) - W(0)|_F is at most"
-    " sqrt(Lambda + lambda/4) |y(0) - y*| / (lambda sqrt mu).",
+    statement=r"Under the premises of Theorem 9, sup $|W(t) - W(0)|_F$ is at most $\sqrt{\Lambda "
+    r"+ \lambda/4} |y(0) - y^*| / (\lambda \sqrt{\mu})$.",
     place="appendix H, Lemma 12, eqs. (78)-(81)",
     study=(study, large_gamma),
     check=check,
-    title="W stays within the bound of Lemma 12",
+    title="$W$ stays within the bound of Lemma 12",
 )

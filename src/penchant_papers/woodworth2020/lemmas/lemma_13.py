@@ -55,34 +55,37 @@ def check(dataset: Dataset, large: Dataset) -> Evidence:
     wide = ten.sel(ratio=100)
     rare = at_most(dataset.limit.max(), 1.0)
     return Evidence(
-        ran=f"{draws} draws of W W^T for each of {dataset.limit.size} shapes with d = 2 to"
-        f" {int(dataset.rows.max())} and k = d to 100 d, exact law by Bartlett's decomposition",
+        ran=f"{draws} draws of $W W^T$ for each of {dataset.limit.size} shapes with $d = 2$ to "
+        f"{int(dataset.rows.max())} and $k = d$ to $100 d$, exact law by Bartlett's "
+        "decomposition",
         checks={
-            "probability (0.999 upper limit) over 2 exp(-d/2), at worst": rare,
-            "the same for 4 sqrt(kd) + 4d in place of 8 sqrt(kd) (ours)": at_most(
+            r"probability (0.999 upper limit) over $2 \exp(-d/2)$, at worst": rare,
+            r"the same for $4 \sqrt{k d}$ + 4d in place of $8 \sqrt{k d}$ (ours)": at_most(
                 dataset.limit_cited.max(), 1.0
             ),
         },
         controls={
-            "2 sqrt(kd), where the spectrum ends for k >> d, at d = 10": rare.control(
+            r"$2 \sqrt{k d}$, where the spectrum ends for $k \gg d$, at $d = 10$": rare.control(
                 ten.share_2.min()
             ),
-            "8 sqrt(k), without d, at d = 40": rare.control(large.share_without_d.max()),
+            r"$8 \sqrt{k}$, without $d$, at $d = 40$": rare.control(large.share_without_d.max()),
         },
         findings=[
-            f"far from sharp: at d = 10, k = 1000 the deviation is {float(wide['median']):.2f}"
-            f" sigma^2 sqrt(kd) at the median and {float(wide.largest):.2f} at the largest of"
-            f" {draws} draws; the cited theorem gives 4 sqrt(kd) + 4d with the same probability,"
-            " which is at most 8 sqrt(kd) for d <= k",
-            "with 2d rows it is eq. (88): 8 alpha^2 sqrt(2kd) and 1 - 2 exp(-d), for k >= 2d",
+            "far from sharp: at $d = 10$, $k = 1000$ the deviation is "
+            rf"{float(wide['median']):.2f} $\sigma^2 \sqrt{{k d}}$ at the median and "
+            f"{float(wide.largest):.2f} at the largest of {draws} draws; the cited theorem "
+            r"gives $4 \sqrt{k d}$ + 4d with the same probability, which is at most $8 "
+            r"\sqrt{k d}$ for $d \leq k$",
+            r"with $2 d$ rows it is eq. (88): $8 \alpha^2 \sqrt{2 k d}$ and $1 - 2 \exp(-d)$, for "
+            r"$k \geq 2 d$",
         ],
         plots=[
             Plot(
-                "largest observed deviation of W W^T from sigma^2 k I",
-                "k / d",
-                "deviation over sigma^2 sqrt(kd)",
+                r"largest observed deviation of $W W^T$ from $\sigma^2 k I$",
+                "$k / d$",
+                r"deviation over $\sigma^2 \sqrt{k d}$",
                 [
-                    Series(f"d = {d}", dataset.ratio, dataset.largest.sel(rows=d))
+                    Series(f"$d = {d}$", dataset.ratio, dataset.largest.sel(rows=d))
                     for d in dataset.rows.values
                 ],
                 x_scale="log",
@@ -93,8 +96,8 @@ def check(dataset: Dataset, large: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-L13",
-    statement="For a Gaussian W (d x k) with d <= k, |W W^T - sigma^2 k I|_op >= 8 sigma^2 sqrt(kd)"
-    " has probability at most 2 exp(-d/2).",
+    statement=r"For a Gaussian $W$ ($d \times k$) with $d \leq k$, $|W W^T - \sigma^2 k "
+    r"I|_{\mathrm{op}} \geq 8 \sigma^2 \sqrt{k d}$ has probability at most $2 \exp(-d/2)$.",
     place="appendix H, Lemma 13",
     study=(study, large),
     check=check,

@@ -10,8 +10,8 @@ from penchant import Q
 from penchant.lab import Array, Dataset, Evidence, Experiment, at_least, log_log, sized, within
 
 WRONG = {
-    "d^(-1/4 - 1/2eps), the 2 eps of Lemma 5 (median)": "edge_of_lemma_5",
-    "d^(-1/2 - 1/4eps), the edge for alpha² (median)": "edge_of_square",
+    r"$d^{-1/4 - 1/(2 \epsilon)}$, the $2 \epsilon$ of Lemma 5 (median)": "edge_of_lemma_5",
+    r"$d^{-1/2 - 1/(4 \epsilon)}$, the edge for $\alpha^2$ (median)": "edge_of_square",
 }
 
 
@@ -75,36 +75,42 @@ def check(dataset: Dataset) -> Evidence:
     bound = at_least(f.at_edge.min(), 1.0)
     worst = f.isel(point=int(f.printed.values.argmax()))
     return Evidence(
-        ran=f"{count} random (eps, d), alpha at the edge and above; eq. (31) at {count} points",
+        ran=rf"{count} random $(\epsilon, d)$, $\alpha$ at the edge and above; eq. (31) at "
+        f"{count} points",
         checks={
-            "smallest ratio / (1+eps)": bound,
-            "the same at alpha = d^(-1/4 - 1/4eps) (ours)": at_least(f.further.min(), 1.0),
+            r"smallest ratio / $(1+\epsilon)$": bound,
+            r"the same at $\alpha = d^{-1/4 - 1/(4 \epsilon)}$ (ours)": at_least(
+                f.further.min(), 1.0
+            ),
             "the same above the edge": at_least(f.above.min(), 1.0),
-            "smallest growth of the ratio with alpha": at_least(f.growth.min(), tolerance=1e-12),
+            r"smallest growth of the ratio with $\alpha$": at_least(
+                f.growth.min(), tolerance=1e-12
+            ),
         },
         proof={"eq. (31), worst deviation": within(f.printed.max(), tolerance=1e-10)},
         corrected={"eq. (31) with 1/4": within(f.mended.max(), tolerance=1e-10)},
-        correction="in eq. (31) the last square root holds c²α⁴ + 1/4, not c²α⁴ + 1/2; the lemma "
-        "itself holds",
+        correction=r"in eq. (31) the last square root holds $c^2\alpha^4 + 1/4$, not $c^2\alpha^4 "
+        "+ 1/2$; the lemma itself holds",
         counterexample={
-            "c alpha^2": float(worst.x),
-            "left side of (31) times c alpha^2": float(worst.exact),
+            r"$c \alpha^2$": float(worst.x),
+            r"left side of (31) times $c \alpha^2$": float(worst.exact),
             "right side as printed": float(worst.exact + worst.printed),
         },
         controls={name: bound.control(f[key].median()) for name, key in WRONG.items()},
         findings=[
-            f"slack at the edge: ratio/(1+eps) is {float(f.at_edge.median()):.3f} at the median; "
-            "with 1/4eps for 1/8eps the lemma still holds: (34) then requires 3 (1+eps) "
-            "d^(-1/2eps) <= eps, which d >= max(e, 12^4eps) gives"
+            rf"slack at the edge: ratio/$(1+\epsilon)$ is {float(f.at_edge.median()):.3f} at the "
+            r"median; with $1/(4 \epsilon)$ for $1/(8 \epsilon)$ the lemma still holds: (34) "
+            r"then requires $3 (1+\epsilon) d^{-1/(2 \epsilon)} \leq \epsilon$, which $d \geq "
+            r"\max(e, 12^{4 \epsilon})$ gives"
         ],
         plots=[
             log_log(
-                "how far Q is from being proportional to the l1 norm",
-                "eps",
-                "sqrt(d) Q(e1) / Q(1/sqrt d) / (1+eps)",
+                r"how far $Q$ is from being proportional to the $\ell_1$ norm",
+                r"$\epsilon$",
+                r"$\sqrt{d} Q(e_1) / Q(1/\sqrt{d}) / (1+\epsilon)$",
                 [
                     ("at the edge", f.eps, f.at_edge, "points"),
-                    ("at the edge for alpha² (control)", f.eps, f.edge_of_square, "points"),
+                    (r"at the edge for $\alpha^2$ (control)", f.eps, f.edge_of_square, "points"),
                 ],
                 caption="The lemma says that the ratio at the edge is above 1.",
             )
@@ -114,10 +120,10 @@ def check(dataset: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-L6",
-    statement="For alpha >= d^(-1/4 - 1/8eps) and d >= max(e, 12^4eps), Q is not proportional to "
-    "the l1 norm up to a factor 1+eps.",
+    statement=r"For $\alpha \geq d^{-1/4 - 1/(8 \epsilon)}$ and $d \geq \max(e, 12^{4 "
+    r"\epsilon})$, $Q$ is not proportional to the $\ell_1$ norm up to a factor $1+\epsilon$.",
     place="appendix E, Lemma 6, eqs. (31), (36), (37)",
     study=study,
     check=check,
-    title="At the edge of Lemma 6, Q is not proportional to the ℓ₁ norm",
+    title="At the edge of Lemma 6, $Q$ is not proportional to the ℓ₁ norm",
 )

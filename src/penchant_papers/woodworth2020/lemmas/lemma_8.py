@@ -41,22 +41,22 @@ def check(dataset: Dataset) -> Evidence:
         ran=f"{dataset.sizes['instance']} problems at depths {DEPTHS}, trained in the parameters",
         checks={"largest share of the printed bound": bound, "the same of half the bound": tight},
         controls={
-            "D - 1 for D - 2, the power of the velocity, not of its integral": tight.control(
+            "$D - 1$ for $D - 2$, the power of the velocity, not of its integral": tight.control(
                 2 * float(dataset.share_velocity.max())
             ),
-            "the bound of one layer less (D >= 4)": tight.control(
+            r"the bound of one layer less $(D \geq 4)$": tight.control(
                 2 * float(dataset.share_shallower.max())
             ),
         },
         findings=[
-            "the lemma holds with half its constant, alpha^(2-D)/(2D(D-2)), and that is sharp:"
-            f" training comes to {2 * worst:.4f} of it (the factor 2 of the loss's gradient is"
-            " missing in eq. (50))"
+            r"the lemma holds with half its constant, $\alpha^{2-D}/(2 D(D-2))$, and that is "
+            f"sharp: training comes to {2 * worst:.4f} of it (the factor 2 of the loss's "
+            "gradient is missing in eq. (50))"
         ],
         plots=[
             Plot(
                 "how much of half the bound of Lemma 8 the dual uses",
-                "depth D",
+                "depth $D$",
                 "share",
                 [
                     Series("half the printed bound", dataset.depth, 2 * dataset.share, "points"),
@@ -76,7 +76,8 @@ def check(dataset: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-L8",
-    statement="During all of training, |X^T int r|_inf is at most alpha^(2-D) / (D (D-2)).",
+    statement=r"During all of training, $|X^T \int r|_\infty$ is at most $\alpha^{2-D} / (D "
+    "(D-2))$.",
     place="appendix F, Lemma 8",
     study=study,
     check=check,

@@ -57,25 +57,26 @@ def evidence_of(
         ("at the bound", dataset.eps.values, at_bound, "points"),
         ("outside it (control)", dataset.eps.values, others[0], "points"),
     ]
-    title = "how much of the allowed eps is used"
+    title = r"how much of the allowed $\epsilon$ is used"
     return Evidence(
-        ran=f"{len(at_bound)} vectors of 1 to 50 entries, alpha at the bound and {beyond[0]} it",
+        ran=rf"{len(at_bound)} vectors of 1 to 50 entries, $\alpha$ at the bound and {beyond[0]} "
+        "it",
         checks={
-            "worst |ratio - 1| / eps at the bound": worst,
+            r"worst |ratio - 1| / $\epsilon$ at the bound": worst,
             beyond[1]: at_most(further.max(), 1.0),
         },
         controls={n: worst.control(share.max()) for n, share in zip(wrong, others, strict=True)},
         findings=[finding.format(median=np.median(at_bound), worst=at_bound.max())],
-        plots=[log_log(title, "eps", label, series)],
+        plots=[log_log(title, r"$\epsilon$", label, series)],
     )
 
 
 # --- Lemma 5
 
 WRONG_5 = (  # plausible wrong lemmas
-    "exp(-1/(2 eps |b|_1)), without d",
-    "without exp(-d/(2 eps |b|_1)), the upper half of the proof alone",
-    "4 eps for 2 eps, log(1/alpha) for log(1/alpha²)",
+    r"$\exp(-1/(2 \epsilon |b|_1))$, without $d$",
+    r"without $\exp(-d/(2 \epsilon |b|_1))$, the upper half of the proof alone",
+    r"$4 \epsilon$ for $2 \epsilon$, $\log(1/\alpha)$ for $\log(1/\alpha^2)$",
 )
 
 
@@ -109,28 +110,32 @@ def check_5(dataset: Dataset) -> Evidence:
     """The share of eps that is used at the bound, below it, and at the wrong bounds."""
     return evidence_of(
         dataset,
-        ("far below", "worst |ratio - 1| / eps far below"),
+        ("far below", r"worst |ratio - 1| / $\epsilon$ far below"),
         WRONG_5,
-        "slack at the bound: |ratio - 1|/eps is {median:.3f} at the median and {worst:.4f} at"
-        " worst; b = (1) attains it as eps falls",
-        "|Q/log(1/alpha²)/|b|₁ − 1| / eps",
+        r"slack at the bound: |ratio - 1|/$\epsilon$ is {median:.3f} at the median and "
+        r"{worst:.4f} at worst; $b = (1)$ attains it as $\epsilon$ falls",
+        r"$|Q/\log(1/\alpha^2)/|b|_1 - 1| / \epsilon$",
     )
 
 
 lemma_5 = Experiment(
     "W-L5",
-    statement="For alpha <= alpha_1(eps, |b|_1, d), Q/log(1/alpha^2) is |b|_1 up to a factor"
-    " 1±eps.",
+    statement=r"For $\alpha \leq \alpha_1(\epsilon, |b|_1, d)$, $Q/\log(1/\alpha^2)$ is $|b|_1$ "
+    r"up to a factor $1\pm\epsilon$.",
     place="appendix E, Lemma 5",
     study=study_of("W-L5", cell_5, seed=5),
     check=check_5,
-    title="Below the bound of Lemma 5, Q is the ℓ₁ norm up to a factor",
+    title="Below the bound of Lemma 5, $Q$ is the ℓ₁ norm up to a factor",
 )
 
 
 # --- Lemma 7
 
-WRONG_7 = ("exponent -1/8 of eps", "sqrt(|b|_2) whatever eps", "|b|_2^(1/4) for its square root")
+WRONG_7 = (
+    r"exponent -1/8 of $\epsilon$",
+    r"$\sqrt{|b|_2}$ whatever $\epsilon$",
+    "$|b|_2^{1/4}$ for its square root",
+)
 
 
 def alphas(norm: float, eps: float) -> list[float]:
@@ -158,19 +163,19 @@ def check_7(dataset: Dataset) -> Evidence:
         dataset,
         ("four times", "the same at four times it"),
         WRONG_7,
-        "slack: |ratio - 1|/eps is {median:.2g} at the median and {worst:.2g} at worst, near the"
-        " 1/48 of the next term of q; eqs. (40) and (41) write a third derivative where the fourth"
-        " is meant and used",
-        "|4 alpha² Q/|b|₂² − 1| / eps",
+        r"slack: |ratio - 1|/$\epsilon$ is {median:.2g} at the median and {worst:.2g} at worst, "
+        "near the 1/48 of the next term of $q$; eqs. (40) and (41) write a third derivative "
+        "where the fourth is meant and used",
+        r"$|4 \alpha^2 Q/|b|_2^2 - 1| / \epsilon$",
     )
 
 
 lemma_7 = Experiment(
     "W-L7",
-    statement="For alpha >= sqrt(|b|_2) (1 + eps^-1/4), 4 alpha^2 Q is |b|_2^2 up to a factor"
-    " 1±eps.",
+    statement=r"For $\alpha \geq \sqrt{|b|_2} (1 + \epsilon^{-1/4})$, $4 \alpha^2 Q$ is $|b|_2^2$ "
+    r"up to a factor $1\pm\epsilon$.",
     place="appendix E, Lemma 7",
     study=study_of("W-L7", cell_7, seed=7),
     check=check_7,
-    title="Above the bound of Lemma 7, Q is the squared ℓ₂ norm up to a factor",
+    title="Above the bound of Lemma 7, $Q$ is the squared ℓ₂ norm up to a factor",
 )

@@ -1,0 +1,112 @@
+r"""Mathematics is written once, as LaTeX between dollars; here are the ways in which it is shown.
+
+matplotlib draws such a text as it is, `in_terminal` writes it in letters, `mathml` is for browsers.
+As in Markdown, a formula begins at a dollar before a sign and ends at one after a sign, so prices
+are no formulas, and \$ is a dollar.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import textwrap
+
+FORMULA = re.compile(r"(?<!\\)\$(?!\s)((?:[^$\\]|\\.)+?)(?<!\s)\$(?!\d)")
+WORD = re.compile(
+    r"\\(?:operatorname|mathrm)\{([^{}]*)\}"
+    r"|\\(log|exp|sinh|cosh|tanh|sin|cos|max|min|inf|det)(?![A-Za-z])"
+)
+ROOT = re.compile(r"\\sqrt\{(?:(\w|\\[a-z]+)|([^{}]*))\}")
+SCRIPT = re.compile(r"([_^])\{([^{}]*)\}")
+BRACKETS = {r"\langle ": "⟨", r"\langle": "⟨", r"\rangle": "⟩", r"\,": " "}
+FIRST_PRIVATE, OPEN = 0xE000, "\uf8ff"  # letters that no text has
+
+
+def latex(value: float, form: str = "g") -> str:
+    r"""A number for the inside of a formula: 2.5 \times 10^{-6} where the format says 2.5e-06."""
+    front, mark, exponent = format(value, form).partition("e")
+    if not mark:
+        return front.replace("inf", r"\infty")
+    times = "" if float(front) == 1 else rf"{front} \times "
+    return rf"{times}10^{{{int(exponent)}}}"
+
+
+def in_terminal(text: str) -> str:
+    """The text with its formulas in the letters of a terminal: α², ℓ₁, w₊², 10⁻⁵."""
+    parts = FORMULA.split(text)
+    shown = (_letters(part) if k % 2 else part.replace(r"\$", "$") for k, part in enumerate(parts))
+    return "".join(shown)
+
+
+@functools.cache
+def _letters(formula: str) -> str:
+    import unicodeit
+
+    words = WORD.sub(r"\1\2", formula)  # unicodeit reads \log as \l, a Polish letter
+    for command, sign in BRACKETS.items():
+        words = words.replace(command, sign)
+    flat = ROOT.sub(_root, SCRIPT.sub(_script, ROOT.sub(_root, words)))
+    shown = str(unicodeit.replace(flat)).replace(OPEN, "(")
+    return shown.replace("_∞", "∞")  # there is no small one
+
+
+def _root(found: re.Match[str]) -> str:
+    return f"√{found[1]}" if found[1] else f"√({found[2]})"
+
+
+def _script(found: re.Match[str]) -> str:
+    """An index or a power, in small letters if there is one for each of its signs."""
+    import unicodeit
+
+    small = str(unicodeit.replace(found[0]))
+    large = f"{found[1]}{OPEN}{found[2]})"  # a bracket that unicodeit does not make small
+    return large if set(small) & set("_^{}") else small
+
+
+def mathml(formula: str, display: str = "inline") -> str:
+    """LaTeX without its dollars as MathML, which browsers show without a script or a network."""
+    from latex2mathml.converter import convert
+
+    bar = '<mo stretchy="false"{}>&#x0007C;</mo>'  # of a norm: no space beside it
+    spaced = bar.format(' lspace="0" rspace="0"')
+    signs = formula.replace("<", r"\lt ").replace(">", r"\gt ")  # which \text would not escape
+    return str(convert(signs, display=display)).replace(bar.format(""), spaced)
+
+
+def wrap(text: str, width: int) -> str:
+    """The text in lines of about `width` letters, none of which ends within a formula."""
+    formulas: list[str] = []
+
+    def hide(found: re.Match[str]) -> str:
+        formulas.append(found[0])
+        return chr(FIRST_PRIVATE + len(formulas) - 1) * len(in_terminal(found[0]))
+
+    hidden = FORMULA.sub(hide, text)
+    last = chr(FIRST_PRIVATE + len(formulas))
+    lines = textwrap.fill(hidden, width, break_long_words=False)
+    runs = rf"(?!{last})([{chr(FIRST_PRIVATE)}-{last}])\1*"
+    return re.sub(runs, lambda run: formulas[ord(run[1]) - FIRST_PRIVATE], lines)
+
+
+def escape(text: str) -> str:
+    """The text for matplotlib: dollars that are no formulas, or wrong ones, become signs."""
+    parts = FORMULA.split(text)
+    return "".join(
+        f"${part}$" if k % 2 and _can_be_drawn(part) else _signs(f"${part}$" if k % 2 else part)
+        for k, part in enumerate(parts)
+    )
+
+
+def _signs(text: str) -> str:
+    return re.sub(r"(?<!\\)\$", r"\\$", text)
+
+
+@functools.cache
+def _can_be_drawn(formula: str) -> bool:
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(f"${formula}$")
+    except ValueError:
+        return False
+    return True
