@@ -90,6 +90,7 @@ def check_depth_2(dataset: Dataset) -> Evidence:
     shown = [third, dataset.sel(run="far 2")]
     series = [(str(run.label.values), run.margin, -run.excess) for run in shown]
     title = "ratio of the bound of lemma 11 to training"
+    beyond = {depth: float(h(np.array(2.0), depth)) for depth in (3, 4)}
     return Evidence(
         ran=f"{near.sizes['run']} data sets in the parameters and in $t$ to loss $e^{{-25}}$, "
         rf"{far.sizes['run']} to loss $e^{{-1000000}}$; $\alpha^2$ from 0.1 to 100, one point "
@@ -206,8 +207,8 @@ def check_beyond(dataset: Dataset) -> Evidence:
         },
         findings=[
             f"{crossed} of {runs.sizes['run']} runs pass the argument 1; read as a formula there, "
-            f"$h_D$ is negative for $D = 3$ ($h_3(2) = {latex(float(h(np.array(2.0), 3)), '.3g')}$), "
-            f"falls for $D = 4$ ($h_4(2) = {latex(float(h(np.array(2.0), 4)), '.3g')}$) and is not "
+            f"$h_D$ is negative for $D = 3$ ($h_3(2) = {latex(beyond[3], '.3g')}$), "
+            f"falls for $D = 4$ ($h_4(2) = {latex(beyond[4], '.3g')}$) and is not "
             "real for $D = 5$; the proof of Theorem 4 uses the lemma only where its argument "
             "tends to 0, so the theorem holds",
             r"the bound is attained by one point in the kernel regime ($\alpha = 30$, to loss "
