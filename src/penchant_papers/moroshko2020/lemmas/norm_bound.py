@@ -90,7 +90,6 @@ def check_depth_2(dataset: Dataset) -> Evidence:
     shown = [third, dataset.sel(run="far 2")]
     series = [(str(run.label.values), run.margin, -run.excess) for run in shown]
     title = "ratio of the bound of lemma 11 to training"
-    beyond = {depth: float(h(np.array(2.0), depth)) for depth in (3, 4)}
     return Evidence(
         ran=f"{near.sizes['run']} data sets in the parameters and in $t$ to loss $e^{{-25}}$, "
         rf"{far.sizes['run']} to loss $e^{{-1000000}}$; $\alpha^2$ from 0.1 to 100, one point "
@@ -185,6 +184,7 @@ def check_beyond(dataset: Dataset) -> Evidence:
         for name in ("near 0", "near 1", "far 0", "one point")
     ]
     title = "ratio of the bound of lemma 13 to training while its argument is below 1"
+    beyond = {depth: float(h(np.array(2.0), depth)) for depth in (3, 4)}
     return Evidence(
         ran=f"{sizes['near'] + 1} data sets at depths {DEPTHS['near']} in the parameters and in "
         f"$t$ to loss $e^{{-25}}$, {sizes['far']} at depths 3 and 4 to loss $e^{{-1000000}}$; "
