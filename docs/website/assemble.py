@@ -65,7 +65,7 @@ def assemble(folder: Path, report: Path) -> Path:
         | paper_pages.pages(report, folder / "papers")
         | benchmark_pages.pages()
     )
-    for page, text in (texts | reference_pages.pages(known)).items():
+    for page, text in (texts | reference_pages.pages()).items():
         write(folder / page, text)
     gallery_pages.downloads(folder / "gallery")
     return folder

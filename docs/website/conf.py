@@ -8,14 +8,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from docutils import nodes
 
+import assemble
 import docstrings
 import links
+import reference_pages
 from penchant.mathematics import mathml
 
 project, author = "penchant", "the penchant developers"
 copyright = "the penchant developers, MIT licence"
 version = release = installed("penchant")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+templates_path = [str(Path(__file__).resolve().parent / "templates")]
 exclude_patterns: list[str] = []
 
 myst_heading_anchors = 3
@@ -25,6 +28,10 @@ autodoc_typehints = "signature"
 autodoc_type_aliases = {name: name for name in ("ArrayLike", "Array")}
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autosummary_context = {"uses": reference_pages.uses(assemble.pages())}
+autosummary_filename_map = {  # `Watch` and `watch` are two files on every file system
+    "penchant.Watch": "penchant.Watch-class"
+}
 python_maximum_signature_line_length = 88
 highlight_language = "none"  # a block without a language is a command or an output
 

@@ -3,8 +3,7 @@
 import re
 from typing import Any
 
-from links import target
-from penchant.namespaces import public_names
+from reference_pages import targets
 
 CAMEL = re.compile(r"\b([A-Z][a-z0-9]+[A-Z]\w*|[A-Z]\w+(?=\())")
 
@@ -23,16 +22,14 @@ def _escaped(text: str) -> str:
 
 def _code(text: str) -> str:
     name = text.removeprefix("penchant.")
-    return _link(name) if name in public_names() else f"``{text}``"
+    return _link(name) if name in targets() else f"``{text}``"
 
 
 def _link(name: str) -> str:
-    return rf"\ :py:obj:`{name} <{target(name)}>`\ "
+    return rf"\ :py:obj:`{name} <{targets()[name]}>`\ "
 
 
 def _plain(text: str) -> str:
     text = re.sub(r"([\\*|])", r"\\\1", text)
     text = re.sub(r"_(?=\W|$)", r"\\_", text, flags=re.M)
-    return CAMEL.sub(
-        lambda found: _link(found[1]) if found[1] in public_names() else found[0], text
-    )
+    return CAMEL.sub(lambda found: _link(found[1]) if found[1] in targets() else found[0], text)

@@ -6,25 +6,20 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 
-from penchant.namespaces import public_names
+from reference_pages import targets
 
-CODE = re.compile(r"(?:penchant\.)?(\w+)(?:\(.*\))?")
-
-
-def target(name: str) -> str:
-    """The full name of a public name in the reference."""
-    return "penchant.watch.watch" if name == "watch" else f"penchant.{name}"
+CODE = re.compile(r"(?:penchant\.)?([\w.]+)(?:\(.*\))?")
 
 
 def link(app: Any, doctree: Any) -> None:
     """Wrap every `name`, `penchant.name` and `name(...)` that is public and not in a link yet."""
     for code in list(doctree.findall(nodes.literal)):
         found = CODE.fullmatch(code.astext())
-        if not found or found[1] not in public_names():
+        if not found or found[1] not in targets():
             continue
         if isinstance(code.parent, nodes.reference | addnodes.pending_xref | nodes.title):
             continue
-        about = {"refdomain": "py", "reftype": "obj", "reftarget": target(found[1])}
+        about = {"refdomain": "py", "reftype": "obj", "reftarget": targets()[found[1]]}
         place = addnodes.pending_xref("", refexplicit=True, refdoc=app.env.docname, **about)
         code.replace_self(place)
         place += code

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import inspect
 import json
 import re
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from penchant.lab import all_claims
 from penchant.mathematics import FORMULA, mathml
-from penchant.namespaces import public_names
+from penchant.namespaces import public, public_names
 
 ROOT = Path(__file__).resolve().parents[2]
 WEBSITE = ROOT / "docs" / "website"
@@ -31,7 +32,7 @@ SHOWN = (
     "gallery/index",
     "gallery/weight_decay",
     "reference/index",
-    "reference/train",
+    "reference/penchant.train",
     "benchmarks/index",
     "search",
 )
@@ -54,19 +55,26 @@ def source(site, tmp_path_factory):
     return site["assemble"].assemble(folder, folder / "none")
 
 
-def test_every_public_name_has_a_page(site, source):
-    """That its example runs is tested in test_public_names."""
+def test_every_public_name_is_listed_for_its_page(site, source):
+    """autosummary makes the page of a listed name; that its example runs is tested elsewhere."""
     pages = site["reference_pages"]
     overview = (source / "reference" / "index.md").read_text()
-    names = [name for own in pages.groups().values() for name in own]
-    assert sorted(names) == sorted(public_names())
-    files = {pages.page_of(name).lower() for name in public_names()}
-    assert len(files) == len(public_names())  # also where capitals do not count
-    for name in public_names():
-        page = (source / "reference" / f"{pages.page_of(name)}.rst").read_text()
-        assert f":: penchant.{name}" in page
-        assert f"[`{name}`]({pages.page_of(name)}.rst)" in overview
-        assert ">>> " in pages.document(name)
+    every = [full for own in pages.groups().values() for full in own]
+    assert len({*every}) == len(every)
+    named = {full.rpartition(".")[2] for full in every}
+    assert {name for name in public_names() if inspect.isroutine(public(name))} <= named
+    for namespace, names in pages.groups().items():
+        page = (source / "reference" / f"{namespace}.rst").read_text()
+        assert f"{{doc}}`{namespace}`" in overview
+        for full in names:
+            assert f"   ~{full}\n" in page
+            assert f"{{py:obj}}`~{full}`" in overview
+
+
+def test_the_pages_that_use_a_name_are_found(site):
+    uses = site["reference_pages"].uses(site["assemble"].pages())
+    assert "gallery/weight_decay" in uses["penchant.forecast"]
+    assert "gallery/weight_decay" not in uses["penchant.watch.watch"]
 
 
 def test_every_statement_has_its_verdict_file_and_commands(site, source):
@@ -162,6 +170,15 @@ def built(tmp_path_factory):
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
     return folder / "html"
+
+
+@pytest.mark.slow
+def test_every_listed_name_has_its_page(site, built):
+    files = {file.stem.removesuffix("-class") for file in (built / "reference").glob("*.html")}
+    assert {full for own in site["reference_pages"].groups().values() for full in own} <= files
+    page = (built / "reference" / "penchant.forecast.html").read_text()
+    assert "Used in" in page
+    assert "gallery/weight_decay.html" in page
 
 
 @pytest.mark.slow

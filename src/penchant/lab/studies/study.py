@@ -80,8 +80,7 @@ class Study(Record):
         Labels for the axes of pictures, by name.
     draw
         How its picture is drawn (penchant.lab.studies.checks). Like `title` and `labels`, it does
-        not
-            affect the cells.
+        not affect the cells.
     threshold
         Makes the study adaptive: it bisects for the value at which a measure changes.
     refine
