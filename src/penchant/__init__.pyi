@@ -1,5 +1,6 @@
 """The public names of penchant, each with its home; `__init__.py` reads this file."""
 
+from penchant.files import load, save
 from penchant.lab.evidence.verdict import Verdict, Verdicts
 from penchant.lab.reading import read_study
 from penchant.lab.studies.run import run_study
@@ -75,7 +76,6 @@ from penchant.solvers.separation import Separation, separation
 from penchant.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from penchant.solvers.solution import Solution
 from penchant.solvers.stationary import stationary_points
-from penchant.store import load, save
 from penchant.training.descent.effective_scale import (
     EffectiveScale,
     effective_regularizer,
@@ -93,7 +93,7 @@ from penchant.training.exact.matrices.greedy_rank import GreedyRank, greedy_rank
 from penchant.training.exact.parameter import ParameterFlow
 from penchant.training.exact.tangent import TangentFlow
 from penchant.training.goals import Accuracy, Below, Near
-from penchant.training.path import Path, load_path
+from penchant.training.path import Path
 from penchant.training.record import At, LogSpaced
 from penchant.training.stop import Epochs, Interpolated, LogLoss, Loss, Scale, Steps, Time
 from penchant.training.train import train
@@ -227,7 +227,6 @@ __all__ = [
     "linearize",
     "load",
     "load_images",
-    "load_path",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "low_rank_completion",

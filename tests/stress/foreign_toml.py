@@ -45,7 +45,7 @@ STRANGERS = (
     "subprocess.Popen",
     "bait:cell",
     "penchant.save",
-    "penchant.store.save",
+    "penchant.store.write",
     "penchant.lab.studies.run.run_study",
     "__class__",
     "store",

@@ -135,12 +135,12 @@ def test_files_that_are_no_paths_are_refused(runs, tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=f"load_path: .*{sentence}"):
             load_path(tmp_path / name)
-    store.save(half.dataset, tmp_path / "plain.nc")
+    store.write(half.dataset, tmp_path / "plain.nc")
     with pytest.raises(ValueError, match=r"holds a dataset, not a path; read it with load\(\)"):
         load_path(tmp_path / "plain.nc")
     for header in ("{}", "[]", json.dumps({"parameters": {"array": 7}, "memory": None})):
         marked = half.dataset.assign_attrs({saving.MARK: header})
-        store.save(marked, tmp_path / "odd.nc")
+        store.write(marked, tmp_path / "odd.nc")
         with pytest.raises(ValueError, match=r"load_path: .* was not written by path\.save"):
             load_path(tmp_path / "odd.nc")
     with pytest.raises(FileNotFoundError, match="load_path: there is no file"):

@@ -61,5 +61,5 @@ def save(
             file = stage / f"{experiment.id}.{name}"
             picture.savefig(file, format=name, metadata=WITHOUT_DATE.get(name))
         for dataset in data:
-            store.save(dataset, stage / f"{dataset.study}.nc")
+            store.write(dataset, stage / f"{dataset.study}.nc")
     return written

@@ -37,10 +37,6 @@ class Model(abc.ABC):
     def jacobian(self, parameters: Array, X: Array) -> Array:
         """df(x_n)/dw_j, one row per sample."""
 
-    @abc.abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """What is needed to build this model again, as plain JSON values."""
-
 
 class Separable(Model):
     """A linear predictor beta whose every coordinate has its own few parameters.

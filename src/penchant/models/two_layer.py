@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array, finite_array, integer, integers, log_scale, one_of, positive
+from penchant.description import with_recipe
 from penchant.lazy import jax, jnp
 from penchant.models.function import FunctionModel
 
@@ -32,6 +33,7 @@ ACTIVATIONS = {  # the derivative of relu at zero is zero
 }
 
 
+@with_recipe
 def two_layer(
     width: int,
     *,
@@ -84,13 +86,6 @@ def two_layer(
         functools.partial(_start, width=width, scale=scale, seed=seed, bias=bias),
         homogeneity=None if bias or degree is None else degree + 1,
         name="two_layer",
-        details={
-            "width": width,
-            "alpha": scale,
-            "activation": activation,
-            "seed": seed,
-            "bias": bool(bias),
-        },
     )
 
 
@@ -117,6 +112,7 @@ def _network(parameters: Any, X: Any, *, width: int, activation: str, bias: bool
     return sigma(X @ inner.T + shift) @ outer + offset
 
 
+@with_recipe
 def student(
     width: int,
     outputs: int = 1,
@@ -166,7 +162,6 @@ def student(
         functools.partial(_student_start, **sizes, scale=scale, seed=seed),
         homogeneity=2,
         name="student",
-        details={**sizes, "alpha": scale, "seed": seed},
     )
 
 

@@ -48,11 +48,10 @@ from penchant.watch.export import trackers_for
 from penchant.watch.idle import Idle, rank
 from penchant.watch.measures import Labels, read_labels
 from penchant.watch.optimizer import learning_rate_of, weight_decay_of
-from penchant.watch.record import load
 from penchant.watch.reporting import report
 from penchant.watch.watcher import Watch
 
-__all__ = ["Watch", "load", "report", "watch"]
+__all__ = ["Watch", "report", "watch"]
 
 
 def watch(
