@@ -22,7 +22,6 @@ compare two runs; `build` says in one sentence that it cannot make the object ag
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 import importlib
@@ -41,9 +40,20 @@ LONGEST = 120  # characters of a list, a dict or a text that a call shows in ful
 FEW = 8  # numbers of an array that a call shows in full
 INLINE = 64  # numbers of an array that are listed where larger arrays are kept apart
 LONG = 2000  # characters of words that are kept in full
-DTYPES = (
-    "bool float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
-)
+DTYPES = [
+    "bool",
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 ROOMS = ("regularizers", "problems", "solvers", "models", "training", "measures")
 REFUSED = ("import_images", "train")  # they read files or run a whole study
 LISTED = "penchant.__all__ holds the public names"
@@ -67,8 +77,9 @@ T = TypeVar("T")
 def with_recipe(function: Callable[P, T]) -> Callable[P, T]:
     """`function`, with its call as the `recipe` of what it returns.
 
-    There is none if an argument is a function of the user or a large array. A changed copy of the result, by dataclasses.replace, has no recipe. Problems inside the result
-    that its class lists in `recipe_parts` have one with the key `part`.
+    There is none if an argument is a function of the user or a large array, and none in a changed
+    copy of the result, by dataclasses.replace. Problems inside the result that its class lists in
+    `recipe_parts` have one with the key `part`.
     """
 
     @functools.wraps(function)
@@ -256,9 +267,7 @@ def _array(array: np.ndarray, arrays: Arrays | None) -> Any:
 # --- building -------------------------------------------------------------------------------
 
 
-def build(
-    description: Any, arrays: Mapping[str, Any] | None = None, *, who: str = "build"
-) -> Any:
+def build(description: Any, arrays: Mapping[str, Any] | None = None, *, who: str = "build") -> Any:
     """The object that `describe` described; plain values as they are.
 
     Parameters
@@ -309,8 +318,8 @@ def _called(name: object, given: dict[str, Any], who: str, where: str) -> Any:
         sentence = str(reason).strip().partition("\n")[0]
         raise ValueError(f"{who}: {name} of {where} cannot be made ({sentence:.200})") from None
     if PART in own:
-        fields = [f.name for f in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else ()
-        thing = getattr(thing, one_of(who, f"part of {where}", own[PART], fields))
+        parts = getattr(thing, "recipe_parts", ())
+        thing = getattr(thing, one_of(who, f"part of {where}", own[PART], parts))
     if TIMES not in own:
         return thing
     weight = real(who, f"{TIMES} of {where}", own[TIMES])
@@ -327,11 +336,13 @@ def _read_array(
         if content not in arrays:
             raise ValueError(f"{who}: the array {content!r:.40} of {where} is not in the file")
         return np.asarray(arrays[content])
-    dtype = one_of(who, f"dtype in {where}", value.get("dtype"), DTYPES)
     try:
-        return np.array(content, dtype=dtype).reshape(value.get("shape", -1))
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{who}: {where} is no array of {dtype}, got {content!r:.80}") from None
+        array = np.array(content, dtype=str(value["dtype"])).reshape(value["shape"])
+    except (LookupError, TypeError, ValueError, OverflowError, MemoryError):
+        array = np.array(None)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{who}: {where} is no array of numbers, got {content!r:.80}")
+    return array
 
 
 def named(who: str, where: str, name: object) -> Callable[..., Any]:

@@ -250,4 +250,4 @@ def test_every_public_name_of_the_stub_is_there():
         assert getattr(penchant, name).__module__.startswith("penchant."), name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         penchant.nothing  # noqa: B018
-    assert penchant.store.load is penchant.load
+    assert penchant.files.load is penchant.load

@@ -158,7 +158,6 @@ RESULTS = {
         np.zeros(9, int),
         ("a",),
         "given",
-        {},
     ),
     "GreedyRank": lambda: penchant.greedy_rank(
         penchant.low_rank_completion(samples=9, dimension=4, rank=1)

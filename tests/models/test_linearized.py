@@ -1,6 +1,5 @@
 """The linearized twin: derivatives against JAX, no cancellation, and what its flows must be."""
 
-import json
 from fractions import Fraction
 
 import jax
@@ -18,6 +17,7 @@ from penchant import (
     sparse_regression,
     train,
 )
+from penchant.description import describe
 from penchant.models.linearized import Linearized
 from penchant.precision import double_precision
 from penchant.problems.classification import three_points
@@ -143,7 +143,7 @@ def test_large_starts_follow_their_twin():
 
 def test_twins_are_described_and_printed():
     twin = Linearized(DiagonalNet(2, alpha=0.5))
-    assert json.loads(json.dumps(twin.describe()))["of"]["alpha"] == 0.5
+    assert describe(twin)["model"]["alpha"] == 0.5
     assert "Linearized" in str(twin)
     np.testing.assert_array_equal(
         Linearized(twin).predictor(np.arange(1.0, 7.0)), twin.predictor(np.arange(1.0, 7.0))

@@ -13,8 +13,8 @@ from typing import Any
 
 import penchant
 from damage import Found, chosen, fault
+from penchant.description import REFUSED, ROOMS
 from penchant.lab.studies.estimate import estimate
-from penchant.lab.studies.parts import REFUSED, ROOMS
 from penchant.lab.studies.reading import read_study
 
 BASE = {
@@ -32,7 +32,6 @@ BAIT = {
     "Study": 'name = "x", function = "bait:cell", grid = {a = [1.0]}',
     "verify": 'ids = "W-T1"',
     "import_images": 'name = "mnist", source = "bait.tgz"',
-    "load_path": 'file = "victim.txt"',
     "watch": 'model = "$model", inputs = "$problem.X"',
 }
 STRANGERS = (

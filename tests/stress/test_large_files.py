@@ -15,9 +15,9 @@ import pytest
 
 import penchant
 from commands import penchant_command
+from penchant import load as load_record
 from penchant.problems.images import importing
 from penchant.problems.images.catalogue import PARTS
-from penchant.watch.record import load as load_record
 
 resource = pytest.importorskip("resource")  # limits memory the Unix way
 
@@ -65,7 +65,7 @@ def test_show_looks_at_the_size_first(tmp_path, name):
 def test_every_reader_looks_at_the_size_first(tmp_path):
     readers = {
         "result.nc": penchant.load,
-        "path.nc": penchant.load_path,
+        "path.nc": penchant.load,
         "study.toml": penchant.read_study,
         "record.json": load_record,
     }

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penchant
+from penchant import load
 from penchant.models.image_net import conv_net, dense_net
 from penchant.models.linearized import Linearized, OutputLayer
 from penchant.precision import double_precision
@@ -23,7 +24,6 @@ from penchant.training.descent.proximal import Proximal
 from penchant.training.descent.steepest import NormalizedDescent
 from penchant.training.goals import Accuracy, Below, Near
 from penchant.training.images import Features, ImageLoss, ImageTask, block_starts, outputs
-from penchant.training.path import load_path
 from penchant.training.record import At
 from penchant.training.stop import Epochs, Loss, Steps
 from penchant.training.task import Meter, Moment
@@ -468,7 +468,7 @@ def assert_same_bits(one, other):
 def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(runs, dark, tmp_path):
     whole, half = runs
     assert half.outcome.kind is Kind.BUDGET_SPENT
-    for before in (half, load_path(half.save(tmp_path / "half.nc"))):
+    for before in (half, load(half.save(tmp_path / "half.nc"))):
         again = train(UNBIASED, dark, Adam(0.01), stop=LONG, resume=before, **GIVEN)
         assert_same_bits(again, whole)
     with pytest.raises(AssertionError):
@@ -481,7 +481,7 @@ def test_other_models_resume_to_the_bit(model, odd, tmp_path):
     method = GradientDescent(0.2, momentum=0.5)
     whole = train(model, odd, method, stop=Epochs(3), **given)
     half = train(model, odd, method, stop=Epochs(2), **given)
-    loaded = load_path(half.save(tmp_path / "half.nc"))
+    loaded = load(half.save(tmp_path / "half.nc"))
     assert_same_bits(train(model, odd, method, stop=Epochs(3), resume=loaded, **given), whole)
 
 

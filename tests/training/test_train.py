@@ -223,7 +223,7 @@ def test_a_new_method_is_a_few_lines_and_trains_everything() -> None:
 def noise_images() -> penchant.Images:
     rng = np.random.default_rng(0)
     arrays = rng.random((12, 4, 4, 1)), np.arange(12) % 2
-    return penchant.Images("noise", *arrays, *arrays, ("a", "b"), "noise", {"generator": "noise"})
+    return penchant.Images("noise", *arrays, *arrays, ("a", "b"), "noise")
 
 
 @pytest.mark.parametrize(("samples", "size"), [(1, 1), (12, 5), (12, 12), (9, 3)])
@@ -385,10 +385,10 @@ def test_descriptions_hold_the_whole_run() -> None:
     path = train(NET, DATA, GradientDescent(1e-3, momentum=0.5), batch=4, seed=2, **rules)
     description = json.loads(path.dataset.attrs["description"])
     assert description["method"]["momentum"] == 0.5
-    assert description["stop"] == [{"rule": "Steps", "count": 5}, {"rule": "Loss", "value": 1e-9}]
-    assert description["record"] == [{"rule": "LogSpaced", "per_decade": 5}]
+    assert description["stop"] == [{"is": "Steps", "count": 5}, {"is": "Loss", "value": 1e-9}]
+    assert description["record"] == [{"is": "LogSpaced", "per_decade": 5}]
     assert (description["batch"], description["seed"]) == (4, 2)
-    assert description["problem"]["loss"] == "squares"
+    assert description["problem"] == DATA.recipe
 
 
 def test_a_path_and_several_paths_are_drawn() -> None:

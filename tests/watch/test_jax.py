@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 
 import penchant
+from penchant import load
 from penchant.precision import double_precision
-from penchant.watch import load, watch
+from penchant.watch import watch
 from penchant.watch.backends.backend import Look
 from penchant.watch.backends.jax_backend import JaxBackend
 from penchant.watch.measures import nuclear, read_labels

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike

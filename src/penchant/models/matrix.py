@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

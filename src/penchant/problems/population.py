@@ -5,12 +5,11 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, entries, finite_array, integer, integers, not_negative
+from penchant.arguments import Array, entries, integer, integers, not_negative, unit_vector
 from penchant.description import with_recipe
 from penchant.problems.classification import Classification
 from penchant.records import Record, assign
@@ -112,11 +111,7 @@ class WideMargin(Population):
     gamma: float
 
     def __post_init__(self) -> None:
-        direction = finite_array("WideMargin", "direction", self.direction, ndim=1)
-        length = float(np.linalg.norm(direction))
-        if length == 0:
-            raise ValueError("WideMargin: direction must not be zero")
-        direction = direction / length
+        direction = unit_vector("WideMargin", "direction", self.direction)
         direction.setflags(write=False)
         assign(self, direction=direction, gamma=not_negative("WideMargin", "gamma", self.gamma))
 

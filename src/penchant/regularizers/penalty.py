@@ -135,9 +135,9 @@ class Penalty(Term):
         object.__setattr__(self, "regularizer", regularizer)
 
     def __repr__(self) -> str:
-        inner = repr(self.regularizer)
-        several = isinstance(self.regularizer, PenaltySum)
-        return f"{self.weight!r} * {f'({inner})' if several else inner}"
+        if isinstance(self.regularizer, Penalty | PenaltySum):  # a product would multiply it out
+            return call(self)
+        return f"{self.weight!r} * {self.regularizer!r}"
 
     @property
     def weighted(self) -> tuple[tuple[float, Term], ...]:

@@ -143,37 +143,40 @@ class Path(Record):
     @property
     def description(self) -> dict[str, Any]:
         """The arguments of the run as plain JSON values, and the versions of the libraries."""
-        description: dict[str, Any] = json.loads(self.dataset.attrs["description"])
+        try:
+            description = json.loads(self.dataset.attrs["description"])
+        except (LookupError, TypeError, ValueError, RecursionError):
+            description = None
+        if not isinstance(description, dict):
+            raise ValueError("Path: the dataset does not hold the description of a run")
         return description
 
     @property
     def model(self) -> Any:
         """The model that was trained, made again."""
-        return self._made_again("model")["model"]
+        return self._made_again("model")
 
     @property
     def problem(self) -> Any:
         """The problem that it was trained on, made again."""
-        return self._made_again("problem")["problem"]
+        return self._made_again("problem")
 
     @property
     def method(self) -> Any:
         """The method that trained it, made again."""
-        return self._made_again("method")["method"]
+        return self._made_again("method")
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments with which `train` repeats the run."""
-        return self._made_again(*SAME, "stop", "record")
+        given = (name for name in (*SAME, "stop", "record") if name in self.description)
+        return {name: self._made_again(name) for name in given}
 
-    def _made_again(self, *names: str) -> dict[str, Any]:
-        """Those of these names that were given."""
-        known = self.description
-        return {
-            name: build(known[name], self.arrays, who=f"the {name} of the path")
-            for name in names
-            if known.get(name) is not None
-        }
+    def _made_again(self, name: str) -> Any:
+        told = self.description
+        if name not in told:
+            raise ValueError(f"Path: the description of the run has no {name}")
+        return build(told[name], self.arrays, who=f"the {name} of the path")
 
     @property
     def t(self) -> float:

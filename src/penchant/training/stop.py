@@ -8,8 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from penchant.arguments import Array, integer, positive, real, share
 from penchant.records import Checked
 

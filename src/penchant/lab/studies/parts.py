@@ -20,8 +20,6 @@ from penchant.training import stop as stopping
 from penchant.training.descent.method import StepMethod
 from penchant.training.exact.flow import Flow
 
-PENALTY = "penalty"
-
 
 def check_part(who: str, where: str, spec: Any, given: tuple[str, ...] = ()) -> None:
     """Raise if a table cannot become a call; `given` are arguments that come from elsewhere."""
@@ -57,12 +55,14 @@ def _has_seed(call: Callable[..., Any]) -> bool:
 
 def built(part: str, spec: Any) -> Any:
     """The object that the table of a part describes, checked for use in `train`."""
+    if spec is None:
+        return None
     made = build(spec, who="study")
-    if part == PENALTY and made is not None:
+    if part == "penalty":
         return 1.0 * made
     if part == "stop":
         return stopping.rules("study", made)
-    if part == "record" and made is not None:
+    if part == "record":
         return recording.rules("study", made)
     if part == "method" and not (isinstance(made, Flow | StepMethod) or hasattr(made, "run")):
         raise ValueError(f"method.is names {spec[IS]}, which cannot train")

@@ -14,13 +14,7 @@ An optax object does not know how it was called, so that a saved path tells it i
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
-import types
-from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from penchant.lazy import jax, jnp
 from penchant.models.function import FunctionModel
