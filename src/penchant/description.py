@@ -77,14 +77,16 @@ T = TypeVar("T")
 def with_recipe(function: Callable[P, T]) -> Callable[P, T]:
     """`function`, with its call as the `recipe` of what it returns.
 
-    There is none if an argument is a function of the user or a large array, and none in a changed
-    copy of the result, by dataclasses.replace. Problems inside the result that its class lists in
-    `recipe_parts` have one with the key `part`.
+    There is none if an argument is a function of the user or a large array, if `function` is not
+    public, and in a changed copy of the result, by dataclasses.replace. Problems inside the result
+    that its class lists in `recipe_parts` have one with the key `part`.
     """
 
     @functools.wraps(function)
     def make(*given: P.args, **named: P.kwargs) -> T:
         thing = function(*given, **named)
+        if getattr(_public(function.__name__), "__wrapped__", None) is not function:
+            return thing
         bound = inspect.signature(function).bind(*given, **named)
         bound.apply_defaults()
         large: dict[str, Any] = {}
@@ -105,14 +107,15 @@ def _in_words(description: Any) -> bool:
 
 
 @functools.cache
-def _parameters(maker: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def _parameters(maker: Any) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(maker).parameters
 
 
 def _arguments(thing: Any) -> dict[str, Any]:
     """The arguments of the constructor, from the attributes that hold them."""
     stored_as, implied = getattr(thing, "stored_as", {}), getattr(thing, "implied", {})
-    names = _parameters(type(thing))
+    kind: Any = type(thing)
+    names = _parameters(kind)
     given = {name: getattr(thing, stored_as.get(name, name), None) for name in names}
     if given.get("log_alpha") is not None and "alpha" in given:
         _keep_one_scale(given)
@@ -146,7 +149,8 @@ def call(thing: Any) -> str:
     """
     recipe = getattr(thing, "recipe", None)
     if recipe is None:
-        maker, given, part = type(thing), _arguments(thing), None
+        given, part = _arguments(thing), None
+        maker: Callable[..., Any] = type(thing)
     else:
         given = {name: value for name, value in recipe.items() if name not in (IS, PART)}
         maker, part = named("repr", "recipe", recipe[IS]), recipe.get(PART)
@@ -345,28 +349,36 @@ def _read_array(
     return array
 
 
-def named(who: str, where: str, name: object) -> Callable[..., Any]:
-    """The public object of penchant called `name`, if it only computes."""
+def _public(name: str) -> Any:
+    """The public object of this name, or None."""
     import penchant
 
+    return getattr(penchant, name) if name in penchant.__all__ else None
+
+
+def named(who: str, where: str, name: object) -> Callable[..., Any]:
+    """The public object of penchant called `name`, if it only computes."""
     if not isinstance(name, str):
         raise ValueError(f"{who}: {where}.is must be a public name of penchant, got {name!r:.80}")
     if name in INNER:
         return _inner(name)
-    if name not in penchant.__all__:
+    found = _public(name)
+    if found is None:
+        import penchant
+
         one_of(who, f"name in {where}.is", name, penchant.__all__, LISTED)
-    found: Callable[..., Any] = getattr(penchant, name)
     if found.__module__.split(".")[1] not in ROOMS or name in REFUSED:
         raise ValueError(
             f"{who}: {where}.is names {name}; a table may name problems, models, methods, "
             "regularizers, measures and rules, nothing else"
         )
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 @functools.cache
 def _inner(name: str) -> Callable[..., Any]:
-    return getattr(importlib.import_module(INNER[name]), name)  # type: ignore[no-any-return]
+    maker: Callable[..., Any] = getattr(importlib.import_module(INNER[name]), name)
+    return maker
 
 
 def _takes_weight(description: Mapping[str, Any]) -> bool:

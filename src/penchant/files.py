@@ -42,7 +42,7 @@ def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
     return result.save(file) if isinstance(result, Path) else store.write(result, file)
 
 
-def load(file: str | os.PathLike[str]) -> Any:
+def load(file: str | os.PathLike[str], *, most: int | None = None) -> Any:
     """What a file of penchant holds: a path, the record of a watch, or the dataset of a study.
 
     A path can be trained again from its file alone: `train(**path.arguments)`.
@@ -51,6 +51,9 @@ def load(file: str | os.PathLike[str]) -> Any:
     ----------
     file
         The file. One that points elsewhere, was damaged or was not written by penchant is refused.
+    most
+        The most bytes that the file may have and declare; by default 4 GB, and in proportion to
+        its size.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def load(file: str | os.PathLike[str]) -> Any:
     target = FilePath(file)
     if target.suffix == ".json":
         return record.read(target)
-    dataset = store.read(target)
+    dataset = store.read(target, most=most)
     if is_path(dataset):
         return path_of("load", target, dataset)
     return record.checked(target, dataset) if record.is_record(dataset) else dataset

@@ -107,6 +107,10 @@ def note_outcome(outcome: Outcome) -> None:
 class Path(Record):
     """The path of a training run; `dataset` holds everything that was recorded, with labels.
 
+    `train(**path.arguments)` repeats the run. Model, problem and method are built from the
+    description that the dataset holds, so a path from a file has them too; a function of yours is
+    not in it, and the error says so.
+
     Attributes
     ----------
     outcome
@@ -119,10 +123,6 @@ class Path(Record):
         What a step-by-step method carries from step to step, for `resume`.
     arrays
         The large arrays that the description of the run names, such as data without a generator.
-
-    `train(**path.arguments)` repeats the run. Model, problem and method are built from the
-    description that the dataset holds, so a path from a file has them too; a function of yours is
-    not in it, and the error says so.
 
     Examples
     --------
