@@ -82,12 +82,14 @@ def with_recipe(function: Callable[P, T]) -> Callable[P, T]:
     that its class lists in `recipe_parts` have one with the key `part`.
     """
 
+    signature = inspect.signature(function)
+
     @functools.wraps(function)
     def make(*given: P.args, **named: P.kwargs) -> T:
         thing = function(*given, **named)
         if getattr(_public(function.__name__), "__wrapped__", None) is not function:
             return thing
-        bound = inspect.signature(function).bind(*given, **named)
+        bound = signature.bind(*given, **named)
         bound.apply_defaults()
         large: dict[str, Any] = {}
         arguments = {name: describe(value, large) for name, value in bound.arguments.items()}

@@ -158,7 +158,7 @@ def records(folder: Path, count: int) -> Found:
     made = log.dataset({**numbers, **texts})
     found = []
     for suffix in (".nc", ".json"):
-        found += of_file(record.save(made, folder / f"w{suffix}"), count // 3, record.load, WATCH)
+        found += of_file(record.save(made, folder / f"w{suffix}"), count // 3, record.read, WATCH)
     return found + rewritten(folder / "w.nc", WATCH, count // 3)
 
 

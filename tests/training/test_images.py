@@ -488,7 +488,7 @@ def test_other_models_resume_to_the_bit(model, odd, tmp_path):
 def test_only_the_same_run_is_resumed(runs, dark, digits):
     half, method = runs[1], Adam(0.01)
     wrong = {
-        "the same fingerprint of the problem, which was": (UNBIASED, digits, method, LONG),
+        "the same problem, which was": (UNBIASED, digits, method, LONG),
         "the same seed of the model, which was 1 and now is 2": (
             dense_net((12,), alpha=1.5, seed=2, unbiased=True),
             dark,
