@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from clock import ONE_THREAD, arguments, best_of, noisy_sparse, ratio, seconds, table
 
-from penchant import interpolate_path
+from penchant.solvers import interpolate_path
 
 
 def main() -> None:

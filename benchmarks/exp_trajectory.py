@@ -17,10 +17,11 @@ import numpy as np
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 from threadpoolctl import threadpool_limits
 
-from penchant import At, DiagonalNet, DualFlow, LogSpaced, NormalizedDescent, Steps, train
-from penchant.problems.classification import three_points
-from penchant.training.path import Path
-from penchant.training.stop import LogLoss
+from penchant import DiagonalNet, DualFlow, Path, Steps, train
+from penchant.methods import NormalizedDescent
+from penchant.problems import three_points
+from penchant.record import At, LogSpaced
+from penchant.stop import LogLoss
 
 ERROR = 2e-5
 PROBLEM, NET = three_points("3b"), DiagonalNet(2, alpha=100.0)

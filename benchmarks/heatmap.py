@@ -12,13 +12,11 @@ import time
 import numpy as np
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
-from penchant.models.factorization import Factorization
-from penchant.problems.matrices import low_rank_completion
-from penchant.problems.matrix_problem import Completion
-from penchant.training.exact.matrices.flow import MatrixFlow
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Interpolated
-from penchant.training.train import train
+from penchant import Factorization, train
+from penchant.methods import MatrixFlow
+from penchant.problems import Completion, low_rank_completion
+from penchant.record import LogSpaced
+from penchant.stop import Interpolated
 
 STEP = 1e-5  # printed below W's Figure 5
 LOSSES = (1e-10, 1e-4)

@@ -15,7 +15,7 @@ import numpy as np
 from clock import ONE_THREAD, arguments, best_of, noisy_sparse, ratio, seconds, table
 from scipy.linalg import blas
 
-from penchant import interpolate_path
+from penchant.solvers import interpolate_path
 
 
 def walk(samples: int, dimension: int, count: int) -> list[tuple[float, float]]:

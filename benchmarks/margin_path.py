@@ -16,10 +16,10 @@ from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 from rivals import by_clarabel
 from threadpoolctl import threadpool_limits
 
-from penchant import Q
-from penchant.problems.classification import separable_points, uniform_points
-from penchant.records import Kind, Outcome
-from penchant.solvers.margins.path import MarginPath, max_margin_path
+from penchant import Outcome, Q
+from penchant.lab import Kind
+from penchant.problems import separable_points, uniform_points
+from penchant.solvers import MarginPath, max_margin_path
 from penchant.solvers.margins.rows import certified
 from penchant.solvers.solution import Found
 

@@ -123,10 +123,10 @@ class Ours:
     """Our training, step by step, span by span or by the epoch."""
 
     def __init__(self, images: Any, net: Any, span: int):
-        from penchant.precision import double_precision
+        from penchant import GradientDescent
+        from penchant.lab import double_precision
         from penchant.training.descent.compiled import batches
         from penchant.training.descent.driver import Run
-        from penchant.training.descent.methods import GradientDescent
         from penchant.training.images import ImageTask
 
         self.count, self.precision = span, double_precision
@@ -205,7 +205,7 @@ def speeds(images: Any, net: Any, span: int, repeats: int, judged: bool) -> None
 def main() -> None:
     from clock import arguments
 
-    from penchant.models.image_net import dense_net
+    from penchant.models import dense_net
 
     quick = arguments(__doc__ or "").quick
     images = pictures()

@@ -97,15 +97,12 @@ def ours(problem: Any, net: Any, steps: int) -> tuple[Callable[[], Any], list[fl
     """A function that takes `steps` compiled steps, and our losses over the first ones."""
     import jax
 
-    from penchant.precision import double_precision
-    from penchant.regularizers.norms import L2
+    from penchant import L2, Adam, Steps, train
+    from penchant.lab import double_precision
+    from penchant.record import At
     from penchant.training.descent.compiled import Batches
     from penchant.training.descent.driver import Run
-    from penchant.training.descent.methods import Adam
-    from penchant.training.record import At
-    from penchant.training.stop import Steps
     from penchant.training.tokens import TokenTask
-    from penchant.training.train import train
 
     adam, penalty, record = Adam(RATE), BETA * L2(), At(steps=range(LOSSES))
     task, whole = TokenTask("Adam", net, problem), Batches(None, problem.samples)
@@ -204,14 +201,11 @@ def transition(seeds: int, judged: bool) -> None:
     """Prints t1 and t2 of several seeds beside the printed ones, and the time to t2."""
     from clock import ratio, seconds, table
 
-    from penchant.models.tokens.mlp import TokenMLP
-    from penchant.problems.operations import modular_arithmetic
-    from penchant.regularizers.norms import L2
-    from penchant.training.descent.methods import Adam
-    from penchant.training.goals import Accuracy
-    from penchant.training.record import LogSpaced
-    from penchant.training.stop import Steps
-    from penchant.training.train import train
+    from penchant import L2, Adam, Steps, train
+    from penchant.models import TokenMLP
+    from penchant.problems import modular_arithmetic
+    from penchant.record import LogSpaced
+    from penchant.stop import Accuracy
 
     stop, record = [Steps(20_000), Accuracy(test=0.99)], LogSpaced(40)
     rows, took = [], []
@@ -235,8 +229,8 @@ def transition(seeds: int, judged: bool) -> None:
 def main() -> None:
     from clock import arguments
 
-    from penchant.models.tokens.mlp import TokenMLP
-    from penchant.problems.operations import modular_arithmetic
+    from penchant.models import TokenMLP
+    from penchant.problems import modular_arithmetic
 
     quick = arguments(__doc__ or "").quick
     problem, net = modular_arithmetic(operation="+", **SIZES), TokenMLP()

@@ -6,8 +6,8 @@ import tempfile
 
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
+from penchant.lab import all_claims
 from penchant.lab.files import save
-from penchant.lab.registry import all_claims
 
 FIGURES = ("M-F3", "M-F4")
 

@@ -14,7 +14,7 @@ from clock import ONE_THREAD, arguments, best_of, noisy_sparse, ratio, seconds, 
 from rivals import Conic, Descent, stability_limit
 from threadpoolctl import threadpool_limits
 
-from penchant import interpolate_path
+from penchant.solvers import interpolate_path
 
 
 def off(beta: np.ndarray, exact: np.ndarray) -> float:

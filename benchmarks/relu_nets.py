@@ -114,11 +114,11 @@ def coarse(start: Start) -> float:
 
 def sample(start_: Start, end: float) -> dict[str, float]:
     """The errors of both at one time, for one start."""
-    from penchant.precision import double_precision
-    from penchant.training.exact.tangent import TangentFlow
-    from penchant.training.record import At
-    from penchant.training.stop import Interpolated, Time
-    from penchant.training.train import train
+    from penchant import Time, train
+    from penchant.lab import double_precision
+    from penchant.methods import TangentFlow
+    from penchant.record import At
+    from penchant.stop import Interpolated
     from penchant_papers.woodworth2020.figures.circle_nets import RTOL, data, start
 
     problem, model = data(start_[2]), start(*start_)
@@ -139,7 +139,7 @@ def sample(start_: Start, end: float) -> dict[str, float]:
 
 def sweep(scales: Any, seeds: int) -> tuple[float, float, dict[Start, Any]]:
     """(seconds, processor seconds, the ends by their starts) of ours, in a fresh state."""
-    from penchant.records import NumericalError
+    from penchant import NumericalError
     from penchant_papers.woodworth2020.figures.circle_nets import data, ended
 
     begin, work, ends = time.perf_counter(), time.process_time(), {}

@@ -18,10 +18,10 @@ import numpy as np
 import rivals  # noqa: F401  (holds XLA to one core, before JAX starts)
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
-from penchant import Below, GradientDescent, Path, Steps, train
-from penchant.models.linear import LinearPredictor
-from penchant.problems.regression import Regression, sparse_recovery
-from penchant.regularizers.norms import L1
+from penchant import L1, GradientDescent, Path, Regression, Steps, train
+from penchant.models import LinearPredictor
+from penchant.problems import sparse_recovery
+from penchant.stop import Below
 
 STEP, BETA, START, REACHED = 0.1, 1e-5, 1e-6, 1e-4
 

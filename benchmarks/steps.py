@@ -12,7 +12,7 @@ def jumps(samples: int, dimension: int, log_alpha: float) -> None:
     """Every jump by `saddles`, and one run of DualFlow to its end."""
     X, y = noisy_sparse(samples, dimension)
     problem = penchant.Regression(X, y)
-    ours, found = best_of(5, lambda: penchant.saddles(problem))
+    ours, found = best_of(5, lambda: penchant.solvers.saddles(problem))
     net = penchant.DiagonalNet(2, log_alpha=log_alpha)
     theirs, path = best_of(1, lambda: penchant.train(net, problem, penchant.DualFlow()))
     print(f"\nN={samples}, d={dimension}: {len(found.tau) - 1} jumps")
@@ -36,7 +36,7 @@ def clocks(samples: int, dimension: int, steps: int) -> None:
     rate, stop = 0.05 / float((X**2).sum(axis=1).max()) / samples, penchant.Steps(steps)
     methods = {
         "plain": penchant.GradientDescent(rate),
-        "with its clock": penchant.EffectiveScale(penchant.GradientDescent(rate)),
+        "with its clock": penchant.methods.EffectiveScale(penchant.GradientDescent(rate)),
     }
     times, ends = {}, {}
     for name, method in methods.items():
@@ -63,7 +63,7 @@ def predictions(samples: int, dimension: int, steps: int, trained: int) -> None:
     )
     rows, ratios = [], {}
     for name, batch in {"all samples": None, "one sample": 1}.items():
-        limit = penchant.predict_run(
+        limit = penchant.forecasts.predict_run(
             net, problem, penchant.GradientDescent(1e-9), batch=batch, stop=stop
         ).fails_from
         method = penchant.GradientDescent(0.3 * limit)
@@ -71,8 +71,8 @@ def predictions(samples: int, dimension: int, steps: int, trained: int) -> None:
 
         def predict(
             method: penchant.GradientDescent = method, batch: int | None = batch
-        ) -> penchant.PredictedRun:
-            return penchant.predict_run(net, problem, method, batch=batch, stop=stop)
+        ) -> penchant.forecasts.PredictedRun:
+            return penchant.forecasts.predict_run(net, problem, method, batch=batch, stop=stop)
 
         def run(
             few: int, method: penchant.GradientDescent = method, batch: int | None = batch

@@ -16,11 +16,12 @@ from time import perf_counter, process_time
 import numpy as np
 from clock import arguments, ratio, seconds, table
 
+import penchant
+from penchant import Study
 from penchant.lab.studies.cells import cells_of
 from penchant.lab.studies.code.version import code_of
 from penchant.lab.studies.gather import gather
-from penchant.lab.studies.run import cells_folder, run_study, write_dataset
-from penchant.lab.studies.study import Study
+from penchant.lab.studies.run import cells_folder, write_dataset
 
 WORK = 20_000  # additions of a busy cell
 
@@ -48,7 +49,7 @@ def overhead(place: Path, side: int) -> tuple[float, float, float]:
     """(seconds a tiny cell in one process, its CPU seconds, seconds to gather all of them)."""
     study = study_of("tiny", side)
     start, cpu = perf_counter(), process_time()
-    run_study(study, place)
+    penchant.run(study, place)
     whole, used = perf_counter() - start, process_time() - cpu
     code = code_of(study).version
     start = perf_counter()
@@ -61,7 +62,7 @@ def overhead(place: Path, side: int) -> tuple[float, float, float]:
 def wall(place: Path, side: int, jobs: int) -> float:
     """Seconds of a study of busy cells, start of the workers included."""
     start = perf_counter()
-    run_study(study_of("busy", side), place / f"{jobs}", "processes", jobs)
+    penchant.run(study_of("busy", side), place / f"{jobs}", "processes", jobs)
     return perf_counter() - start
 
 

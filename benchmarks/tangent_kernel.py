@@ -75,7 +75,7 @@ def ours(arrays: dict[str, np.ndarray], route: str) -> Callable[[], np.ndarray]:
     """The same kernel by us, or the mean over the outputs."""
     import jax
 
-    from penchant.measures.kernels.tangent import tangent_kernel
+    from penchant.measures import tangent_kernel
 
     params = {name: array for name, array in arrays.items() if name != "x"}
     x, depth = arrays["x"], len(params) // 2

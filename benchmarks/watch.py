@@ -119,7 +119,7 @@ def jax_loop(net: str, steps: int, watched: bool) -> dict[str, float]:
 
 
 def watch_of(model: Any, x: Any, labels: Any, **more: Any) -> Any:
-    from penchant.watch import watch
+    from penchant import watch
 
     return watch(model, x, labels=labels, **more)
 

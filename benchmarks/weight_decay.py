@@ -28,17 +28,9 @@ import rivals  # noqa: F401  (holds XLA to one core, before JAX starts)
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 from threadpoolctl import threadpool_limits
 
-from penchant import (
-    At,
-    Classification,
-    DiagonalNet,
-    DualFlow,
-    GradientDescent,
-    Steps,
-    majority,
-    train,
-)
-from penchant.training.path import Path
+from penchant import Classification, DiagonalNet, DualFlow, GradientDescent, Path, Steps, train
+from penchant.problems import majority
+from penchant.record import At
 
 RATE, END = 1e-3, 10.0  # decay, and rate * t at the end
 LAST = END / RATE

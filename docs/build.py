@@ -18,11 +18,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from penchant.lab.reading import read_study
-from penchant.lab.registry import all_claims
-from penchant.lab.studies.run import run_study
+import penchant
+from penchant.lab import all_claims, read_study
+from penchant.plotting import styled
 from penchant.plotting.study.picture import draw_study
-from penchant.plotting.style import RC, styled
+from penchant.plotting.style import RC
 from penchant.threads import one_thread
 
 HERE = Path(__file__).resolve().parent
@@ -78,7 +78,7 @@ def _draw(name: str, file: Path) -> None:
         return
     if name in PHASES:
         with tempfile.TemporaryDirectory() as place, styled():
-            dataset = run_study(read_study(name), place, engine="processes")
+            dataset = penchant.run(read_study(name), place, engine="processes")
             draw_study(dataset).savefig(file)
         return
     script = gallery_pictures()[file.name]

@@ -35,42 +35,44 @@ def images() -> Any:
     rng = np.random.default_rng(0)
     arrays = rng.random((12, 8, 8, 1)), np.arange(12) % 2
     about = {"classes": ("a", "b"), "description": "noise"}
-    return penchant.Images("noise", *arrays, *arrays, **about)
+    return penchant.problems.Images("noise", *arrays, *arrays, **about)
 
 
 PROBLEMS: dict[str, Callable[[], Any]] = {
-    "Regression": lambda: penchant.sparse_regression(5, 4, sparsity=1, seed=1),
-    "Classification": lambda: penchant.separable_points(5, 4, margin=0.5, seed=1),
-    "Completion": lambda: penchant.low_rank_completion(samples=3, dimension=2, rank=1, seed=1),
-    "Sensing": lambda: penchant.gaussian_sensing(samples=3, dimension=2, rank=1, seed=1),
-    "token pairs": lambda: penchant.modular_addition(5, fraction=0.6),
+    "Regression": lambda: penchant.problems.sparse_regression(5, 4, sparsity=1, seed=1),
+    "Classification": lambda: penchant.problems.separable_points(5, 4, margin=0.5, seed=1),
+    "Completion": lambda: penchant.problems.low_rank_completion(
+        samples=3, dimension=2, rank=1, seed=1
+    ),
+    "Sensing": lambda: penchant.problems.gaussian_sensing(samples=3, dimension=2, rank=1, seed=1),
+    "token pairs": lambda: penchant.problems.modular_addition(5, fraction=0.6),
     "Images": images,
 }
 MODELS: dict[str, Callable[[], Any]] = {
-    "LinearPredictor": lambda: penchant.LinearPredictor(0.5),
+    "LinearPredictor": lambda: penchant.models.LinearPredictor(0.5),
     "DiagonalNet": lambda: penchant.DiagonalNet(2, alpha=0.5),
     "DiagonalNet, depth 3": lambda: penchant.DiagonalNet(3, alpha=0.5),
-    "two_layer": lambda: penchant.two_layer(3, alpha=0.5),
+    "two_layer": lambda: penchant.models.two_layer(3, alpha=0.5),
     "FunctionModel": lambda: penchant.FunctionModel(net, started()),
-    "LinearMatrix": lambda: penchant.LinearMatrix(start=np.eye(2)),
+    "LinearMatrix": lambda: penchant.models.LinearMatrix(start=np.eye(2)),
     "Factorization": lambda: penchant.Factorization(2, alpha=0.5),
-    "DeepFactorization": lambda: penchant.DeepFactorization(3, 2, alpha=0.5),
-    "TokenMLP": lambda: penchant.TokenMLP(embedding=4, width=4),
-    "TwoTokenNet": lambda: penchant.TwoTokenNet(4, alpha=0.5),
-    "dense_net": lambda: penchant.dense_net(4),
-    "conv_net": lambda: penchant.conv_net("2-M-FC"),
+    "DeepFactorization": lambda: penchant.models.DeepFactorization(3, 2, alpha=0.5),
+    "TokenMLP": lambda: penchant.models.TokenMLP(embedding=4, width=4),
+    "TwoTokenNet": lambda: penchant.models.TwoTokenNet(4, alpha=0.5),
+    "dense_net": lambda: penchant.models.dense_net(4),
+    "conv_net": lambda: penchant.models.conv_net("2-M-FC"),
 }
 METHODS: dict[str, Callable[[], Any]] = {
     "GradientDescent": lambda: penchant.GradientDescent(1e-3),
-    "Proximal": lambda: penchant.Proximal(1e-3),
+    "Proximal": lambda: penchant.methods.Proximal(1e-3),
     "Adam": lambda: penchant.Adam(1e-3),
     "optax.adamw": lambda: optax.adamw(1e-3),
-    "NormalizedDescent": lambda: penchant.NormalizedDescent(1e-3),
-    "HeldNorm": lambda: penchant.HeldNorm(1e-3),
+    "NormalizedDescent": lambda: penchant.methods.NormalizedDescent(1e-3),
+    "HeldNorm": lambda: penchant.methods.HeldNorm(1e-3),
     "DualFlow": penchant.DualFlow,
     "ParameterFlow": penchant.ParameterFlow,
-    "MatrixFlow": penchant.MatrixFlow,
-    "TangentFlow": penchant.TangentFlow,
+    "MatrixFlow": penchant.methods.MatrixFlow,
+    "TangentFlow": penchant.methods.TangentFlow,
 }
 FLOWS = ("DualFlow", "ParameterFlow", "MatrixFlow", "TangentFlow")
 

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from penchant.lab import Recorded, all_claims
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, shown
-from penchant.lab.record import Recorded, recorded
-from penchant.lab.registry import all_claims
+from penchant.lab.record import recorded
 from penchant.lab.report.write import write_whole
 
 TABLE = Path(__file__).resolve().parent / "papers.md"

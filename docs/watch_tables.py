@@ -11,11 +11,10 @@ import math
 import sys
 from pathlib import Path
 
-from penchant.lab.experiment import Setting
-from penchant.lab.registry import all_claims
+import penchant
+from penchant.lab import Setting, all_claims
 from penchant.lab.report.write import write_whole
-from penchant.lab.studies.run import run_study
-from penchant.watch.regime import KINDS
+from penchant.watch import REGIMES
 from penchant_papers.probe.forecast_rules import Score
 from penchant_papers.probe.forecasts import league, recorded, scores
 from penchant_papers.probe.regimes import held_out
@@ -40,7 +39,7 @@ def regimes(dataset) -> tuple[str, int]:
     """Counts of runs by the distance of their twin, and by what two rules call them."""
     runs = [run for run in held_out(dataset) if run["learns"]]
     rules = [called(runs, RULES[name]).table() for name in SHOWN]
-    head = ["distance of the twin", *(f"{name}: {kind}" for name in SHOWN for kind in KINDS)]
+    head = ["distance of the twin", *(f"{name}: {kind}" for name in SHOWN for kind in REGIMES)]
     rows = [
         [band(*edges), *(str(count or "") for row in counts for count in row)]
         for edges, *counts in zip(itertools.pairwise(BANDS), *rules, strict=True)
@@ -82,7 +81,7 @@ def replaced(text: str, name: str, found: str) -> str:
 def generate(name: str, folder: Path) -> None:
     experiment = all_claims()[name]
     if name == "watch-forecast":
-        dataset = run_study(league.at(), folder)
+        dataset = penchant.run(league.at(), folder)
     else:
         (dataset,) = experiment.data(Setting("printed", folder))
     table, runs = TABLES[name](dataset)

@@ -13,18 +13,22 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
+from penchant.plotting import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
 
-problem, step, level = penchant.sparse_recovery(30, 100, sparsity=5, seed=4, snr=np.inf), 0.1, 1e-4
+problem, step, level = (
+    penchant.problems.sparse_recovery(30, 100, sparsity=5, seed=4, snr=np.inf),
+    0.1,
+    1e-4,
+)
 size = np.sum(problem.truth**2)
-slow = penchant.slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)  # no training
+slow = penchant.solvers.slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)  # no training
 tau = slow.reaches(problem.truth, np.sqrt(level * size))
 floor = np.sum((problem.truth - slow.points[0]) ** 2) / size
 
 
 def curves(penalty, start, steps):
     model, method = (
-        penchant.LinearPredictor(start),
+        penchant.models.LinearPredictor(start),
         penchant.GradientDescent(step, subgradient=True),
     )
     run = penchant.train(model, problem, method, penalty=penalty, stop=penchant.Steps(steps))
@@ -44,8 +48,10 @@ with styled():
     right.plot(t_2, loss_2, "--", color=BLUE, label="training loss")
     right.axhline(floor, color=BLACK, linewidth=1, label="floor")
     for axes, shown in ((left, (t, loss, error)), (right, (t_2, loss_2, error_2))):
-        kind = penchant.grokking(*shown, level, floor=floor, error=True).kind
-        axes.set(xscale="log", yscale="log", xlabel="step", title=f"`penchant.grokking`: {kind}")
+        kind = penchant.measures.grokking(*shown, level, floor=floor, error=True).kind
+        axes.set(
+            xscale="log", yscale="log", xlabel="step", title=f"`penchant.measures.grokking`: {kind}"
+        )
         axes.legend()
     left.set_ylabel(r"$|a - a^*|^2 / |a^*|^2$")
     picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "any_regularizer.png")

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLACK, BLUE, RED, sheet, styled
+from penchant.plotting import BLACK, BLUE, RED, sheet, styled
 
 starts = [(-1, 0), (-1, 0.75), (-0.5, -0.5), (0, 0), (0.5, -0.5), (1, 0), (1.5, -0.5)]
 first = np.ravel(starts).astype(float)
@@ -25,7 +25,7 @@ with styled():
     for axes, mu, colour in zip(panels, (10.0, 0.01), (RED, BLUE), strict=True):
         size = np.hypot(first, 2 * mu)  # so that w+^2 - w-^2 is `first` and w+ w- is mu
         pair = np.sqrt((size + first) / 2), np.sqrt((size - first) / 2)
-        net, stop = penchant.DiagonalNet(start=pair), penchant.Interpolated(1e-12)
+        net, stop = penchant.DiagonalNet(start=pair), penchant.stop.Interpolated(1e-12)
         path = penchant.train(net, problem, penchant.ParameterFlow(), stop=stop)
         end = penchant.interpolate(X, problem.y, penchant.derive(lambda w: w**2, start=pair)).beta
         axes.plot(*first.reshape(-1, 2).T, "o", color=colour, label="start")

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import CYCLE, GREY, sheet, styled
+from penchant.plotting import CYCLE, GREY, sheet, styled
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20, 30))
@@ -23,10 +23,13 @@ alphas = np.logspace(-1, 2, 7)
 
 def zeros(alpha, nearness):
     """The number of leading zeros of the loss when the flow is first this near to l1."""
-    net, stop = penchant.DiagonalNet(depth=2, alpha=alpha), penchant.Near(sparse, min(nearness))
+    net, stop = (
+        penchant.DiagonalNet(depth=2, alpha=alpha),
+        penchant.stop.Near(sparse, min(nearness)),
+    )
     path = penchant.train(net, problem, penchant.DualFlow(rtol=1e-6), stop=stop)
     path = path.dataset.isel(time=slice(1, None))
-    away = penchant.angle(path.predictor, sparse)
+    away = penchant.measures.angle(path.predictor, sparse)
     first = [np.argmax(away <= 1.0001 * degrees) for degrees in nearness]
     return path.smoothed_margin.values[first] / np.log(10)
 

@@ -11,13 +11,13 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLACK, BLUE, GREY, sheet, styled
+from penchant.plotting import BLACK, BLUE, GREY, sheet, styled
 
 rng = np.random.default_rng(1)
 X = rng.normal(size=(30, 40))
 y = np.sign(X[:, :3].sum(axis=1))
 mus = np.logspace(2, -7, 91)
-path = penchant.max_margin_path(X, y, depth=3, mus=mus)
+path = penchant.solvers.max_margin_path(X, y, depth=3, mus=mus)
 ends = [(mus[0], penchant.max_margin(X, y, penchant.L2()).beta)]
 ends.append((mus[-1], penchant.max_margin(X, y, penchant.L1()).beta))
 

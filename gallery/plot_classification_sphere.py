@@ -12,11 +12,12 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, end_label, sheet, styled
+from penchant.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, end_label, sheet, styled
+from penchant.plotting.style import SKY
 
-problem = penchant.three_points("3b")
+problem = penchant.problems.three_points("3b")
 X, y = problem.X, problem.y
-margins = penchant.max_margin_path(X, y, depth=2, mus=np.logspace(4, -8, 121))
+margins = penchant.solvers.max_margin_path(X, y, depth=2, mus=np.logspace(4, -8, 121))
 ends = {
     "l2": penchant.max_margin(X, y, penchant.L2()),
     "l1": penchant.max_margin(X, y, penchant.L1()),
@@ -27,15 +28,17 @@ with styled():
     picture, (axes,) = sheet(title, widths=(6.4,), height=4.4)
     for alpha, colour in ((100, BLUE), (0.1, SKY)):
         net, flow = penchant.DiagonalNet(depth=2, alpha=alpha), penchant.DualFlow(rtol=1e-6)
-        path = penchant.train(net, problem, flow, stop=penchant.Scale(1e-6)).dataset
-        curve = penchant.azimuth_pitch(path.predictor[1:])
+        path = penchant.train(net, problem, flow, stop=penchant.stop.Scale(1e-6)).dataset
+        curve = penchant.measures.azimuth_pitch(path.predictor[1:])
         axes.plot(*curve, color=colour, linewidth=3, label=rf"flow from $\alpha = {alpha:g}$")
-    axes.plot(*penchant.azimuth_pitch(margins.beta), "--", color=BLACK, label=r"$Q_\mu$ margins")
+    axes.plot(
+        *penchant.measures.azimuth_pitch(margins.beta), "--", color=BLACK, label=r"$Q_\mu$ margins"
+    )
     for (name, end), colour, marker in zip(ends.items(), (GREEN, ORANGE), "o*", strict=True):
-        point = penchant.azimuth_pitch(end.beta)
+        point = penchant.measures.azimuth_pitch(end.beta)
         axes.plot(*point, marker, color=colour, markersize=12)
         end_label(axes, *point, rf"$\ell_{name[1]}$", BLACK, xytext=(-8, 10), ha="right")
-    start = penchant.azimuth_pitch(problem.signed_rows.mean(axis=0))
+    start = penchant.measures.azimuth_pitch(problem.signed_rows.mean(axis=0))
     end_label(axes, *start, "start", GREY, xytext=(0, 8), ha="center")
     axes.set(xlabel="azimuth (degrees)", ylabel="pitch (degrees)", ylim=(-2, 28))
     axes.legend(loc="center left")

@@ -11,16 +11,20 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLACK, BLUE, GREY, sheet, styled
+from penchant.plotting import BLACK, BLUE, GREY, sheet, styled
 
-problem = penchant.sparse_regression(samples=25, dimension=60, sparsity=3, noise=0.0, seed=1)
+problem = penchant.problems.sparse_regression(
+    samples=25, dimension=60, sparsity=3, noise=0.0, seed=1
+)
 net, rate = penchant.DiagonalNet(depth=2, alpha=10.0), 1e-4
 z = np.linspace(0.2, 8, 40)  # rate t
 flow = penchant.ParameterFlow(rtol=1e-6, weight_decay=rate)
-stop, record = penchant.Time(z[-1] / rate), penchant.At(times=z / rate)
+stop, record = penchant.Time(z[-1] / rate), penchant.record.At(times=z / rate)
 path = penchant.train(net, problem, flow, stop=stop, record=record).dataset
 trained = path.predictor.values[np.searchsorted(path.t, z / rate * (1 - 1e-9))]
-selected = penchant.interpolate_path(problem.X, problem.y, log_alphas=net.log_alpha - z).beta
+selected = penchant.solvers.interpolate_path(
+    problem.X, problem.y, log_alphas=net.log_alpha - z
+).beta
 
 with styled():
     picture, (axes,) = sheet("One run follows the whole path from l2 to l1")

@@ -11,9 +11,9 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import CYCLE, sheet, styled
+from penchant.plotting import CYCLE, sheet, styled
 
-problem = penchant.sparse_regression(samples=25, dimension=80, sparsity=3, seed=2)
+problem = penchant.problems.sparse_regression(samples=25, dimension=80, sparsity=3, seed=2)
 X, y = problem.X, problem.y
 least = np.abs(penchant.interpolate(X, y, penchant.L1()).beta).sum()
 log_mus = np.log(10) * np.linspace(2, -8, 61)
@@ -21,7 +21,7 @@ log_mus = np.log(10) * np.linspace(2, -8, 61)
 with styled():
     picture, (axes,) = sheet("The rich limit gets cheaper with every layer")
     for colour, depth in zip(CYCLE, (2, 3, 4, 10), strict=False):
-        path = penchant.interpolate_path(X, y, depth=depth, log_alphas=log_mus / depth)
+        path = penchant.solvers.interpolate_path(X, y, depth=depth, log_alphas=log_mus / depth)
         excess = np.abs(path.beta).sum(axis=1) / least - 1
         axes.plot(np.exp(log_mus), excess, color=colour, label=f"depth {depth}")
     axes.set(xscale="log", yscale="log", ylim=(1e-4, None))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import penchant
-from penchant.plotting.style import CYCLE, sheet, styled
+from penchant.plotting import CYCLE, sheet, styled
 
 maps = {
     "$w$": lambda w: w,

@@ -11,9 +11,9 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLUE, RED, sheet, styled
+from penchant.plotting import BLUE, RED, sheet, styled
 
-problem = penchant.sparse_regression(samples=15, dimension=50, sparsity=3, seed=0)
+problem = penchant.problems.sparse_regression(samples=15, dimension=50, sparsity=3, seed=0)
 X, y = problem.X, problem.y
 least = np.abs(penchant.interpolate(X, y, penchant.L1()).beta).sum()
 alphas = np.logspace(1, -3, 33)
@@ -27,7 +27,7 @@ def excess(regularizer):
 with styled():
     picture, (axes,) = sheet("The flow does not end nearest to its start")
     implicit = [excess(penchant.Q(depth=2, alpha=alpha)) for alpha in alphas]
-    explicit = [excess(penchant.R(alpha=alpha)) for alpha in alphas]
+    explicit = [excess(penchant.regularizers.R(alpha=alpha)) for alpha in alphas]
     axes.plot(alphas, implicit, color=BLUE, label="Q: gradient flow")
     axes.plot(alphas, explicit, color=RED, label="R: least distance from the start")
     axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$")

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import CYCLE, sheet, styled
+from penchant.plotting import CYCLE, sheet, styled
 
 angle = np.linspace(0, 2 * np.pi, 401)
 direction = np.array([np.cos(angle), np.sin(angle)])

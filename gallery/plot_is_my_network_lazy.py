@@ -11,9 +11,9 @@ import sys
 import torch
 
 import penchant
-from penchant.plotting.style import BLUE, GREY, RED, end_label, sheet, styled
+from penchant.plotting import BLUE, GREY, RED, end_label, sheet, styled
 
-images = penchant.load_images("digits", train=500, flat=True)
+images = penchant.problems.load_images("digits", train=500, flat=True)
 middle, tensor = images.train_images.mean(axis=0), torch.tensor
 X, y = tensor(images.train_images - middle), tensor(images.train_labels % 2)
 X_test, y_test = tensor(images.test_images - middle), tensor(images.test_labels % 2)

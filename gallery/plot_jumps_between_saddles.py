@@ -10,11 +10,11 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLACK, CYCLE, sheet, styled
+from penchant.plotting import BLACK, CYCLE, sheet, styled
 
 rng = np.random.default_rng(3)
 X, y = rng.standard_normal((5, 8)) / np.sqrt(5), rng.standard_normal(5)
-found = penchant.saddles(X, y)
+found = penchant.solvers.saddles(X, y)
 log_alpha, end = -1000.0, 1.4 * found.tau[-1]
 unit = np.exp(found.log_unit(log_alpha=log_alpha))
 times = np.geomspace(found.tau[1] / 2, end, 600)
@@ -23,7 +23,7 @@ path = penchant.train(
     penchant.Regression(X, y),
     penchant.DualFlow(),
     stop=penchant.Time(end * unit),
-    record=penchant.At(times=times * unit),
+    record=penchant.record.At(times=times * unit),
 ).dataset
 
 with styled():

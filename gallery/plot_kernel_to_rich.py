@@ -11,11 +11,11 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLUE, GREY, sheet, styled
+from penchant.plotting import BLUE, GREY, sheet, styled
 
-problem = penchant.sparse_regression(samples=30, dimension=100, sparsity=4, seed=1)
+problem = penchant.problems.sparse_regression(samples=30, dimension=100, sparsity=4, seed=1)
 log_alphas = np.log(10) * np.linspace(1, -8, 91)
-path = penchant.interpolate_path(problem.X, problem.y, depth=2, log_alphas=log_alphas)
+path = penchant.solvers.interpolate_path(problem.X, problem.y, depth=2, log_alphas=log_alphas)
 planted = problem.truth != 0
 
 with styled():

@@ -11,16 +11,18 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLACK, CYCLE, sheet, styled
+from penchant.plotting import BLACK, CYCLE, sheet, styled
 
-problem = penchant.sparse_regression(samples=120, dimension=300, sparsity=3, seed=0)
+problem = penchant.problems.sparse_regression(samples=120, dimension=300, sparsity=3, seed=0)
 log_alphas = np.log(10) * np.linspace(0.5, -12, 51)
 level = 0.025
 
 with styled():
     picture, (axes,) = sheet("A few more samples allow a much larger start")
     for colour, n in zip(CYCLE, (20, 30, 40, 60, 120), strict=False):
-        path = penchant.interpolate_path(problem.X[:n], problem.y[:n], log_alphas=log_alphas)
+        path = penchant.solvers.interpolate_path(
+            problem.X[:n], problem.y[:n], log_alphas=log_alphas
+        )
         error = ((path.beta - problem.truth) ** 2).sum(axis=1)
         axes.plot(np.exp(log_alphas), error, color=colour, label=f"$N = {n}$")
     axes.axhline(level, color=BLACK, linestyle="--", linewidth=1, label=f"level {level}")

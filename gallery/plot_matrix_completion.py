@@ -13,14 +13,14 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLUE, GREY, RED, sheet, styled
+from penchant.plotting import BLUE, GREY, RED, sheet, styled
 
-problem = penchant.low_rank_completion(dimension=10, rank=1, samples=60, seed=0)
-least = penchant.interpolate(problem, penchant.Nuclear()).value
+problem = penchant.problems.low_rank_completion(dimension=10, rank=1, samples=60, seed=0)
+least = penchant.interpolate(problem, penchant.regularizers.Nuclear()).value
 seen = np.linalg.norm(np.where(problem.observed, problem.truth, 0), "nuc")
 scales = np.logspace(-3, 1.5, 10)  # alpha^2 k
-flow = penchant.MatrixFlow(rtol=1e-4)
-rules = {"stop": penchant.Interpolated(1e-8), "record": penchant.LogSpaced(1)}
+flow = penchant.methods.MatrixFlow(rtol=1e-4)
+rules = {"stop": penchant.stop.Interpolated(1e-8), "record": penchant.record.LogSpaced(1)}
 
 with styled():
     title = "The wider the factors, the sooner the kernel regime"

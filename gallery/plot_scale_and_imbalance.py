@@ -10,11 +10,11 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import sheet, styled
+from penchant.plotting import sheet, styled
 
 rng = np.random.default_rng(0)
 target = rng.standard_normal((2, 5)) / 3
-problem = penchant.Sensing(np.eye(10).reshape(10, 2, 5), target.ravel())
+problem = penchant.problems.Sensing(np.eye(10).reshape(10, 2, 5), target.ravel())
 narrow = [np.linalg.qr(rng.standard_normal((side, 2)))[0] for side in (2, 5)]
 starts = {
     "many hidden units:\nlarge scale or imbalance is lazy": np.split(np.eye(7), [2]),
@@ -24,12 +24,12 @@ starts = {
 
 def turned(U, V, scale, imbalance):
     U, V = np.sqrt(scale**2 + max(imbalance, 0)) * U, np.sqrt(scale**2 - min(imbalance, 0)) * V
-    net, flow = penchant.Factorization(factors=(U, V)), penchant.MatrixFlow(rtol=1e-4)
-    rules = {"stop": penchant.Interpolated(1e-10), "record": penchant.LogSpaced(1)}
+    net, flow = penchant.Factorization(factors=(U, V)), penchant.methods.MatrixFlow(rtol=1e-4)
+    rules = {"stop": penchant.stop.Interpolated(1e-10), "record": penchant.record.LogSpaced(1)}
     path = penchant.train(net, problem, flow, **rules)
     pairs = (U, V), np.split(path.parameters.reshape(7, -1), [2])
     kernels = (np.kron(U @ U.T, np.eye(5)) + np.kron(np.eye(2), V @ V.T) for U, V in pairs)
-    return max(penchant.kernel_distance(*kernels), 1e-12)
+    return max(penchant.measures.kernel_distance(*kernels), 1e-12)
 
 
 scales, imbalances = np.geomspace(0.05, 3, 9), np.sinh(np.linspace(-3.2, 3.2, 13)) / 2

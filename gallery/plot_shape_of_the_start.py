@@ -11,15 +11,15 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import BLACK, BLUE, sheet, styled
+from penchant.plotting import BLACK, BLUE, sheet, styled
 
 rng = np.random.default_rng(0)
-problem = penchant.sparse_regression(samples=20, dimension=60, sparsity=3, seed=0)
+problem = penchant.problems.sparse_regression(samples=20, dimension=60, sparsity=3, seed=0)
 X, y = problem.X, problem.y
 shape = rng.uniform(0.5, 2.0, size=60)
 log_alphas = np.log(10) * np.linspace(1, -20, 85)
-flat = penchant.interpolate_path(X, y, depth=2, log_alphas=log_alphas)
-bent = penchant.interpolate_path(X, y, depth=2, log_alphas=log_alphas, shape=shape)
+flat = penchant.solvers.interpolate_path(X, y, depth=2, log_alphas=log_alphas)
+bent = penchant.solvers.interpolate_path(X, y, depth=2, log_alphas=log_alphas, shape=shape)
 distance = np.linalg.norm(flat.beta - bent.beta, axis=1)
 kernel = (
     penchant.interpolate(X, y, penchant.L2()),

@@ -11,20 +11,20 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import CYCLE, sheet, styled
+from penchant.plotting import CYCLE, sheet, styled
 
-problem = penchant.sparse_regression(samples=10, dimension=30, sparsity=2, seed=0)
+problem = penchant.problems.sparse_regression(samples=10, dimension=30, sparsity=2, seed=0)
 scales = np.logspace(2, -3, 21)
 
 
 def movement(model):
     """How far training turns the tangent kernel of a model on the training samples."""
     path = penchant.train(
-        model, problem, penchant.ParameterFlow(rtol=1e-8), stop=penchant.Interpolated(1e-6)
+        model, problem, penchant.ParameterFlow(rtol=1e-8), stop=penchant.stop.Interpolated(1e-6)
     )
-    before = penchant.tangent_kernel(model, model.start(problem.dimension), problem.X)
-    return penchant.kernel_distance(
-        before, penchant.tangent_kernel(model, path.parameters, problem.X)
+    before = penchant.measures.tangent_kernel(model, model.start(problem.dimension), problem.X)
+    return penchant.measures.kernel_distance(
+        before, penchant.measures.tangent_kernel(model, path.parameters, problem.X)
     )
 
 

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import CYCLE, GREY, sheet, styled
+from penchant.plotting import CYCLE, GREY, sheet, styled
 
 truth = np.zeros(40)
 truth[:4] = 2.0, 1.0, -0.6, 0.3
@@ -19,10 +19,12 @@ X = np.random.default_rng(0).normal(size=(32, 40)) / np.sqrt(32)
 problem = penchant.Regression(X, X @ truth, truth=truth)
 model = penchant.DiagonalNet(depth=2, alpha=1e-6)
 dual, parameters = (
-    penchant.train(model, problem, flow, stop=penchant.Interpolated(1e-6), record=record).dataset
+    penchant.train(
+        model, problem, flow, stop=penchant.stop.Interpolated(1e-6), record=record
+    ).dataset
     for flow, record in (
-        (penchant.DualFlow(), penchant.LogSpaced(60)),
-        (penchant.ParameterFlow(), penchant.LogSpaced(10)),
+        (penchant.DualFlow(), penchant.record.LogSpaced(60)),
+        (penchant.ParameterFlow(), penchant.record.LogSpaced(10)),
     )
 )
 

@@ -20,7 +20,7 @@ except ImportError:
     sys.exit("this script needs Lightning, which is not installed: pip install 'penchant[stacks]'")
 from penchant.watch.lightning import WatchCallback
 
-images, tensor = penchant.load_images("digits", train=500, flat=True), torch.tensor
+images, tensor = penchant.problems.load_images("digits", train=500, flat=True), torch.tensor
 X, y = tensor(images.train_images), tensor(images.train_labels)
 test = TensorDataset(tensor(images.test_images), tensor(images.test_labels))
 

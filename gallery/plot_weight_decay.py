@@ -10,9 +10,9 @@ follows from the predictors that smaller and smaller starts would select.
 import sys
 
 import penchant
-from penchant.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
+from penchant.plotting import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 
-problem = penchant.majority(samples=60, dimension=300, seed=3)
+problem = penchant.problems.majority(samples=60, dimension=300, seed=3)
 net, rate = penchant.DiagonalNet(depth=2, alpha=20.0), 1e-4
 forecast = penchant.forecast(net, problem, rate)  # before training
 flow = penchant.DualFlow(rtol=1e-6, weight_decay=rate)

@@ -10,10 +10,10 @@ is larger. Most of that comes from the random outputs of the start, which `unbia
 import sys
 
 import penchant
-from penchant.plotting.style import BLUE, RED, sheet, styled
+from penchant.plotting import BLUE, RED, sheet, styled
 
 try:
-    images = penchant.load_images("fashion-mnist", train=500, test=2000, flat=True)
+    images = penchant.problems.load_images("fashion-mnist", train=500, test=2000, flat=True)
 except FileNotFoundError as reason:
     sys.exit(str(reason))  # it says how to get them
 alphas = (0.1, 0.3, 1, 3, 10)
@@ -21,12 +21,16 @@ alphas = (0.1, 0.3, 1, 3, 10)
 
 def trained(alpha, unbiased):
     """How far the gradients of the outputs have turned (0 to 1), and the test error, at the end."""
-    net = penchant.dense_net((100,), alpha=alpha, unbiased=unbiased)
+    net = penchant.models.dense_net((100,), alpha=alpha, unbiased=unbiased)
     method = penchant.GradientDescent(0.15 / max(alpha, 1) ** 2)
-    stop = [penchant.Epochs(1000), penchant.Accuracy(train=1.0)]
-    path = penchant.train(net, images, method, batch=25, stop=stop, record=penchant.At(epochs=[]))
+    stop = [penchant.stop.Epochs(1000), penchant.stop.Accuracy(train=1.0)]
+    path = penchant.train(
+        net, images, method, batch=25, stop=stop, record=penchant.record.At(epochs=[])
+    )
     probes, end = images.test_images[:40], path.parameters
-    turn = penchant.gradient_turn(net.logits, net.start(images), end, probes, outputs="mean")
+    turn = penchant.measures.gradient_turn(
+        net.logits, net.start(images), end, probes, outputs="mean"
+    )
     print(f"alpha = {alpha:g}, unbiased {unbiased}: {path.outcome.sentence}")
     return turn, 1 - float(path.dataset.test_accuracy[-1])
 

@@ -10,15 +10,15 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting.style import CYCLE, GREY, sheet, styled
+from penchant.plotting import CYCLE, GREY, sheet, styled
 
 rng = np.random.default_rng(2)
 X = rng.standard_normal((8, 12)) * np.exp(0.5 * rng.standard_normal(12))
 problem = penchant.Classification(X, np.where(rng.random(8) < 0.5, 1, -1))
 methods = {
-    "normalized gradient descent": penchant.SteepestDescent(0.005, penchant.L2()),
-    "the largest entry alone": penchant.SteepestDescent(0.015, penchant.L1()),
-    "sign descent": penchant.SignDescent(0.005),
+    "normalized gradient descent": penchant.methods.SteepestDescent(0.005, penchant.L2()),
+    "the largest entry alone": penchant.methods.SteepestDescent(0.015, penchant.L1()),
+    "sign descent": penchant.methods.SignDescent(0.005),
     "Adam without epsilon": penchant.Adam(0.005, square_decay=0.95, epsilon=0.0),
 }
 labels, marks = (r"$\ell_1$", r"$\ell_2$", r"$\ell_\infty$"), ("-", "--", ":")
@@ -29,9 +29,9 @@ with styled():
     )
     for panel, (name, method) in zip(axes, methods.items(), strict=True):
         path = penchant.train(
-            penchant.LinearPredictor(), problem, method, stop=penchant.Steps(40_000)
+            penchant.models.LinearPredictor(), problem, method, stop=penchant.Steps(40_000)
         )
-        shares = 100 * penchant.margin_shares(path, problem)
+        shares = 100 * penchant.measures.margin_shares(path, problem)
         best = int(shares.values[-1].argmax())
         for k, (label, mark) in enumerate(zip(labels, marks, strict=True)):
             width = 3.5 if k == best else 1.8

@@ -11,22 +11,22 @@ and the sum later; a net with squares learns both at the same time.
 import sys
 
 import penchant
-from penchant.plotting.style import BLUE, GREY, ORANGE, RED, sheet, styled
+from penchant.plotting import BLUE, GREY, ORANGE, RED, sheet, styled
 
-problem = penchant.modular_arithmetic(31, operation="+", fraction=0.6)
+problem = penchant.problems.modular_arithmetic(31, operation="+", fraction=0.6)
 adam = penchant.Adam(5e-3, weight_decay=2.0)
-stop = [penchant.Steps(3000), penchant.Accuracy(test=0.99)]
+stop = [penchant.Steps(3000), penchant.stop.Accuracy(test=0.99)]
 nets = {
-    "MLP": penchant.TokenMLP(embedding=64, width=64),
-    "squares": penchant.TokenQuadratic(width=256),
-    "transformer": penchant.TokenTransformer(width=64, heads=4, hidden=64),
+    "MLP": penchant.models.TokenMLP(embedding=64, width=64),
+    "squares": penchant.models.TokenQuadratic(width=256),
+    "transformer": penchant.models.TokenTransformer(width=64, heads=4, hidden=64),
 }
 
 with styled():
     picture, panels = sheet("Three networks grok, each in its way", widths=(3.3,) * 3, height=3.5)
     for axes, (name, net) in zip(panels, nets.items(), strict=True):
         path = penchant.train(net, problem, adam, stop=stop).dataset.isel(time=slice(1, None))
-        seen = penchant.grokking(path.step, path.train_accuracy, path.test_accuracy)
+        seen = penchant.measures.grokking(path.step, path.train_accuracy, path.test_accuracy)
         print(f"{name}: {seen.kind}, t1 = {seen.t1:.0f}, t2 = {seen.t2:.0f} steps")
         for place in (seen.t1, seen.t2):
             axes.axvline(place, color=GREY, linewidth=1)

@@ -18,7 +18,7 @@ STUDY = """
 import penchant
 
 def cell(alpha, seed):
-    problem = penchant.sparse_regression(6, 12, sparsity=2, seed=seed)
+    problem = penchant.problems.sparse_regression(6, 12, sparsity=2, seed=seed)
     beta = penchant.interpolate(problem, penchant.Q(depth=2, alpha=alpha)).beta
     return {"error": problem.population_error(beta)}
 

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-import penchant
 from links import target
+from penchant.namespaces import public_names
 
 CAMEL = re.compile(r"\b([A-Z][a-z0-9]+[A-Z]\w*|[A-Z]\w+(?=\())")
 
@@ -23,7 +23,7 @@ def _escaped(text: str) -> str:
 
 def _code(text: str) -> str:
     name = text.removeprefix("penchant.")
-    return _link(name) if name in penchant.__all__ else f"``{text}``"
+    return _link(name) if name in public_names() else f"``{text}``"
 
 
 def _link(name: str) -> str:
@@ -34,5 +34,5 @@ def _plain(text: str) -> str:
     text = re.sub(r"([\\*|])", r"\\\1", text)
     text = re.sub(r"_(?=\W|$)", r"\\_", text, flags=re.M)
     return CAMEL.sub(
-        lambda found: _link(found[1]) if found[1] in penchant.__all__ else found[0], text
+        lambda found: _link(found[1]) if found[1] in public_names() else found[0], text
     )

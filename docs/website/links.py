@@ -6,7 +6,7 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 
-import penchant
+from penchant.namespaces import public_names
 
 CODE = re.compile(r"(?:penchant\.)?(\w+)(?:\(.*\))?")
 
@@ -20,7 +20,7 @@ def link(app: Any, doctree: Any) -> None:
     """Wrap every `name`, `penchant.name` and `name(...)` that is public and not in a link yet."""
     for code in list(doctree.findall(nodes.literal)):
         found = CODE.fullmatch(code.astext())
-        if not found or found[1] not in penchant.__all__:
+        if not found or found[1] not in public_names():
             continue
         if isinstance(code.parent, nodes.reference | addnodes.pending_xref | nodes.title):
             continue

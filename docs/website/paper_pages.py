@@ -12,12 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from penchant.lab import Experiment, Paper, Recorded, Verdict, all_claims, paper_of, papers
 from penchant.lab.evidence.evidence import STATUSES
-from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, Verdict, shown
-from penchant.lab.experiment import Experiment
-from penchant.lab.papers import Paper, paper_of, papers
-from penchant.lab.record import Recorded
-from penchant.lab.registry import all_claims
+from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, shown
 from penchant.lab.report.write import read_verdicts
 from penchant.records import brief
 

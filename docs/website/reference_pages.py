@@ -5,7 +5,7 @@ import inspect
 import re
 from pathlib import Path
 
-import penchant
+from penchant.namespaces import public, public_names
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROOMS = {  # heading -> the parts of penchant whose names stand under it
@@ -31,12 +31,12 @@ the failure and goes on. Which method trains which model on which problem is a
 
 def room_of(name: str) -> str:
     """The part of penchant in which a public name lives."""
-    return penchant._HOMES[name].split(".")[1]
+    return public(name).__module__.split(".")[1]
 
 
 def page_of(name: str) -> str:
     """The name of its page: `Watch` and `watch` are two files on every file system."""
-    twin = any(other != name and other.lower() == name.lower() for other in penchant.__all__)
+    twin = any(other != name and other.lower() == name.lower() for other in public_names())
     return f"{name}-class" if twin and name[0].isupper() else name
 
 
@@ -44,19 +44,19 @@ def groups() -> dict[str, list[str]]:
     """The public names under each heading; a room without a heading is an error."""
     rooms = {room: heading for heading, own in ROOMS.items() for room in own}
     found: dict[str, list[str]] = {heading: [] for heading in ROOMS}
-    for name in penchant.__all__:
+    for name in public_names():
         found[rooms[room_of(name)]].append(name)
     return found
 
 
 def document(name: str) -> str:
-    thing = getattr(penchant, name)
+    thing = public(name)
     return inspect.getdoc(getattr(thing, "watch", thing)) or ""  # of the function, not of its room
 
 
 def pages(known: dict[str, str]) -> dict[str, str]:
     """The page of every public name, and the overview."""
-    found = {f"reference/{page_of(name)}.rst": _page(name, known) for name in penchant.__all__}
+    found = {f"reference/{page_of(name)}.rst": _page(name, known) for name in public_names()}
     return found | {"reference/index.md": _overview()}
 
 
@@ -79,7 +79,7 @@ def _first(name: str) -> str:
 
 
 def _page(name: str, known: dict[str, str]) -> str:
-    kind = "autoclass" if inspect.isclass(getattr(penchant, name)) else "autofunction"
+    kind = "autoclass" if inspect.isclass(public(name)) else "autofunction"
     full = "penchant.watch.watch" if name == "watch" else f"penchant.{name}"
     lines = [name, "=" * len(name), "", f".. {kind}:: {full}"]
     if kind == "autoclass":

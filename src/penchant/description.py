@@ -33,6 +33,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from penchant.arguments import one_of, real
+from penchant.namespaces import public, public_names
 from penchant.words import digest_of, in_words, is_optimizer
 
 IS, TIMES, PART, ARRAY, WORDS = "is", "times", "part", "array", "words"
@@ -54,9 +55,9 @@ DTYPES = [
     "uint32",
     "uint64",
 ]
-ROOMS = ("regularizers", "problems", "solvers", "models", "training", "measures")
+ROOMS = ("regularizers", "problems", "solvers", "models", "training", "measures", "forecasts")
 REFUSED = ("import_images", "train")  # they read files or run a whole study
-LISTED = "penchant.__all__ holds the public names"
+LISTED = "penchant.namespaces.public_names() holds them"
 #: classes without a public name that public objects are made of
 INNER = {
     "ImageFunction": "penchant.models.image_layers",
@@ -87,7 +88,8 @@ def with_recipe(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def make(*given: P.args, **named: P.kwargs) -> T:
         thing = function(*given, **named)
-        if getattr(_public(function.__name__), "__wrapped__", None) is not function:
+        name = function.__name__
+        if name not in public_names() or inspect.unwrap(public(name)) is not function:
             return thing
         bound = signature.bind(*given, **named)
         bound.apply_defaults()
@@ -351,30 +353,21 @@ def _read_array(
     return array
 
 
-def _public(name: str) -> Any:
-    """The public object of this name, or None."""
-    import penchant
-
-    return getattr(penchant, name) if name in penchant.__all__ else None
-
-
 def named(who: str, where: str, name: object) -> Callable[..., Any]:
     """The public object of penchant called `name`, if it only computes."""
     if not isinstance(name, str):
         raise ValueError(f"{who}: {where}.is must be a public name of penchant, got {name!r:.80}")
     if name in INNER:
         return _inner(name)
-    found = _public(name)
-    if found is None:
-        import penchant
-
-        one_of(who, f"name in {where}.is", name, penchant.__all__, LISTED)
-    if found.__module__.split(".")[1] not in ROOMS or name in REFUSED:
+    if name not in public_names():
+        one_of(who, f"name in {where}.is", name, public_names(), LISTED)
+    found: Callable[..., Any] = public(name)
+    if getattr(found, "__module__", ".").split(".")[1] not in ROOMS or name in REFUSED:
         raise ValueError(
             f"{who}: {where}.is names {name}; a table may name problems, models, methods, "
             "regularizers, measures and rules, nothing else"
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @functools.cache

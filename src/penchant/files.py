@@ -63,7 +63,7 @@ def load(file: str | os.PathLike[str], *, most: int | None = None) -> Any:
     Examples
     --------
     >>> import os, penchant, tempfile
-    >>> problem = penchant.sparse_regression(20, 50, sparsity=3)
+    >>> problem = penchant.problems.sparse_regression(20, 50, sparsity=3)
     >>> net, method = penchant.DiagonalNet(2, alpha=0.1), penchant.GradientDescent(1e-3)
     >>> half = penchant.train(net, problem, method, stop=penchant.Steps(500))
     >>> with tempfile.TemporaryDirectory() as folder:

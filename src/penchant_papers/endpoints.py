@@ -6,13 +6,10 @@ import dataclasses
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.model import Model
-from penchant.problems.regression import Regression
-from penchant.solvers.solution import primal_residual
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.train import train
+from penchant import DiagonalNet, ParameterFlow, Regression, train
+from penchant.lab import Array
+from penchant.models import Model
+from penchant.solvers import primal_residual
 
 
 @dataclasses.dataclass(frozen=True)

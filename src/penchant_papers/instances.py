@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.studies.sizes import Sizes, sized
+from penchant.lab import Array, Sizes, sized
 
 
 @dataclasses.dataclass(frozen=True)

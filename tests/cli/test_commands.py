@@ -23,10 +23,8 @@ import little_papers
 import penchant
 from child_processes import FOLDERS, HEED_CTRL_C
 from commands import penchant_command
-from penchant.lab import record
-from penchant.lab.experiment import Experiment
+from penchant.lab import Experiment, Registry, record
 from penchant.lab.reading import presets
-from penchant.lab.registry import Registry
 
 
 @pytest.fixture(autouse=True)
@@ -170,7 +168,7 @@ def test_the_table_fits_every_width(width):
     from rich.console import Console
 
     from penchant.cli.show import print_verdicts
-    from penchant.lab.verify import gather
+    from penchant.lab.verification import gather
 
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     print_verdicts(console, gather(little_papers.library.select("A"), jobs=1))
@@ -224,7 +222,7 @@ def test_list_says_what_matches_nothing(words, sentence):
 
 
 def test_the_papers_are_listed_by_their_letters(monkeypatch):
-    from penchant.lab.registry import all_claims
+    from penchant.lab import all_claims
 
     module = importlib.import_module("penchant.cli.listing")
     monkeypatch.setattr(module, "all_claims", all_claims)
@@ -543,7 +541,7 @@ experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, dr
 def test_a_verdict_is_reused_only_for_the_code_that_gave_it(
     old, new, reused, monkeypatch, tmp_path
 ):
-    from penchant.lab.experiment import Setting
+    from penchant.lab import Setting
     from penchant.lab.report.finished import Finished
     from penchant.lab.studies.code import version
 
@@ -581,7 +579,7 @@ def test_a_claim_whose_code_is_in_no_file_is_never_stored():
 
 
 def test_the_code_of_a_claim_is_what_it_uses():
-    from penchant.lab.registry import all_claims
+    from penchant.lab import all_claims
     from penchant.lab.report.finished import fingerprint
     from penchant.lab.studies.code.files import dependencies
 

@@ -87,7 +87,7 @@ def test_the_printed_commands_work():
     code, printed = command("MNIST")
     assert code == 0
     assert f"verified: {_stored('mnist')}" in printed
-    assert 'penchant.load_images("mnist")' in printed
+    assert 'penchant.problems.load_images("mnist")' in printed
 
 
 def _stored(name):

@@ -150,7 +150,7 @@ def seen(folder):
     """What a browser saw of a page with a little study and a report."""
     from little_papers import library
     from penchant.lab.report.write import write_report
-    from penchant.lab.verify import gather
+    from penchant.lab.verification import gather
 
     study = store.write(made(), folder / "little.nc")
     write_report(gather(library.select(["A-SUM"]), jobs=1), folder / "report")

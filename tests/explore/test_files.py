@@ -95,9 +95,9 @@ def test_a_file_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     from little_papers import library
-    from penchant.lab.experiment import Setting
+    from penchant.lab import Setting
     from penchant.lab.report.write import write_report
-    from penchant.lab.verify import gather
+    from penchant.lab.verification import gather
 
     folder = tmp_path_factory.mktemp("report")
     claims, setting = library.select(["A-SUM", "A-MEAN"]), Setting(pictures=True)

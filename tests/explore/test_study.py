@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import xarray
 
+import penchant
 from explore_study import ALPHAS, SEEDS, made, opened
+from penchant import Study
 from penchant.explore.picture import Picture
 from penchant.explore.state import State, read_state
 from penchant.explore.study.file import read_study
 from penchant.explore.study.grid import plain
 from penchant.explore.study.view import study_view
-from penchant.lab.studies.run import run_study
-from penchant.lab.studies.study import Study
 
 
 def panel(picture: Picture, name: str):
@@ -107,7 +107,7 @@ def test_addresses_of_a_study_are_checked():
 
 def gathered(folder, **description):
     study = Study(**description)
-    run_study(study, folder)
+    penchant.run(study, folder)
     return study_view(read_study(folder / f"{study.name}.nc"))
 
 

@@ -107,7 +107,9 @@ def test_the_end_of_regression_is_where_the_flow_goes():
     setting = regression.setting_of(values)
     problem, start = regression.problem_of(setting), regression.start_of(setting)
     net = penchant.DiagonalNet(depth=2, alpha=10**-0.5, shape=start)
-    path = penchant.train(net, problem, penchant.ParameterFlow(), stop=penchant.Interpolated(1e-16))
+    path = penchant.train(
+        net, problem, penchant.ParameterFlow(), stop=penchant.stop.Interpolated(1e-16)
+    )
     beta = regression.end(setting, -0.5)
     np.testing.assert_allclose(beta, path.predictor, atol=1e-5)
     picture = regression.picture(values)
@@ -132,30 +134,33 @@ def test_the_trajectory_on_the_sphere_is_that_of_training_in_the_parameters(
     points, depth, log10_alpha
 ):
     shown = sphere.trajectory(points, depth, log10_alpha)
-    problem, net = penchant.three_points(points), penchant.DiagonalNet(depth, alpha=10**log10_alpha)
+    problem, net = (
+        penchant.problems.three_points(points),
+        penchant.DiagonalNet(depth, alpha=10**log10_alpha),
+    )
     margins = sphere.recorded_margins(depth, net.alpha)
     early = int(np.searchsorted(margins, 8.0))
     assert early > 8
     path = penchant.train(
-        net, problem, penchant.ParameterFlow(rtol=1e-9), stop=penchant.LogLoss(-8.0)
+        net, problem, penchant.ParameterFlow(rtol=1e-9), stop=penchant.stop.LogLoss(-8.0)
     ).dataset
     reached = path.smoothed_margin.values
     for k in range(early // 2, early, max(early // 8, 1)):
         at = [np.interp(margins[k], reached, path.predictor.values[:, i]) for i in range(3)]
-        apart = penchant.angle(sphere.directions(shown[k]), np.array(at))
+        apart = penchant.measures.angle(sphere.directions(shown[k]), np.array(at))
         assert apart < 0.3, (k, apart)
 
 
 def test_the_q_path_is_made_of_single_margins():
-    problem = penchant.three_points("3d")
+    problem = penchant.problems.three_points("3d")
     shown = sphere.directions(sphere.q_path("3d", 3))
     for k in (5, 20, 30):
         alone = penchant.max_margin(problem.X, problem.y, penchant.Q(3, mu=sphere.MUS[k])).beta
-        assert penchant.angle(shown[k], alone) < 1e-3
+        assert penchant.measures.angle(shown[k], alone) < 1e-3
         other = penchant.max_margin(
             problem.X, problem.y, penchant.Q(3, mu=100 * sphere.MUS[k])
         ).beta
-        assert k == 5 or penchant.angle(shown[k], other) > 1e-2
+        assert k == 5 or penchant.measures.angle(shown[k], other) > 1e-2
 
 
 def test_the_viewer_sees_the_near_side_only():
@@ -171,18 +176,18 @@ def test_the_viewer_sees_the_near_side_only():
 
 def test_grokking_is_predicted_and_measured_as_by_a_finer_run():
     key = ("majority", 1.0, -2.0)
-    problem = penchant.majority(grokking.SAMPLES, grokking.DIMENSION, seed=3)
+    problem = penchant.problems.majority(grokking.SAMPLES, grokking.DIMENSION, seed=3)
     shown = grokking.run(*key)
     net, times = penchant.DiagonalNet(2, alpha=10.0), shown["t"]
     flow = penchant.DualFlow(rtol=1e-8, weight_decay=0.01)
-    fine = penchant.train(net, problem, flow, record=penchant.At(times=tuple(times))).dataset.isel(
-        time=slice(1, None)
-    )
+    fine = penchant.train(
+        net, problem, flow, record=penchant.record.At(times=tuple(times))
+    ).dataset.isel(time=slice(1, None))
     np.testing.assert_allclose(shown["test_accuracy"], fine.test_accuracy, atol=0.01)
     np.testing.assert_allclose(shown["parameter_norm"], fine.parameter_norm, rtol=0.01)
     values = grokking.picture(dict(zip(grokking.VIEW.start, key, strict=True))).values
     assert values["predicted"] == pytest.approx(penchant.forecast(net, problem, 0.01).transition)
-    measured = penchant.grokking(fine.t, fine.train_accuracy, fine.test_accuracy)
+    measured = penchant.measures.grokking(fine.t, fine.train_accuracy, fine.test_accuracy)
     assert measured.kind == "grok"
     assert values["measured"] == pytest.approx(measured.jump, rel=0.02)
 

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 
 import little_papers
-from penchant.arguments import nearest, one_of
+from penchant.arguments import nearest
+from penchant.lab import Recorded, all_claims, one_of, paper_of, papers
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS
-from penchant.lab.papers import paper_of, papers
 from penchant.lab.reading import presets
-from penchant.lab.record import Recorded
-from penchant.lab.registry import all_claims
-from penchant.lab.verify import gather
+from penchant.lab.verification import gather
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "coverage.py"))

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import penchant
 from penchant.description import build, describe
+from penchant.namespaces import public, public_names
 from refusals import refusals
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 150}
-NAMES = {name: getattr(penchant, name) for name in penchant.__all__}
+NAMES = {name: public(name) for name in public_names()}
 
 count = st.integers(1, 5)
 seed = st.integers(0, 2**40)
@@ -66,18 +67,18 @@ REGULARIZERS = st.one_of(
     call(penchant.L1),
     call(penchant.L2, squared=flag),
     call(penchant.L2, weights=vectors(3)),
-    call(penchant.Linf),
-    call(penchant.Lp, st.floats(1.01, 9.0)),
+    call(penchant.regularizers.Linf),
+    call(penchant.regularizers.Lp, st.floats(1.01, 9.0)),
     call(penchant.Q, st.integers(2, 9), scale=any_scale, shape=maybe(vectors(3))),
     call(penchant.Q, st.just(2), scale=scale, shape=vectors(2), tilt=vectors(2, number)),
-    call(penchant.R, scale=any_scale, shape=maybe(vectors(3))),
-    call(penchant.Nuclear, maybe(shape)),
-    call(penchant.Spectral, maybe(shape)),
-    call(penchant.Frobenius),
-    call(penchant.Schatten, call(penchant.Q, st.just(2), scale=scale)),
+    call(penchant.regularizers.R, scale=any_scale, shape=maybe(vectors(3))),
+    call(penchant.regularizers.Nuclear, maybe(shape)),
+    call(penchant.regularizers.Spectral, maybe(shape)),
+    call(penchant.regularizers.Frobenius),
+    call(penchant.regularizers.Schatten, call(penchant.Q, st.just(2), scale=scale)),
     call(
-        penchant.DerivativeMatch,
-        st.just(penchant.LinearPredictor()),
+        penchant.regularizers.DerivativeMatch,
+        st.just(penchant.models.LinearPredictor()),
         st.just([[1.0, 2.0]]),
         st.just([[0.5, 0.5]]),
     ),
@@ -87,9 +88,9 @@ TERMS = st.recursive(
     lambda inner: st.one_of(
         st.builds(lambda weight, term: weight * term, positive, inner),
         st.builds(lambda one, other: one + other, inner, inner),
-        call(penchant.Penalty, positive, inner),
-        call(penchant.PerTensor, inner),
-        call(penchant.Blocks, st.lists(st.tuples(maybe(inner), count), max_size=3)),
+        call(penchant.regularizers.Penalty, positive, inner),
+        call(penchant.regularizers.PerTensor, inner),
+        call(penchant.regularizers.Blocks, st.lists(st.tuples(maybe(inner), count), max_size=3)),
     ),
     max_leaves=4,
 )
@@ -97,59 +98,73 @@ NETS = st.one_of(
     call(penchant.DiagonalNet, st.integers(2, 9), scale=any_scale, shape=maybe(vectors(3))),
     call(penchant.DiagonalNet, st.integers(2, 9), scale=any_scale, signed=flag),
     call(penchant.DiagonalNet, start=st.lists(vectors(3), min_size=2, max_size=2)),
-    call(penchant.ProductNet, vectors(3), vectors(3)),
-    call(penchant.LinearPredictor, st.one_of(st.none(), number, vectors(4))),
+    call(penchant.models.ProductNet, vectors(3), vectors(3)),
+    call(penchant.models.LinearPredictor, st.one_of(st.none(), number, vectors(4))),
 )
 PLAIN = st.one_of(
     NETS,
-    call(penchant.relu_net, count, count, scale=scale, seed=seed, unbiased=flag),
-    call(penchant.relu_net, st.just(2), count, scale=scale, layers=vectors(2)),
-    call(penchant.two_layer, count, scale=scale, activation=maybe(st.just("tanh")), bias=flag),
-    call(penchant.student, count, count, scale=scale, seed=seed),
-    call(penchant.univariate_relu, count, scale=scale, scaling=positive, seed=seed),
+    call(penchant.models.relu_net, count, count, scale=scale, seed=seed, unbiased=flag),
+    call(penchant.models.relu_net, st.just(2), count, scale=scale, layers=vectors(2)),
+    call(
+        penchant.models.two_layer, count, scale=scale, activation=maybe(st.just("tanh")), bias=flag
+    ),
+    call(penchant.models.student, count, count, scale=scale, seed=seed),
+    call(penchant.models.univariate_relu, count, scale=scale, scaling=positive, seed=seed),
 )
 MODELS = st.one_of(
     PLAIN,
-    call(penchant.LinearMatrix, maybe(shape), maybe(number)),
+    call(penchant.models.LinearMatrix, maybe(shape), maybe(number)),
     call(penchant.Factorization, count, scale=scale, seed=seed, shape=maybe(shape)),
     call(
         penchant.Factorization,
         factors=st.tuples(matrix, matrix).filter(lambda f: len(f[0][0]) == len(f[1][0])),
     ),
-    call(penchant.SymmetricFactorization, count, scale=scale, seed=seed),
-    call(penchant.SymmetricFactorization, factors=st.tuples(matrix)),
-    call(penchant.DifferenceFactorization, scale=scale, width=maybe(count), seed=maybe(seed)),
+    call(penchant.models.SymmetricFactorization, count, scale=scale, seed=seed),
+    call(penchant.models.SymmetricFactorization, factors=st.tuples(matrix)),
     call(
-        penchant.DeepFactorization,
+        penchant.models.DifferenceFactorization, scale=scale, width=maybe(count), seed=maybe(seed)
+    ),
+    call(
+        penchant.models.DeepFactorization,
         st.integers(2, 4),
         count,
         scale=scale,
         seed=seed,
         shape=maybe(shape),
     ),
-    call(penchant.Difference, PLAIN),
-    call(penchant.Unbiased, PLAIN),
-    call(penchant.Linearized, NETS),
+    call(penchant.models.Difference, PLAIN),
+    call(penchant.models.Unbiased, PLAIN),
+    call(penchant.models.Linearized, NETS),
     call(
-        penchant.dense_net,
+        penchant.models.dense_net,
         st.lists(count, min_size=1, max_size=3),
         alpha=maybe(nonzero),
         unbiased=flag,
     ),
     call(
-        penchant.conv_net,
+        penchant.models.conv_net,
         st.sampled_from(["4-M-FC", "8-8-FC"]),
         seed=seed,
         slimmer=st.sampled_from([1, 2]),
     ),
     call(
-        penchant.Linearized, call(penchant.dense_net, vectors(1, count), log_alpha=st.floats(-9, 9))
+        penchant.models.Linearized,
+        call(penchant.models.dense_net, vectors(1, count), log_alpha=st.floats(-9, 9)),
     ),
-    call(penchant.OutputLayer, call(penchant.dense_net, vectors(2, count), layers=vectors(3))),
-    call(penchant.TokenMLP, width=count, seed=seed),
-    call(penchant.TokenQuadratic, width=count, alpha=nonzero, shared=flag),
-    call(penchant.TokenTransformer, width=st.sampled_from([8, 16]), seed=seed),
-    call(penchant.TwoTokenNet, count, alpha=nonzero, seed=seed, precision=maybe(st.just("double"))),
+    call(
+        penchant.models.OutputLayer,
+        call(penchant.models.dense_net, vectors(2, count), layers=vectors(3)),
+    ),
+    call(penchant.models.TokenMLP, width=count, seed=seed),
+    call(penchant.models.TokenQuadratic, width=count, alpha=nonzero, shared=flag),
+    call(penchant.models.TokenTransformer, width=st.sampled_from([8, 16]), seed=seed),
+    call(
+        penchant.models.TwoTokenNet,
+        count,
+        alpha=nonzero,
+        seed=seed,
+        precision=maybe(st.just("double")),
+    ),
 )
 rate = st.floats(1e-6, 1.0)
 STEADY = st.one_of(
@@ -159,102 +174,138 @@ STEADY = st.one_of(
 )
 METHODS = st.one_of(
     STEADY,
-    call(penchant.Proximal, rate, accelerated=flag),
+    call(penchant.methods.Proximal, rate, accelerated=flag),
     call(
-        penchant.SteepestDescent,
+        penchant.methods.SteepestDescent,
         rate,
         st.sampled_from([penchant.L1(), penchant.L2([1.0, 2.0])]),
         normalized=flag,
     ),
-    call(penchant.SignDescent, rate, momentum=share),
-    call(penchant.Muon, rate, call(penchant.Spectral, maybe(shape))),
-    call(penchant.NormalizedDescent, rate),
-    call(penchant.HeldNorm, rate, size=positive, norm=st.sampled_from(["l1", "l2"])),
+    call(penchant.methods.SignDescent, rate, momentum=share),
+    call(penchant.methods.Muon, rate, call(penchant.regularizers.Spectral, maybe(shape))),
+    call(penchant.methods.NormalizedDescent, rate),
+    call(penchant.methods.HeldNorm, rate, size=positive, norm=st.sampled_from(["l1", "l2"])),
     call(
-        penchant.Scheduled, STEADY, st.just([0, 10, 10]), st.lists(nonzero, min_size=3, max_size=3)
+        penchant.methods.Scheduled,
+        STEADY,
+        st.just([0, 10, 10]),
+        st.lists(nonzero, min_size=3, max_size=3),
     ),
-    call(penchant.EffectiveScale, call(penchant.GradientDescent, rate)),
+    call(penchant.methods.EffectiveScale, call(penchant.GradientDescent, rate)),
     call(penchant.DualFlow, rtol=st.floats(1e-12, 1e-3), weight_decay=share),
     call(penchant.ParameterFlow, rtol=st.floats(1e-12, 1e-3)),
-    call(penchant.MatrixFlow, form=maybe(st.just("lifted"))),
-    call(penchant.TangentFlow),
+    call(penchant.methods.MatrixFlow, form=maybe(st.just("lifted"))),
+    call(penchant.methods.TangentFlow),
 )
 RULES = st.one_of(
     call(penchant.Steps, count),
-    call(penchant.Epochs, count),
+    call(penchant.stop.Epochs, count),
     call(penchant.Time, positive),
-    call(penchant.Loss, positive),
-    call(penchant.LogLoss, number),
-    call(penchant.Interpolated, st.floats(1e-30, 0.5)),
-    call(penchant.Scale, positive),
-    call(penchant.Accuracy, st.floats(0.1, 1.0), maybe(st.floats(0.1, 1.0))),
-    call(penchant.Below, st.text(max_size=5), number),
-    call(penchant.Near, vectors(4, number).filter(lambda v: np.linalg.norm(v) > 0), positive),
-    call(penchant.LogSpaced, count),
+    call(penchant.stop.Loss, positive),
+    call(penchant.stop.LogLoss, number),
+    call(penchant.stop.Interpolated, st.floats(1e-30, 0.5)),
+    call(penchant.stop.Scale, positive),
+    call(penchant.stop.Accuracy, st.floats(0.1, 1.0), maybe(st.floats(0.1, 1.0))),
+    call(penchant.stop.Below, st.text(max_size=5), number),
+    call(penchant.stop.Near, vectors(4, number).filter(lambda v: np.linalg.norm(v) > 0), positive),
+    call(penchant.record.LogSpaced, count),
     *(
-        call(penchant.At, **{kind: st.lists(count)})
+        call(penchant.record.At, **{kind: st.lists(count)})
         for kind in ("steps", "epochs", "times", "margins")
     ),
 )
 rows = st.integers(1, 4).flatmap(lambda n: st.lists(vectors(n, number), min_size=3, max_size=3))
 squares = st.sampled_from(["squares", "half squares"])
 PROBLEMS = st.one_of(
-    call(penchant.sparse_regression, count, st.just(9), sparsity=count, noise=share, seed=seed),
-    call(penchant.sparse_recovery, count, st.just(9), sparsity=count, snr=positive, loss=squares),
-    call(penchant.separable_points, count, count, margin=share, seed=seed),
+    *(call(make) for make in (penchant.problems.zigzag, penchant.problems.plateau)),
+    call(penchant.problems.steep_end),
+    call(penchant.problems.uniform_points, count, count, seed=seed),
+    call(penchant.problems.spiked_points, count, count, seed=seed),
     call(
-        penchant.three_points,
+        penchant.problems.sparse_regression,
+        count,
+        st.just(9),
+        sparsity=count,
+        noise=share,
+        seed=seed,
+    ),
+    call(
+        penchant.problems.sparse_recovery,
+        count,
+        st.just(9),
+        sparsity=count,
+        snr=positive,
+        loss=squares,
+    ),
+    call(penchant.problems.separable_points, count, count, margin=share, seed=seed),
+    call(
+        penchant.problems.three_points,
         st.sampled_from(["3b", "4a"]),
         loss=st.sampled_from(["exp", "logistic"]),
     ),
-    call(penchant.majority, count, st.just(7), relevant=st.sampled_from([1, 3]), seed=seed),
-    call(penchant.wide_margin, count, count, gamma=share, seed=seed),
     call(
-        penchant.low_rank_completion,
+        penchant.problems.majority, count, st.just(7), relevant=st.sampled_from([1, 3]), seed=seed
+    ),
+    call(penchant.problems.wide_margin, count, count, gamma=share, seed=seed),
+    call(
+        penchant.problems.low_rank_completion,
         count,
         st.just(4),
         rank=count.filter(lambda r: r < 5),
         loss=squares,
     ),
-    call(penchant.gaussian_sensing, count, st.just(5), rank=count, seed=seed),
-    call(penchant.commuting_sensing, count, st.just(5), rank=count, rotated=flag),
-    call(penchant.coherent_completion, st.just(2), matrix, tau=share),
+    call(penchant.problems.gaussian_sensing, count, st.just(5), rank=count, seed=seed),
+    call(penchant.problems.commuting_sensing, count, st.just(5), rank=count, rotated=flag),
+    call(penchant.problems.coherent_completion, st.just(2), matrix, tau=share),
     call(
-        penchant.multiplication_table,
+        penchant.problems.multiplication_table,
         st.integers(2, 5),
         fraction=st.floats(0.2, 1.0),
         mirrored=flag,
     ),
-    call(penchant.modular_addition, st.integers(3, 9), seed=st.integers(0, 9)),
+    call(penchant.problems.modular_addition, st.integers(3, 9), seed=st.integers(0, 9)),
     call(
-        penchant.modular_arithmetic,
+        penchant.problems.modular_arithmetic,
         st.just(7),
         operation=st.sampled_from(["+", "x^2+y^2"]),
         fraction=st.just(0.9),
     ),
-    call(penchant.permutation_group, st.just(3), fraction=st.just(0.9)),
-    call(penchant.circle_teacher, count, seed=seed, test=st.just(9)),
-    call(penchant.teacher_student, count, count, width=count, test=st.just(3), standard=flag),
-    st.builds(lambda seed: penchant.circle_teacher(4, test=5, seed=seed).training, seed),
-    st.builds(lambda seed: penchant.teacher_student(4, 3, width=2, test=3, seed=seed).test, seed),
+    call(penchant.problems.permutation_group, st.just(3), fraction=st.just(0.9)),
+    call(penchant.problems.circle_teacher, count, seed=seed, test=st.just(9)),
+    call(
+        penchant.problems.teacher_student, count, count, width=count, test=st.just(3), standard=flag
+    ),
+    st.builds(lambda seed: penchant.problems.circle_teacher(4, test=5, seed=seed).training, seed),
+    st.builds(
+        lambda seed: penchant.problems.teacher_student(4, 3, width=2, test=3, seed=seed).test, seed
+    ),
     st.builds(lambda X, loss: penchant.Regression(X, [1.0, 2.0, 3.0], loss=loss), rows, squares),
     st.builds(lambda X: penchant.Classification(X, [1.0, -1.0, 1.0]), rows),
     st.builds(
-        lambda seed: dataclasses.replace(penchant.majority(9, 5, seed=seed), loss="exp"), seed
+        lambda seed: dataclasses.replace(penchant.problems.majority(9, 5, seed=seed), loss="exp"),
+        seed,
     ),
     st.builds(
         lambda seed: dataclasses.replace(
-            penchant.wide_margin(4, 3, gamma=1.0, seed=seed), loss="exp"
+            penchant.problems.wide_margin(4, 3, gamma=1.0, seed=seed), loss="exp"
         ),
         seed,
     ),
     st.builds(
-        lambda seed: penchant.modular_arithmetic(5, operation=lambda x, y: x + 2 * y, fraction=0.9),
+        lambda seed: penchant.problems.modular_arithmetic(
+            5, operation=lambda x, y: x + 2 * y, fraction=0.9
+        ),
         seed,
     ),
-    st.builds(lambda M: penchant.Sensing([M], [1.0]), matrix),
-    st.builds(lambda y: penchant.Completion((2, 3), [[0, 1], [1, 2]], y), vectors(2)),
-    call(penchant.load_images, st.just("digits"), train=count, test=count, classes=st.just([3, 8])),
+    st.builds(lambda M: penchant.problems.Sensing([M], [1.0]), matrix),
+    st.builds(lambda y: penchant.problems.Completion((2, 3), [[0, 1], [1, 2]], y), vectors(2)),
+    call(
+        penchant.problems.load_images,
+        st.just("digits"),
+        train=count,
+        test=count,
+        classes=st.just([3, 8]),
+    ),
 )
 EVERY = {"terms": TERMS, "models": MODELS, "methods": METHODS, "rules": RULES, "problems": PROBLEMS}
 
@@ -275,14 +326,16 @@ def test_a_description_makes_an_equal_object_again(kind, data):
 
 
 # abstract, results, made by functions that are drawn, or around a function of the user
-ABSTRACT = {"Regularizer", "TokenNet"}
-RESULTS = {"GreedyRank", "HeldSweep", "Path", "PredictedRun"}
+ABSTRACT = {"Descent", "Model", "Observer", "Regularizer", "Separable", "SpectralFunction", "Stop"}
+ABSTRACT |= {"Term", "TokenNet"}
+RESULTS = {"GreedyRank", "HeldSweep", "Hinges", "Layers", "Oracle", "Path"}
 MADE_BY = {"Derived", "ImageNet"}
 OF_FUNCTIONS = {"Custom", "FunctionModel", "Reparametrized"}
 
 
 def test_every_public_noun_is_drawn():
-    rooms = {name: NAMES[name].__module__.split(".")[1] for name in penchant.__all__}
+    homes = {name: getattr(NAMES[name], "__module__", "") for name in public_names()}
+    rooms = {name: home.split(".")[1] for name, home in homes.items() if "." in home}
     public = {
         name
         for name, thing in ((name, NAMES[name]) for name in rooms)
@@ -298,9 +351,9 @@ def test_every_public_noun_is_drawn():
     [
         (penchant.DiagonalNet(log_alpha=-4000), "DiagonalNet(log_alpha=-4000.0)"),
         (penchant.DiagonalNet(3, alpha=0.1), "DiagonalNet(depth=3, alpha=0.1)"),
-        (penchant.circle_teacher(seed=3).training, "circle_teacher(seed=3).training"),
+        (penchant.problems.circle_teacher(seed=3).training, "circle_teacher(seed=3).training"),
         (0.1 * penchant.L1() + penchant.L2(), "0.1 * L1() + 1.0 * L2()"),
-        (penchant.dense_net(), "dense_net()"),
+        (penchant.models.dense_net(), "dense_net()"),
     ],
 )
 def test_what_a_description_reads_like(thing, text):
@@ -312,9 +365,9 @@ def test_a_description_is_a_table_of_a_study():
     table = describe(1e-3 * penchant.L1())
     assert table == {"is": "L1", "times": 1e-3}
     parts = {
-        "problem": penchant.sparse_regression(6, 9, sparsity=1),
-        "model": penchant.LinearPredictor(),
-        "method": penchant.Proximal(1e-3),
+        "problem": penchant.problems.sparse_regression(6, 9, sparsity=1),
+        "model": penchant.models.LinearPredictor(),
+        "method": penchant.methods.Proximal(1e-3),
     }
     told = {name: describe(part) for name, part in parts.items()}
     study = penchant.Study(
@@ -329,7 +382,7 @@ def test_a_description_is_a_table_of_a_study():
 
 
 def test_a_changed_copy_of_a_generated_problem_has_no_recipe():
-    made = penchant.sparse_regression(4, 6, sparsity=1)
+    made = penchant.problems.sparse_regression(4, 6, sparsity=1)
     changed = dataclasses.replace(made, y=-made.y)
     assert made.recipe is not None
     assert changed.recipe is None
@@ -353,10 +406,10 @@ def cube(w, X):
 
 OWN = {
     "a function": (penchant.FunctionModel(cube, [1.0, 2.0]), r"the description.function .*cube"),
-    "a lambda": (penchant.Custom(lambda w: w @ w), r"the description.value .*lambda"),
-    "a map": (penchant.Reparametrized(lambda w: w**3, 0.1), r"the description.map .*lambda"),
+    "a lambda": (penchant.regularizers.Custom(lambda w: w @ w), r"the description.value .*lambda"),
+    "a map": (penchant.models.Reparametrized(lambda w: w**3, 0.1), r"the description.map .*lambda"),
     "inside": (
-        penchant.Unbiased(penchant.FunctionModel(cube, [1.0])),
+        penchant.models.Unbiased(penchant.FunctionModel(cube, [1.0])),
         r"the description.model.function .*cube",
     ),
     "a penalty": (0.1 * penchant.derive(lambda w: w**2, start=1.0), "the description.line"),
@@ -388,30 +441,43 @@ RUNS = {
     ),
     "flow": (penchant.DiagonalNet(log_alpha=-4000), LARGE, penchant.DualFlow(), {}),
     "test data": (
-        *(penchant.LinearPredictor(rng.normal(size=30)), TESTED, penchant.Proximal(1e-3)),
-        {"stop": steps, "penalty": 0.1 * penchant.L1(), "record": penchant.LogSpaced(3)},
+        *(
+            penchant.models.LinearPredictor(rng.normal(size=30)),
+            TESTED,
+            penchant.methods.Proximal(1e-3),
+        ),
+        {"stop": steps, "penalty": 0.1 * penchant.L1(), "record": penchant.record.LogSpaced(3)},
     ),
     "recipe": (
-        *(penchant.two_layer(4, alpha=1.0), penchant.majority(20, 9)),
-        *(penchant.GradientDescent(0.01), {"stop": [steps, penchant.Accuracy(train=1.0)]}),
+        *(penchant.models.two_layer(4, alpha=1.0), penchant.problems.majority(20, 9)),
+        *(penchant.GradientDescent(0.01), {"stop": [steps, penchant.stop.Accuracy(train=1.0)]}),
     ),
     "arrays": (
         *(penchant.DiagonalNet(alpha=0.1, shape=np.linspace(1, 2, 100)),),
-        penchant.sparse_regression(9, 100, sparsity=2),
-        penchant.Scheduled(penchant.GradientDescent(1e-3), [0, 10], [0.0, 1.0]),
-        {"stop": [steps, penchant.Near(rng.normal(size=100), 0.1)]},
+        penchant.problems.sparse_regression(9, 100, sparsity=2),
+        penchant.methods.Scheduled(penchant.GradientDescent(1e-3), [0, 10], [0.0, 1.0]),
+        {"stop": [steps, penchant.stop.Near(rng.normal(size=100), 0.1)]},
     ),
     "matrix": (
-        *(penchant.LinearMatrix((4, 4)), penchant.low_rank_completion(9, 4, rank=1)),
+        *(
+            penchant.models.LinearMatrix((4, 4)),
+            penchant.problems.low_rank_completion(9, 4, rank=1),
+        ),
         *(penchant.GradientDescent(0.01, subgradient=True),),
-        {"stop": steps, "penalty": 0.1 * penchant.Nuclear()},
+        {"stop": steps, "penalty": 0.1 * penchant.regularizers.Nuclear()},
     ),
     "tokens": (
-        *(penchant.TokenQuadratic(width=6), penchant.modular_addition(5, fraction=0.8)),
+        *(
+            penchant.models.TokenQuadratic(width=6),
+            penchant.problems.modular_addition(5, fraction=0.8),
+        ),
         *(penchant.Adam(0.01), {"stop": steps}),
     ),
     "images": (
-        *(penchant.dense_net((5,)), penchant.load_images("digits", train=20, test=10)),
+        *(
+            penchant.models.dense_net((5,)),
+            penchant.problems.load_images("digits", train=20, test=10),
+        ),
         *(penchant.GradientDescent(0.1), {"stop": steps}),
     ),
 }
@@ -448,7 +514,7 @@ def test_data_are_stored_once(tmp_path):
 
 def test_a_path_without_its_function_or_optimizer_says_so(tmp_path):
     model = penchant.FunctionModel(cube, np.full(9, 0.1))
-    problem = penchant.sparse_regression(6, 9, sparsity=1)
+    problem = penchant.problems.sparse_regression(6, 9, sparsity=1)
     path = penchant.train(model, problem, optax.adam(1e-3), stop=steps)
     found = penchant.load(penchant.save(path, tmp_path / "run.nc"))
     assert found.problem == problem
@@ -505,7 +571,7 @@ test_wrong_descriptions_are_refused_in_one_sentence = refusals(
 @pytest.mark.parametrize(
     "name",
     [
-        *("train", "verify", "run_study", "read_study", "save", "load", "Study", "watch", "plot"),
+        *("train", "verify", "run", "read_study", "save", "load", "Study", "watch", "plot"),
         *(
             "import_images",
             "os.system",

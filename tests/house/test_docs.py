@@ -15,7 +15,7 @@ from penchant_papers.moroshko2020.ratchets import Case, random_set
 ROOT = Path(__file__).resolve().parents[2]
 CHANGES = (ROOT / "CHANGELOG.md").read_text()
 THEORY = (ROOT / "docs" / "theory.md").read_text()
-PANEL = penchant.three_points("3d")
+PANEL = penchant.problems.three_points("3d")
 
 
 def numbers_in(pattern):
@@ -30,10 +30,10 @@ def test_the_story_of_three_points():
         r"are ([\d.]+) degrees apart at mu = ([\d.]+) and ([\d.]+) at mu = ([\d.]+)\."
     )
     angles, mus = parts[::2], parts[1::2]
-    path = penchant.max_margin_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
-    ratchet = penchant.ratchet_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
+    path = penchant.solvers.max_margin_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
+    ratchet = penchant.solvers.ratchet_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
     assert path.changes[0].mu == pytest.approx(change, rel=2e-3)
-    apart = penchant.angle(path.beta, ratchet.beta)
+    apart = penchant.measures.angle(path.beta, ratchet.beta)
     np.testing.assert_allclose(apart[1:], angles, atol=0.06)
     assert apart[0] < 1e-9  # before the change the two are one
 
@@ -47,7 +47,9 @@ def test_the_counts_of_the_random_data_sets():
         r" support vectors stay the same it still leaves (\d+)\."
     )
     cases = [Case(*random_set(k)) for k in range(int(sets))]
-    gaps = [penchant.angle(case.ratchet(case.depth).beta, case.q.beta).max() for case in cases]
+    gaps = [
+        penchant.measures.angle(case.ratchet(case.depth).beta, case.q.beta).max() for case in cases
+    ]
     changes = [case.changes for case in cases]
     for count, gone, side in ((changing, left, True), (steady, lost, False)):
         group = [gap for gap, changed in zip(gaps, changes, strict=True) if changed == side]
@@ -62,7 +64,7 @@ def test_the_digits_of_the_loss():
         penchant.DiagonalNet(depth=2, alpha=100),
         PANEL,
         penchant.DualFlow(rtol=1e-6),
-        stop=penchant.LogLoss(-1e7),
+        stop=penchant.stop.LogLoss(-1e7),
     )
     assert path.outcome.ok
     assert path.log_loss / np.log(10) == pytest.approx(-float(zeros.replace(",", "")), abs=1)
@@ -78,8 +80,8 @@ def test_the_formulas_of_the_flow(depth, alpha):
         penchant.DiagonalNet(depth=depth, alpha=alpha),
         PANEL,
         flow,
-        stop=penchant.LogLoss(-60),
-        record=[penchant.LogSpaced(), penchant.At(margins=[g - step, g, g + step])],
+        stop=penchant.stop.LogLoss(-60),
+        record=[penchant.record.LogSpaced(), penchant.record.At(margins=[g - step, g, g + step])],
     ).dataset
     smoothed_margin = rows.smoothed_margin.values
     assert (rows.margin <= smoothed_margin + 1e-9).all()
@@ -114,7 +116,7 @@ def block(file, heading):
 
 @pytest.fixture
 def problem():
-    return penchant.sparse_regression(samples=3, dimension=6, sparsity=2, seed=1)
+    return penchant.problems.sparse_regression(samples=3, dimension=6, sparsity=2, seed=1)
 
 
 def test_one_version_everywhere():
@@ -173,7 +175,7 @@ def test_the_readme_s_watch(capsys):
 
 
 def test_the_model_recipe(problem):
-    from penchant.models.model import Separable
+    from penchant.models import Separable
 
     space = {"np": np, "Separable": Separable}
     exec(block("CONTRIBUTING.md", "A model"), space)
@@ -182,18 +184,24 @@ def test_the_model_recipe(problem):
     slopes = [(model.predictor(w + s) - model.predictor(w - s)) / 2e-6 for s in step]
     np.testing.assert_allclose(np.diag(slopes), model.slopes(w)[0], rtol=1e-6)
     path = penchant.train(
-        model, problem, penchant.ParameterFlow(), stop=[penchant.Interpolated(), penchant.Time(1.0)]
+        model,
+        problem,
+        penchant.ParameterFlow(),
+        stop=[penchant.stop.Interpolated(), penchant.Time(1.0)],
     )
     assert path.log_loss < path.dataset["log_loss"].values[0]
 
 
 def test_the_method_recipe(problem):
-    from penchant.training.descent.method import Descent, plus, zeros
+    from penchant.methods import Descent
+    from penchant.training.descent.method import plus, zeros
 
     space = {"dataclasses": dataclasses, "Descent": Descent, "plus": plus, "zeros": zeros}
     exec(block("CONTRIBUTING.md", "A method that takes steps"), space)
     method, start = space["LookAhead"](1e-2), np.full(6, 0.5)
-    path = penchant.train(penchant.LinearPredictor(start), problem, method, stop=penchant.Steps(20))
+    path = penchant.train(
+        penchant.models.LinearPredictor(start), problem, method, stop=penchant.Steps(20)
+    )
     w, v = start, np.zeros(6)
     for _ in range(20):
         slope = 2 * (problem.X @ (w + 0.9 * v) - problem.y) @ problem.X
@@ -203,10 +211,10 @@ def test_the_method_recipe(problem):
 
 
 def test_the_regularizer_recipe(problem):
-    space = {"np": np, "Regularizer": penchant.Regularizer, "dataclasses": dataclasses}
+    space = {"np": np, "Regularizer": penchant.regularizers.Regularizer, "dataclasses": dataclasses}
     exec(block("CONTRIBUTING.md", "A regularizer"), space)
     found = penchant.interpolate(problem.X, problem.y, space["Quartic"]())
-    reference = penchant.interpolate(problem.X, problem.y, penchant.Lp(4.0))
+    reference = penchant.interpolate(problem.X, problem.y, penchant.regularizers.Lp(4.0))
     np.testing.assert_allclose(found.beta, reference.beta, atol=1e-7)
 
 
@@ -215,36 +223,25 @@ def test_the_data_recipe():
     space["with_recipe"] = penchant.description.with_recipe
     exec(block("CONTRIBUTING.md", "A data set"), space)
     problem = space["two_clusters"](6, 8, seed=2)  # no weight of its Q path falls down to mu = 0.1
-    assert penchant.separation(problem.X, problem.y).separable
+    assert penchant.solvers.separation(problem.X, problem.y).separable
     flow = penchant.DualFlow(rtol=1e-6)
     end = penchant.train(
-        penchant.DiagonalNet(depth=2, alpha=300), problem, flow, stop=penchant.Scale(0.1)
+        penchant.DiagonalNet(depth=2, alpha=300), problem, flow, stop=penchant.stop.Scale(0.1)
     ).predictor
     at, elsewhere = (
         penchant.max_margin(problem.X, problem.y, penchant.Q(depth=2, mu=mu)).beta
         for mu in (0.1, 1.0)
     )
-    assert penchant.angle(end, at) < 0.01
-    assert penchant.angle(end, elsewhere) > 1  # the control
-
-
-HEAD = """
-import numpy as np
-from penchant import DiagonalNet, L1, L2, ParameterFlow, interpolate, sparse_regression, train
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.experiment import Experiment
-from penchant.plotting.style import caption_of, sheet
-from penchant.lab.studies.sizes import sized
-"""
+    assert penchant.measures.angle(end, at) < 0.01
+    assert penchant.measures.angle(end, elsewhere) > 1  # the control
 
 
 def test_the_experiment_recipe(tmp_path, monkeypatch):
-    from penchant.lab.experiment import Setting
-    from penchant.lab.registry import Registry
+    from penchant.lab import Registry, Setting
 
     code = block("CONTRIBUTING.md", "An experiment")
     assert len(code.splitlines()) < 45  # one screen
-    (tmp_path / "recipe_of_test.py").write_text(HEAD + code)
+    (tmp_path / "recipe_of_test.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     experiment = Registry({"W-XX": "recipe_of_test"})["W-XX"]
     data = experiment.data(Setting("tiny", tmp_path / "cells"))

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import penchant
-from penchant.training.stop import Steps
+from penchant import Steps
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted((ROOT / "gallery").glob("plot_*.py"))

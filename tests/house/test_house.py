@@ -3,12 +3,15 @@
 import ast
 import functools
 import graphlib
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from penchant.namespaces import NAMESPACES, _homes, public_names
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "penchant"
@@ -19,8 +22,9 @@ ROOMS = [
     "problems",
     "solvers",
     "models",
-    "training",
     "measures",
+    "training",
+    "forecasts",
     "lab.studies",
     "lab.evidence",
     "plotting",
@@ -31,6 +35,7 @@ ROOMS = [
     "cli",
 ]
 PAPERS = "penchant_papers"
+SPACES = ("penchant", *(f"penchant.{name}" for name in NAMESPACES))
 SILENT = [*ROOMS[: ROOMS.index("lab.evidence")], "watch"]
 EDGE_LIBRARIES = {"typer", "rich", "matplotlib", "bokeh"}
 
@@ -38,9 +43,7 @@ EDGE_LIBRARIES = {"typer", "rich", "matplotlib", "bokeh"}
 @functools.cache
 def homes():
     """The module of every public name."""
-    stub = ast.parse((SOURCE / "__init__.pyi").read_text())
-    lines = (line for line in stub.body if isinstance(line, ast.ImportFrom))
-    return {name.name: line.module for line in lines for name in line.names}
+    return {name: _homes(path.rpartition(".")[0])[name] for name, path in public_names().items()}
 
 
 def exists(module):
@@ -63,7 +66,7 @@ def from_names(node, file):
     else:
         module = node.module
     for alias in node.names:
-        if module == "penchant" and alias.name in homes():
+        if module in SPACES and alias.name in homes():
             yield homes()[alias.name]
         elif exists(f"{module}.{alias.name}"):
             yield f"{module}.{alias.name}"
@@ -223,7 +226,7 @@ def test_importing_penchant_loads_no_room_and_no_large_library():
     found = subprocess.run(
         [sys.executable, "-c", probe], capture_output=True, text=True, check=True
     )
-    assert found.stdout.strip() == "[]"
+    assert found.stdout.strip() == "['penchant.namespaces']"
 
 
 def test_the_ci_calls_the_readme_s_test_command():
@@ -240,14 +243,37 @@ def test_the_tools_are_content(tool):
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_every_public_name_of_the_stub_is_there():
-    import penchant
+def test_every_public_name_of_the_stubs_is_there():
+    for module in ("penchant", *(f"penchant.{name}" for name in NAMESPACES)):
+        space = importlib.import_module(module)
+        stub = Path(space.__file__).with_suffix(".pyi")
+        listed = ast.parse(stub.read_text()).body
+        names = next(node.value for node in listed if isinstance(node, ast.Assign))
+        assert sorted(ast.literal_eval(names)) == sorted(space.__all__), module
+        for name in space.__all__:
+            getattr(space, name)
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            space.nothing  # noqa: B018
 
-    listed = ast.parse((SOURCE / "__init__.pyi").read_text()).body
-    names = next(node.value for node in listed if isinstance(node, ast.Assign))
-    assert sorted(ast.literal_eval(names)) == penchant.__all__
-    for name in penchant.__all__:
-        assert getattr(penchant, name).__module__.startswith("penchant."), name
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        penchant.nothing  # noqa: B018
-    assert penchant.files.load is penchant.load
+
+def test_papers_import_public_names_alone():
+    wrong = [
+        f"{file.name}: {line}"
+        for file in sorted((ROOT / "src" / PAPERS).rglob("*.py"))
+        for line in re.findall(
+            r"^ *from penchant\.\w+\.[\w.]+ import .*|^ *import penchant\..*",
+            file.read_text(),
+            re.M,
+        )
+    ]
+    assert not wrong, wrong
+
+
+def test_the_library_names_no_claim():
+    ids = re.compile(r"(?<![\w-])[WMLN]-(?:[A-Z]\w*\d|T\d|L\d|F\d|[a-z]+\b)")
+    wrong = [
+        f"{file.relative_to(SOURCE)}: {found}"
+        for file in sorted(SOURCE.rglob("*.py"))
+        for found in ids.findall(file.read_text())
+    ]
+    assert not wrong, wrong

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import penchant
-from penchant.limits import Endless, TimeLimit, Turns
+from penchant.lab import Turns
+from penchant.limits import Endless, TimeLimit
 
 SOURCE = Path(penchant.__file__).parent
 #: loops that wait for another process, and what ends them

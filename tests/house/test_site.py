@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import penchant
-from penchant.lab.registry import all_claims
+from penchant.lab import all_claims
+from penchant.namespaces import public_names
 
 ROOT = Path(__file__).resolve().parents[2]
 WEBSITE = ROOT / "docs" / "website"
@@ -58,10 +58,10 @@ def test_every_public_name_has_a_page(site, source):
     pages = site["reference_pages"]
     overview = (source / "reference" / "index.md").read_text()
     names = [name for own in pages.groups().values() for name in own]
-    assert sorted(names) == sorted(penchant.__all__)
-    files = {pages.page_of(name).lower() for name in penchant.__all__}
-    assert len(files) == len(penchant.__all__)  # also where capitals do not count
-    for name in penchant.__all__:
+    assert sorted(names) == sorted(public_names())
+    files = {pages.page_of(name).lower() for name in public_names()}
+    assert len(files) == len(public_names())  # also where capitals do not count
+    for name in public_names():
         page = (source / "reference" / f"{pages.page_of(name)}.rst").read_text()
         assert f":: penchant.{name}" in page
         assert f"[`{name}`]({pages.page_of(name)}.rst)" in overview
@@ -85,8 +85,7 @@ def test_every_statement_has_its_verdict_file_and_commands(site, source):
 
 
 def test_a_report_that_contradicts_the_rows_is_refused(site, tmp_path):
-    from penchant.lab.evidence.evidence import Evidence, within
-    from penchant.lab.evidence.verdict import Verdict, Verdicts
+    from penchant.lab import Evidence, Verdict, Verdicts, within
     from penchant.lab.report.write import write_report
 
     claim = all_claims()["W-L7"]
@@ -182,7 +181,7 @@ def test_pages_ask_for_nothing_from_elsewhere(built):
     outside = re.compile(r'<(?:script|link|img)[^>]* (?:src|href)="(?:https?:)?//[^"]*"')
     assert outside.findall('<script defer src="https://example.org/a.js">')
     pages = list(built.rglob("*.html"))
-    assert len(pages) > len(penchant.__all__)
+    assert len(pages) > len(public_names())
     for file in pages:
         assert not outside.findall(file.read_text()), file.name
 

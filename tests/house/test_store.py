@@ -12,17 +12,8 @@ import numpy as np
 import pytest
 import xarray
 
-from penchant import (
-    DiagonalNet,
-    DualFlow,
-    ParameterFlow,
-    Steps,
-    load,
-    save,
-    sparse_regression,
-    train,
-)
-from penchant.training.descent.methods import GradientDescent
+from penchant import DiagonalNet, DualFlow, GradientDescent, ParameterFlow, Steps, load, save, train
+from penchant.problems import sparse_regression
 
 PROBLEM = sparse_regression(3, 6, sparsity=2)
 

@@ -124,7 +124,7 @@ def test_a_cleared_environment_inside_is_no_error():
 
 
 def test_many_calls_from_many_threads_leave_the_threads_as_they_were():
-    problem = penchant.sparse_regression(5, 8, sparsity=2)
+    problem = penchant.problems.sparse_regression(5, 8, sparsity=2)
     # the fixture's thread must not be the only one that threadpoolctl 3.8 obeys
     getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)(force=True)
 

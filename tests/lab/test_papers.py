@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penchant.lab.papers import Paper
+from penchant.lab import Paper
 
 CLAIM = """
 import numpy as np
@@ -37,7 +37,7 @@ study = sized("EULER-1", function=cell, grid={"terms": [10, 100, 1000]})
 experiment = Experiment("EULER-1", "The sum of 1/k^2 is pi^2/6.", "chapter 1", study, check)
 """
 PACKAGE = """
-from penchant.lab.papers import Paper
+from penchant.lab.paper import Paper
 
 paper = Paper(
     "EULER", "On sums", package=__name__, statements={"EULER-1": "basel"},
@@ -97,7 +97,7 @@ def test_an_entry_point_that_cannot_be_loaded_is_named_and_the_others_count(inst
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")])
     }
-    probe = "from penchant.lab.papers import papers; print(*[p.letters for p in papers()])"
+    probe = "from penchant.lab.paper import papers; print(*[p.letters for p in papers()])"
     ran = subprocess.run(
         [sys.executable, "-c", probe], env=environment, capture_output=True, text=True
     )

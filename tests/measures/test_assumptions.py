@@ -6,13 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.measures.assumptions import Line, assumptions, require_theorem, roughness
-from penchant.models.diagonal import DiagonalNet, ProductNet
-from penchant.models.function import FunctionModel
-from penchant.models.linearized import Linearized
-from penchant.models.model import Model
-from penchant.models.two_layer import two_layer
-from penchant.models.unbiased import Difference, Unbiased
+from penchant import DiagonalNet, FunctionModel
+from penchant.measures import assumptions
+from penchant.measures.homogeneity import Line, require_theorem, roughness
+from penchant.models import Difference, Linearized, Model, ProductNet, Unbiased, two_layer
 from refusals import refusals
 
 D = 3

@@ -8,12 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import penchant
-from penchant.measures.forecast import forecast, forecast_run, transition_time
-from penchant.measures.turning import meeting
-from penchant.models.function import FunctionModel
-from penchant.problems.classification import separable_points
-from penchant.problems.matrices import multiplication_table
-from penchant.problems.population import majority, wide_margin
+from penchant import FunctionModel, forecast
+from penchant.forecasts import forecast_run, meeting, transition_time
+from penchant.problems import majority, multiplication_table, separable_points, wide_margin
 from penchant_papers.lyu2023.forecasts import half_turned, jump
 
 # models whose regularizer is not known: only the norms speak
@@ -122,7 +119,7 @@ def test_time_as_steps(run):
 
 def test_regression_meets_where_theory_says():
     """delta0 of a diagonal net is |w| / (sqrt(8) alpha) with w the shortest interpolant."""
-    problem = penchant.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=3)
+    problem = penchant.problems.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=3)
     w = np.linalg.pinv(problem.X) @ problem.y
     found = forecast(unknown(2, math.log(20.0), 12), problem, 1e-4)
     delta = np.linalg.norm(w) / math.sqrt(8) / 20
@@ -141,7 +138,7 @@ WAYS = {
         penchant.DiagonalNet(2, alpha=6.0),
     ),
     "regression": (
-        lambda s: penchant.sparse_regression(30, 80, sparsity=2, noise=0.0, seed=s),
+        lambda s: penchant.problems.sparse_regression(30, 80, sparsity=2, noise=0.0, seed=s),
         penchant.DiagonalNet(2, alpha=6.0),
     ),
 }
@@ -170,7 +167,7 @@ def test_the_predictor_turns_and_the_test_curve_jumps_where_it_was_predicted(fam
 
 def test_a_start_of_unequal_entries_turns_where_it_was_predicted():
     net = penchant.DiagonalNet(3, alpha=3.0, shape=np.linspace(0.5, 2.0, 40))
-    problem = penchant.sparse_regression(20, 40, sparsity=2, noise=0.0, seed=21)
+    problem = penchant.problems.sparse_regression(20, 40, sparsity=2, noise=0.0, seed=21)
     expected = forecast(net, problem, RATE)
     turns = half_turned(by_training(net, problem, expected), RATE)
     assert turns == pytest.approx(expected.transition * RATE, abs=0.1)
@@ -211,7 +208,7 @@ TABLES = [(8, 0.6, 10.0), (12, 0.5, 3.0), (16, 0.5, 100.0), (24, 0.4, 10.0)]
 def predicted_and_seen(dimension, fraction, alpha, rate, seed=0):
     """The forecasts of a table and its run in the parameters, in units of 1/rate."""
     problem = multiplication_table(dimension, fraction=fraction, seed=seed)
-    model = penchant.DifferenceFactorization(alpha=alpha)
+    model = penchant.models.DifferenceFactorization(alpha=alpha)
     plain = forecast(model, problem, rate)
     tested = forecast(model, problem, rate, measure=problem.test_error)
     flow = penchant.ParameterFlow(rtol=1e-6, weight_decay=rate)
@@ -220,7 +217,7 @@ def predicted_and_seen(dimension, fraction, alpha, rate, seed=0):
         problem,
         flow,
         stop=penchant.Time(plain.high + 3 / rate),
-        record=penchant.LogSpaced(40),
+        record=penchant.record.LogSpaced(40),
     ).dataset
     return plain, tested, half_turned(data, rate), jump(data) * rate
 
@@ -251,11 +248,11 @@ def test_large_tables_too(dimension, fraction, rate):
 def test_the_start_of_a_matrix_model_has_the_norm_of_its_parameters():
     """|theta0| = alpha sqrt(2 d) for U = V = alpha I, and not the norm of the shape (d, d)."""
     problem = multiplication_table(16, fraction=0.5, seed=0)
-    found = forecast(penchant.DifferenceFactorization(alpha=10.0), problem, 1e-3)
+    found = forecast(penchant.models.DifferenceFactorization(alpha=10.0), problem, 1e-3)
     log_start = found.log_norm + found.transition * 1e-3
     assert log_start == pytest.approx(math.log(10 * math.sqrt(32)))
     # a Gaussian start has no known regularizer: the norms meet, those of its own start
-    model = penchant.DifferenceFactorization(alpha=10.0, seed=3)
+    model = penchant.models.DifferenceFactorization(alpha=10.0, seed=3)
     found = forecast(model, problem, 1e-3)
     norm = np.linalg.norm(model.start(256))
     assert found.log_norm + found.transition * 1e-3 == pytest.approx(math.log(norm))
@@ -265,9 +262,11 @@ def test_a_strong_decay_next_to_many_entries_is_not_refused():
     """A large norm is no reason to refuse; what counts is how much of y is left unfitted."""
     problem = multiplication_table(24, fraction=0.5, seed=0)
     rate = 1e-3 * problem.samples
-    assert forecast(penchant.DifferenceFactorization(alpha=10.0), problem, rate).transition > 0
+    assert (
+        forecast(penchant.models.DifferenceFactorization(alpha=10.0), problem, rate).transition > 0
+    )
     with pytest.raises(ValueError, match="so strong"):
-        forecast(penchant.DifferenceFactorization(alpha=10.0), problem, 1e3)
+        forecast(penchant.models.DifferenceFactorization(alpha=10.0), problem, 1e3)
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -280,7 +279,7 @@ def test_a_strong_decay_next_to_many_entries_is_not_refused():
 @example(seed=803, factor=2.0, more=1.0, depth=2)  # rounding ended the record a stage early
 def test_the_forecast_follows_its_symmetries(seed, factor, more, depth):
     """A start e^more times as large decays for `more` longer; y times c is a start c^(-1/L)."""
-    problem = penchant.sparse_regression(6, 14, sparsity=2, noise=0.0, seed=seed)
+    problem = penchant.problems.sparse_regression(6, 14, sparsity=2, noise=0.0, seed=seed)
     first = forecast(penchant.DiagonalNet(depth, log_alpha=8.0), problem, 1e-7)
     later = forecast(penchant.DiagonalNet(depth, log_alpha=8.0 + more), problem, 1e-7)
     assert (later.transition - first.transition) * 1e-7 == pytest.approx(more, rel=1e-6)
@@ -344,7 +343,7 @@ def test_transition_time_is_the_formula():
     assert transition_time(alpha=math.e**2, weight_decay=0.5) == pytest.approx(4.0)
 
 
-NOISY = penchant.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=3)
+NOISY = penchant.problems.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=3)
 WIDE = penchant.DiagonalNet(2, alpha=1.0)
 
 
@@ -368,7 +367,7 @@ def test_label_noise_on_small_batches_moves_the_transition_as_training_does():
         found = penchant.forecast(
             WIDE, NOISY, method=method, batch=batch, measure=NOISY.population_error
         )
-        record = penchant.At(steps=[int(t / rate) for t in np.linspace(0.2, flow, 100)])
+        record = penchant.record.At(steps=[int(t / rate) for t in np.linspace(0.2, flow, 100)])
         run = penchant.train(
             WIDE, NOISY, method, batch=batch, stop=penchant.Time(flow), record=record
         ).dataset

@@ -1,4 +1,4 @@
-"""penchant.grokking: known curves are recovered, and what must not matter does not."""
+"""penchant.measures.grokking: known curves are recovered, and what must not matter does not."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from penchant.measures.curves import crossing as level_crossing
+from penchant.measures import Grokking, grokking
+from penchant.measures import crossing as level_crossing
 from penchant.measures.curves import smoothed
-from penchant.measures.grokking import Grokking, grokking
 from refusals import refusals
 
 LOG_ODDS = math.log(9)  # of the 95% level for a rise from 1/2 to 1: share 0.9, odds 9

@@ -1,4 +1,4 @@
-"""penchant.grokking on the bank of labelled curves: its score, and what every rule is for."""
+"""measures.grokking on the bank of labelled curves: its score, and what every rule is for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 
 import grokking_bank
 from grokking_bank import BANK
+from penchant.measures import grokking, late_change
 from penchant.measures import grokking as module
-from penchant.measures import late_change
 from penchant.measures.curves import Curve
-from penchant.measures.grokking import grokking
 
 CURVES = grokking_bank.read(Path(__file__).with_name("grokking_bank.npz"))
 LABELS = {name: label for name, (_, _, label) in BANK.items()}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jump_points as fitted
-from penchant.measures.jump import (
+from penchant.forecasts.jump import (
     LOSS_LAW,
     OVERDUE,
     PLAIN_LAW,
@@ -65,7 +65,7 @@ def test_intervals_of_runs_that_were_left_out_hold_the_jump(monkeypatch):
     held = np.full(len(y), np.nan)
     for one in range(run.max() + 1):
         law = fitted.fit(x[run != one], y[run != one], run[run != one])
-        monkeypatch.setattr("penchant.measures.jump.LOSS_LAW", tuple(law))
+        monkeypatch.setattr("penchant.forecasts.jump.LOSS_LAW", tuple(law))
         for i in np.flatnonzero(run == one):
             try:
                 found = expected_jump(fitted.seen_at(p, i))

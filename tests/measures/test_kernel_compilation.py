@@ -13,10 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from penchant.measures import gradient_turn, kernel_regression, tangent_kernel
 from penchant.measures.kernels import compiled as compiled_functions
-from penchant.measures.kernels.regression import kernel_regression
-from penchant.measures.kernels.tangent import tangent_kernel
-from penchant.measures.kernels.turn import gradient_turn
 
 RNG = np.random.default_rng(0)
 X, Y, PARAMS = RNG.normal(size=(6, 4)), RNG.normal(size=6), RNG.normal(size=4)

@@ -9,21 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from penchant import train
+from penchant import (
+    L1,
+    L2,
+    DiagonalNet,
+    FunctionModel,
+    ParameterFlow,
+    Regression,
+    interpolate,
+    max_margin,
+    train,
+)
+from penchant.lab import Kind
+from penchant.measures import kernel_interpolant, kernel_predictor, kernel_svm, tangent_kernel
 from penchant.measures.kernels import features as tangent_features
-from penchant.measures.kernels.machines import kernel_interpolant, kernel_svm
-from penchant.measures.kernels.tangent import kernel_predictor, tangent_kernel
-from penchant.models.diagonal import DiagonalNet, ProductNet
-from penchant.models.function import FunctionModel
-from penchant.models.linearized import Linearized
-from penchant.models.two_layer import two_layer
-from penchant.models.unbiased import Difference, Unbiased
-from penchant.problems.regression import Regression
-from penchant.records import Kind
-from penchant.regularizers.norms import L1, L2
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.max_margin import max_margin
-from penchant.training.exact.parameter import ParameterFlow
+from penchant.models import Difference, Linearized, ProductNet, Unbiased, two_layer
 from refusals import refusals
 
 N, D = 12, 5

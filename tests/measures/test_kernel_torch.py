@@ -56,13 +56,13 @@ def test_kernels_agree_with_torch_func(name):
     before = copy.deepcopy(module.state_dict())
     whole = np.einsum("ncp,mdp->ncmd", J, J2)
     near = {"rtol": 0, "atol": (1e-12 if name == "double" else 1e-5) * np.abs(whole).max()}
-    found = penchant.tangent_kernel(module, x, x2, outputs="full")
+    found = penchant.measures.tangent_kernel(module, x, x2, outputs="full")
     np.testing.assert_allclose(found, whole, **near)
-    mean = penchant.tangent_kernel(module, x, outputs="mean")
+    mean = penchant.measures.tangent_kernel(module, x, outputs="mean")
     np.testing.assert_allclose(mean, np.einsum("ncp,mcp->nm", J, J) / J.shape[1], **near)
-    one = penchant.tangent_kernel(module, x=x, outputs=1)
+    one = penchant.measures.tangent_kernel(module, x=x, outputs=1)
     np.testing.assert_allclose(one, J[:, 1] @ J[:, 1].T, **near)
-    fine = penchant.tangent_kernel(module, x, x2=x2, outputs="full", precision="double")
+    fine = penchant.measures.tangent_kernel(module, x, x2=x2, outputs="full", precision="double")
     np.testing.assert_allclose(fine, whole, rtol=1e-10, atol=1e-12 * np.abs(whole).max())
     assert module.training
     assert all(torch.equal(value, before[key]) for key, value in module.state_dict().items())
@@ -71,7 +71,9 @@ def test_kernels_agree_with_torch_func(name):
 def test_one_output_needs_no_word_and_arrays_will_do():
     module, x = perceptron(), torch.randn(5, 4)
     J = jacobian(module, x)[:, 0]
-    np.testing.assert_allclose(penchant.tangent_kernel(module, x.numpy()), J @ J.T, rtol=1e-4)
+    np.testing.assert_allclose(
+        penchant.measures.tangent_kernel(module, x.numpy()), J @ J.T, rtol=1e-4
+    )
 
 
 def test_parameters_can_be_given_by_name():
@@ -81,15 +83,15 @@ def test_parameters_can_be_given_by_name():
         module[0].weight.mul_(3.0)
     end = copy.deepcopy(module.state_dict())
     J1 = jacobian(module, x)[:, 0]
-    found = penchant.tangent_kernel(module, x, precision="double")
+    found = penchant.measures.tangent_kernel(module, x, precision="double")
     np.testing.assert_allclose(found, J1 @ J1.T, rtol=1e-10)
     module.load_state_dict(start)
     J0 = jacobian(module, x)[:, 0]
-    at_end = penchant.tangent_kernel(module, end, x, precision="double")
+    at_end = penchant.measures.tangent_kernel(module, end, x, precision="double")
     np.testing.assert_allclose(at_end, J1 @ J1.T, rtol=1e-10)
     assert np.abs(J1 @ J1.T - J0 @ J0.T).max() > 0.1
-    turn = penchant.gradient_turn(module, start, end, x, precision="double")
-    assert turn == pytest.approx(penchant.gradient_distance(J0, J1), rel=1e-9)
+    turn = penchant.measures.gradient_turn(module, start, end, x, precision="double")
+    assert turn == pytest.approx(penchant.measures.gradient_distance(J0, J1), rel=1e-9)
 
 
 @pytest.mark.parametrize("outputs", ["full", "mean"])
@@ -99,7 +101,7 @@ def test_regression_is_that_of_the_jacobian_and_stays_where_it_was_made(outputs)
     J, J2 = jacobian(module, x), jacobian(module, new)
     with torch.no_grad():
         f = [copy.deepcopy(module).double()(part.double()).numpy() for part in (x, new)]
-    machine = penchant.kernel_regression(module, x, y, outputs=outputs)
+    machine = penchant.measures.kernel_regression(module, x, y, outputs=outputs)
     with torch.no_grad():
         module[0].weight.mul_(0.0)  # training goes on
     if outputs == "full":
@@ -117,35 +119,47 @@ def test_frozen_layers_are_constants_in_double_precision_too():
     module[0].requires_grad_(False)
     J = jacobian(module, x)[:, 0]
     assert J.shape[1] == 8
-    found = penchant.tangent_kernel(module, x, precision="double")
+    found = penchant.measures.tangent_kernel(module, x, precision="double")
     np.testing.assert_allclose(found, J @ J.T, rtol=1e-10)
 
 
 @pytest.mark.parametrize(
     ("call", "rule"),
     [
-        (lambda m, x: penchant.tangent_kernel(m, x), "3 outputs; set outputs='mean', 'full'"),
-        (lambda m, x: penchant.tangent_kernel(m, x, outputs=3), "outputs must be below 3"),
-        (lambda m, x: penchant.tangent_kernel(m, x, x, x, outputs=0), "must be a mapping of names"),
-        (lambda m, x: penchant.tangent_kernel(m, {"0.weight": x}, x, outputs=0), "shape"),
-        (lambda m, x: penchant.tangent_kernel(m, {}, x, outputs=0), "params must hold all trained"),
         (
-            lambda m, x: penchant.tangent_kernel(m, None, outputs=0),
+            lambda m, x: penchant.measures.tangent_kernel(m, x),
+            "3 outputs; set outputs='mean', 'full'",
+        ),
+        (lambda m, x: penchant.measures.tangent_kernel(m, x, outputs=3), "outputs must be below 3"),
+        (
+            lambda m, x: penchant.measures.tangent_kernel(m, x, x, x, outputs=0),
+            "must be a mapping of names",
+        ),
+        (lambda m, x: penchant.measures.tangent_kernel(m, {"0.weight": x}, x, outputs=0), "shape"),
+        (
+            lambda m, x: penchant.measures.tangent_kernel(m, {}, x, outputs=0),
+            "params must hold all trained",
+        ),
+        (
+            lambda m, x: penchant.measures.tangent_kernel(m, None, outputs=0),
             r"call tangent_kernel\(module, x",
         ),
         (
-            lambda m, x: penchant.tangent_kernel(m, x, x[:, :3], outputs=0),
+            lambda m, x: penchant.measures.tangent_kernel(m, x, x[:, :3], outputs=0),
             "must have the same shape",
         ),
         (
-            lambda m, x: penchant.tangent_kernel(m, x.double(), outputs=0),
+            lambda m, x: penchant.measures.tangent_kernel(m, x.double(), outputs=0),
             "x of torch.float64 but the",
         ),
         (
-            lambda m, x: penchant.tangent_kernel(m, x, outputs=0, precision="half"),
+            lambda m, x: penchant.measures.tangent_kernel(m, x, outputs=0, precision="half"),
             "unknown precision",
         ),
-        (lambda m, x: penchant.kernel_regression(m, x), r"call kernel_regression\(module, x, y\)"),
+        (
+            lambda m, x: penchant.measures.kernel_regression(m, x),
+            r"call kernel_regression\(module, x, y\)",
+        ),
     ],
 )
 def test_wrong_calls_say_what_to_do(call, rule):
@@ -157,7 +171,7 @@ def test_wrong_calls_say_what_to_do(call, rule):
 def test_where_torch_is_missing_its_extra_is_named(monkeypatch):
     monkeypatch.delitem(__import__("sys").modules, "torch")
     with pytest.raises(ValueError, match=r"torch.nn.Module .*pip install 'penchant\[torch\]'"):
-        penchant.tangent_kernel(lambda x: x, np.ones((3, 2)))
+        penchant.measures.tangent_kernel(lambda x: x, np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"pip install 'penchant\[torch\]'"):
         arguments(
             "kernel_regression", None, lambda x: x, np.ones((3, 2)), np.ones(3), None, least=2

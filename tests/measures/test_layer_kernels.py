@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import penchant
+from penchant.lab import double_precision
 from penchant.measures.kernels.layers import layer_groups
-from penchant.precision import double_precision
 from penchant.watch.backends import backend
 from refusals import refusals
 
@@ -40,18 +40,18 @@ def kernels_by_name():
 
 
 def test_every_array_has_the_kernel_of_its_own_gradients():
-    found = penchant.tangent_kernel(net, net_params(), X, outputs="full", layers=True)
+    found = penchant.measures.tangent_kernel(net, net_params(), X, outputs="full", layers=True)
     expected = kernels_by_name()
     assert list(found) == NAMES
     for name, kernel in expected.items():
         np.testing.assert_allclose(found[name], kernel, rtol=1e-9, atol=1e-11)
-    whole = penchant.tangent_kernel(net, net_params(), X, outputs="full")
+    whole = penchant.measures.tangent_kernel(net, net_params(), X, outputs="full")
     np.testing.assert_allclose(sum(found.values()), whole, rtol=1e-12, atol=1e-12)
     assert np.abs(found["layers.0.w"] - found["layers.1.w"]).max() > 0.1  # not one for all
 
 
 def test_a_function_of_the_names_makes_groups():
-    parts = penchant.tangent_kernel(
+    parts = penchant.measures.tangent_kernel(
         net, net_params(), X[:4], X, outputs="mean", layers=lambda name: name.rsplit(".", 1)[0]
     )
     assert list(parts) == ["layers.0", "layers.1", "out"]
@@ -64,9 +64,9 @@ def test_a_function_of_the_names_makes_groups():
 
 def test_a_model_is_one_layer():
     model, x = penchant.DiagonalNet(alpha=1.0), np.eye(3)
-    found = penchant.tangent_kernel(model, model.start(3), x, layers=True)
+    found = penchant.measures.tangent_kernel(model, model.start(3), x, layers=True)
     np.testing.assert_allclose(
-        found["parameters"], penchant.tangent_kernel(model, model.start(3), x), rtol=1e-14
+        found["parameters"], penchant.measures.tangent_kernel(model, model.start(3), x), rtol=1e-14
     )
 
 
@@ -122,11 +122,11 @@ def test_a_layer_that_began_at_zero_has_no_relative_move():
 
 test_wrong_layers_are_told = refusals(
     (
-        lambda: penchant.tangent_kernel(net, net_params(), X, outputs=0, layers=2),
+        lambda: penchant.measures.tangent_kernel(net, net_params(), X, outputs=0, layers=2),
         "layers must be Tr",
     ),
     (
-        lambda: penchant.tangent_kernel(net, net_params(), X, outputs=0, layers=len),
+        lambda: penchant.measures.tangent_kernel(net, net_params(), X, outputs=0, layers=len),
         "layers must return a name, got 10 for layers.0.b",
     ),
 )
@@ -137,7 +137,7 @@ def test_modules_of_torch_have_layers_too():
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
     module, x = module.double(), torch.as_tensor(X)
-    found = penchant.tangent_kernel(module, x, outputs="mean", layers=True)
+    found = penchant.measures.tangent_kernel(module, x, outputs="mean", layers=True)
     params = {name: value.detach() for name, value in module.named_parameters()}
     jacobian = torch.func.jacrev(lambda p: torch.func.functional_call(module, p, (x,)))(params)
     assert list(found) == list(params)

@@ -36,7 +36,7 @@ def shifted(w, size, seed=1):
 def test_it_is_the_tangent_of_a_function(case):
     w, x, *_ = case
     with jax.enable_x64(True):
-        linear = penchant.linearize(network, w)
+        linear = penchant.measures.linearize(network, w)
         np.testing.assert_allclose(linear(w, x), network(w, x), rtol=1e-12)
         apart = [
             np.abs(linear(shifted(w, size), x) - network(shifted(w, size), x)).max()
@@ -65,12 +65,12 @@ def descended(linear, w, x, y, rate, steps):
 def test_the_flow_is_known_in_closed_form(case, time):
     """Descent with small steps ends there, to the first order of its step."""
     w, x, y, new = case
-    fit = penchant.kernel_regression(network, w, x, y)
+    fit = penchant.measures.kernel_regression(network, w, x, y)
     found = fit.at(time)
     assert fit.at(0.0).predict(new) == pytest.approx(np.asarray(network(w, new)), abs=1e-5)
     np.testing.assert_allclose(fit.at(np.inf).predict(new), fit.predict(new), rtol=1e-9)
     with jax.enable_x64(True):
-        linear = penchant.linearize(network, w)
+        linear = penchant.measures.linearize(network, w)
         errors = []
         for steps in (1000, 2000):
             end = descended(linear, w, x, y, time / steps, steps)
@@ -85,8 +85,10 @@ def test_the_flow_is_known_in_closed_form(case, time):
 def test_a_ridge_takes_part_in_the_flow(case):
     w, x, y, _ = case
     ridge, time = 0.7, 0.2
-    found = penchant.kernel_regression(network, w, x, y, ridge=ridge).at(time)
-    K = penchant.tangent_kernel(network, w, x, outputs="full", precision="double").reshape(10, 10)
+    found = penchant.measures.kernel_regression(network, w, x, y, ridge=ridge).at(time)
+    K = penchant.measures.tangent_kernel(network, w, x, outputs="full", precision="double").reshape(
+        10, 10
+    )
     goal = (y - np.asarray(network(w, x))).reshape(-1)
     dual, steps = np.zeros(10), 20000
     for _ in range(steps):
@@ -97,11 +99,11 @@ def test_a_ridge_takes_part_in_the_flow(case):
 def test_bad_times_and_models_are_refused(case):
     w, x, y, _ = case
     with pytest.raises(ValueError, match="time must be >= 0, got -1"):
-        penchant.kernel_regression(network, w, x, y).at(-1.0)
+        penchant.measures.kernel_regression(network, w, x, y).at(-1.0)
     with pytest.raises(ValueError, match=r"call linearize\(module\) .* got function"):
-        penchant.linearize(network)
+        penchant.measures.linearize(network)
     with pytest.raises(ValueError, match="have the structure of those of the expansion"):
-        penchant.linearize(network, w)({"inner": w["inner"]}, x)
+        penchant.measures.linearize(network, w)({"inner": w["inner"]}, x)
 
 
 def test_a_torch_module_trains_where_its_kernel_says():
@@ -113,10 +115,10 @@ def test_a_torch_module_trains_where_its_kernel_says():
     ).double()
     module(torch.randn(50, 3, dtype=torch.float64))  # statistics that are not fresh
     x, y, new = (torch.randn(5, n, dtype=torch.float64) for n in (3, 2, 3))
-    linear = penchant.linearize(module)
+    linear = penchant.measures.linearize(module)
     quiet = module.eval()
     torch.testing.assert_close(linear(x), quiet(x))
-    fit = penchant.kernel_regression(module, x, y)
+    fit = penchant.measures.kernel_regression(module, x, y)
     optimizer = torch.optim.SGD([p for p in linear.parameters() if p.requires_grad], lr=0.2 / 1000)
     for _ in range(1000):
         optimizer.zero_grad()
@@ -131,4 +133,4 @@ def test_a_torch_module_trains_where_its_kernel_says():
         module.parameters(), linear.origin.parameters(), strict=True
     ))  # fmt: skip
     with pytest.raises(ValueError, match="expanded at its own parameters"):
-        penchant.linearize(module, {})
+        penchant.measures.linearize(module, {})

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from penchant.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
+from penchant.measures import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
 from refusals import refusals
 
 few = settings(max_examples=40, deadline=None, derandomize=True)

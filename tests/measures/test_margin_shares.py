@@ -3,24 +3,12 @@
 import numpy as np
 import pytest
 
-from penchant import (
-    L1,
-    L2,
-    LinearPredictor,
-    Linf,
-    Q,
-    SignDescent,
-    Spectral,
-    SteepestDescent,
-    Steps,
-    margin_shares,
-    margins,
-    max_margin,
-    separable_points,
-    sparse_regression,
-    train,
-    two_layer,
-)
+from penchant import L1, L2, Q, Steps, max_margin, train
+from penchant.measures import margin_shares, margins
+from penchant.methods import SignDescent, SteepestDescent
+from penchant.models import LinearPredictor, two_layer
+from penchant.problems import separable_points, sparse_regression
+from penchant.regularizers import Linf, Spectral
 from refusals import refusals
 
 PROBLEM = separable_points(8, 6, margin=0.5, seed=1)

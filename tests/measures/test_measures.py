@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant import (
-    DiagonalNet,
-    ParameterFlow,
-    ProductNet,
+from penchant import DiagonalNet, ParameterFlow, train
+from penchant.measures import (
+    effective_rank,
+    kernel_alignment,
     kernel_distance,
     kernel_predictor,
-    sparse_regression,
+    participation_ratio,
     tangent_kernel,
-    train,
 )
-from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
+from penchant.models import ProductNet
+from penchant.problems import sparse_regression
 from refusals import refusals
 
 rng = np.random.default_rng(0)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penchant
-from penchant import three_points
-from penchant.measures.margins import stability
+from penchant.measures import stability
+from penchant.problems import three_points
 from refusals import refusals
 
 
@@ -48,7 +48,7 @@ def test_on_a_trained_path_it_tells_panel_b_from_panel_d():
             penchant.DiagonalNet(alpha=30.0),
             problem,
             penchant.DualFlow(rtol=1e-8),
-            stop=penchant.Scale(0.001),
+            stop=penchant.stop.Scale(0.001),
         )
         limit = problem.signed_rows @ path.predictor
         found[name] = stability(path, limit).since
@@ -73,7 +73,7 @@ def test_angle_against_mpmath(vector, turn, exponent):
         a = a + np.array([1.0, 0.0, 0.0])
     side = np.cross(a, [0.3, -0.8, 0.52])
     b = math.cos(turn) * a / np.linalg.norm(a) + math.sin(turn) * side / np.linalg.norm(side)
-    found = float(penchant.angle(a * 10.0**exponent, b))
+    found = float(penchant.measures.angle(a * 10.0**exponent, b))
     with mpmath.workdps(50):
         x, y = [mpmath.mpf(float(v)) for v in a], [mpmath.mpf(float(v)) for v in b]
         dot = mpmath.fsum(p * q for p, q in zip(x, y, strict=True))
@@ -84,18 +84,18 @@ def test_angle_against_mpmath(vector, turn, exponent):
 
 
 def test_azimuth_and_pitch_of_known_directions():
-    azimuth, pitch = penchant.azimuth_pitch([[1, 0, 0], [0, 2, 0], [1, 1, math.sqrt(2)]])
+    azimuth, pitch = penchant.measures.azimuth_pitch([[1, 0, 0], [0, 2, 0], [1, 1, math.sqrt(2)]])
     assert azimuth == pytest.approx([0, 90, 45])
     assert pitch == pytest.approx([0, 0, 45])
     with pytest.raises(ValueError, match="3 coordinates"):
-        penchant.azimuth_pitch([1.0, 2.0])
+        penchant.measures.azimuth_pitch([1.0, 2.0])
     with pytest.raises(ValueError, match="no direction"):
-        penchant.angle([0.0, 0.0], [1.0, 0.0])
+        penchant.measures.angle([0.0, 0.0], [1.0, 0.0])
 
 
 def test_margins_and_support_vectors():
     X, y = [[1.0, 2.0], [3.0, -1.0]], [1, -1]
-    assert penchant.margins(X, y, [1.0, 1.0]) == pytest.approx([3.0, -2.0])
-    assert penchant.support_vectors([1.0, 1.0005, 1.1]).tolist() == [True, True, False]
+    assert penchant.measures.margins(X, y, [1.0, 1.0]) == pytest.approx([3.0, -2.0])
+    assert penchant.measures.support_vectors([1.0, 1.0005, 1.1]).tolist() == [True, True, False]
     with pytest.raises(ValueError, match="one entry per feature"):
-        penchant.margins(X, y, [1.0])
+        penchant.measures.margins(X, y, [1.0])

@@ -14,7 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant import DiagonalNet
+from penchant import DiagonalNet, NumericalError
+from penchant.lab import double_precision
+from penchant.measures import (
+    gradient_distance,
+    gradient_turn,
+    kernel_distance,
+    kernel_regression,
+    tangent_kernel,
+)
 from penchant.measures.kernels.blocks import (
     ROOM,
     Gradients,
@@ -24,12 +32,6 @@ from penchant.measures.kernels.blocks import (
 )
 from penchant.measures.kernels.factors import Factors
 from penchant.measures.kernels.gradients import FunctionGradients
-from penchant.measures.kernels.regression import kernel_regression
-from penchant.measures.kernels.tangent import tangent_kernel
-from penchant.measures.kernels.turn import gradient_turn
-from penchant.models.tangent import gradient_distance, kernel_distance
-from penchant.precision import double_precision
-from penchant.records import NumericalError
 from refusals import refusals
 
 MANY = settings(deadline=None, derandomize=True, max_examples=60)

@@ -66,7 +66,7 @@ def test_a_kernel_is_that_of_autograd(name):
         expected = by_hand(module, x)
     before = copy.deepcopy(module.state_dict())
     spoil_memory()
-    found = penchant.tangent_kernel(module, x, outputs="full")
+    found = penchant.measures.tangent_kernel(module, x, outputs="full")
     size = np.abs(expected).max()
     assert np.abs(found - expected).max() <= RIGHT * size
     for key, value in module.state_dict().items():
@@ -74,7 +74,7 @@ def test_a_kernel_is_that_of_autograd(name):
     module, x = module.float(), converted(x, torch.float32)
     for _ in range(2):
         spoil_memory()
-        found = penchant.tangent_kernel(module, x, outputs="full")
+        found = penchant.measures.tangent_kernel(module, x, outputs="full")
         assert np.abs(found - expected).max() <= NEARLY * size
 
 

@@ -154,7 +154,7 @@ def test_a_fused_operation_gets_parameters_of_their_own_shape(name, monkeypatch)
             return fused(*args)
 
         monkeypatch.setattr(home, function, spy)
-    penchant.tangent_kernel(module, x, outputs="mean")
+    penchant.measures.tangent_kernel(module, x, outputs="mean")
     assert seen & shapes
     assert max(map(len, seen)) <= 3  # the inputs of a recurrent layer have three axes
 
@@ -166,14 +166,14 @@ def test_calls_give_the_same_numbers_whatever_memory_holds(name):
     found = []
     for _ in range(4):
         spoil_memory()
-        found.append(penchant.tangent_kernel(module, x, outputs="mean"))
+        found.append(penchant.measures.tangent_kernel(module, x, outputs="mean"))
     for kernel in found[1:]:
         np.testing.assert_array_equal(kernel, found[0])
 
 
 def test_any_failure_of_a_planned_pass_leads_to_the_plain_one(monkeypatch):
     module, x = nn.Linear(4, 2), torch.randn(6, 4)
-    expected = penchant.tangent_kernel(module, x, outputs="mean")
+    expected = penchant.measures.tangent_kernel(module, x, outputs="mean")
     run = plans.Pass.derivatives
 
     def fails(self, goal):
@@ -182,7 +182,7 @@ def test_any_failure_of_a_planned_pass_leads_to_the_plain_one(monkeypatch):
         return run(self, goal)
 
     monkeypatch.setattr(plans.Pass, "derivatives", fails)
-    require_alike(penchant.tangent_kernel(module, x, outputs="mean"), expected, 1e-6)
+    require_alike(penchant.measures.tangent_kernel(module, x, outputs="mean"), expected, 1e-6)
 
 
 def test_later_blocks_may_need_another_way():
@@ -198,33 +198,34 @@ def test_later_blocks_may_need_another_way():
     J = jacobian(module, x)
     for rows in (x, x.flip(0)):
         spoil_memory()
-        kernel = penchant.tangent_kernel(module, rows, x, outputs="mean")
+        kernel = penchant.measures.tangent_kernel(module, rows, x, outputs="mean")
         own = J if rows is x else J[::-1]
         require_alike(kernel, np.einsum("ncp,mcp->nm", own, J) / 2)
     require_alike(
-        penchant.tangent_kernel(module, x, outputs="mean"), np.einsum("ncp,mcp->nm", J, J) / 2
+        penchant.measures.tangent_kernel(module, x, outputs="mean"),
+        np.einsum("ncp,mcp->nm", J, J) / 2,
     )
 
 
 def test_a_wrong_plan_is_noticed(monkeypatch):
     module, x = nn.Linear(4, 2), torch.randn(6, 4)
-    expected = penchant.tangent_kernel(module, x, outputs="mean")
+    expected = penchant.measures.tangent_kernel(module, x, outputs="mean")
     row = torch_gradients.TorchGradients._row
     monkeypatch.setattr(torch_gradients.TorchGradients, "_row", lambda *a: 1.01 * row(*a))
-    require_alike(penchant.tangent_kernel(module, x, outputs="mean"), expected, 1e-6)
+    require_alike(penchant.measures.tangent_kernel(module, x, outputs="mean"), expected, 1e-6)
 
 
 def test_a_wrong_derivative_of_torch_func_is_noticed(monkeypatch):
     module, x = nn.Conv1d(2, 3, 2), torch.randn(6, 2, 4)
     wrapped = net(lambda m, x: read(m.layer(x)), layer=lambda: module)()
-    expected = penchant.tangent_kernel(wrapped, x, outputs="mean")
+    expected = penchant.measures.tangent_kernel(wrapped, x, outputs="mean")
     right = torch.func.jacrev
 
     def wrong(run):
         return lambda *args: {n: 1.01 * part for n, part in right(run)(*args).items()}
 
     monkeypatch.setattr(torch.func, "jacrev", wrong)
-    require_alike(penchant.tangent_kernel(wrapped, x, outputs="mean"), expected, 1e-6)
+    require_alike(penchant.measures.tangent_kernel(wrapped, x, outputs="mean"), expected, 1e-6)
 
 
 class Unsteady(torch.autograd.Function):
@@ -261,7 +262,7 @@ def test_a_module_without_steady_gradients_is_refused(kind, sentence):
     module = net(lambda m, x: kind.apply(m.layer(x)), layer=make(nn.Linear, 3, 2))()
     x = torch.randn(5, 3)
     with pytest.raises(ValueError, match=f"tangent_kernel: {sentence}"):
-        penchant.tangent_kernel(module, x, outputs="mean")
+        penchant.measures.tangent_kernel(module, x, outputs="mean")
     with pytest.raises(ValueError, match=f"watch: {sentence}"):
         penchant.watch(module, x)
 
@@ -270,7 +271,7 @@ def test_hooks_that_set_weights_leave_the_module_as_it_was():
     module = nn.Linear(4, 3)
     nn.utils.prune.random_unstructured(module, "weight", amount=0.4)
     held = module.weight
-    penchant.tangent_kernel(module, torch.randn(6, 4), outputs="mean")
+    penchant.measures.tangent_kernel(module, torch.randn(6, 4), outputs="mean")
     assert module.weight is held
 
 
@@ -288,12 +289,16 @@ def test_labels_of_fifty_thousand_classes_take_little_memory():
     labels, peak = peak_of(lambda: read_labels(classes, SAMPLES, 50_000))
     assert peak < 2**20
     np.testing.assert_array_equal(labels.classes, classes)
-    kernel = penchant.tangent_kernel(nn.Linear(3, 2), torch.randn(SAMPLES, 3), outputs="mean")
+    kernel = penchant.measures.tangent_kernel(
+        nn.Linear(3, 2), torch.randn(SAMPLES, 3), outputs="mean"
+    )
     rows = np.zeros((SAMPLES, 50_000))
     rows[np.arange(SAMPLES), classes] = 1
     for centred in (False, True):
-        few = penchant.kernel_alignment(kernel, labels.values, centred=centred)
-        many, peak = peak_of(lambda: penchant.kernel_alignment(kernel, rows, centred=centred))  # noqa: B023
+        few = penchant.measures.kernel_alignment(kernel, labels.values, centred=centred)
+        many, peak = peak_of(
+            lambda: penchant.measures.kernel_alignment(kernel, rows, centred=centred)  # noqa: B023
+        )
         assert many == pytest.approx(few)
         assert peak < 8 * rows.nbytes
 
@@ -315,7 +320,7 @@ def test_linearize_refuses_in_a_sentence():
     build, draw = CASES["cdist"]
     module, x = build().double(), draw()
     with pytest.raises(ValueError, match="linearize: torch has neither forward nor second deriv"):
-        penchant.linearize(module)(x)
+        penchant.measures.linearize(module)(x)
     module = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True)
     x = torch.randn(5, 3, 4)
-    torch.testing.assert_close(penchant.linearize(module)(x), module.eval()(x))
+    torch.testing.assert_close(penchant.measures.linearize(module)(x), module.eval()(x))

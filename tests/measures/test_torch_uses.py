@@ -298,7 +298,7 @@ def test_every_parameter_has_the_kernel_of_its_jacobian(name):
     module, x, x2 = build(), draw(), draw()[:3]
     first, second = jacobians(module, x), jacobians(module, x2)
     for outputs, form in (("full", "ncp,mdp->ncmd"), ("mean", "ncp,mcp->nm")):
-        found = penchant.tangent_kernel(
+        found = penchant.measures.tangent_kernel(
             module, x, x2, outputs=outputs, layers=True, precision="double"
         )
         assert list(found) == list(first)
@@ -415,7 +415,9 @@ def test_a_small_transformer_of_any_shape(samples, times, width, rows, seed):
         mix=Conv1D(width, 3),
     )
     x = torch.randint(rows, (samples, times))
-    found = penchant.tangent_kernel(module, x, outputs="full", precision="double", layers=True)
+    found = penchant.measures.tangent_kernel(
+        module, x, outputs="full", precision="double", layers=True
+    )
     assert not gradients_of(module, x)[0].rest
     for name, J in jacobians(module, x).items():
         expected = np.einsum("ncp,mdp->ncmd", J, J)

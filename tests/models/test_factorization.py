@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.models.factorization import (
-    DifferenceFactorization,
-    Factorization,
-    SymmetricFactorization,
-)
-from penchant.models.matrix import DeepFactorization
-from penchant.precision import double_precision
+from penchant import Factorization
+from penchant.lab import double_precision
+from penchant.models import DeepFactorization, DifferenceFactorization, SymmetricFactorization
 from refusals import refusals
 
 ONCE = settings(max_examples=25, deadline=None, derandomize=True)

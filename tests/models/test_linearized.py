@@ -8,26 +8,22 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from penchant import (
+    L2,
     DiagonalNet,
-    Interpolated,
-    ProductNet,
-    Reparametrized,
+    DualFlow,
+    GradientDescent,
+    ParameterFlow,
     Steps,
     Time,
-    sparse_regression,
+    interpolate,
     train,
 )
 from penchant.description import describe
-from penchant.models.linearized import Linearized
-from penchant.precision import double_precision
-from penchant.problems.classification import three_points
-from penchant.regularizers.norms import L2
-from penchant.solvers.interpolate import interpolate
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.steepest import NormalizedDescent
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.stop import LogLoss
+from penchant.lab import double_precision
+from penchant.methods import NormalizedDescent
+from penchant.models import Linearized, ProductNet, Reparametrized
+from penchant.problems import sparse_regression, three_points
+from penchant.stop import Interpolated, LogLoss
 from refusals import refusals
 
 D = 5

@@ -6,18 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from penchant import (
-    DiagonalNet,
-    Linearized,
-    ParameterFlow,
-    ProductNet,
-    Reparametrized,
-    Steps,
-    sparse_regression,
-    train,
-)
-from penchant.precision import double_precision
-from penchant.training.descent.methods import GradientDescent
+from penchant import DiagonalNet, GradientDescent, ParameterFlow, Steps, train
+from penchant.lab import double_precision
+from penchant.models import Linearized, ProductNet, Reparametrized
+from penchant.problems import sparse_regression
 from refusals import refusals
 
 D = 5

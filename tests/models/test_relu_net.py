@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from penchant.models.relu_net import ReluFunction, relu_net
-from penchant.models.unbiased import Difference
-from penchant.precision import double_precision
-from penchant.problems.circle import circle_teacher, mean_square
+from penchant.lab import double_precision
+from penchant.models import Difference, relu_net
+from penchant.models.relu_nets import ReluFunction
+from penchant.problems import circle_teacher
+from penchant.problems.circle import mean_square
 from refusals import refusals
 
 X = np.random.default_rng(1).standard_normal((4, 3))

@@ -10,13 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from penchant.models.tokens.mlp import Tensors, TokenMLP
-from penchant.precision import double_precision
+from penchant import L1, L2, Adam, GradientDescent, Regression, Steps, train
+from penchant.lab import Kind, double_precision
+from penchant.methods import NormalizedDescent, Proximal
+from penchant.models import TokenMLP
+from penchant.models.tokens.mlp import Tensors
+from penchant.problems import modular_arithmetic
 from penchant.problems.arithmetic import TokenPairs
-from penchant.problems.operations import modular_arithmetic
-from penchant.problems.regression import Regression
-from penchant.records import Kind
-from penchant.regularizers.norms import L1, L2
+from penchant.record import At, LogSpaced
+from penchant.stop import Accuracy, Below
 from penchant.training.cross_entropy import (
     TokenLoss,
     all_pairs,
@@ -25,14 +27,7 @@ from penchant.training.cross_entropy import (
     incidence,
 )
 from penchant.training.descent.compiled import Batches
-from penchant.training.descent.methods import Adam, GradientDescent
-from penchant.training.descent.proximal import Proximal
-from penchant.training.descent.steepest import NormalizedDescent
-from penchant.training.goals import Accuracy, Below
-from penchant.training.record import At, LogSpaced
-from penchant.training.stop import Steps
 from penchant.training.tokens import TokenTask
-from penchant.training.train import train
 from penchant_papers.notsawo2025.figures import runs as token_runs
 from refusals import refusals
 

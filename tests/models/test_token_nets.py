@@ -7,17 +7,12 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from penchant.models.tokens.net import TokenNet
-from penchant.models.tokens.transformer import TokenTransformer
-from penchant.models.tokens.two_layer import TokenQuadratic
-from penchant.precision import double_precision
-from penchant.problems.operations import modular_arithmetic
-from penchant.regularizers.norms import L2
+from penchant import L2, Adam, Steps, train
+from penchant.lab import double_precision
+from penchant.models import TokenNet, TokenQuadratic, TokenTransformer
+from penchant.problems import modular_arithmetic
 from penchant.training.cross_entropy import TokenLoss
-from penchant.training.descent.methods import Adam
-from penchant.training.stop import Steps
 from penchant.training.tokens import TokenTask
-from penchant.training.train import train
 from refusals import refusals
 
 LITTLE = modular_arithmetic(5, operation="+", fraction=0.6, seed=1)

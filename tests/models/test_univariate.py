@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
-from penchant.measures.kernels.machines import kernel_interpolant
-from penchant.models.two_layer import two_layer
-from penchant.models.unbiased import Difference
-from penchant.models.univariate import (
+from penchant import GradientDescent, Regression, Steps, train
+from penchant.measures import kernel_interpolant
+from penchant.models import (
+    Difference,
     Layers,
     kernel_move,
     layers,
@@ -19,13 +19,12 @@ from penchant.models.univariate import (
     rms_distance,
     sup_distance,
     tangent_hinges,
+    two_layer,
     univariate_relu,
 )
-from penchant.problems.regression import Regression, plateau, zigzag
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Interpolated, Steps
-from penchant.training.train import train
+from penchant.problems import plateau, zigzag
+from penchant.record import LogSpaced
+from penchant.stop import Interpolated
 from penchant_papers.woodworth2020.figures.spline_nets import (
     cubic_spline,
     learn,

@@ -9,18 +9,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from penchant import GradientDescent, Steps, train
+from penchant import (
+    DiagonalNet,
+    FunctionModel,
+    GradientDescent,
+    ParameterFlow,
+    Regression,
+    Steps,
+    train,
+)
 from penchant.description import describe
-from penchant.measures.kernels.tangent import tangent_kernel
-from penchant.models.diagonal import DiagonalNet, ProductNet
-from penchant.models.function import FunctionModel
-from penchant.models.model import Separable
-from penchant.models.reparametrized import Reparametrized
-from penchant.models.two_layer import ACTIVATIONS, two_layer
-from penchant.models.unbiased import Difference, Unbiased
-from penchant.precision import double_precision
-from penchant.problems.regression import Regression, sparse_regression
-from penchant.training.exact.parameter import ParameterFlow
+from penchant.lab import double_precision
+from penchant.measures import tangent_kernel
+from penchant.models import Difference, ProductNet, Reparametrized, Separable, Unbiased, two_layer
+from penchant.models.two_layer_nets import ACTIVATIONS
+from penchant.problems import sparse_regression
 from refusals import refusals
 
 D = 4

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penchant.lab.experiment import Setting
-from penchant.lab.registry import all_claims
+from penchant.lab import Setting, all_claims
 
 
 @pytest.fixture(scope="session")

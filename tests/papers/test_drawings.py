@@ -3,9 +3,8 @@
 import pytest
 
 from figure_checks import flat
-from penchant.lab.registry import all_claims
-from penchant.plotting.style import styled
-from penchant.plotting.typeset import typeset
+from penchant.lab import all_claims
+from penchant.plotting import styled, typeset
 from penchant_papers.lyu2023 import paper as L
 from penchant_papers.moroshko2020 import paper as M
 from slow_experiments import SLOW

@@ -5,9 +5,8 @@ import xarray
 from PIL import Image
 
 import penchant.store
-from penchant.lab.experiment import Setting
+from penchant.lab import Setting, all_claims
 from penchant.lab.files import save
-from penchant.lab.registry import all_claims
 
 
 @pytest.fixture

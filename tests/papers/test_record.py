@@ -6,12 +6,17 @@ import json
 import pytest
 
 import little_papers
-from penchant.lab import record
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.verdict import Verdict
-from penchant.lab.papers import papers
-from penchant.lab.record import Recorded, kept, read_record, recorded, write_record
-from penchant.lab.registry import all_claims
+from penchant.lab import (
+    Evidence,
+    Recorded,
+    Verdict,
+    all_claims,
+    papers,
+    read_record,
+    record,
+    within,
+)
+from penchant.lab.record import kept, recorded, write_record
 
 GOOD = Evidence("a run", {"c": within(0.5, tolerance=1)}, controls={"wrong": 2.0})
 BAD = Evidence("a run", {"c": within(1.5, tolerance=1)}, controls={"wrong": 2.0})

@@ -10,9 +10,8 @@ import pytest
 
 import penchant
 from figure_checks import assert_axes_named, assert_readable
-from penchant.lab.experiment import Setting
+from penchant.lab import Setting, all_claims
 from penchant.lab.record import recorded
-from penchant.lab.registry import all_claims
 from slow_experiments import SLOW
 
 SHIFTS = (1000, 2000)
@@ -65,7 +64,7 @@ DATA = {"W-F6c": "mnist", "W-F6d": "cifar10", "W-F8": "cifar10"}  # what the pri
 def test_status_at_the_printed_size(id):
     if id in DATA:
         try:
-            penchant.load_images(DATA[id], train=10, test=10)
+            penchant.problems.load_images(DATA[id], train=10, test=10)
         except FileNotFoundError as absent:
             pytest.skip(str(absent))
     verdict = penchant.verify(id, size="printed")

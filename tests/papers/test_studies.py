@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 import penchant_papers
-from penchant.lab.reading import read_study
-from penchant.lab.registry import all_claims
-from penchant.lab.studies.sizes import SIZES
+from penchant.lab import SIZES, all_claims, read_study
 
 STUDIES = all_claims().studies()
 

@@ -9,13 +9,11 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import LogFormatter, LogLocator
 
 from figure_checks import collisions, raw_texts
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.reading import read_study
-from penchant.plotting.placing import Note, write_beside
-from penchant.plotting.plots import drawable, panels
+from penchant.lab import Plot, Series, read_study
+from penchant.plotting import Note, clear_logs, panels, sheet, styled, typeset, write_beside
+from penchant.plotting.plots import drawable
 from penchant.plotting.study.words import short
-from penchant.plotting.style import clear_logs, sheet, styled
-from penchant.plotting.typeset import in_letters, typeset
+from penchant.plotting.typeset import in_letters
 
 PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
 

@@ -8,18 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.models.tangent import turn
-from penchant.models.tokens.two_layer import TwoTokenNet, Weights
-from penchant.precision import double_precision
-from penchant.problems.arithmetic import TokenPairs, modular_addition
-from penchant.records import Kind
+from penchant import GradientDescent, Steps, Time, train
+from penchant.lab import Kind, double_precision
+from penchant.measures.distances import turn
+from penchant.models import TwoTokenNet
+from penchant.models.tokens.two_layer import Weights
+from penchant.problems import modular_addition
+from penchant.problems.arithmetic import TokenPairs
+from penchant.record import At
 from penchant.training.descent.compiled import Batches
 from penchant.training.descent.driver import Run
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.record import At
-from penchant.training.stop import Steps, Time
 from penchant.training.tokens import TokenTask, cross_entropies, flat
-from penchant.training.train import train
 from refusals import refusals
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=40)

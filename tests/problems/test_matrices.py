@@ -5,15 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.problems.matrices import (
-    coherence,
+from penchant.problems import (
+    Completion,
+    Sensing,
     coherent_completion,
     commuting_sensing,
     gaussian_sensing,
     low_rank_completion,
     multiplication_table,
 )
-from penchant.problems.matrix_problem import Completion, Sensing
+from penchant.problems.matrices import coherence
 from refusals import refusals
 
 ONCE = settings(max_examples=30, deadline=None, derandomize=True)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.problems.arithmetic import modular_addition
-from penchant.problems.operations import modular_arithmetic, permutation_group, permutations
+from penchant.problems import modular_addition, modular_arithmetic, permutation_group
+from penchant.problems.operations import permutations
 from refusals import refusals
 
 SLOW = {

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from penchant.problems.population import MajorityCube, WideMargin, majority, wide_margin
-from penchant.regularizers.norms import L1, L2
-from penchant.solvers.max_margin import max_margin
+from penchant import L1, L2, max_margin
+from penchant.problems import majority, wide_margin
+from penchant.problems.population import MajorityCube, WideMargin
 from refusals import refusals
 
 calm = settings(deadline=None, derandomize=True, max_examples=40)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant import Regression, sparse_recovery, sparse_regression
+from penchant import Regression
+from penchant.problems import sparse_recovery, sparse_regression
 from refusals import refusals
 
 

@@ -7,16 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.models.linear import LinearPredictor
-from penchant.models.two_layer import student, two_layer
-from penchant.problems.classification import separable_points
-from penchant.problems.regression import Regression
-from penchant.problems.teacher import questions, teacher_student
-from penchant.regularizers.custom import DerivativeMatch
-from penchant.regularizers.norms import L2
-from penchant.training.descent.methods import Adam, GradientDescent
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import L2, Adam, GradientDescent, Regression, Steps, train
+from penchant.models import LinearPredictor, student, two_layer
+from penchant.problems import separable_points, teacher_student
+from penchant.problems.teacher import questions
+from penchant.regularizers import DerivativeMatch
 from refusals import refusals
 
 

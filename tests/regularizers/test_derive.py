@@ -12,11 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
-from penchant.records import Kind, NumericalError
-from penchant.regularizers.derive import derive
-from penchant.regularizers.norms import L2
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
+from penchant import L2, NumericalError, Q, derive, interpolate
+from penchant.lab import Kind
 from refusals import refusals
 
 BETA = np.array([-300.0, -2.0, -0.7, -1e-3, -1e-9, 1e-12, 1e-5, 0.1, 1.0, 7.0, 1e4])

@@ -6,22 +6,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from penchant.models.function import FunctionModel
-from penchant.models.linear import LinearPredictor
-from penchant.precision import double_precision
-from penchant.problems.regression import Regression
-from penchant.regularizers.custom import Custom, DerivativeMatch
-from penchant.regularizers.derive import derive
-from penchant.regularizers.lp import Lp
-from penchant.regularizers.norms import L1, L2, Linf
-from penchant.regularizers.penalty import Blocks, Penalty, PerTensor
-from penchant.regularizers.q import Q, R
-from penchant.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.max_margin import max_margin
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import (
+    L1,
+    L2,
+    FunctionModel,
+    GradientDescent,
+    Q,
+    Regression,
+    Steps,
+    derive,
+    interpolate,
+    max_margin,
+    train,
+)
+from penchant.lab import double_precision
+from penchant.models import LinearPredictor
+from penchant.regularizers import (
+    Blocks,
+    Custom,
+    DerivativeMatch,
+    Frobenius,
+    Linf,
+    Lp,
+    Nuclear,
+    Penalty,
+    PerTensor,
+    R,
+    Schatten,
+    Spectral,
+)
 from refusals import refusals
 
 MIXED = Blocks([(L1(), 1), (None, 1), (L2(squared=False), 2)])

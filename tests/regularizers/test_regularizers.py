@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.regularizers.lp import Lp
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q, R
+from penchant import L1, L2, Q
+from penchant.regularizers import Lp, R
 
 settings.register_profile("penchant", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("penchant")

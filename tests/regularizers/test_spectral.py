@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.problems.matrix_problem import Completion, Sensing
-from penchant.regularizers.norms import L1
-from penchant.regularizers.q import Q
-from penchant.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
+from penchant import L1, Q
+from penchant.problems import Completion, Sensing
+from penchant.regularizers import Frobenius, Nuclear, Schatten, Spectral
 from penchant.solvers.matrices.measurements import Rows, measurements
 from penchant.solvers.matrices.path import barrier_gram, weighted
 from penchant.solvers.matrices.state import Power, Sinh, State, law_of, spectrum

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize, minimize_scalar
 
 import penchant
+from penchant.forecasts import tilted
 from penchant.solvers import homotopy
-from penchant.training.descent.effective_scale import tilted
 
 
 def data(seed, samples=3, dimension=6):
@@ -78,7 +78,7 @@ def test_a_path_has_the_minimisers_of_the_general_solver(seed, depth, size):
     X, y = data(seed, samples=4, dimension=9)
     tilt = size * np.random.default_rng(seed).uniform(-0.3, 0.3, 9)
     scales = [1.0, -0.5, -2.0]
-    path = penchant.interpolate_path(X, y, depth, log_alphas=scales, tilt=tilt)
+    path = penchant.solvers.interpolate_path(X, y, depth, log_alphas=scales, tilt=tilt)
     assert path.kkt.max() < 1e-10
     assert path.residual.max() < 1e-9
     for log_alpha, beta in zip(scales, path.beta, strict=True):
@@ -91,7 +91,7 @@ def test_a_path_has_the_minimisers_of_the_general_solver(seed, depth, size):
 def test_a_path_of_margins_has_the_tilted_margins_of_each_scale():
     X, _ = data(1, samples=5, dimension=8)
     y, tilt, mus = np.sign(X @ np.arange(1.0, 9.0)), np.linspace(-0.6, 0.6, 8), [1.0, 0.1, 1e-3]
-    path = penchant.max_margin_path(X, y, mus=mus, tilt=tilt)
+    path = penchant.solvers.max_margin_path(X, y, mus=mus, tilt=tilt)
     assert path.kkt.max() < 1e-10
     rows = X * y[:, None]
     for mu, beta in zip(mus, path.beta, strict=True):
@@ -117,14 +117,14 @@ def test_a_tilt_that_has_the_margins_by_itself_leaves_the_rows_alone():
     np.testing.assert_allclose(found.beta, 2 * np.sinh(3.0))
     assert not found.dual.any()
     with pytest.raises(penchant.NumericalError, match="the tilt alone has all margins >= 1"):
-        penchant.max_margin_path(X, y, mus=[1.0], tilt=tilt)
-    assert penchant.max_margin_path(X, y, mus=[0.01], tilt=tilt).support.any()
+        penchant.solvers.max_margin_path(X, y, mus=[1.0], tilt=tilt)
+    assert penchant.solvers.max_margin_path(X, y, mus=[0.01], tilt=tilt).support.any()
 
 
 def test_zero_labels_have_a_minimiser_away_from_zero():
     X, _ = data(5)
     tilt = np.linspace(-0.4, 0.5, 6)
-    path = penchant.interpolate_path(X, np.zeros(3), log_alphas=[0.0], tilt=tilt)
+    path = penchant.solvers.interpolate_path(X, np.zeros(3), log_alphas=[0.0], tilt=tilt)
     (beta,), (dual,) = path.beta, path.dual
     assert np.abs(X @ beta).max() < 1e-12
     np.testing.assert_allclose(2 * np.sinh(dual @ X + tilt), beta, atol=1e-12)
@@ -158,7 +158,7 @@ def test_a_biased_start_is_a_tilt(depth):
     q = tilted(depth, plus, minus)
     if depth == 2:
         np.testing.assert_allclose([q.shape, q.tilt], [np.sqrt(plus * minus), np.log(plus / minus)])
-    net, stop = penchant.DiagonalNet(depth, start=(plus, minus)), penchant.Loss(1e-22)
+    net, stop = penchant.DiagonalNet(depth, start=(plus, minus)), penchant.stop.Loss(1e-22)
     path = penchant.train(net, penchant.Regression(X, y), penchant.ParameterFlow(), stop=stop)
     np.testing.assert_allclose(path.predictor, penchant.interpolate(X, y, q).beta, atol=1e-7)
     untilted = penchant.Q(depth, alpha=1.0, shape=q.shape)

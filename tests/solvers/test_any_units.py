@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.records import Kind
+from penchant.lab import Kind
 
 GENERATOR = np.random.default_rng(4)
 X = GENERATOR.normal(size=(3, 5))
@@ -20,11 +20,11 @@ POWERS = [-900, -300, 300, 900]
 @pytest.mark.parametrize("power", POWERS)
 def test_kernel_machines(power, log_alpha, route):
     net = penchant.DiagonalNet(3, log_alpha=log_alpha)
-    fit = penchant.kernel_interpolant(net, np.ldexp(X, power), Y, route=route)
+    fit = penchant.measures.kernel_interpolant(net, np.ldexp(X, power), Y, route=route)
     exact = np.linalg.lstsq(X, Y, rcond=None)[0]
     np.testing.assert_allclose(np.ldexp(fit.predictor, power), exact, rtol=1e-9, atol=1e-12)
     assert fit.error < 1e-10
-    svm = penchant.kernel_svm(net, np.ldexp(X, power), LABELS, route=route)
+    svm = penchant.measures.kernel_svm(net, np.ldexp(X, power), LABELS, route=route)
     plain = penchant.max_margin(X, LABELS, penchant.L2()).beta
     np.testing.assert_allclose(np.ldexp(svm.predictor, power), plain, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(svm.predict(np.ldexp(X, power)), X @ plain, rtol=1e-9)
@@ -37,51 +37,57 @@ def test_a_kernel_that_is_singular_in_float64_loses_no_direction():
     """The rows are parallel to 1e-9, and the square of that is nothing."""
     rows = np.array([[1.51764883e-06, -4684.34673], [-3.01588240e-06, 8797.88541]])
     y = np.array([1.0, -1.9])
-    machine = penchant.kernel_interpolant(penchant.DiagonalNet(alpha=1.0), rows, y, route="kernel")
+    machine = penchant.measures.kernel_interpolant(
+        penchant.DiagonalNet(alpha=1.0), rows, y, route="kernel"
+    )
     np.testing.assert_allclose(machine.predictor, np.linalg.solve(rows, y), rtol=1e-5)
 
 
 def test_slow_flow_and_saddles_of_subnormal_rows():
-    flow = penchant.slow_flow(np.ldexp(X, -1030), np.ones(5))
-    np.testing.assert_allclose(flow.end, penchant.slow_flow(X, np.ones(5)).end, atol=1e-6)
-    found = penchant.saddles(np.ldexp(X, -1000), Y)
-    np.testing.assert_allclose(np.ldexp(found.end, -1000), penchant.saddles(X, Y).end, atol=1e-9)
-    lost = penchant.saddles(np.ldexp(X, -1030), Y, throw=False)
+    flow = penchant.solvers.slow_flow(np.ldexp(X, -1030), np.ones(5))
+    np.testing.assert_allclose(flow.end, penchant.solvers.slow_flow(X, np.ones(5)).end, atol=1e-6)
+    found = penchant.solvers.saddles(np.ldexp(X, -1000), Y)
+    np.testing.assert_allclose(
+        np.ldexp(found.end, -1000), penchant.solvers.saddles(X, Y).end, atol=1e-9
+    )
+    lost = penchant.solvers.saddles(np.ldexp(X, -1030), Y, throw=False)
     assert lost.outcome.kind is Kind.OUT_OF_RANGE
 
 
 @pytest.mark.parametrize("power", POWERS)
 def test_margin_paths(power):
     mus = np.array([2.0, 1e-3])
-    path = penchant.max_margin_path(np.ldexp(X, power), LABELS, mus=mus)
+    path = penchant.solvers.max_margin_path(np.ldexp(X, power), LABELS, mus=mus)
     for k, mu in enumerate(mus):
         one = penchant.max_margin(np.ldexp(X, power), LABELS, penchant.Q(2, mu=mu))
         np.testing.assert_allclose(path.beta[k], one.beta, rtol=1e-9)
         assert path.log_dual_unit[k] == pytest.approx(one.log_dual_unit)
     # mu = 2^-power mu' and X = 2^power X' are the same problem
     if abs(power) < 500:
-        plain = penchant.max_margin_path(X, LABELS, mus=mus)
-        other = penchant.max_margin_path(np.ldexp(X, power), LABELS, mus=np.ldexp(mus, -power))
+        plain = penchant.solvers.max_margin_path(X, LABELS, mus=mus)
+        other = penchant.solvers.max_margin_path(
+            np.ldexp(X, power), LABELS, mus=np.ldexp(mus, -power)
+        )
         np.testing.assert_allclose(np.ldexp(other.beta, power), plain.beta, rtol=1e-9)
 
 
 @pytest.mark.parametrize("power", [-300, -60, 60, 300])
 def test_ratchet_paths(power):
     mus = np.array([2.0, 1e-3])
-    plain = penchant.ratchet_path(X, LABELS, mus=mus)
-    other = penchant.ratchet_path(np.ldexp(X, power), LABELS, mus=np.ldexp(mus, -power))
+    plain = penchant.solvers.ratchet_path(X, LABELS, mus=mus)
+    other = penchant.solvers.ratchet_path(np.ldexp(X, power), LABELS, mus=np.ldexp(mus, -power))
     np.testing.assert_allclose(np.ldexp(other.beta, power), plain.beta, rtol=1e-9)
     np.testing.assert_allclose(np.ldexp(other.dual, power), plain.dual, rtol=1e-9, atol=1e-12)
     assert (plain.error < 1e-9).all()
     if power == -300:
-        far = penchant.ratchet_path(np.ldexp(X, -900), LABELS, mus=mus, throw=False)
+        far = penchant.solvers.ratchet_path(np.ldexp(X, -900), LABELS, mus=mus, throw=False)
         assert all("rescale X" in outcome.sentence for outcome in far.outcomes)
 
 
 def test_measurements_and_labels_of_zeros_move_nothing():
-    problem = penchant.Sensing(np.zeros((1, 2, 2)), [0.0])
+    problem = penchant.problems.Sensing(np.zeros((1, 2, 2)), [0.0])
     path = penchant.train(
-        penchant.DifferenceFactorization(alpha=1.0), problem, penchant.MatrixFlow()
+        penchant.models.DifferenceFactorization(alpha=1.0), problem, penchant.methods.MatrixFlow()
     )
     assert path.outcome.ok
     assert not path.predictor.any()

@@ -3,24 +3,15 @@
 import numpy as np
 import pytest
 
-from penchant import (
-    L1,
-    L2,
-    Frobenius,
-    Lp,
-    Nuclear,
-    Q,
-    R,
-    Schatten,
-    interpolate,
-    interpolate_path,
-    max_margin,
-    max_margin_path,
-    ratchet_path,
+from penchant import L1, L2, Q, Regression, interpolate, max_margin
+from penchant.problems import (
+    gaussian_sensing,
+    low_rank_completion,
+    separable_points,
+    sparse_regression,
 )
-from penchant.problems.classification import separable_points
-from penchant.problems.matrices import gaussian_sensing, low_rank_completion
-from penchant.problems.regression import Regression, sparse_regression
+from penchant.regularizers import Frobenius, Lp, Nuclear, R, Schatten
+from penchant.solvers import interpolate_path, max_margin_path, ratchet_path
 from refusals import refusals, refused_with
 
 X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])

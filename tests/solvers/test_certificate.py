@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from penchant.records import Kind, Outcome
+from penchant import Outcome
+from penchant.lab import Kind
 from penchant.solvers.certificate import Certificate, judge
 
 CLAIM = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")

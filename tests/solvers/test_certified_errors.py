@@ -20,23 +20,9 @@ import oracle
 import penchant
 from fraction_walks import solve_exactly
 from odd_problems import Problem
-from penchant import (
-    L1,
-    L2,
-    Frobenius,
-    Lp,
-    Nuclear,
-    Q,
-    Schatten,
-    Spectral,
-    derive,
-    interpolate,
-    interpolate_path,
-    max_margin,
-    max_margin_path,
-    ratchet_path,
-    stationary_points,
-)
+from penchant import L1, L2, Q, derive, interpolate, max_margin
+from penchant.regularizers import Frobenius, Lp, Nuclear, Schatten, Spectral
+from penchant.solvers import interpolate_path, max_margin_path, ratchet_path, stationary_points
 from penchant.solvers.accuracy import Equations, Given
 from penchant.solvers.certificate import TOLERANCE
 from penchant.solvers.certificate import judge as verdict
@@ -248,7 +234,7 @@ def test_every_solver_has_an_error():
     """What a user can call and what carries the certified error; None needs none."""
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(3, 5)), np.array([1.0, -1.0, 1.0])
-    matrices = penchant.Sensing(rng.normal(size=(3, 2, 2)), y)
+    matrices = penchant.problems.Sensing(rng.normal(size=(3, 2, 2)), y)
     net = penchant.DiagonalNet(alpha=0.5)
     answers = [
         interpolate(X, y, Q(2, alpha=0.1)),
@@ -258,12 +244,12 @@ def test_every_solver_has_an_error():
         max_margin_path(X, y, mus=[1.0]),
         ratchet_path(X, y, mus=[1.0]),
         stationary_points(X, y, Lp(0.5), starts=2)[0],
-        penchant.saddles(X, y),
-        penchant.slow_flow(X, np.ones(5)),
-        penchant.nuclear_slow_flow(X[:1, :4], np.eye(2), 0.05, throw=False),
-        penchant.greedy_rank(matrices),
-        penchant.kernel_interpolant(net, X, y),
-        penchant.kernel_svm(net, X, y),
+        penchant.solvers.saddles(X, y),
+        penchant.solvers.slow_flow(X, np.ones(5)),
+        penchant.solvers.nuclear_slow_flow(X[:1, :4], np.eye(2), 0.05, throw=False),
+        penchant.solvers.greedy_rank(matrices),
+        penchant.measures.kernel_interpolant(net, X, y),
+        penchant.measures.kernel_svm(net, X, y),
     ]
     for answer in answers:
         error = np.max(answer.error)

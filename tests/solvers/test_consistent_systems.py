@@ -6,7 +6,9 @@ from scipy.linalg import null_space
 
 import oracle
 from general_solvers import least_l1
-from penchant import L1, L2, Lp, Q, R, interpolate, interpolate_path
+from penchant import L1, L2, Q, interpolate
+from penchant.regularizers import Lp, R
+from penchant.solvers import interpolate_path
 
 X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
 Y = np.array([1.0, -2.0])

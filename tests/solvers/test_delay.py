@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from general_solvers import least_l1
-from penchant.problems.regression import sparse_recovery
-from penchant.solvers.least_squares import (
+from penchant.forecasts import predicted_delay
+from penchant.problems import sparse_recovery
+from penchant.solvers import (
     descent_points,
     error_floor,
     least_squares_limit,
     memorization_steps,
-    predicted_delay,
     ridge_limit,
+    slow_flow,
 )
-from penchant.solvers.slow_flow import slow_flow
 
 few = settings(max_examples=25, deadline=None, derandomize=True)
 

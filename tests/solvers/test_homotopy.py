@@ -7,14 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.records import Kind
-from penchant.regularizers.lp import Lp
-from penchant.regularizers.norms import L2
-from penchant.regularizers.q import Q
-from penchant.regularizers.regularizer import Regularizer
+from penchant import L2, Q, interpolate
+from penchant.lab import Kind
+from penchant.regularizers import Lp, Regularizer
 from penchant.solvers import homotopy
 from penchant.solvers.homotopy import margin
-from penchant.solvers.interpolate import interpolate
 
 
 class Entropy(Regularizer):

@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 
 import penchant
 from general_solvers import least_l1
-from penchant.records import Kind
-from penchant.regularizers.lp import Lp
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q, R
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.interpolation_path import interpolate_path
+from penchant import L1, L2, Q, interpolate
+from penchant.lab import Kind
+from penchant.regularizers import Lp, R
+from penchant.solvers import interpolate_path
 
 settings.register_profile("penchant", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("penchant")

@@ -9,7 +9,9 @@ from scipy.optimize import minimize
 
 import oracle
 import oracle_q
-from penchant import Q, R, interpolate, interpolate_path
+from penchant import Q, interpolate
+from penchant.regularizers import R
+from penchant.solvers import interpolate_path
 
 AGREE = 1e-10  # of max|beta|; what issue and users may rely on
 EXACT = 1e-12  # relative, for values, gradients and inverse gradients

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from penchant import L1, max_margin
-from penchant.records import Kind
+from penchant.lab import Kind
 from penchant.solvers.continuation import Failed
 from penchant.solvers.margins import face
 from penchant.solvers.margins.rows import scaled_rows

@@ -6,12 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from penchant.problems.classification import three_points
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.margins.path import max_margin_path
-from penchant.solvers.max_margin import max_margin
+from penchant import L1, L2, Q, interpolate, max_margin
+from penchant.problems import three_points
+from penchant.solvers import max_margin_path
 
 MUS = np.logspace(3, -8, 23)
 

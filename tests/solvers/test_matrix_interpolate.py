@@ -7,13 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from penchant.problems.matrices import commuting_sensing, gaussian_sensing, low_rank_completion
-from penchant.problems.matrix_problem import Completion, Sensing
-from penchant.records import Kind, NumericalError
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q
-from penchant.regularizers.spectral import Frobenius, Nuclear, Schatten
-from penchant.solvers.interpolate import interpolate
+from penchant import L1, L2, NumericalError, Q, interpolate
+from penchant.lab import Kind
+from penchant.problems import (
+    Completion,
+    Sensing,
+    commuting_sensing,
+    gaussian_sensing,
+    low_rank_completion,
+)
+from penchant.regularizers import Frobenius, Nuclear, Schatten
 from penchant.solvers.matrices.interpolate import graph_distance, kkt, matrix_interpolant
 
 settings.register_profile("penchant", deadline=None, derandomize=True, max_examples=20)

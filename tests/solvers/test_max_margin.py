@@ -9,15 +9,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from oracle_q import inverse_gradient
-from penchant.problems.classification import three_points
-from penchant.problems.population import majority, wide_margin
-from penchant.records import Kind, NumericalError
-from penchant.regularizers.derive import derive
-from penchant.regularizers.lp import Lp
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q, R
+from penchant import L1, L2, NumericalError, Q, derive, max_margin
+from penchant.lab import Kind
+from penchant.problems import majority, three_points, wide_margin
+from penchant.regularizers import Lp, R
 from penchant.solvers.margins import walk as margin_walk
-from penchant.solvers.max_margin import max_margin
 
 
 def separable(seed):

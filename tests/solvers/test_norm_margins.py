@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from penchant import L1, L2, Linf, Nuclear, Spectral, interpolate, max_margin
+from penchant import L1, L2, interpolate, max_margin
+from penchant.regularizers import Linf, Nuclear, Spectral
 from penchant.solvers.solution import kkt_residual
 from refusals import refusals
 

@@ -7,21 +7,10 @@ import pytest
 import judge
 import oracle
 from odd_problems import Problem
-from penchant import (
-    L1,
-    L2,
-    Frobenius,
-    Lp,
-    Nuclear,
-    Q,
-    R,
-    Schatten,
-    derive,
-    interpolate,
-    interpolate_path,
-    max_margin,
-)
-from penchant.records import Kind, NumericalError
+from penchant import L1, L2, NumericalError, Q, derive, interpolate, max_margin
+from penchant.lab import Kind
+from penchant.regularizers import Frobenius, Lp, Nuclear, R, Schatten
+from penchant.solvers import interpolate_path
 
 TIED = np.array([[1.0, 0, 1, 1], [1, 1, 1, 0]])
 CUBE = np.array([[0.0, 0, 0, 1, 1, 1], [0, 1, 1, 1, 1, 0]])

@@ -9,19 +9,15 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
-from penchant import At, LogSpaced, train
-from penchant.measures.directions import angle
-from penchant.models.diagonal import DiagonalNet
-from penchant.problems.classification import separable_points, three_points
-from penchant.records import Kind, NumericalError
-from penchant.regularizers.norms import L2
-from penchant.regularizers.q import Q
+from penchant import L2, DiagonalNet, DualFlow, NumericalError, Q, max_margin, train
+from penchant.lab import Kind
+from penchant.measures import angle
+from penchant.problems import separable_points, three_points
+from penchant.record import At, LogSpaced
+from penchant.solvers import max_margin_path, ratchet_path
 from penchant.solvers.margins import ratchet
-from penchant.solvers.margins.path import max_margin_path, ratchet_path
 from penchant.solvers.margins.ratchet import growing, solve_gram
-from penchant.solvers.max_margin import max_margin
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.stop import Scale
+from penchant.stop import Scale
 
 PANELS = [("3d", 2), ("4a", 3), ("4b", 3)]
 on_panels = pytest.mark.parametrize(("name", "depth"), PANELS)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import penchant
 from fraction_walks import walk_saddles
-from penchant.records import Kind
-from penchant.solvers.jumps import Walk
-from penchant.solvers.saddles import certify
+from penchant.lab import Kind
+from penchant.solvers.limits.jumps import Walk
+from penchant.solvers.limits.saddles import certify
 
 few = settings(max_examples=40, deadline=None)
 
@@ -42,13 +42,13 @@ def same(found, times, points):
 
 
 def test_a_share_of_nothing_by_nothing_does_not_hang():
-    found = penchant.saddles(np.diag([1e5, 1e-6]), [0.1, 1000.0], depth=3)
+    found = penchant.solvers.saddles(np.diag([1e5, 1e-6]), [0.1, 1000.0], depth=3)
     np.testing.assert_allclose(found.end, [1e-6, 1e9], rtol=1e-12)
     np.testing.assert_allclose(found.tau, [0, 1 / 4e4, 1 / 4e-3], rtol=1e-12)
 
 
 def test_a_small_unit_is_not_rounding():
-    found = penchant.saddles([[5.5e6, 0], [0, 4e-10]], [2.0, 0.5])
+    found = penchant.solvers.saddles([[5.5e6, 0], [0, 4e-10]], [2.0, 0.5])
     np.testing.assert_allclose(found.end, [2 / 5.5e6, 1.25e9], rtol=1e-12)
     assert found.outcome.kind is Kind.SOLVED
 
@@ -58,7 +58,7 @@ def test_diagonal_data_in_any_units_have_a_closed_form(seed):
     rng = np.random.default_rng(seed)
     size = rng.integers(1, 6)
     diagonal, y = (10.0 ** rng.uniform(-12, 12, size) * rng.choice([-1, 1], size) for _ in range(2))
-    found = penchant.saddles(np.diag(diagonal), y)
+    found = penchant.solvers.saddles(np.diag(diagonal), y)
     times, end = jumps_of_diagonal(diagonal, y)
     assert found.outcome.kind is Kind.SOLVED, found.outcome
     np.testing.assert_allclose(found.tau[1:], times, rtol=1e-12)
@@ -80,8 +80,8 @@ def test_data_in_blocks_are_the_union_of_their_blocks_in_any_units(seed, units):
     ]
     X = np.zeros((4, 6))
     X[:2, :3], X[2:, 3:] = blocks[0][0], blocks[1][0]
-    found = penchant.saddles(X, np.concatenate([y for _, y in blocks]))
-    alone = [penchant.saddles(*block) for block in blocks]
+    found = penchant.solvers.saddles(X, np.concatenate([y for _, y in blocks]))
+    alone = [penchant.solvers.saddles(*block) for block in blocks]
     assert found.outcome.kind is Kind.SOLVED
     together = np.sort(np.concatenate([part.tau[1:] for part in alone]))
     np.testing.assert_allclose(found.tau[1:], together, rtol=1e-10)
@@ -94,7 +94,10 @@ def test_data_in_blocks_are_the_union_of_their_blocks_in_any_units(seed, units):
 def test_units_of_all_data_change_units_alone(seed, x, label):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((3, 5)), rng.standard_normal(3)
-    once, found = penchant.saddles(X, y), penchant.saddles(np.ldexp(X, x), np.ldexp(y, label))
+    once, found = (
+        penchant.solvers.saddles(X, y),
+        penchant.solvers.saddles(np.ldexp(X, x), np.ldexp(y, label)),
+    )
     np.testing.assert_array_equal(found.tau, np.ldexp(once.tau, -x - label))
     np.testing.assert_array_equal(found.points, np.ldexp(once.points, label - x))
     np.testing.assert_array_equal(found.dual, once.dual)
@@ -119,13 +122,13 @@ def test_dense_data_in_any_units_against_fractions(seed, samples, dimension, row
         X[:, 0] = X[:, 1] + twins * rng.standard_normal(samples)
     X = np.ldexp(X, np.array(rows)[:samples, None] + np.array(columns)[:dimension])
     y = np.ldexp(y, np.array(rows)[:samples])
-    same(penchant.saddles(X, y), *walked(X, y))
+    same(penchant.solvers.saddles(X, y), *walked(X, y))
 
 
 def test_ties_are_as_in_fractions():
     for numbers in itertools.product([-1.0, 0.0, 1.0, 2.0], repeat=4):
         X, y = np.array(numbers).reshape(2, 2), np.array([1.0, 1.0])
-        found = penchant.saddles(X, y)
+        found = penchant.solvers.saddles(X, y)
         assert found.outcome.ok
         if found.outcome.kind is Kind.SOLVED and len(np.unique(np.abs(X), axis=1).T) == 2:
             same(found, *walked(X, y))
@@ -141,7 +144,7 @@ def poisoned(walk, **changed):
 def test_a_poisoned_list_is_caught(name, place, size):
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((3, 6)), rng.standard_normal(3)
-    found = penchant.saddles(X, y)
+    found = penchant.solvers.saddles(X, y)
     walk = Walk(found.tau, found.points, found.dual, False, 0.0, True, None)
     assert certify(X, y, 4.0, walk).ok
 
@@ -157,22 +160,22 @@ def test_a_poisoned_list_is_caught(name, place, size):
 def test_a_list_that_ends_early_is_caught():
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((3, 6)), rng.standard_normal(3)
-    found = penchant.saddles(X, y)
+    found = penchant.solvers.saddles(X, y)
     walk = Walk(found.tau[:-1], found.points[:-1], found.dual[:-1], False, 0.0, True, None)
     assert not certify(X, y, 4.0, walk).ok
 
 
 def test_what_float64_does_not_hold_is_said():
-    found = penchant.saddles([[1e-200]], [1e200], throw=False)
+    found = penchant.solvers.saddles([[1e-200]], [1e200], throw=False)
     assert found.outcome.kind is Kind.OUT_OF_RANGE
     with pytest.raises(penchant.NumericalError, match="beyond float64"):
-        penchant.saddles([[1e200]], [1e200])
+        penchant.solvers.saddles([[1e200]], [1e200])
 
 
 def test_large_data_that_cannot_be_certified_say_so():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 120)) * 10.0 ** rng.uniform(-9, 9, (40, 1))
-    found = penchant.saddles(X, rng.standard_normal(40), throw=False)
+    found = penchant.solvers.saddles(X, rng.standard_normal(40), throw=False)
     assert not found.outcome.ok
     assert not found.error <= 1e-7
 
@@ -180,10 +183,10 @@ def test_large_data_that_cannot_be_certified_say_so():
 def test_a_time_limit_ends_the_list_with_a_sentence():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((5, 9)), rng.standard_normal(5)
-    found = penchant.saddles(X, y, max_seconds=1e-9, throw=False)
+    found = penchant.solvers.saddles(X, y, max_seconds=1e-9, throw=False)
     assert found.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_seconds" in found.outcome.sentence
     assert len(found.tau) == 2
     with pytest.raises(ValueError, match="max_seconds must be > 0"):
-        penchant.saddles(X, y, max_seconds=0)
-    assert math.isfinite(penchant.saddles(X, y, max_seconds=60).error)
+        penchant.solvers.saddles(X, y, max_seconds=0)
+    assert math.isfinite(penchant.solvers.saddles(X, y, max_seconds=60).error)

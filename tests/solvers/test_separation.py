@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import penchant
-from penchant.records import Kind
+from penchant.lab import Kind
+from penchant.solvers import separation
 from penchant.solvers.exact import independent, separates
 from penchant.solvers.margins.active_set import Unbounded
-from penchant.solvers.separation import require_separable, separating, separation
+from penchant.solvers.margins.separation import require_separable, separating
 
 SEEDS = st.integers(0, 10_000)
 MODEST = settings(deadline=None, derandomize=True, max_examples=60)
@@ -136,13 +137,14 @@ def test_columns_over_many_decades_are_separated(decades):
     for seed in range(40):
         Z, beta = badly_scaled(seed, decades)
         assert min(exact_margins(Z, beta)) > 0
-        found = penchant.separation(Z, np.ones(len(Z)))
+        found = penchant.solvers.separation(Z, np.ones(len(Z)))
         assert found.separable
         assert min(exact_margins(Z, found.direction)) > 0
 
 
 @pytest.mark.parametrize(
-    "regularizer", [penchant.L1(), penchant.L2(), penchant.Lp(3.0), penchant.Q(alpha=0.1)]
+    "regularizer",
+    [penchant.L1(), penchant.L2(), penchant.regularizers.Lp(3.0), penchant.Q(alpha=0.1)],
 )
 def test_independent_rows_over_many_decades_are_fitted(regularizer):
     """Any y is in the range of independent rows, whatever the units of the columns."""
@@ -165,8 +167,8 @@ def test_independent_rows_over_many_decades_are_fitted(regularizer):
     [
         penchant.L1(),
         penchant.L2(),
-        penchant.Lp(1.5),
-        penchant.Lp(3.0),
+        penchant.regularizers.Lp(1.5),
+        penchant.regularizers.Lp(3.0),
         penchant.Q(alpha=1e-3),
         penchant.Q(alpha=10.0),
     ],
@@ -198,12 +200,12 @@ def test_separable_points_are_not_called_inseparable(monkeypatch):
     def errs(rows, softness):
         raise Unbounded(np.ones(len(rows.c)))
 
-    monkeypatch.setattr("penchant.solvers.separation.least_squares", errs)
+    monkeypatch.setattr("penchant.solvers.margins.separation.least_squares", errs)
     Z, _ = badly_scaled(0, 13)
     with pytest.raises(penchant.NumericalError, match="a predictor with positive margins exists"):
-        penchant.separation(Z, np.ones(len(Z)))
+        penchant.solvers.separation(Z, np.ones(len(Z)))
     opposite = np.array([[1.0, 2.0], [-1.0, -2.0]])
-    assert not penchant.separation(opposite, np.ones(2)).separable
+    assert not penchant.solvers.separation(opposite, np.ones(2)).separable
     failed = penchant.max_margin(Z, np.ones(len(Z)), penchant.L1(), throw=False)
     assert failed.outcome.kind is Kind.STALLED
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import penchant
 from fraction_walks import walk_slow_flow
 from general_solvers import least_l1
+from penchant.lab import Kind
 from penchant.limits import TimeLimit
-from penchant.records import Kind
-from penchant.solvers.pieces import FloatKernel, walk
-from penchant.solvers.slow_flow import certify
+from penchant.solvers.limits.pieces import FloatKernel, walk
+from penchant.solvers.limits.slow_flow import certify
 
 few = settings(max_examples=40, deadline=None)
 
@@ -31,7 +31,7 @@ def same(flow, times, points):
 
 
 def test_a_row_of_small_units_is_no_rounding():
-    flow = penchant.slow_flow([[1e10, 0, 0], [0, 1e-7, 0]], [1.0, 1.0, 1.0])
+    flow = penchant.solvers.slow_flow([[1e10, 0, 0], [0, 1e-7, 0]], [1.0, 1.0, 1.0])
     assert flow.end.tolist() == [1.0, 1.0, 0.0]
     assert flow.outcome.kind is Kind.SOLVED
 
@@ -42,7 +42,7 @@ def test_a_path_that_creeps_stays_on_its_row(noise, seed):
     """One row of nearly equal entries: velocities of the size of the noise."""
     rng = np.random.default_rng(seed)
     X, start = 1 + noise * rng.standard_normal((1, 10)), rng.standard_normal(10)
-    flow = penchant.slow_flow(X, start)
+    flow = penchant.solvers.slow_flow(X, start)
     sums = flow.points @ X[0]
     np.testing.assert_allclose(sums, sums[0], atol=1e-12 * np.abs(start).sum())
     best = np.abs(sums[0] / X[0]).min()  # the heaviest column alone
@@ -62,7 +62,7 @@ def test_diagonal_rows_hold_their_entries_and_others_fall_at_speed_one(seed, hel
     X = np.ldexp(np.eye(6)[:held], np.array(units[:held], dtype=int)[:, None])
     if not held:
         X = np.zeros((1, 6))
-    flow = penchant.slow_flow(X, start)
+    flow = penchant.solvers.slow_flow(X, start)
     np.testing.assert_allclose(flow.tau[1:], np.sort(np.abs(start[held:])), rtol=1e-12)
     np.testing.assert_array_equal(flow.end, np.where(np.arange(6) < held, start, 0.0))
 
@@ -79,8 +79,10 @@ def test_units_of_rows_change_nothing_and_those_of_the_start_change_units(
 ):
     rng = np.random.default_rng(seed)
     X, start = rng.standard_normal((samples, 6)), rng.standard_normal(6)
-    flow = penchant.slow_flow(X, start)
-    other = penchant.slow_flow(np.ldexp(X, np.array(units)[:samples, None]), np.ldexp(start, size))
+    flow = penchant.solvers.slow_flow(X, start)
+    other = penchant.solvers.slow_flow(
+        np.ldexp(X, np.array(units)[:samples, None]), np.ldexp(start, size)
+    )
     np.testing.assert_array_equal(other.tau, np.ldexp(flow.tau, size))
     np.testing.assert_array_equal(other.points, np.ldexp(flow.points, size))
 
@@ -103,7 +105,7 @@ def test_dense_rows_against_fractions(seed, samples, dimension, rows, twins, who
     if twins is not None and samples > 1:
         X[0] = X[1] + twins * rng.standard_normal(dimension)
     X = np.ldexp(X, np.array(rows)[:samples, None])
-    same(penchant.slow_flow(X, start), *walked(X, start))
+    same(penchant.solvers.slow_flow(X, start), *walked(X, start))
 
 
 @pytest.mark.parametrize("name", ["points", "tau", "dual"])
@@ -130,7 +132,7 @@ def sparse_start(seed):
 def test_many_entries_that_vanish_at_one_time_leave_the_path_certified(seed):
     """The end has 5 entries where rows allow 30: the last 25 vanish within rounding."""
     X, start = sparse_start(seed)
-    flow = penchant.slow_flow(X, start)
+    flow = penchant.solvers.slow_flow(X, start)
     assert flow.error <= 1e-7
     best = least_l1(X, X @ start)
     np.testing.assert_allclose(flow.end, best, atol=1e-7 * np.abs(best).max())
@@ -165,7 +167,7 @@ def test_large_rows_that_nearly_repeat_say_how_far_they_are_known():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 80))
     X[1] = X[0] + 1e-11 * rng.standard_normal(80)
-    flow = penchant.slow_flow(X, rng.standard_normal(80), throw=False)
+    flow = penchant.solvers.slow_flow(X, rng.standard_normal(80), throw=False)
     assert flow.outcome.kind in (Kind.APPROXIMATE, Kind.STALLED)
     assert not flow.error <= 1e-7
 
@@ -173,16 +175,16 @@ def test_large_rows_that_nearly_repeat_say_how_far_they_are_known():
 def test_a_time_limit_ends_the_path_with_a_sentence():
     rng = np.random.default_rng(0)
     X, start = rng.standard_normal((5, 9)), rng.standard_normal(9)
-    flow = penchant.slow_flow(X, start, max_seconds=1e-9, throw=False)
+    flow = penchant.solvers.slow_flow(X, start, max_seconds=1e-9, throw=False)
     assert flow.outcome.kind is Kind.BUDGET_SPENT
     with pytest.raises(penchant.NumericalError, match="raise max_seconds"):
-        penchant.slow_flow(X, start, max_seconds=1e-9)
+        penchant.solvers.slow_flow(X, start, max_seconds=1e-9)
 
 
 def nuclear(**options):
     given = {"learning_rate": 0.01, "throw": False} | options
     X = given.pop("X", [[1.0, 0.0, 0.0, 0.0]])
-    return penchant.nuclear_slow_flow(X, [[1.0, 0.0], [0.0, 1.0]], **given)
+    return penchant.solvers.nuclear_slow_flow(X, [[1.0, 0.0], [0.0, 1.0]], **given)
 
 
 def test_the_nuclear_flow_says_what_its_steps_resolve():

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.problems.classification import three_points, uniform_points
-from penchant.regularizers.lp import Lp
-from penchant.regularizers.norms import L1
-from penchant.solvers.max_margin import max_margin
-from penchant.solvers.stationary import stationary_points
+from penchant import L1, max_margin
+from penchant.problems import three_points, uniform_points
+from penchant.regularizers import Lp
+from penchant.solvers import stationary_points
 
 SETS = ("3b", "3c", "3d", "4a", "4b")
 

@@ -14,8 +14,9 @@ import judge
 import oracle
 import outcomes
 from odd_problems import problem
-from penchant import L1, L2, Lp, Q, interpolate
-from penchant.records import Kind
+from penchant import L1, L2, Q, interpolate
+from penchant.lab import Kind
+from penchant.regularizers import Lp
 from penchant.solvers import exact
 
 DECADES = [13, 32, 60]

@@ -28,7 +28,8 @@ from fraction_walks import (
     walk_slow_flow,
 )
 from odd_problems import Problem, rank
-from penchant.records import Kind, Outcome
+from penchant import Outcome
+from penchant.lab import Kind
 
 Verdict = tuple[str, str]  # one of outcomes.OUTCOMES, and why
 RIGHT = 1e-7
@@ -217,8 +218,8 @@ def of_nuclear_flow(X: np.ndarray, start: np.ndarray, rate: float, answer: Any) 
         return GOOD
     if not y.any():
         return verdict("" if norm <= 10 * rate else f"the end has the norm {norm}, least is 0")
-    best = penchant.interpolate(tensor, y, penchant.Nuclear(), throw=False)
-    given = problem_of(tensor, y, penchant.Nuclear(), "interpolate")
+    best = penchant.interpolate(tensor, y, penchant.regularizers.Nuclear(), throw=False)
+    given = problem_of(tensor, y, penchant.regularizers.Nuclear(), "interpolate")
     if not best.outcome.ok or judge.wrong(given, best):
         return GOOD  # counted where it belongs
     off = norm - best.value
@@ -282,7 +283,7 @@ def of_ratchet(X: np.ndarray, y: np.ndarray, depth: int, answer: Any) -> Verdict
     corners = [min(corners[0] * 1e3, 1e300), *corners]
     inner = [float(np.sqrt(a * b)) for a, b in itertools.pairwise(corners)]
     mus = sorted([*corners, *inner], reverse=True)
-    fine = penchant.ratchet_path(X, y, depth, mus=mus, throw=False)
+    fine = penchant.solvers.ratchet_path(X, y, depth, mus=mus, throw=False)
     for outcome in fine.outcomes:
         if (end := failed(outcome, far)) is not None:
             return end

@@ -18,13 +18,12 @@ import numpy as np
 import xarray
 
 import little_papers
+import penchant
 from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
-from penchant import store
+from penchant import Study, store
 from penchant.lab.evidence import saved
 from penchant.lab.report.write import read_verdicts
-from penchant.lab.studies.run import run_study
-from penchant.lab.studies.study import Study
-from penchant.lab.verify import gather
+from penchant.lab.verification import gather
 from penchant.problems.images import cache
 from penchant.problems.images.catalogue import PARTS, ImageSet, checksum
 from penchant.watch import record
@@ -137,7 +136,7 @@ def results(folder: Path, count: int) -> Found:
 def studies(folder: Path, count: int) -> Found:
     """The gathered file of a small study."""
     grid = {"a": [1.0, 2.0, 3.0]}
-    run_study(Study(name="plain", function="study_cells:plain", grid=grid, seeds=2), folder)
+    penchant.run(Study(name="plain", function="study_cells:plain", grid=grid, seeds=2), folder)
     found = of_file(folder / "plain.nc", count - count // 3, store.read, SHOW)
     return found + rewritten(folder / "plain.nc", SHOW, count // 3)
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+import penchant
 from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
 from killed_studies import KILLER, STUDY, child, kill_points, killed_runs
+from penchant import Study
 from penchant.lab.studies.cells import Cell, cell_name
 from penchant.lab.studies.compute import Result
-from penchant.lab.studies.run import run_study
 from penchant.lab.studies.storage import files
 from penchant.lab.studies.storage.folder import survey
-from penchant.lab.studies.study import Study
 
 SPEC = {"function": "study_cells:plain", "arguments": {"a": 1.0}, "dims": {}}
 CELL = Cell(cell_name(SPEC, "code"), (0,), SPEC)
@@ -65,12 +65,12 @@ def going_on(folder: Path, count: int) -> Found:
     """A study that goes on with a forged cell in its folder: never a traceback."""
     study = Study(name="plain", function="study_cells:plain", grid={"a": [1.0, 2.0]})
     folder.mkdir()
-    run_study(study, folder)
+    penchant.run(study, folder)
     file = min(folder.glob("plain.cells/??/*.cell"))
     found = []
     for name, copy in chosen(forged(file.read_bytes()), count):
         file.write_bytes(copy)
-        wrong = fault(lambda: run_study(study, folder), lambda dataset: True)
+        wrong = fault(lambda: penchant.run(study, folder), lambda dataset: True)
         wrong = wrong or command_fault("show", str(folder / "plain.nc"))
         found.append((f"forged cell: {name}", wrong))
     return found
@@ -99,7 +99,7 @@ IN_A_ROW = 5  # kills of one study before it may end
 def kills(folder: Path, count: int) -> Found:
     """By `kill -9`, half in one process, half with two workers; each goes on to the same bytes."""
     study = Study(**STUDY)
-    run_study(study, folder)
+    penchant.run(study, folder)
     expected = (folder / "slow.nc").read_bytes()
     found: Found = []
     for number in range(0, count, IN_A_ROW):
@@ -111,7 +111,7 @@ def kills(folder: Path, count: int) -> Found:
         else:
             output = child(KILLER, out, number, times).communicate(timeout=300)[0]
             assert int(output.split()[0]) == times
-        run_study(study, out)
+        penchant.run(study, out)
         wrong = "" if (out / "slow.nc").read_bytes() == expected else "other bytes"
         found += [(f"kill {number + k} of a study", wrong) for k in range(times)]
     return found

@@ -17,8 +17,8 @@ from mpmath import mpf
 from scipy.optimize import linprog
 
 from odd_problems import Problem
-from penchant import L1, L2, Frobenius, Linf, Lp, Nuclear, Q, R, Schatten, Spectral
-from penchant.regularizers.derive import Derived
+from penchant import L1, L2, Q
+from penchant.regularizers import Derived, Frobenius, Linf, Lp, Nuclear, R, Schatten, Spectral
 
 RIGHT = 1e-7
 FAR = 1e-6  # relative distance of a predictor that meets the rows exactly

@@ -16,7 +16,7 @@ import xarray
 import penchant
 from damage import Found, chosen, no_sentence
 from outcomes import TimeSpent, bounded
-from penchant.training.descent.methods import GradientDescent
+from penchant import GradientDescent
 
 SECONDS = 10.0  # of processor time for one call
 X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
@@ -117,8 +117,10 @@ FITS: dict[str, Callable[[Any, Any], Any]] = {
     "interpolate L1": lambda X, y: penchant.interpolate(X, y, penchant.L1()),
     "interpolate L2": lambda X, y: penchant.interpolate(X, y, penchant.L2()),
     "interpolate Q": lambda X, y: penchant.interpolate(X, y, penchant.Q(3, alpha=0.1)),
-    "interpolate_path": lambda X, y: penchant.interpolate_path(X, y, 2, log_alphas=[0.0, -3.0]),
-    "slow_flow": lambda X, y: penchant.slow_flow(X, y),
+    "interpolate_path": lambda X, y: penchant.solvers.interpolate_path(
+        X, y, 2, log_alphas=[0.0, -3.0]
+    ),
+    "slow_flow": lambda X, y: penchant.solvers.slow_flow(X, y),
     "Regression": penchant.Regression,
     "DualFlow": lambda X, y: run(penchant.DualFlow(), penchant.Regression(X, y)),
     "ParameterFlow": lambda X, y: run(
@@ -132,10 +134,10 @@ MARGINS: dict[str, Callable[[Any, Any], Any]] = {
     "max_margin L1": lambda X, y: penchant.max_margin(X, y, penchant.L1()),
     "max_margin L2": lambda X, y: penchant.max_margin(X, y, penchant.L2()),
     "max_margin Q": lambda X, y: penchant.max_margin(X, y, penchant.Q(3, alpha=0.1)),
-    "separation": lambda X, y: penchant.separation(X, y),
+    "separation": lambda X, y: penchant.solvers.separation(X, y),
     "Classification": penchant.Classification,
     "DualFlow of labels": lambda X, y: run(
-        penchant.DualFlow(), penchant.Classification(X, y), stop=penchant.LogLoss(-5.0)
+        penchant.DualFlow(), penchant.Classification(X, y), stop=penchant.stop.LogLoss(-5.0)
     ),
     "ParameterFlow of labels": lambda X, y: run(
         penchant.ParameterFlow(), penchant.Classification(X, y), stop=penchant.Time(10.0)

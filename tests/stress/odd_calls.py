@@ -83,7 +83,7 @@ def saddles(rng) -> Call:
     return Call(
         "saddles",
         kind,
-        lambda: penchant.saddles(X, y, depth=depth, throw=False),
+        lambda: penchant.solvers.saddles(X, y, depth=depth, throw=False),
         lambda answer: answers.of_saddles(X, y, answer),
     )
 
@@ -97,7 +97,7 @@ def slow_flow(rng) -> Call:
     return Call(
         "slow_flow",
         kind,
-        lambda: penchant.slow_flow(X, start, throw=False),
+        lambda: penchant.solvers.slow_flow(X, start, throw=False),
         lambda answer: answers.of_slow_flow(X, start, answer),
     )
 
@@ -111,7 +111,7 @@ def nuclear_slow_flow(rng) -> Call:
     return Call(
         "nuclear_slow_flow",
         f"{shape}, rate {rate}",
-        lambda: penchant.nuclear_slow_flow(X, start, rate, throw=False),
+        lambda: penchant.solvers.nuclear_slow_flow(X, start, rate, throw=False),
         lambda answer: answers.of_nuclear_flow(X, start, rate, answer),
     )
 
@@ -123,7 +123,9 @@ def interpolate_path(rng) -> Call:
     return Call(
         "interpolate_path",
         f"{kind}, depth {depth}, {scales}",
-        lambda: penchant.interpolate_path(X, y, depth, log_alphas=scales, measure=lambda s: s),
+        lambda: penchant.solvers.interpolate_path(
+            X, y, depth, log_alphas=scales, measure=lambda s: s
+        ),
         lambda answer: answers.of_interpolations(X, y, depth, scales, answer, solvable),
         lambda: not solvable,
     )
@@ -136,7 +138,7 @@ def max_margin_path(rng) -> Call:
     return Call(
         "max_margin_path",
         f"{kind}, depth {depth}, {mus}",
-        lambda: penchant.max_margin_path(X, y, depth, mus=mus, throw=False),
+        lambda: penchant.solvers.max_margin_path(X, y, depth, mus=mus, throw=False),
         lambda answer: answers.of_margins(X, y, depth, mus, answer),
         lambda: not answers.separable(X, y),
     )
@@ -149,7 +151,7 @@ def ratchet_path(rng) -> Call:
     return Call(
         "ratchet_path",
         f"{kind}, depth {depth}, {mus}",
-        lambda: penchant.ratchet_path(X, y, depth, mus=mus, throw=False),
+        lambda: penchant.solvers.ratchet_path(X, y, depth, mus=mus, throw=False),
         lambda answer: answers.of_ratchet(X, y, depth, answer),
         lambda: not answers.separable(X, y),
     )
@@ -161,23 +163,23 @@ def greedy_rank(rng) -> Call:
     if how == "whole":
         matrix = rng.normal(size=(side, int(rng.integers(1, 4))))
         shape, count = matrix.shape, matrix.size
-        problem = penchant.Sensing(np.eye(count).reshape(count, *shape), matrix.ravel())
+        problem = penchant.problems.Sensing(np.eye(count).reshape(count, *shape), matrix.ravel())
         known: Any = matrix
     elif how == "commuting":
         X, y = rng.normal(size=(int(rng.integers(1, side + 1)), side)), None
         y = X @ rng.normal(size=side)
         basis = np.linalg.qr(rng.normal(size=(side, side)))[0]
-        problem = penchant.Sensing(np.array([(basis * row) @ basis.T for row in X]), y)
+        problem = penchant.problems.Sensing(np.array([(basis * row) @ basis.T for row in X]), y)
         known = (X, y, basis)
     else:
         A = rng.normal(size=(int(rng.integers(1, side * side)), side, side))
         A = A * 10.0 ** rng.uniform(-1.5, 1.5, size=(len(A), 1, 1))
-        problem = penchant.Sensing(A, A.reshape(len(A), -1) @ rng.normal(size=side * side))
+        problem = penchant.problems.Sensing(A, A.reshape(len(A), -1) @ rng.normal(size=side * side))
         known = None
     return Call(
         "greedy_rank",
         f"{how}, {problem.samples} of {problem.shape}",
-        lambda: penchant.greedy_rank(problem, throw=False),
+        lambda: penchant.solvers.greedy_rank(problem, throw=False),
         lambda answer: answers.of_greedy_rank(problem, known, answer),
     )
 
@@ -185,11 +187,11 @@ def greedy_rank(rng) -> Call:
 def stationary_points(rng) -> Call:
     kind, X = design(rng, 3, 4, modest=True)
     y, _ = labels(rng, X)
-    norm = penchant.Lp(float(rng.choice([0.3, 0.5, 0.8])))
+    norm = penchant.regularizers.Lp(float(rng.choice([0.3, 0.5, 0.8])))
     return Call(
         "stationary_points",
         f"{kind}, {norm}",
-        lambda: penchant.stationary_points(X, y, norm, starts=4),
+        lambda: penchant.solvers.stationary_points(X, y, norm, starts=4),
         lambda answer: answers.of_local_points(X, y, norm.p, answer),
         lambda: not answers.separable(X, y),
     )
@@ -209,7 +211,7 @@ def machine(rng, labelled: bool) -> Call:
         return Call(
             "kernel_svm",
             kind,
-            lambda: penchant.kernel_svm(net, X, y, route=route, throw=False),
+            lambda: penchant.measures.kernel_svm(net, X, y, route=route, throw=False),
             lambda answer: answers.of_kernel_svm(X, y, answer),
             lambda: not answers.clearly_separable(X, y),
         )
@@ -217,7 +219,7 @@ def machine(rng, labelled: bool) -> Call:
     return Call(
         "kernel_interpolant",
         kind,
-        lambda: penchant.kernel_interpolant(net, X, y, route=route, throw=False),
+        lambda: penchant.measures.kernel_interpolant(net, X, y, route=route, throw=False),
         lambda answer: answers.of_kernel_interpolant(X, y, answer),
     )
 
@@ -236,9 +238,11 @@ def norm_margin(rng) -> Call:
     name, X = rows(rng, samples, shape[0] * shape[1])
     scale, X = scaled(rng, X, plain=True)
     y, _ = labels(rng, X)
-    norm: Any = (penchant.Linf(), penchant.Nuclear(shape), penchant.Spectral(shape))[
-        int(rng.integers(3))
-    ]
+    norm: Any = (
+        penchant.regularizers.Linf(),
+        penchant.regularizers.Nuclear(shape),
+        penchant.regularizers.Spectral(shape),
+    )[int(rng.integers(3))]
     return Call(
         f"max_margin {type(norm).__name__}",
         f"{name}, {scale}, {norm}",
@@ -254,7 +258,7 @@ def separation(rng) -> Call:
     return Call(
         "separation",
         kind,
-        lambda: penchant.separation(X, y),
+        lambda: penchant.solvers.separation(X, y),
         lambda answer: answers.of_separation(X, y, answer),
         lambda: bool(np.abs(X).max(axis=1).min() < 1e-300),
     )
@@ -287,8 +291,8 @@ def matrix_flow(rng) -> Call:
     kind, X, y = flow_data(rng)
     alpha, side = float(np.exp(rng.uniform(-3, 1))), X.shape[1]
     basis = np.linalg.qr(rng.normal(size=(side, side)))[0]
-    problem = penchant.Sensing(np.array([(basis * row) @ basis.T for row in X]), y)
-    model = penchant.DifferenceFactorization(alpha=alpha)
+    problem = penchant.problems.Sensing(np.array([(basis * row) @ basis.T for row in X]), y)
+    model = penchant.models.DifferenceFactorization(alpha=alpha)
 
     def spectrum(path: Any) -> np.ndarray:
         matrix = path.predictor.reshape(side, side)
@@ -297,7 +301,7 @@ def matrix_flow(rng) -> Call:
     return Call(
         "MatrixFlow",
         f"{kind}, alpha {alpha:.3g}",
-        lambda: penchant.train(model, problem, penchant.MatrixFlow()),
+        lambda: penchant.train(model, problem, penchant.methods.MatrixFlow()),
         lambda path: answers.of_flow(
             X, y, penchant.Q(2, log_alpha=math.log(alpha)), path.outcome, spectrum(path)
         ),

@@ -7,9 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from penchant import L1, L2, Frobenius, Lp, Nuclear, Q, R, Schatten, derive
-from penchant.regularizers.regularizer import Regularizer
-from penchant.regularizers.spectral import SpectralFunction
+from penchant import L1, L2, Q, derive
+from penchant.regularizers import Frobenius, Lp, Nuclear, R, Regularizer, Schatten, SpectralFunction
 
 DEPTHS = (2, 3, 4, 5, 8, 10, 30)
 FIRST = 14  # the stream of the numbers that tests name one by one

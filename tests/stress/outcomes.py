@@ -16,8 +16,7 @@ import odd_calls
 import oracle
 from odd_calls import Call
 from odd_problems import FIRST, Problem, problem, rank
-from penchant import Q, interpolate, max_margin
-from penchant.records import NumericalError
+from penchant import NumericalError, Q, interpolate, max_margin
 
 OUTCOMES = ("solved and right", "refused", "approximate", "stalled", "hung", "wrong", "crashed")
 FAULTS = ("hung", "wrong", "crashed")  # none is allowed

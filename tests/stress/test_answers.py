@@ -33,38 +33,38 @@ def with_error(answer, name, place=-1):
 
 CASES = {
     "saddles": (
-        lambda: penchant.saddles(X, Y),
+        lambda: penchant.solvers.saddles(X, Y),
         lambda a: answers.of_saddles(X, Y, a),
         ["tau", "points"],
     ),
     "slow_flow": (
-        lambda: penchant.slow_flow(X, np.arange(1.0, 6.0)),
+        lambda: penchant.solvers.slow_flow(X, np.arange(1.0, 6.0)),
         lambda a: answers.of_slow_flow(X, np.arange(1.0, 6.0), a),
         ["tau", "points"],
     ),
     "max_margin_path": (
-        lambda: penchant.max_margin_path(X, LABELS, mus=[1.0, 1e-3]),
+        lambda: penchant.solvers.max_margin_path(X, LABELS, mus=[1.0, 1e-3]),
         lambda a: answers.of_margins(X, LABELS, 2, np.array([1.0, 1e-3]), a),
         ["beta", "dual"],
     ),
     "ratchet_path": (
-        lambda: penchant.ratchet_path(X, LABELS, mus=[1.0, 1e-3]),
+        lambda: penchant.solvers.ratchet_path(X, LABELS, mus=[1.0, 1e-3]),
         lambda a: answers.of_ratchet(X, LABELS, 2, a),
         ["beta", "dual"],
     ),
     "kernel_svm": (
-        lambda: penchant.kernel_svm(penchant.DiagonalNet(alpha=0.5), X, LABELS),
+        lambda: penchant.measures.kernel_svm(penchant.DiagonalNet(alpha=0.5), X, LABELS),
         lambda a: answers.of_kernel_svm(X, LABELS, a),
         ["predictor", "dual"],
     ),
     "kernel_interpolant": (
-        lambda: penchant.kernel_interpolant(penchant.DiagonalNet(alpha=0.5), X, Y),
+        lambda: penchant.measures.kernel_interpolant(penchant.DiagonalNet(alpha=0.5), X, Y),
         lambda a: answers.of_kernel_interpolant(X, Y, a),
         ["predictor"],
     ),
     "max_margin Linf": (
-        lambda: penchant.max_margin(X, LABELS, penchant.Linf()),
-        lambda a: answers.of_norm_margin(X, LABELS, penchant.Linf(), a),
+        lambda: penchant.max_margin(X, LABELS, penchant.regularizers.Linf()),
+        lambda a: answers.of_norm_margin(X, LABELS, penchant.regularizers.Linf(), a),
         ["beta", "dual"],
     ),
 }
@@ -80,7 +80,7 @@ def test_a_judge_sees_a_number_that_is_off(name):
 
 
 def test_the_judges_of_walks_see_a_corner_that_is_missing():
-    answer = penchant.saddles(X, Y)
+    answer = penchant.solvers.saddles(X, Y)
     shorter = dataclasses.replace(answer, tau=answer.tau[:-1], points=answer.points[:-1])
     assert answers.of_saddles(X, Y, shorter)[0] == "wrong"
     without = dataclasses.replace(
@@ -89,7 +89,9 @@ def test_the_judges_of_walks_see_a_corner_that_is_missing():
     assert answers.of_saddles(X, Y, without)[0] == "wrong"
 
 
-@pytest.mark.parametrize("norm", [penchant.Nuclear((2, 2)), penchant.Spectral((2, 2))], ids=str)
+@pytest.mark.parametrize(
+    "norm", [penchant.regularizers.Nuclear((2, 2)), penchant.regularizers.Spectral((2, 2))], ids=str
+)
 def test_the_judge_of_matrix_norms_sees_the_wrong_norm(norm):
     rows, labels = X[:, :4], np.sign(X[:, :4] @ np.array([1.0, 0.3, -0.5, 2.0]))
     answer = penchant.max_margin(rows, labels, norm)
@@ -100,8 +102,8 @@ def test_the_judge_of_matrix_norms_sees_the_wrong_norm(norm):
 
 def test_the_judge_of_greedy_ranks_sees_a_point_that_is_not_critical():
     A = GENERATOR.normal(size=(3, 2, 2))
-    problem = penchant.Sensing(A, A.reshape(3, 4) @ np.array([1.0, 0.5, -0.5, 2.0]))
-    answer = penchant.greedy_rank(problem)
+    problem = penchant.problems.Sensing(A, A.reshape(3, 4) @ np.array([1.0, 0.5, -0.5, 2.0]))
+    answer = penchant.solvers.greedy_rank(problem)
     assert answers.of_greedy_rank(problem, None, answer)[0] == RIGHT
     for place in range(1, len(answer.points)):
         poisoned = with_error(answer, "points", place)
@@ -109,7 +111,7 @@ def test_the_judge_of_greedy_ranks_sees_a_point_that_is_not_critical():
 
 
 def test_the_judge_of_local_points_sees_a_point_that_is_none():
-    points = penchant.stationary_points(X, LABELS, penchant.Lp(0.5), starts=4)
+    points = penchant.solvers.stationary_points(X, LABELS, penchant.regularizers.Lp(0.5), starts=4)
     assert answers.of_local_points(X, LABELS, 0.5, points)[0] == RIGHT
     moved = (with_error(points[0], "beta"), *points[1:])
     assert answers.of_local_points(X, LABELS, 0.5, moved)[0] == "wrong"
@@ -123,7 +125,7 @@ def test_the_judge_of_flows_sees_another_scale():
 
 
 def test_separation_of_what_cannot_be_separated_is_wrong():
-    answer = penchant.separation(X, LABELS)
+    answer = penchant.solvers.separation(X, LABELS)
     assert answers.of_separation(X, LABELS, answer)[0] == RIGHT
     turned = dataclasses.replace(answer, direction=-answer.direction)
     assert answers.of_separation(X, LABELS, turned)[0] == "wrong"

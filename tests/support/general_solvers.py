@@ -4,7 +4,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import linprog
 
-from penchant.problems.classification import Classification
+from penchant import Classification
 
 
 def loss_gradient(model, problem):

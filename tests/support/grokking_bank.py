@@ -1,4 +1,4 @@
-"""The bank of labelled curves on which penchant.grokking is scored; no constant was tuned on it.
+"""The bank of labelled curves on which measures.grokking is scored; no constant was tuned on it.
 
     python tests/support/grokking_bank.py tests/measures/grokking_bank.npz sheet.png
 
@@ -312,7 +312,7 @@ def write(file):
 
 
 def read(file):
-    """The arguments of penchant.grokking for every curve, by name."""
+    """The arguments of penchant.measures.grokking for every curve, by name."""
     found = {name: {} for name in BANK}
     with np.load(file) as stored:
         for key in stored.files:

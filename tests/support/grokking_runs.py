@@ -9,7 +9,7 @@ import numpy as np
 import penchant
 from penchant.problems.arithmetic import TokenPairs
 
-DENSITY = penchant.LogSpaced(30)
+DENSITY = penchant.record.LogSpaced(30)
 
 
 def accuracies(model, problem, method, steps, **given):
@@ -23,7 +23,9 @@ def accuracies(model, problem, method, steps, **given):
 
 def sums(modulus=23, fraction=0.6, wrong=0.0, everywhere=True, operation="+", seed=0):
     """Modular arithmetic; a share of the labels is `wrong`, `everywhere` or in training only."""
-    whole = penchant.modular_arithmetic(modulus, operation=operation, fraction=fraction, seed=seed)
+    whole = penchant.problems.modular_arithmetic(
+        modulus, operation=operation, fraction=fraction, seed=seed
+    )
     rng = np.random.default_rng(seed)
     drawn = rng.random(len(whole.labels)) < wrong
     labels = np.where(
@@ -35,19 +37,19 @@ def sums(modulus=23, fraction=0.6, wrong=0.0, everywhere=True, operation="+", se
 
 
 def mlp(steps=6000, rate=0.003, decay=1.0, width=64, seed=0, **data):
-    net = penchant.TokenMLP(width, width, seed=seed)
+    net = penchant.models.TokenMLP(width, width, seed=seed)
     return accuracies(net, sums(seed=seed, **data), penchant.Adam(rate, weight_decay=decay), steps)
 
 
 def quadratic(steps=20000, rate=0.01, decay=0.3, alpha=1.0, width=128, seed=0, method=None, **data):
-    net = penchant.TokenQuadratic(width, alpha=alpha, seed=seed)
+    net = penchant.models.TokenQuadratic(width, alpha=alpha, seed=seed)
     method = method or penchant.Adam(rate, weight_decay=decay)
     return accuracies(net, sums(seed=seed, **data), method, steps)
 
 
 def group(steps=10000, rate=0.003, decay=1.0, fraction=0.6, seed=0):
-    problem = penchant.permutation_group(4, fraction=fraction, seed=seed)
-    net = penchant.TokenMLP(64, 64, seed=seed)
+    problem = penchant.problems.permutation_group(4, fraction=fraction, seed=seed)
+    net = penchant.models.TokenMLP(64, 64, seed=seed)
     return accuracies(net, problem, penchant.Adam(rate, weight_decay=decay), steps)
 
 
@@ -63,23 +65,23 @@ def digits(
     batch=None,
 ):
     """As in Omnigrok: a ReLU net on few digits from a large start."""
-    images = penchant.load_images("digits", train=train, test=360, seed=seed)
+    images = penchant.problems.load_images("digits", train=train, test=360, seed=seed)
     rng = np.random.default_rng(seed)
     drawn = rng.random(train) < wrong
     labels = np.where(drawn, rng.integers(0, 10, train), images.train_labels)
     images = dataclasses.replace(images, train_labels=labels.astype(images.train_labels.dtype))
-    net = penchant.dense_net((width,), alpha=alpha, seed=seed)
+    net = penchant.models.dense_net((width,), alpha=alpha, seed=seed)
     return accuracies(net, images, penchant.Adam(rate, weight_decay=decay), steps, batch=batch)
 
 
 def diagonal(norm, decay, gap=0.0, samples=50, dimension=150, end=10.0, seed=0):
     """L: the flow of a diagonal net under decay; labels of three coordinates or with a gap."""
-    make = penchant.wide_margin if gap else penchant.majority
+    make = penchant.problems.wide_margin if gap else penchant.problems.majority
     problem = make(samples, dimension, **({"gamma": gap} if gap else {}), seed=seed)
     net = penchant.DiagonalNet(depth=2, alpha=norm / np.sqrt(2 * dimension))
     times = np.geomspace(1e-2, end / decay, 120)
     flow = penchant.DualFlow(rtol=1e-5, weight_decay=decay)
-    path = penchant.train(net, problem, flow, record=penchant.At(times=times)).dataset
+    path = penchant.train(net, problem, flow, record=penchant.record.At(times=times)).dataset
     path = path.isel(time=slice(1, None))
     names = {"t": "t", "train": "train_accuracy", "test": "test_accuracy", "norm": "parameter_norm"}
     return {name: path[of].values for name, of in names.items()}
@@ -89,7 +91,7 @@ def recovery(
     penalty, beta, steps, start=1.0, samples=30, dimension=100, sparsity=5, rate=0.1, seed=0
 ):
     """N: linear regression with a penalty from a large start; squared errors of it."""
-    problem = penchant.sparse_recovery(samples, dimension, sparsity=sparsity, seed=seed)
+    problem = penchant.problems.sparse_recovery(samples, dimension, sparsity=sparsity, seed=seed)
     method = (
         penchant.GradientDescent(rate, subgradient=True)
         if penalty == "l1"
@@ -97,7 +99,7 @@ def recovery(
     )
     law = {"l1": penchant.L1(), "l2": penchant.L2()}[penalty]
     path = penchant.train(
-        penchant.LinearPredictor(start),
+        penchant.models.LinearPredictor(start),
         problem,
         method,
         penalty=beta * law,
@@ -125,7 +127,7 @@ def spectrum(power, steps, samples=60, dimension=60, noise=0.0, seed=0):
     problem = penchant.Regression(X, y, truth=truth)
     rate = 0.9 / np.linalg.norm(X, 2) ** 2
     path = penchant.train(
-        penchant.LinearPredictor(),
+        penchant.models.LinearPredictor(),
         problem,
         penchant.GradientDescent(rate),
         stop=penchant.Steps(steps),
@@ -151,18 +153,22 @@ def margin(steps, samples=40, dimension=30, rate=0.5, seed=0):
         loss="logistic",
         test=penchant.Classification(new, np.sign(new @ truth), loss="logistic"),
     )
-    return accuracies(penchant.LinearPredictor(), problem, penchant.GradientDescent(rate), steps)
+    return accuracies(
+        penchant.models.LinearPredictor(), problem, penchant.GradientDescent(rate), steps
+    )
 
 
 def sparse(alpha, decay, samples=50, dimension=60, noise=0.5, end=10.0, seed=0):
     """A diagonal net on noisy labels of a sparse truth, as many as there are features: it fits,
     overfits, and forgets its start under decay. Squared errors as shares of the truth's square.
     """
-    problem = penchant.sparse_regression(samples, dimension, sparsity=3, noise=noise, seed=seed)
+    problem = penchant.problems.sparse_regression(
+        samples, dimension, sparsity=3, noise=noise, seed=seed
+    )
     net = penchant.DiagonalNet(depth=2, alpha=alpha)
     times = np.geomspace(1e-6, end / decay, 130)
     flow = penchant.DualFlow(rtol=1e-5, weight_decay=decay)
-    path = penchant.train(net, problem, flow, record=penchant.At(times=times)).dataset
+    path = penchant.train(net, problem, flow, record=penchant.record.At(times=times)).dataset
     path = path.isel(time=slice(1, None))
     points, size = path.predictor.values, np.sum(problem.truth**2)
     residuals = points @ problem.X.T - problem.y
@@ -175,9 +181,9 @@ def sparse(alpha, decay, samples=50, dimension=60, noise=0.5, end=10.0, seed=0):
 
 def completion(beta, steps, start=1.0, samples=24, dimension=6, rate=0.1, seed=0):
     """N: matrix completion with the squared Frobenius norm from a large start; squared errors."""
-    problem = penchant.low_rank_completion(samples, dimension, rank=1, seed=seed)
+    problem = penchant.problems.low_rank_completion(samples, dimension, rank=1, seed=seed)
     path = penchant.train(
-        penchant.LinearMatrix((dimension, dimension), start),
+        penchant.models.LinearMatrix((dimension, dimension), start),
         problem,
         penchant.GradientDescent(rate),
         penalty=beta * penchant.L2(),

@@ -2,7 +2,7 @@
 
 `python tests/support/jump_points.py POINTS RUNS` trains all runs again (some minutes of one
 processor), writes the points and the curves of EXAMPLES, and prints the constants of
-penchant.measures.jump. A point is a run asked at a step between memorization and the jump, as the
+penchant.forecasts.jump. A point is a run asked at a step between memorization and the jump, as the
 watch sees it. The runs are the DEVELOPMENT settings of
 the league of forecasts with seed 1, and MORE, drawn by hand to cover what these leave out. No run
 of the league itself was used.
@@ -15,7 +15,7 @@ import sys
 import numpy as np
 import xarray
 
-from penchant.measures.jump import FALLS, LATE, LONGEST, STILL, Losses, Progress
+from penchant.forecasts.jump import FALLS, LATE, LONGEST, STILL, Losses, Progress
 from penchant.watch import prediction, progress
 
 TIMES = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 8.0)  # of the memorization

@@ -25,7 +25,7 @@ KILLER = f"""
 import os, random, signal, sys, time
 from killed_studies import finished_cells, kill_points
 from penchant.lab.studies.code.version import code_of
-from penchant.lab.studies.run import run_study
+from penchant.lab.studies.run import penchant.run
 from penchant.lab.studies.study import Study
 from penchant.threads import controller
 controller()
@@ -34,7 +34,7 @@ study, chance, hits, counts = Study(**{STUDY!r}), random.Random(int(sys.argv[2])
 for point in kill_points(int(sys.argv[3]), chance):
     child = os.fork()
     if child == 0:
-        run_study(study, sys.argv[1])
+        penchant.run(study, sys.argv[1])
         os._exit(0)
     while finished_cells(sys.argv[1]) < point:
         time.sleep(0.002)
@@ -61,10 +61,10 @@ def child(code, *words, **more):
 
 RUN = f"""
 import sys
-from penchant.lab.studies.run import run_study
+from penchant.lab.studies.run import penchant.run
 from penchant.lab.studies.study import Study
 if __name__ == "__main__":
-    run_study(Study(**{STUDY!r}), sys.argv[1], sys.argv[2], 2)
+    penchant.run(Study(**{STUDY!r}), sys.argv[1], sys.argv[2], 2)
 """
 
 

@@ -11,11 +11,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.registry import Registry
-from penchant.lab.studies.sizes import sized
+from penchant.lab import Evidence, Experiment, Plot, Registry, Series, at_most, sized, within
 
 
 def count(terms: int) -> dict[str, int]:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from penchant.lab import all_claims
 from penchant.lab.evidence.evidence import judge
-from penchant.lab.registry import all_claims
 
 
 def judged(id, data):

@@ -10,7 +10,8 @@ import time
 import numpy as np
 
 import penchant
-from penchant.records import Kind, NumericalError, Outcome
+from penchant import NumericalError, Outcome
+from penchant.lab import Kind
 
 
 def plain(a, b=0.0, seed=0):
@@ -82,7 +83,7 @@ def forking(a, folder):
 
 def doubtful(a):
     """Ways to return that are no success."""
-    problem = penchant.sparse_regression(4, 6, sparsity=1)
+    problem = penchant.problems.sparse_regression(4, 6, sparsity=1)
     if a == 1:
         return {}
     if a == 2:
@@ -95,7 +96,7 @@ def doubtful(a):
         methods = [wild] if a == 4 else [tame, wild]
         for method in methods:
             path = penchant.train(
-                penchant.LinearPredictor(), problem, method, stop=penchant.Steps(200)
+                penchant.models.LinearPredictor(), problem, method, stop=penchant.Steps(200)
             )
         return {"value": path.log_loss, "curve": np.ones(2)}
     return {"value": -math.inf, "curve": np.array([1.0, math.nan])}

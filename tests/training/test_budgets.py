@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.records import Kind
+from penchant.lab import Kind
 from penchant.training.exact.dual import integrator
 from penchant.training.exact.dual.integrator import PATIENCE, is_stuck
 from penchant.training.task import Moment
 
-SPARSE = penchant.sparse_regression(8, 20, sparsity=2, seed=0)
+SPARSE = penchant.problems.sparse_regression(8, 20, sparsity=2, seed=0)
 RNG = np.random.default_rng(0)
 ROWS, TARGETS = RNG.normal(size=(5, 8)), RNG.normal(size=5)
 LABELS = np.sign(TARGETS)
-TABLE = penchant.low_rank_completion(samples=50, dimension=10, rank=1, seed=0)
+TABLE = penchant.problems.low_rank_completion(samples=50, dimension=10, rank=1, seed=0)
 NET = penchant.DiagonalNet(2, alpha=0.1)
-WIDE = penchant.two_layer(20, alpha=1e100)
+WIDE = penchant.models.two_layer(20, alpha=1e100)
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ WIDE = penchant.two_layer(20, alpha=1e100)
         (NET, penchant.Classification(1e200 * ROWS, LABELS), penchant.DualFlow),
         (NET, penchant.Regression(1e200 * ROWS, TARGETS), penchant.ParameterFlow),
         (WIDE, penchant.Regression(ROWS, TARGETS), penchant.ParameterFlow),
-        (WIDE, penchant.Regression(ROWS, TARGETS), penchant.TangentFlow),
-        (penchant.DeepFactorization(3, 10, alpha=1e100), TABLE, penchant.MatrixFlow),
+        (WIDE, penchant.Regression(ROWS, TARGETS), penchant.methods.TangentFlow),
+        (penchant.models.DeepFactorization(3, 10, alpha=1e100), TABLE, penchant.methods.MatrixFlow),
     ],
 )
 def test_data_and_starts_beyond_float64_are_a_sentence(model, problem, flow):
@@ -69,7 +69,7 @@ def test_integers_that_float64_does_not_hold_are_a_sentence(make):
 def test_a_fit_to_rounding_is_not_called_impossible():
     """8 equations for 20 unknowns always have a solution."""
     for model in (NET, penchant.DiagonalNet(3, alpha=1.0)):
-        path = penchant.train(model, SPARSE, penchant.DualFlow(), stop=penchant.Loss(1e-300))
+        path = penchant.train(model, SPARSE, penchant.DualFlow(), stop=penchant.stop.Loss(1e-300))
         assert path.outcome.kind is Kind.STALLED
         assert "rounding leaves no less; stop at a larger loss" in path.outcome.sentence
         misfit = SPARSE.X @ path.predictor - SPARSE.y
@@ -92,7 +92,7 @@ def test_steps_that_bring_nothing_forward_end_a_flow(monkeypatch):
     assert f"{PATIENCE} steps advanced neither the time nor a weight" in path.outcome.sentence
     assert "interpolate()" in path.outcome.sentence
     # the first weight has grown before that: the same place as from a start that float64 resolves
-    stop = [penchant.Interpolated(), penchant.Time(1.0001 * path.t * 1e-24 / 1e-12)]
+    stop = [penchant.stop.Interpolated(), penchant.Time(1.0001 * path.t * 1e-24 / 1e-12)]
     before = penchant.train(
         penchant.DiagonalNet(5, alpha=1e-4), SPARSE, penchant.DualFlow(), stop=stop
     )
@@ -118,8 +118,8 @@ def test_decayed_training_beyond_the_end_of_all_motion_is_refused():
 
 def test_a_path_has_a_bounded_number_of_records():
     with pytest.raises(ValueError, match="per_decade must be at most 1000, got 1000000"):
-        penchant.LogSpaced(10**6)
-    assert penchant.LogSpaced(1000).per_decade == 1000
+        penchant.record.LogSpaced(10**6)
+    assert penchant.record.LogSpaced(1000).per_decade == 1000
 
 
 @pytest.mark.parametrize("p", [8.0, 10.0])
@@ -127,7 +127,7 @@ def test_margins_of_large_p_on_badly_scaled_columns_are_bounded(p):
     """The count of exchanges is bounded, and the answer is near the least norm there is."""
     X = np.random.default_rng(0).normal(size=(20, 40)) * 10.0 ** np.linspace(-6, 6, 40)
     y = np.sign(np.random.default_rng(1).normal(size=20))
-    found = penchant.max_margin(X, y, penchant.Lp(p), throw=False)
+    found = penchant.max_margin(X, y, penchant.regularizers.Lp(p), throw=False)
     assert found.iterations <= 20 * (20 + 40) + 100
     assert ((X @ found.beta) * y).min() > 1 - 1e-12
     # weak duality: sum nu / |Z^T nu|_q bounds the norm of any such predictor from below

@@ -10,24 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penchant
-from penchant import load
-from penchant.models.image_net import conv_net, dense_net
-from penchant.models.linearized import Linearized, OutputLayer
-from penchant.precision import double_precision
+from penchant import Adam, GradientDescent, Steps, load, train
+from penchant.lab import Kind, double_precision
+from penchant.methods import Descent, NormalizedDescent, Proximal
+from penchant.models import Linearized, OutputLayer, conv_net, dense_net
 from penchant.problems.images import load_images
-from penchant.records import Kind
+from penchant.record import At
+from penchant.stop import Accuracy, Below, Epochs, Loss, Near
 from penchant.training import images as image_loss
 from penchant.training.cross_entropy import cross_entropy, log_cross_entropy
-from penchant.training.descent.method import Descent
-from penchant.training.descent.methods import Adam, GradientDescent
-from penchant.training.descent.proximal import Proximal
-from penchant.training.descent.steepest import NormalizedDescent
-from penchant.training.goals import Accuracy, Below, Near
 from penchant.training.images import Features, ImageLoss, ImageTask, block_starts, outputs
-from penchant.training.record import At
-from penchant.training.stop import Epochs, Loss, Steps
 from penchant.training.task import Meter, Moment
-from penchant.training.train import train
 from refusals import refusals, refused
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 30}

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.records import Kind
+from penchant.lab import Kind
 
-LABELS = penchant.separable_points(8, 6, seed=0)
+LABELS = penchant.problems.separable_points(8, 6, seed=0)
 VALUES = penchant.Regression([[1.0, 2.0], [3.0, 4.0]], [1.0, 2.0])
 HUGE = {
     "subgradient": penchant.GradientDescent(1e300, subgradient=True),
     "beyond": penchant.GradientDescent(1e308, subgradient=True),
     "momentum": penchant.GradientDescent(1e305, momentum=0.9),
     "adam": penchant.Adam(1e300),
-    "signs": penchant.SignDescent(1e306),
+    "signs": penchant.methods.SignDescent(1e306),
 }
 
 
@@ -27,7 +27,11 @@ def honest(path):
 @pytest.mark.parametrize("name", HUGE)
 @pytest.mark.parametrize("depth", [None, 2])
 def test_a_huge_step_is_never_a_success_without_a_loss(name, depth):
-    model = penchant.LinearPredictor() if depth is None else penchant.DiagonalNet(depth, alpha=1.0)
+    model = (
+        penchant.models.LinearPredictor()
+        if depth is None
+        else penchant.DiagonalNet(depth, alpha=1.0)
+    )
     path = penchant.train(model, LABELS, HUGE[name], stop=penchant.Steps(2))
     honest(path)
     assert path.outcome.ok == (depth is None and name != "beyond")
@@ -36,7 +40,7 @@ def test_a_huge_step_is_never_a_success_without_a_loss(name, depth):
 def test_a_loss_below_float64_rounds_to_zero_and_its_logarithm_goes_on():
     """The step is exact: margins of 6e298, whose loss is e^(-6e298)."""
     method = penchant.GradientDescent(1e300, subgradient=True)
-    path = penchant.train(penchant.LinearPredictor(), LABELS, method, stop=penchant.Steps(1))
+    path = penchant.train(penchant.models.LinearPredictor(), LABELS, method, stop=penchant.Steps(1))
     assert path.dataset.loss.values.tolist() == [1.0, 0.0]
     margins = LABELS.y * (LABELS.X @ path.predictor)
     assert path.dataset.log_loss.values[-1] == pytest.approx(-margins.min())

@@ -7,16 +7,11 @@ import os
 import numpy as np
 import pytest
 
-from penchant import load, store
-from penchant.models.diagonal import DiagonalNet
+from penchant import Adam, DiagonalNet, GradientDescent, Outcome, Path, Steps, load, store, train
+from penchant.lab import Kind
 from penchant.models.tokens.two_layer import Weights
-from penchant.problems.regression import sparse_regression
-from penchant.records import Kind, Outcome
+from penchant.problems import sparse_regression
 from penchant.training import path as saving
-from penchant.training.descent.methods import Adam, GradientDescent
-from penchant.training.path import Path
-from penchant.training.stop import Steps
-from penchant.training.train import train
 
 PROBLEM = sparse_regression(12, 20, sparsity=2, seed=0)
 NET = DiagonalNet(2, alpha=0.1)

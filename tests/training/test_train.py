@@ -16,22 +16,17 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.precision import double_precision
-from penchant.problems.regression import Regression
-from penchant.records import Kind
+from penchant import Adam, GradientDescent, Regression, Steps, Time, train
+from penchant.lab import Kind, double_precision
+from penchant.methods import Descent, HeldNorm, NormalizedDescent, Oracle, SignDescent
+from penchant.record import At, LogSpaced
+from penchant.stop import Accuracy, Epochs, Loss, Stop
 from penchant.training.descent.compiled import Batches
-from penchant.training.descent.held_norm import HeldNorm
-from penchant.training.descent.method import Descent, Oracle, plus, zeros
-from penchant.training.descent.methods import Adam, GradientDescent
-from penchant.training.descent.steepest import NormalizedDescent, SignDescent
-from penchant.training.goals import Accuracy
-from penchant.training.record import At, LogSpaced
-from penchant.training.stop import Epochs, Loss, Steps, Stop, Time
-from penchant.training.train import train
+from penchant.training.descent.method import plus, zeros
 
 NET = penchant.DiagonalNet(2, alpha=0.1)
-DATA = penchant.sparse_regression(20, 50, sparsity=3)
-LABELS = penchant.separable_points(12, 5, margin=0.3, seed=1)
+DATA = penchant.problems.sparse_regression(20, 50, sparsity=3)
+LABELS = penchant.problems.separable_points(12, 5, margin=0.3, seed=1)
 
 
 def by_hand(w: np.ndarray, problem: Regression, rate: float, steps: int) -> np.ndarray:
@@ -75,7 +70,7 @@ def test_time_is_the_sum_of_the_learning_rates() -> None:
     np.testing.assert_array_equal(path.dataset.t, 1e-3 * np.array([0, 10, 20, 250]))
 
 
-@pytest.mark.parametrize("rule", [Loss(1e-4), penchant.LogLoss(float(np.log(1e-4)))])
+@pytest.mark.parametrize("rule", [Loss(1e-4), penchant.stop.LogLoss(float(np.log(1e-4)))])
 def test_the_first_step_below_a_loss_is_found(rule: Any) -> None:
     path = train(NET, DATA, GradientDescent(1e-3), stop=[Steps(10**5), rule], record=At([1]))
     record = At(range(min(path.steps, 9999)))
@@ -86,7 +81,7 @@ def test_the_first_step_below_a_loss_is_found(rule: Any) -> None:
 
 
 def test_a_budget_that_ends_before_the_goal_is_reported() -> None:
-    path = train(NET, DATA, GradientDescent(1e-3), stop=[Steps(10), penchant.Interpolated()])
+    path = train(NET, DATA, GradientDescent(1e-3), stop=[Steps(10), penchant.stop.Interpolated()])
     assert path.outcome.kind is Kind.BUDGET_SPENT
     assert "10 steps ended" in path.outcome.sentence
 
@@ -203,13 +198,19 @@ def test_a_new_method_is_a_few_lines_and_trains_everything() -> None:
     for problem, model in [
         (LABELS, NET),
         (
-            penchant.low_rank_completion(samples=20, dimension=6, rank=1),
+            penchant.problems.low_rank_completion(samples=20, dimension=6, rank=1),
             penchant.Factorization(6, alpha=0.1),
         ),
-        (penchant.gaussian_sensing(samples=8, dimension=4, rank=1), penchant.LinearMatrix()),
-        (Regression(np.eye(4), np.ones(4)), penchant.two_layer(3, alpha=0.5)),
-        (penchant.modular_addition(5, fraction=0.6), penchant.TokenMLP(embedding=4, width=4)),
-        (noise_images(), penchant.dense_net(4)),
+        (
+            penchant.problems.gaussian_sensing(samples=8, dimension=4, rank=1),
+            penchant.models.LinearMatrix(),
+        ),
+        (Regression(np.eye(4), np.ones(4)), penchant.models.two_layer(3, alpha=0.5)),
+        (
+            penchant.problems.modular_addition(5, fraction=0.6),
+            penchant.models.TokenMLP(embedding=4, width=4),
+        ),
+        (noise_images(), penchant.models.dense_net(4)),
     ]:
         given_ = {"batch": 3, "penalty": 1e-3 * penchant.L2(), "record": LogSpaced(3)}
         few = train(model, problem, method, stop=Steps(30), **given_)
@@ -220,10 +221,12 @@ def test_a_new_method_is_a_few_lines_and_trains_everything() -> None:
             np.testing.assert_array_equal(one, other)
 
 
-def noise_images() -> penchant.Images:
+def noise_images() -> penchant.problems.Images:
     rng = np.random.default_rng(0)
     arrays = rng.random((12, 4, 4, 1)), np.arange(12) % 2
-    return penchant.Images("noise", *arrays, *arrays, ("a", "b"), "noise")
+    return penchant.problems.Images(
+        "noise", *arrays, *arrays, ("a", "b"), "noise", {"generator": "noise"}
+    )
 
 
 @pytest.mark.parametrize(("samples", "size"), [(1, 1), (12, 5), (12, 12), (9, 3)])
@@ -260,25 +263,30 @@ def test_batches_estimate_the_gradient_without_bias() -> None:
 
 
 def test_rules_stop_at_an_accuracy_a_number_and_a_direction() -> None:
-    held_out = penchant.separable_points(30, 5, margin=0.3, seed=1)
+    held_out = penchant.problems.separable_points(30, 5, margin=0.3, seed=1)
     problem = dataclasses.replace(LABELS, test=held_out)
     path = train(NET, problem, GradientDescent(0.1), stop=[Steps(10**4), Accuracy(train=1.0)])
     assert path.dataset.train_accuracy.values[-1] == 1.0
     assert {"test_loss", "test_accuracy"} <= set(path.dataset.data_vars)
     error = train(
-        NET, DATA, GradientDescent(1e-3), stop=[Steps(10**4), penchant.Below("test_error", 0.5)]
+        NET,
+        DATA,
+        GradientDescent(1e-3),
+        stop=[Steps(10**4), penchant.stop.Below("test_error", 0.5)],
     )
     assert error.dataset.test_error.values[-1] <= 0.5
     goal = penchant.max_margin(LABELS.X, LABELS.y, penchant.L1()).beta
-    near = train(NET, LABELS, NormalizedDescent(0.1), stop=[Steps(10**4), penchant.Near(goal, 20)])
+    near = train(
+        NET, LABELS, NormalizedDescent(0.1), stop=[Steps(10**4), penchant.stop.Near(goal, 20)]
+    )
     assert near.outcome.ok
-    assert float(penchant.angle(near.predictor, goal)) <= 20
+    assert float(penchant.measures.angle(near.predictor, goal)) <= 20
     with pytest.raises(ValueError, match="not recorded here; there are log_loss"):
         train(NET, DATA, GradientDescent(1e-3), stop=[Steps(9), Accuracy(test=0.9)])
 
 
 def test_what_cannot_be_is_one_sentence() -> None:
-    linear = penchant.LinearPredictor()
+    linear = penchant.models.LinearPredictor()
     cases: list[tuple[str, Callable[[], Any]]] = [
         ("never ends by itself", lambda: train(NET, DATA, GradientDescent(0.1))),
         (
@@ -294,7 +302,10 @@ def test_what_cannot_be_is_one_sentence() -> None:
             "must be below",
             lambda: train(linear, DATA, GradientDescent(1.0, momentum=0.5), stop=Steps(1)),
         ),
-        ("needs a penalty", lambda: train(linear, DATA, penchant.Proximal(1e-3), stop=Steps(1))),
+        (
+            "needs a penalty",
+            lambda: train(linear, DATA, penchant.methods.Proximal(1e-3), stop=Steps(1)),
+        ),
         ("Epochs needs batch=", lambda: train(NET, DATA, GradientDescent(0.1), stop=Epochs(2))),
         ("stop must be a rule", lambda: train(NET, DATA, GradientDescent(0.1), stop=100)),  # type: ignore
         # type: ignore
@@ -367,7 +378,7 @@ def test_runs_that_differ_in_numbers_share_their_compiled_code(
     def end(rate: float, weight: float, start: float) -> None:
         given: dict[str, Any] = {"penalty": weight * penchant.L1(), "stop": Steps(30)}
         train(
-            penchant.LinearPredictor(start),
+            penchant.models.LinearPredictor(start),
             DATA,
             penchant.GradientDescent(rate, subgradient=True),
             **given,
@@ -408,7 +419,7 @@ def test_a_path_and_several_paths_are_drawn() -> None:
 
 
 def test_a_run_of_variable_steps_that_diverges_records_no_step_twice():
-    problem = penchant.sparse_regression(8, 16, sparsity=2, noise=0.1, seed=1)
+    problem = penchant.problems.sparse_regression(8, 16, sparsity=2, noise=0.1, seed=1)
     net, method = penchant.DiagonalNet(2, alpha=0.3), GradientDescent(1.0, scaled=50.0)
     path = train(net, problem, method, stop=Time(100.0))
     assert path.outcome.kind is Kind.DIVERGED
@@ -425,10 +436,12 @@ def test_a_run_of_variable_steps_that_diverges_records_no_step_twice():
     ids=["plain", "batches and penalty"],
 )
 def test_constant_data_are_trained_on_inside_jit_too(options):
-    problem, seen = penchant.sparse_regression(5, 8, sparsity=2), []
+    problem, seen = penchant.problems.sparse_regression(5, 8, sparsity=2), []
 
     def trained():
-        return train(penchant.LinearPredictor(), problem, stop=Steps(50), **options).predictor
+        return train(
+            penchant.models.LinearPredictor(), problem, stop=Steps(50), **options
+        ).predictor
 
     @jax.jit
     def shifted(x):
@@ -443,7 +456,7 @@ def test_traced_data_are_refused_by_a_sentence():
     @jax.jit
     def traced(y):
         return train(
-            penchant.LinearPredictor(), Regression(np.eye(2), y), GradientDescent(0.1)
+            penchant.models.LinearPredictor(), Regression(np.eye(2), y), GradientDescent(0.1)
         ).predictor
 
     with pytest.raises(ValueError, match="Regression: y must be an array of numbers, got"):

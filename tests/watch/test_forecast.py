@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import penchant
 from jump_points import as_dataset, read_runs, truth
+from penchant.forecasts import forecast_jump
 from penchant.watch.optimizer import decay_rate
-from penchant.watch.prediction import forecast_jump
 from penchant.watch.schedule import Steps, glance_spacing
 from penchant.watch.watcher import Watch
 

@@ -18,7 +18,7 @@ from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import penchant  # noqa: E402
-from penchant.precision import double_precision  # noqa: E402
+from penchant.lab import double_precision  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 
@@ -128,8 +128,8 @@ def test_the_functions_take_mappings_too():
     module, given = Language().double(), tokens()
     given["mask"] = given["mask"].double()
     rows = {name: value[:3] if name != "scale" else value for name, value in given.items()}
-    whole = penchant.tangent_kernel(module, given, outputs="mean")
-    part = penchant.tangent_kernel(module, rows, given, outputs="mean")
+    whole = penchant.measures.tangent_kernel(module, given, outputs="mean")
+    part = penchant.measures.tangent_kernel(module, rows, given, outputs="mean")
     np.testing.assert_allclose(part, whole[:3], rtol=1e-10)
 
     def run(at):
@@ -137,10 +137,10 @@ def test_the_functions_take_mappings_too():
 
     np.testing.assert_allclose(whole, kernel_of(module, run, 8), rtol=1e-10)
     y = np.random.default_rng(0).standard_normal((3, 28))
-    fit = penchant.kernel_regression(module, rows, y)
+    fit = penchant.measures.kernel_regression(module, rows, y)
     for _ in range(2):
         found = fit.predict(given)
-    K = penchant.tangent_kernel(module, given, rows, outputs="full")
+    K = penchant.measures.tangent_kernel(module, given, rows, outputs="full")
     with torch.no_grad():
         f = run(slice(None)).reshape(8, 28).numpy()
     np.testing.assert_allclose(found, f + np.tensordot(K, fit.dual, axes=2), rtol=1e-8, atol=1e-8)
@@ -359,15 +359,17 @@ def test_functions_of_jax_take_mappings_outside_of_a_watch():
         found = jax.jit(jax.jacrev(both))(w, x)
     J = np.concatenate([np.asarray(found[name]).reshape(6, 2, -1) for name in w], axis=2)
     K = np.einsum("ncp,mdp->ncmd", J, J)
-    whole = penchant.tangent_kernel(both, w, x, outputs="full")
+    whole = penchant.measures.tangent_kernel(both, w, x, outputs="full")
     np.testing.assert_allclose(whole, K, rtol=1e-10, atol=1e-12)
-    part = penchant.tangent_kernel(both, w, rows(slice(2)), rows(slice(2, 6)), outputs="full")
+    part = penchant.measures.tangent_kernel(
+        both, w, rows(slice(2)), rows(slice(2, 6)), outputs="full"
+    )
     np.testing.assert_allclose(part, K[:2, :, 2:], rtol=1e-10, atol=1e-12)
-    fit = penchant.kernel_regression(both, w, rows(slice(3)), np.ones((3, 2)))
+    fit = penchant.measures.kernel_regression(both, w, rows(slice(3)), np.ones((3, 2)))
     f = np.asarray(both(w, x))
     expected = f + np.tensordot(K[:, :, :3], fit.dual, axes=2)
     np.testing.assert_allclose(fit.predict(x), expected, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="x2 must have the structure of the first inputs"):
-        penchant.tangent_kernel(both, w, x, {"left": x["left"]}, outputs="full")
+        penchant.measures.tangent_kernel(both, w, x, {"left": x["left"]}, outputs="full")
     with pytest.raises(ValueError, match="integers of x must not exceed"):
-        penchant.tangent_kernel(both, w, x | {"token": x["token"] + 2**25}, outputs="full")
+        penchant.measures.tangent_kernel(both, w, x | {"token": x["token"] + 2**25}, outputs="full")

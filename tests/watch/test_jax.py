@@ -15,15 +15,16 @@ import pytest
 from hypothesis import given, settings
 
 import penchant
-from penchant import load
-from penchant.precision import double_precision
-from penchant.watch import watch
+from penchant import load, watch
+from penchant.forecasts import forecast_jump
+from penchant.lab import double_precision
+from penchant.watch import DISTANCE_LIMITS
 from penchant.watch.backends.backend import Look
 from penchant.watch.backends.jax_backend import JaxBackend
 from penchant.watch.measures import nuclear, read_labels
-from penchant.watch.prediction import forecast_jump, verdict
+from penchant.watch.prediction import verdict
 from penchant.watch.record import ATTRIBUTES, Log, save
-from penchant.watch.regime import DISTANCE, regime
+from penchant.watch.regime import regime
 from penchant.watch.schedule import DOUBT, Budget, Steps
 from penchant.watch.watcher import CLOCKED, Watch
 
@@ -305,10 +306,10 @@ def test_the_regime_of_a_diagonal_net(alpha, kind):
     assert found.kind == kind, found
     assert math.isnan(found.left) == (kind == "kernel")
     if kind == "kernel":
-        assert found.kernel_distance < DISTANCE[0] / 5  # the limit is not tuned to the case
+        assert found.kernel_distance < DISTANCE_LIMITS[0] / 5  # the limit is not tuned to the case
         assert found.linearized_error < 0.1
     if kind == "rich":
-        assert found.kernel_distance > 1.5 * DISTANCE[1]
+        assert found.kernel_distance > 1.5 * DISTANCE_LIMITS[1]
         assert found.kernel_gain > 0.8  # of equal coefficients the roots have the same direction
 
 
@@ -791,7 +792,7 @@ def test_the_interval_holds_the_truth_from_early_on():
         assert found.low < when < found.high < 1.7 * when, (share, found)
         assert abs(found.step - when) < 0.1 * when
         parts = (early[name].values for name in ("glance_step", "glance_norm", "glance_turn"))
-        plain = penchant.forecast_run(*parts)
+        plain = penchant.forecasts.forecast_run(*parts)
         misses += not plain.low < when < plain.high
     assert misses >= 3
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penchant
-from penchant.watch.regime import DISTANCE, GAIN, LEARNED, MISSED, Look, findings, judged
+from penchant.watch import DISTANCE_LIMITS, MISSED_LIMITS, RegimeNumbers, judge_regime
+from penchant.watch.regime import GAIN, LEARNED, findings
 from penchant_papers.probe.nets import NETS, layer_norm, quadratic, start
 from penchant_papers.probe.optimizers import OPTIMIZERS, Rates
 from penchant_papers.probe.runs import SETTINGS, addition, digits, rates
@@ -46,11 +47,13 @@ def test_adamw_on_pixels_is_not_in_the_kernel_regime():
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     watch(150)
-    assert penchant.kernel_distance(before, watch.backend.kernels().sum(0)) < 0.01  # the control
+    assert (
+        penchant.measures.kernel_distance(before, watch.backend.kernels().sum(0)) < 0.01
+    )  # the control
     found = watch.regime
     assert found.kind in ("leaving", "rich"), found
-    assert found.kernel_distance > DISTANCE[0]
-    assert found.linearized_error > MISSED[0]
+    assert found.kernel_distance > DISTANCE_LIMITS[0]
+    assert found.linearized_error > MISSED_LIMITS[0]
 
 
 def test_a_net_that_groks_modular_addition_is_rich():
@@ -61,7 +64,7 @@ def test_a_net_that_groks_modular_addition_is_rich():
     assert np.mean(new == data.probe_y.argmax(axis=1)) > 0.9
     watch = watched(quadratic, first, data.probe, last, weight_decay=1.0)
     found, now = watch.regime, watch.backend.kernels(last).sum(0)
-    apart = penchant.kernel_distance(watch.start.kernel, now)
+    apart = penchant.measures.kernel_distance(watch.start.kernel, now)
     assert apart < 0.25  # the control: the limit of rich nets for kernels that are not centred
     assert found.kind == "rich", found
     assert found.decided in ("all", "kernel and function")
@@ -165,13 +168,13 @@ def test_two_probe_inputs_tell_nothing():
 NUMBERS = st.one_of(st.just(math.nan), st.floats(0, 1.5))
 
 
-@given(st.lists(st.builds(Look, NUMBERS, NUMBERS, NUMBERS, st.floats(0, 1)), max_size=6))
+@given(st.lists(st.builds(RegimeNumbers, NUMBERS, NUMBERS, NUMBERS, st.floats(0, 1)), max_size=6))
 def test_the_rule_on_any_looks(looks):
     found = findings(looks)
     kinds = [kind for kind, _ in found]
     if "rich" in kinds:
         assert set(kinds[kinds.index("rich") :]) == {"rich"}
-    limits = (DISTANCE, MISSED, GAIN)
+    limits = (DISTANCE_LIMITS, MISSED_LIMITS, GAIN)
     for look, (kind, decided) in zip(looks, found, strict=True):
         pairs = list(zip(look[:3], limits, strict=True))
         told = look.learned_share >= LEARNED and look.output_change > 0
@@ -179,7 +182,7 @@ def test_the_rule_on_any_looks(looks):
         if decided == "earlier":
             continue
         high = [v > high for v, (_, high) in pairs]
-        high[1] = look.linearized_error * look.learned_share > MISSED[1]
+        high[1] = look.linearized_error * look.learned_share > MISSED_LIMITS[1]
         assert (kind == "rich") == (told and sum(high) >= 2)
         low = all(v < low for v, (low, _) in pairs[:2])
         assert (kind == "kernel") == (told and low and not look.kernel_gain > GAIN[1])
@@ -190,30 +193,30 @@ def test_the_rule_on_any_looks(looks):
 @pytest.mark.parametrize(
     ("look", "kind", "decided"),
     [
-        (Look(0.001, 0.05, 0.0), "kernel", "all"),
-        (Look(0.001, 0.05), "kernel", "kernel and function"),
-        (Look(0.05, 0.05, 0.0), "leaving", "kernel"),
-        (Look(0.001, 0.3, 0.0), "leaving", "function"),
-        (Look(0.001, 0.05, 0.5), "kernel", "kernel and function"),
-        (Look(0.001, 0.05, 0.9), "unknown", "none"),
-        (Look(0.5, 0.3, 0.0), "leaving", "function"),
-        (Look(0.05, 0.3, 0.5), "leaving", "all"),
-        (Look(0.5, 0.9, 0.9), "rich", "all"),
-        (Look(0.5, 0.9, 0.0), "rich", "kernel and function"),
-        (Look(0.5, 0.9, 0.0, 0.5), "leaving", "function"),
-        (Look(0.5, 0.05, 0.9), "rich", "kernel and gain"),
-        (Look(0.5, 0.05, 0.0), "unknown", "none"),
-        (Look(0.5, 0.05, 0.5), "leaving", "gain"),
-        (Look(0.001, 0.9, 0.0), "unknown", "none"),
-        (Look(0.001, math.nan, 0.0), "unknown", "none"),
-        (Look(0.5, math.nan), "leaving", "kernel"),
-        (Look(math.nan, 0.05, 0.0), "unknown", "none"),
-        (Look(0.001, 0.05, 0.0, LEARNED / 2), "unknown", "none"),
-        (Look(0.001, 0.05, 0.0, 1.0, 0.0), "unknown", "none"),
+        (RegimeNumbers(0.001, 0.05, 0.0), "kernel", "all"),
+        (RegimeNumbers(0.001, 0.05), "kernel", "kernel and function"),
+        (RegimeNumbers(0.05, 0.05, 0.0), "leaving", "kernel"),
+        (RegimeNumbers(0.001, 0.3, 0.0), "leaving", "function"),
+        (RegimeNumbers(0.001, 0.05, 0.5), "kernel", "kernel and function"),
+        (RegimeNumbers(0.001, 0.05, 0.9), "unknown", "none"),
+        (RegimeNumbers(0.5, 0.3, 0.0), "leaving", "function"),
+        (RegimeNumbers(0.05, 0.3, 0.5), "leaving", "all"),
+        (RegimeNumbers(0.5, 0.9, 0.9), "rich", "all"),
+        (RegimeNumbers(0.5, 0.9, 0.0), "rich", "kernel and function"),
+        (RegimeNumbers(0.5, 0.9, 0.0, 0.5), "leaving", "function"),
+        (RegimeNumbers(0.5, 0.05, 0.9), "rich", "kernel and gain"),
+        (RegimeNumbers(0.5, 0.05, 0.0), "unknown", "none"),
+        (RegimeNumbers(0.5, 0.05, 0.5), "leaving", "gain"),
+        (RegimeNumbers(0.001, 0.9, 0.0), "unknown", "none"),
+        (RegimeNumbers(0.001, math.nan, 0.0), "unknown", "none"),
+        (RegimeNumbers(0.5, math.nan), "leaving", "kernel"),
+        (RegimeNumbers(math.nan, 0.05, 0.0), "unknown", "none"),
+        (RegimeNumbers(0.001, 0.05, 0.0, LEARNED / 2), "unknown", "none"),
+        (RegimeNumbers(0.001, 0.05, 0.0, 1.0, 0.0), "unknown", "none"),
     ],
 )
 def test_who_decides(look, kind, decided):
-    assert judged(look) == (kind, decided)
+    assert judge_regime(look) == (kind, decided)
 
 
 # the calibration

@@ -18,15 +18,15 @@ import penchant
 from figure_checks import assert_axes_named, collisions
 from penchant import load
 from penchant.cli import app
-from penchant.plotting.style import styled
+from penchant.plotting import styled
 from penchant.plotting.watch import MOST as POINTS
 from penchant.plotting.watch import SHADES
 from penchant.plotting.watch_table import MOST, chosen, shown
 from penchant.store import json_checksum
-from penchant.watch import report
+from penchant.watch import DISTANCE_LIMITS, report
 from penchant.watch.export import curves, findings
 from penchant.watch.modules import module_moves
-from penchant.watch.regime import DISTANCE, regime, regimes
+from penchant.watch.regime import regime, regimes
 from penchant.watch.reporting import deliver, read
 from penchant.watch.watcher import Watch
 
@@ -238,7 +238,7 @@ def test_the_figure_shows_the_record(grown):
     drawn = kernel.lines[0].get_ydata()
     np.testing.assert_allclose(drawn, np.maximum(dataset.kernel_distance[1:], 1e-6))
     assert {tuple(line.get_ydata()) for line in kernel.lines} >= {
-        (limit,) * 2 for limit in DISTANCE
+        (limit,) * 2 for limit in DISTANCE_LIMITS
     }
     assert lines["test solved"].get_xdata()[0] == grown.verdict.t2
 

@@ -51,9 +51,9 @@ def main(
     \b
     [bold]Start here[/bold]
       penchant list                list everything that can be checked or drawn
-      penchant verify W-L13        check one claim, in seconds
+      penchant verify ID           check one claim, in seconds
       penchant verify              check all claims; report in penchant-report/index.html
-      penchant figure W-L13        draw its picture as PNG and SVG, and save its data
+      penchant figure ID           draw its picture as PNG and SVG, and save its data
       penchant run scale.toml      run a study (a grid with seeds) into one file
       penchant explore             open a page with sliders, or your study as a diagram
       penchant show penchant-report   summarise a saved result in the terminal

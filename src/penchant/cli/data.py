@@ -48,7 +48,7 @@ def data(
 
     \b
     A set is stored only if its images and labels are the published ones,
-    bit for bit (sha256). `penchant.load_images("mnist")` then reads it.
+    bit for bit (sha256). `penchant.problems.load_images("mnist")` then reads it.
     Only --fetch uses the network.
 
     \b
@@ -104,7 +104,10 @@ def _print_status(images: ImageSet) -> None:
     found = status(images)
     lines = [f"{images.name}: {images.title} ({images.credit})"]
     if found.condition == "verified":
-        lines += [f"verified: {found.where}", f'load it with penchant.load_images("{images.name}")']
+        lines += [
+            f"verified: {found.where}",
+            f'load it with penchant.problems.load_images("{images.name}")',
+        ]
     else:
         lines += [f"{found.condition}: {found.reason}", *_ways(images)]
     for line in lines:

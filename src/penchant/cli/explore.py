@@ -38,7 +38,7 @@ def explore(
     [bold]Examples[/bold]
       penchant explore                              the theory, with sliders
       penchant explore penchant-studies/scale.nc       a study as a phase diagram
-      penchant explore W-L13                        a study from penchant-studies/, by name
+      penchant explore ID                           a study from penchant-studies/, by name
       penchant explore --report penchant-report        claims with verdicts and figures
       PENCHANT_TOKEN=... penchant explore --host 0.0.0.0
 

@@ -38,9 +38,9 @@ def figure(
 
     \b
     [bold]Examples[/bold]
-      penchant figure W-L13                 PNG, SVG and data in penchant-figures/
-      penchant figure W-L13 --size printed  at the size of the source
-      penchant figure W-L13 --shift 1000    with other seeds
+      penchant figure ID                    PNG, SVG and data in penchant-figures/
+      penchant figure ID --size printed     at the size of the source
+      penchant figure ID --shift 1000       with other seeds
       penchant figure --all --format png    every picture, PNG only
 
     \b

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from penchant.arguments import nearest
 from penchant.cli.console import errors_in_one_line, output
-from penchant.lab.papers import papers
+from penchant.lab.paper import papers
 from penchant.lab.reading import named_studies
 from penchant.lab.record import Recorded, read_record
 from penchant.lab.registry import all_claims

@@ -98,7 +98,7 @@ def run(
 
 
 def _run(study: Study, out: Path, engine: str, jobs: int | None, command: str) -> None:
-    from penchant.lab.studies.run import run_study
+    from penchant.lab.studies.run import run as run_study
 
     console = messages()
     with _interrupted(console, study), meter(study.name, console) as progress:

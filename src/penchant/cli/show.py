@@ -34,7 +34,7 @@ def show(
     \b
     [bold]Examples[/bold]
       penchant show penchant-report
-      penchant show penchant-figures/W-L13.nc
+      penchant show penchant-figures/ID.nc
 
     A file that is damaged or was not written by penchant is rejected.
     """

@@ -19,7 +19,7 @@ from penchant.lab.experiment import Experiment, Setting
 from penchant.lab.record import kept, recorded, write_record
 from penchant.lab.registry import all_claims
 from penchant.lab.studies.sizes import SIZES, Size
-from penchant.lab.verify import gather
+from penchant.lab.verification import gather
 
 FINISHED = "verdicts"  # the folder inside that of the report
 
@@ -28,7 +28,7 @@ FINISHED = "verdicts"  # the folder inside that of the report
 def verify(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Claim ids (W-L13) or sources (W), any case; all claims if omitted."),
+        typer.Argument(help="Ids of claims or letters of papers, any case; all claims if omitted."),
     ] = None,
     size: Annotated[
         str, typer.Option(help="quick (two minutes), or printed (as in the source, hours).")
@@ -56,7 +56,7 @@ def verify(
     [bold]Examples[/bold]
       penchant verify                    everything
       penchant verify W                  all claims of source W
-      penchant verify W-L12 W-L13 --size printed
+      penchant verify ID OTHER-ID --size printed
                                       two claims, at the size of the source
       penchant verify W --shift 1000     with other seeds: do the verdicts stay?
 

@@ -40,7 +40,7 @@ def watch(
 
     \b
     The regime is kernel (lazy: the model learns what its linearization learns),
-    leaving, or rich. The verdict is one of the kinds of penchant.grokking.
+    leaving, or rich. The verdict is one of the kinds of penchant.measures.grokking.
     """
     from penchant.watch.record import read as read_record
     from penchant.watch.reporting import read, save_figure

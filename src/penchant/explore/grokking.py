@@ -12,8 +12,8 @@ from penchant.arguments import Array
 from penchant.explore.controls import Choice, Number
 from penchant.explore.picture import Curve, Panel, Picture, level, line
 from penchant.explore.state import Values, View
-from penchant.measures.forecast import Forecast, forecast
-from penchant.measures.grokking import Grokking, grokking
+from penchant.forecasts.transition import Forecast, forecast
+from penchant.measures.transition import Grokking, grokking
 from penchant.models.diagonal import DiagonalNet
 from penchant.plotting.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
 from penchant.problems.classification import Classification
@@ -182,9 +182,9 @@ def _norm(curves: dict[str, Array], key: tuple[str, float, float]) -> Panel:
 def python(values: Values) -> str:
     """The forecast and the run of these values."""
     alpha, decay = (10.0 ** float(values[name]) for name in ("log10_alpha", "log10_decay"))
-    made = f"penchant.majority({SAMPLES}, {DIMENSION}, seed=3)"
+    made = f"penchant.problems.majority({SAMPLES}, {DIMENSION}, seed=3)"
     if values["task"] == "margin":
-        made = f"penchant.wide_margin({SAMPLES}, {DIMENSION}, gamma=2.5, seed=0)"
+        made = f"penchant.problems.wide_margin({SAMPLES}, {DIMENSION}, gamma=2.5, seed=0)"
     return f"""\
 import penchant
 
@@ -194,7 +194,7 @@ print(penchant.forecast(net, problem, decay))
 flow = penchant.DualFlow(weight_decay=decay)
 path = penchant.train(net, problem, flow, stop=penchant.Time(14 / decay))
 seen = path.dataset
-found = penchant.grokking(seen.t, seen.train_accuracy, seen.test_accuracy)
+found = penchant.measures.grokking(seen.t, seen.train_accuracy, seen.test_accuracy)
 print(found.kind, found.jump)
 """
 

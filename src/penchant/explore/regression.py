@@ -147,8 +147,9 @@ def python(values: Values) -> str:
 import numpy as np
 import penchant
 
-problem = penchant.sparse_regression({samples}, {DIMENSION}, sparsity={SPARSITY}, noise={noise:g}, \
-seed={seed})
+problem = penchant.problems.sparse_regression(
+    {samples}, {DIMENSION}, sparsity={SPARSITY}, noise={noise:g}, seed={seed}
+)
 shape = np.where(problem.truth != 0, {shape:g}, 1.0)
 q = penchant.Q({depth}, log_alpha={float(log10_alpha):g} * np.log(10), shape=shape)
 beta = penchant.interpolate(problem, q).beta

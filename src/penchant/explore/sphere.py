@@ -182,17 +182,17 @@ def python(values: Values) -> str:
 import numpy as np
 import penchant
 
-problem = penchant.three_points("{values["points"]}")
+problem = penchant.problems.three_points("{values["points"]}")
 margins = np.geomspace({margins[0]:.6g}, {margins[-1]:.6g}, {RECORDS})
 path = penchant.train(
     penchant.DiagonalNet({depth}, alpha={alpha:.6g}),
     problem,
     penchant.DualFlow(rtol={RTOL:g}),
-    stop=penchant.LogLoss(-margins[-1]),
-    record=penchant.At(margins=margins),
+    stop=penchant.stop.LogLoss(-margins[-1]),
+    record=penchant.record.At(margins=margins),
 )
 l2 = penchant.max_margin(problem, penchant.L2()).beta
-nearest = penchant.angle(path.dataset.predictor.values[1:], l2).min()
+nearest = penchant.measures.angle(path.dataset.predictor.values[1:], l2).min()
 print(f"{{nearest:.1f}}")
 """
 

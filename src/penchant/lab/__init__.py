@@ -1,1 +1,5 @@
-"""The laboratory: experiments with their studies, checks and verdicts; the record; the report."""
+"""The laboratory: experiments, studies, evidence, verdicts, the record."""
+
+from penchant.namespaces import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)

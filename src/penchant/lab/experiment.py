@@ -16,10 +16,10 @@ import numpy as np
 
 from penchant.lab.evidence.evidence import Evidence, Premise
 from penchant.lab.evidence.verdict import AS_PRINTED, Verdict
-from penchant.lab.papers import paper_of
+from penchant.lab.paper import paper_of
 from penchant.lab.studies.code.version import roots_of
 from penchant.lab.studies.compute import USABLE
-from penchant.lab.studies.run import run_study
+from penchant.lab.studies.run import run as run_study
 from penchant.lab.studies.sizes import Size, Sizes
 from penchant.lazy import Dataset, Figure
 from penchant.records import Record

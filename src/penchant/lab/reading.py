@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penchant.arguments import one_of
-from penchant.lab.papers import papers
+from penchant.lab.paper import papers
 from penchant.lab.registry import Registry, all_claims
 from penchant.lab.studies import reading
 from penchant.lab.studies.reading import Trust
@@ -39,9 +39,10 @@ def read_study(
     Examples
     --------
     >>> import penchant
-    >>> study = penchant.read_study("W-L13")
-    >>> study.name, study.dimensions
-    ('W-L13', ('rows', 'ratio'))
+    >>> first = penchant.lab.all_claims().experiments()[0].studies[0].name
+    >>> study = penchant.lab.read_study(first)
+    >>> study.name == first
+    True
     """
     path = Path(file)
     if path.is_file() or path.suffix in (".toml", ".py") or len(path.parts) != 1:

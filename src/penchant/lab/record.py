@@ -22,7 +22,7 @@ from typing import Any
 from penchant.lab.evidence import saved
 from penchant.lab.evidence.evidence import Status
 from penchant.lab.evidence.verdict import Verdict
-from penchant.lab.papers import paper_of
+from penchant.lab.paper import paper_of
 from penchant.records import Record
 from penchant.store import whole
 from penchant.versions import versions

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from penchant.arguments import one_of
 from penchant.lab.experiment import Experiment
-from penchant.lab.papers import papers
+from penchant.lab.paper import papers
 from penchant.lab.studies.sizes import Sizes
 
 

@@ -33,26 +33,6 @@ def upper_limit(hits: int, draws: int, confidence: float = 0.999) -> float:
     return 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, confidence))
 
 
-SQUARE_DECAY = 0.999  # the default of Adam
-# v <- b2 v once gradients vanish: sqrt(v) falls by a factor e in this many steps
-MEMORY = -2 / math.log(SQUARE_DECAY)  # 1999
-
-
-def adam_delay(step_beta: ArrayLike, c: float) -> Array:
-    """t2 - t1 in steps: MEMORY log(1 + c / (MEMORY step_beta)).
-
-    When training is solved sqrt(v) is some G and falls as G e^(-s / MEMORY). Parameters move by
-    (MEMORY step beta h / G)(e^(s / MEMORY) - 1) in s steps; c is the distance they must move times
-    G / h.
-    """
-    return MEMORY * np.log1p(c / (MEMORY * np.asarray(step_beta)))
-
-
-def adam_clock(delays: ArrayLike) -> Array:
-    """MEMORY (e^(s / MEMORY) - 1) for delays of s steps; in this unit they are c / (step beta)."""
-    return MEMORY * np.expm1(np.asarray(delays) / MEMORY)
-
-
 WINDOW = 0.1  # decades to either side
 MOST_RECORDS = 50  # to either side: enough for any noise, and cheap on long linear grids
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array
-from penchant.models.tangent import turn
+from penchant.measures.distances import turn
 
 
 def angle(a: ArrayLike, b: ArrayLike) -> Array:
@@ -27,7 +27,7 @@ def angle(a: ArrayLike, b: ArrayLike) -> Array:
     Examples
     --------
     >>> import penchant
-    >>> float(penchant.angle([1.0, 0.0], [1.0, 1.0]).round(6))
+    >>> float(penchant.measures.angle([1.0, 0.0], [1.0, 1.0]).round(6))
     45.0
     """
     return turn(_directed("angle", "a", a), _directed("angle", "b", b))
@@ -49,7 +49,7 @@ def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
     Examples
     --------
     >>> import penchant
-    >>> azimuth, pitch = penchant.azimuth_pitch([0.0, 1.0, 1.0])
+    >>> azimuth, pitch = penchant.measures.azimuth_pitch([0.0, 1.0, 1.0])
     >>> round(float(azimuth), 6), round(float(pitch), 6)
     (90.0, 45.0)
     """

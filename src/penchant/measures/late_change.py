@@ -31,7 +31,7 @@ import numpy as np
 from penchant.arguments import Array
 from penchant.measures.curves import Curve
 
-KINDS = ("none", "mirage", "misgrok", "grok", "slow", "in progress", "double descent")
+LATE_CHANGES = ("none", "mirage", "misgrok", "grok", "slow", "in progress", "double descent")
 LATE = 1.5  # a test curve that follows training within half of its time is not delayed
 # in units of the noise after smoothing, the highest of hundreds of records is two above the mean
 # and the last may be two below it

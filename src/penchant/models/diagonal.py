@@ -187,7 +187,7 @@ class ProductNet(Record, Separable):
     Examples
     --------
     >>> import penchant
-    >>> net = penchant.ProductNet([1.0, 2.0], [0.5, 0.25])
+    >>> net = penchant.models.ProductNet([1.0, 2.0], [0.5, 0.25])
     >>> net.predictor(net.start(dimension=2))
     array([0.5, 0.5])
     """

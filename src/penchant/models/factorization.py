@@ -134,7 +134,7 @@ class SymmetricFactorization(Record, TwoFactors):
     Examples
     --------
     >>> import penchant
-    >>> model = penchant.SymmetricFactorization(factors=([[1.0], [2.0]],))
+    >>> model = penchant.models.SymmetricFactorization(factors=([[1.0], [2.0]],))
     >>> model.matrix(model.start(dimension=4))
     array([[1., 2.],
            [2., 4.]])
@@ -192,7 +192,7 @@ class DifferenceFactorization(Record, TwoFactors):
     Examples
     --------
     >>> import penchant
-    >>> model = penchant.DifferenceFactorization(alpha=0.5)
+    >>> model = penchant.models.DifferenceFactorization(alpha=0.5)
     >>> start = model.start(dimension=4)
     >>> start, model.matrix(start)
     (array([0.5, 0. , 0. , 0.5, 0.5, 0. , 0. , 0.5]), array([[0., 0.],

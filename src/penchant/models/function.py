@@ -33,7 +33,7 @@ class FunctionModel(Record, Model):
         dictionary, which the function then gets, or a function of the number of features that
         returns flat ones.
     homogeneity
-        The assumed degree of homogeneity; `penchant.assumptions` measures it.
+        The assumed degree of homogeneity; `penchant.measures.assumptions` measures it.
     name
         The name of the model in descriptions; by default that of the function.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penchant.arguments import integer, log_scale, one_of
 from penchant.description import with_recipe
 from penchant.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
-from penchant.models.relu_net import STARTS, he_weights, layer_factors
+from penchant.models.relu_nets import STARTS, he_weights, layer_factors
 from penchant.precision import DTYPES
 from penchant.problems.images.load import Images
 from penchant.records import Record
@@ -51,7 +51,7 @@ class ImageNet(Record):
     Examples
     --------
     >>> import penchant
-    >>> net = penchant.dense_net(widths=(5,), alpha=2.0)
+    >>> net = penchant.models.dense_net(widths=(5,), alpha=2.0)
     >>> net.alpha, net.homogeneity, net.unbiased
     (2.0, 2, False)
     """
@@ -143,8 +143,8 @@ def dense_net(
     Examples
     --------
     >>> import penchant
-    >>> images = penchant.load_images("digits", train=20, test=10)
-    >>> start = penchant.dense_net(widths=(5, 4), alpha=2.0).start(images)
+    >>> images = penchant.problems.load_images("digits", train=20, test=10)
+    >>> start = penchant.models.dense_net(widths=(5, 4), alpha=2.0).start(images)
     >>> [weights.shape for weights in start.values()]
     [(64, 5), (5, 4), (4, 10)]
     """
@@ -205,8 +205,8 @@ def conv_net(
     Examples
     --------
     >>> import penchant
-    >>> images = penchant.load_images("digits", train=20, test=10)
-    >>> start = penchant.conv_net(plan="4-M-FC", alpha=1.0).start(images)
+    >>> images = penchant.problems.load_images("digits", train=20, test=10)
+    >>> start = penchant.models.conv_net(plan="4-M-FC", alpha=1.0).start(images)
     >>> [weights.shape for weights in start.values()]
     [(3, 3, 1, 4), (64, 10)]
     """

@@ -28,7 +28,7 @@ class LinearPredictor(Record, Separable):
     Examples
     --------
     >>> import penchant
-    >>> penchant.LinearPredictor(0.5).start(dimension=3)
+    >>> penchant.models.LinearPredictor(0.5).start(dimension=3)
     array([0.5, 0.5, 0.5])
     """
 
@@ -73,7 +73,7 @@ class LinearMatrix(Record, MatrixModel):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> penchant.LinearMatrix((2, 3)).matrix(np.arange(6.0))
+    >>> penchant.models.LinearMatrix((2, 3)).matrix(np.arange(6.0))
     array([[0., 1., 2.],
            [3., 4., 5.]])
     """

@@ -43,7 +43,7 @@ class Linearized(Record, Separable):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> tangent = penchant.Linearized(penchant.DiagonalNet(alpha=1.0))
+    >>> tangent = penchant.models.Linearized(penchant.DiagonalNet(alpha=1.0))
     >>> start = tangent.start(dimension=1)
     >>> tangent.predictor(start + np.array([0.5, 0.0]))
     array([1.])
@@ -182,8 +182,8 @@ class OutputLayer(Record):
     Examples
     --------
     >>> import penchant
-    >>> images = penchant.load_images("digits", train=20, test=10)
-    >>> model = penchant.OutputLayer(penchant.dense_net(widths=(5,)))
+    >>> images = penchant.problems.load_images("digits", train=20, test=10)
+    >>> model = penchant.models.OutputLayer(penchant.models.dense_net(widths=(5,)))
     >>> {name: part.shape for name, part in model.start(images).items()}
     {'layer 2': (5, 10)}
     """

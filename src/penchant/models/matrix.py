@@ -93,7 +93,7 @@ class DeepFactorization(Record, MatrixModel):
     Examples
     --------
     >>> import penchant
-    >>> model = penchant.DeepFactorization(depth=3, width=4, alpha=0.1)
+    >>> model = penchant.models.DeepFactorization(depth=3, width=4, alpha=0.1)
     >>> model.matrix(model.start(dimension=4)).shape
     (2, 2)
     """

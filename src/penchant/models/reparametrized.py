@@ -36,7 +36,7 @@ class Reparametrized(Record, Separable):
     Examples
     --------
     >>> import penchant
-    >>> model = penchant.Reparametrized(lambda u, v: u * v, start=(1.0, 0.5))
+    >>> model = penchant.models.Reparametrized(lambda u, v: u * v, start=(1.0, 0.5))
     >>> model.predictor(model.start(dimension=2))
     array([0.5, 0.5])
     """

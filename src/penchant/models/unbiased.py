@@ -46,7 +46,7 @@ class Difference(Wrapper):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> model = penchant.Difference(penchant.LinearPredictor(1.0))
+    >>> model = penchant.models.Difference(penchant.models.LinearPredictor(1.0))
     >>> model.predict(np.array([2.0, 0.5]), np.array([[1.0], [2.0]]))
     array([1.5, 3. ])
     """
@@ -128,7 +128,7 @@ class Unbiased(Wrapper):
     Examples
     --------
     >>> import penchant
-    >>> model = penchant.Unbiased(penchant.DiagonalNet(alpha=0.5, signed=False))
+    >>> model = penchant.models.Unbiased(penchant.DiagonalNet(alpha=0.5, signed=False))
     >>> model.predictor(model.start(dimension=2))
     array([0., 0.])
     """

@@ -67,7 +67,7 @@ def univariate_relu(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> net = penchant.univariate_relu(width=5, alpha=2.0)
+    >>> net = penchant.models.univariate_relu(width=5, alpha=2.0)
     >>> net.predict(net.start(dimension=1), np.array([[0.3], [1.0]]))
     array([0., 0.])
     """

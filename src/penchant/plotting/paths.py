@@ -48,7 +48,7 @@ def plot(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(10, 20, sparsity=2)
+    >>> problem = penchant.problems.sparse_regression(10, 20, sparsity=2)
     >>> net = penchant.DiagonalNet(2, alpha=0.1)
     >>> stop = penchant.Steps(100)
     >>> path = penchant.train(net, problem, penchant.GradientDescent(1e-3), stop=stop)

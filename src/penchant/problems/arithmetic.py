@@ -109,7 +109,7 @@ def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> T
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.modular_addition(modulus=7)
+    >>> problem = penchant.problems.modular_addition(modulus=7)
     >>> problem.tokens, problem.classes, problem.samples
     (7, 7, 20)
     """

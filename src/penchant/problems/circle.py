@@ -41,7 +41,7 @@ class CircleTeacher(Record):
     Examples
     --------
     >>> import penchant
-    >>> teacher = penchant.circle_teacher(samples=4, width=2, test=40)
+    >>> teacher = penchant.problems.circle_teacher(samples=4, width=2, test=40)
     >>> teacher.angles.shape, teacher.A.shape, teacher.b.shape
     ((4,), (2, 2), (2,))
     """
@@ -99,7 +99,7 @@ def circle_teacher(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> teacher = penchant.circle_teacher(samples=4, width=2, seed=3, test=400)
+    >>> teacher = penchant.problems.circle_teacher(samples=4, width=2, seed=3, test=400)
     >>> teacher.training.X.shape, round(float(np.mean(teacher.test.y**2)), 3)
     ((4, 2), 1.0)
     """

@@ -95,7 +95,7 @@ def three_points(name: str, *, loss: str = "exp") -> Classification:
     Examples
     --------
     >>> import penchant
-    >>> penchant.three_points("3b").X.shape
+    >>> penchant.problems.three_points("3b").X.shape
     (3, 3)
     """
     rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
@@ -132,7 +132,7 @@ def separable_points(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.separable_points(5, 3, margin=0.5)
+    >>> problem = penchant.problems.separable_points(5, 3, margin=0.5)
     >>> bool((problem.y * (problem.X @ problem.truth) > 0.4999).all())
     True
     """
@@ -149,12 +149,14 @@ def separable_points(
     return Classification(X, y, loss, truth, f"{description}, seed {seed}")
 
 
+@with_recipe
 def uniform_points(samples: int = 10, dimension: int = 10, *, seed: int = 0) -> Classification:
     """Figure 8(a) of M: points with all coordinates U(0, 1), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 1, (samples, dimension))
     return _one_class(X, f"{samples} points U(0, 1)^{dimension}", seed)
 
 
+@with_recipe
 def spiked_points(samples: int = 4, dimension: int = 10, *, seed: int = 0) -> Classification:
     """Figure 8(b) of M: first coordinate 1, the others U(0, 0.5), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 0.5, (samples, dimension))

@@ -69,7 +69,8 @@ def coherent_completion(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.coherent_completion(truth=np.diag([2.0, 0.0]), samples=1, tau=1.0)
+    >>> truth = np.diag([2.0, 0.0])
+    >>> problem = penchant.problems.coherent_completion(truth=truth, samples=1, tau=1.0)
     >>> problem.entries.tolist(), problem.values.tolist()
     ([[0, 0]], [2.0])
     """
@@ -136,7 +137,7 @@ def low_rank_completion(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.low_rank_completion(samples=9, dimension=4, rank=1)
+    >>> problem = penchant.problems.low_rank_completion(samples=9, dimension=4, rank=1)
     >>> problem.samples, int(problem.hidden.sum()), int(np.linalg.matrix_rank(problem.truth))
     (9, 7, 1)
     """
@@ -181,7 +182,7 @@ def gaussian_sensing(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.gaussian_sensing(samples=5, dimension=3, rank=1)
+    >>> problem = penchant.problems.gaussian_sensing(samples=5, dimension=3, rank=1)
     >>> problem.measurements.shape
     (5, 3, 3)
     """
@@ -225,7 +226,7 @@ def commuting_sensing(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.commuting_sensing(samples=2, dimension=3, rank=1)
+    >>> problem = penchant.problems.commuting_sensing(samples=2, dimension=3, rank=1)
     >>> one, two = problem.measurements
     >>> bool(np.allclose(one @ two, two @ one))
     True
@@ -273,7 +274,7 @@ def multiplication_table(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.multiplication_table(dimension=4, fraction=0.5)
+    >>> problem = penchant.problems.multiplication_table(dimension=4, fraction=0.5)
     >>> (16 * problem.truth).astype(int).tolist()
     [[1, 2, 3, 4], [2, 4, 6, 8], [3, 6, 9, 12], [4, 8, 12, 16]]
     """

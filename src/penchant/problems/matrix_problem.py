@@ -99,7 +99,7 @@ class Completion(MatrixProblem):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.Completion((2, 2), [[0, 1], [1, 0]], [1.0, 2.0])
+    >>> problem = penchant.problems.Completion((2, 2), [[0, 1], [1, 0]], [1.0, 2.0])
     >>> problem.hidden.tolist()
     [[True, False], [False, True]]
     """
@@ -184,7 +184,7 @@ class Sensing(MatrixProblem):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.Sensing([[[1.0, 2.0], [0.0, 1.0]]], [3.0])
+    >>> problem = penchant.problems.Sensing([[[1.0, 2.0], [0.0, 1.0]]], [3.0])
     >>> problem.apply(np.eye(2))
     array([2.])
     """

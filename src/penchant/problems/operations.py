@@ -63,7 +63,7 @@ def modular_arithmetic(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.modular_arithmetic(operation="x^2+y^2", modulus=7, fraction=0.7)
+    >>> problem = penchant.problems.modular_arithmetic(operation="x^2+y^2", modulus=7, fraction=0.7)
     >>> a, b = problem.pairs.T
     >>> bool((problem.labels == (a**2 + b**2) % 7).all())
     True
@@ -205,7 +205,7 @@ def permutation_group(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.permutation_group(degree=3)
+    >>> problem = penchant.problems.permutation_group(degree=3)
     >>> problem.tokens, len(problem.pairs)
     (6, 36)
     """

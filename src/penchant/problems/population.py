@@ -174,7 +174,7 @@ def majority(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.majority(9, 5)
+    >>> problem = penchant.problems.majority(9, 5)
     >>> bool((np.sign(problem.X[:, :3].sum(axis=1)) == problem.y).all())
     True
     """
@@ -224,7 +224,7 @@ def wide_margin(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.wide_margin(5, 6, gamma=0.2)
+    >>> problem = penchant.problems.wide_margin(5, 6, gamma=0.2)
     >>> problem.X.shape, problem.loss
     ((5, 6), 'logistic')
     """

@@ -165,7 +165,7 @@ def sparse_regression(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(4, 9, sparsity=2, seed=1)
+    >>> problem = penchant.problems.sparse_regression(4, 9, sparsity=2, seed=1)
     >>> problem.X.shape, problem.truth[:3].round(4)
     ((4, 9), array([0.7071, 0.7071, 0.    ]))
     """
@@ -223,7 +223,7 @@ def sparse_recovery(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.sparse_recovery(4, 9, sparsity=2, snr=np.inf)
+    >>> problem = penchant.problems.sparse_recovery(4, 9, sparsity=2, snr=np.inf)
     >>> int(np.count_nonzero(problem.truth)), problem.loss
     (2, 'half squares')
     """
@@ -259,6 +259,7 @@ def _sparse_sizes(who: str, samples: int, dimension: int, sparsity: int, seed: i
     return [*sizes, integer(who, "seed", seed, least=0)]
 
 
+@with_recipe
 def zigzag() -> Regression:
     """Five points at which a linear spline bends up and down in turn.
 
@@ -268,6 +269,7 @@ def zigzag() -> Regression:
     return _points(x, y, "five points whose linear spline bends up and down in turn")
 
 
+@with_recipe
 def plateau() -> Regression:
     """The points (-1, 0), (-0.4, 1), (0.4, 1), (1, 0): two neighbouring bends of the same sign.
 
@@ -278,6 +280,7 @@ def plateau() -> Regression:
     return _points(x, y, "four points whose linear spline bends down twice in a row")
 
 
+@with_recipe
 def steep_end() -> Regression:
     """The points (-1, 0), (0.7, 1), (1, 0): one bend, far from 0 and near an end.
 

@@ -41,7 +41,7 @@ class TeacherStudent(Record):
     Examples
     --------
     >>> import penchant
-    >>> data = penchant.teacher_student(samples=4, dimension=5, width=6, test=3)
+    >>> data = penchant.problems.teacher_student(samples=4, dimension=5, width=6, test=3)
     >>> data.slopes.shape[0] == data.training.samples
     True
     """
@@ -126,7 +126,7 @@ def teacher_student(
     Examples
     --------
     >>> import penchant
-    >>> data = penchant.teacher_student(samples=4, dimension=5, width=6, test=3)
+    >>> data = penchant.problems.teacher_student(samples=4, dimension=5, width=6, test=3)
     >>> data.training.samples, data.A.shape, data.B.shape
     (8, (6, 5), (2, 6))
     """

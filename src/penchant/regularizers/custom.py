@@ -33,7 +33,7 @@ class Custom(Term):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> penalty = 0.5 * penchant.Custom(lambda theta: (theta**4).sum())
+    >>> penalty = 0.5 * penchant.regularizers.Custom(lambda theta: (theta**4).sum())
     >>> float(penalty.value(np.array([1.0, 2.0])))
     8.5
     """
@@ -94,7 +94,8 @@ class DerivativeMatch(Term):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> match = penchant.DerivativeMatch(penchant.LinearPredictor(), [[0.0, 0.0]], [[1.0, 2.0]])
+    >>> model = penchant.models.LinearPredictor()
+    >>> match = penchant.regularizers.DerivativeMatch(model, [[0.0, 0.0]], [[1.0, 2.0]])
     >>> float(match.value(np.array([1.0, 0.0])))
     2.0
     """

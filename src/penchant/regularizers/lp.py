@@ -25,7 +25,7 @@ class Lp(Regularizer):
     Examples
     --------
     >>> import penchant
-    >>> penchant.Lp(2)([3.0, 4.0])
+    >>> penchant.regularizers.Lp(2)([3.0, 4.0])
     12.5
     """
 

@@ -192,9 +192,10 @@ class Linf(Regularizer):
     Examples
     --------
     >>> import penchant
-    >>> penchant.Linf()([3.0, -4.0])
+    >>> penchant.regularizers.Linf()([3.0, -4.0])
     4.0
-    >>> penchant.max_margin([[1.0, 2.0], [-2.0, -1.0]], [1, -1], penchant.Linf()).beta.round(4)
+    >>> X, norm = [[1.0, 2.0], [-2.0, -1.0]], penchant.regularizers.Linf()
+    >>> penchant.max_margin(X, [1, -1], norm).beta.round(4)
     array([0.3333, 0.3333])
     """
 

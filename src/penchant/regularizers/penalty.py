@@ -241,7 +241,7 @@ class PerTensor(Term):
     >>> import penchant
     >>> norm = penchant.L2(squared=False)
     >>> theta = {"a": np.array([3.0]), "b": np.array([4.0])}
-    >>> float(norm.value(theta)), float(penchant.PerTensor(norm).value(theta))
+    >>> float(norm.value(theta)), float(penchant.regularizers.PerTensor(norm).value(theta))
     (5.0, 7.0)
     """
 
@@ -277,7 +277,7 @@ class Blocks(Term):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> blocks = penchant.Blocks([(penchant.L1(), 2), (None, 1), (penchant.L2(), 1)])
+    >>> blocks = penchant.regularizers.Blocks([(penchant.L1(), 2), (None, 1), (penchant.L2(), 1)])
     >>> float(blocks.value(np.array([1.0, -2.0, 5.0, 3.0])))
     12.0
     """

@@ -234,7 +234,7 @@ class R(SignedPair):
     Examples
     --------
     >>> import penchant
-    >>> round(penchant.R(alpha=1.0)([1.0, -2.0]), 4)
+    >>> round(penchant.regularizers.R(alpha=1.0)([1.0, -2.0]), 4)
     0.5411
     """
 

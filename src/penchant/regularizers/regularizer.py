@@ -30,7 +30,7 @@ class Regularizer(Term):
     --------
     >>> import penchant
     >>> regularizer = penchant.Q(alpha=1.0)
-    >>> isinstance(regularizer, penchant.Regularizer)
+    >>> isinstance(regularizer, penchant.regularizers.Regularizer)
     True
     >>> regularizer.inverse_gradient(regularizer.gradient([1.0, -2.0])).round(6)
     array([ 1., -2.])

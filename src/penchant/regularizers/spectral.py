@@ -183,7 +183,7 @@ class Nuclear(MatrixNorm):
     Examples
     --------
     >>> import penchant
-    >>> penchant.Nuclear()([[3.0, 0.0], [0.0, 4.0]])
+    >>> penchant.regularizers.Nuclear()([[3.0, 0.0], [0.0, 4.0]])
     7.0
     """
 
@@ -212,9 +212,9 @@ class Spectral(MatrixNorm):
     Examples
     --------
     >>> import penchant
-    >>> penchant.Spectral()([[3.0, 0.0], [0.0, 4.0]])
+    >>> penchant.regularizers.Spectral()([[3.0, 0.0], [0.0, 4.0]])
     4.0
-    >>> penchant.Spectral(shape=(2, 2)).dual_norm([3.0, 0.0, 0.0, 4.0])
+    >>> penchant.regularizers.Spectral(shape=(2, 2)).dual_norm([3.0, 0.0, 0.0, 4.0])
     7.0
     """
 
@@ -235,7 +235,7 @@ class Frobenius(SpectralFunction):
     Examples
     --------
     >>> import penchant
-    >>> penchant.Frobenius()([[3.0, 0.0], [0.0, 4.0]])
+    >>> penchant.regularizers.Frobenius()([[3.0, 0.0], [0.0, 4.0]])
     25.0
     """
 
@@ -268,7 +268,7 @@ class Schatten(SpectralFunction):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> schatten = penchant.Schatten(penchant.Q(alpha=1.0))
+    >>> schatten = penchant.regularizers.Schatten(penchant.Q(alpha=1.0))
     >>> round(schatten(np.diag([1.0, -2.0])), 4), round(penchant.Q(alpha=1.0)([1.0, -2.0]), 4)
     (1.1795, 1.1795)
     """

@@ -98,8 +98,8 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
-    >>> penchant.interpolate(problem, penchant.Nuclear()).matrix.shape
+    >>> problem = penchant.problems.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
+    >>> penchant.interpolate(problem, penchant.regularizers.Nuclear()).matrix.shape
     (5, 5)
     >>> X, y = [[1.0, 2.0]], [2.0]
     >>> penchant.interpolate(X, y, penchant.L1()).beta.round(4)

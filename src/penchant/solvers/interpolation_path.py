@@ -51,7 +51,7 @@ class InterpolationPath(Record):
     Examples
     --------
     >>> import penchant
-    >>> path = penchant.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[0.0, -1.0])
+    >>> path = penchant.solvers.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[0.0, -1.0])
     >>> path.beta.shape, [outcome.ok for outcome in path.outcomes]
     ((2, 2), [True, True])
     """
@@ -120,7 +120,7 @@ def interpolate_path(
     Examples
     --------
     >>> import penchant
-    >>> path = penchant.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[3.0, -9.0])
+    >>> path = penchant.solvers.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[3.0, -9.0])
     >>> path.beta.round(3)
     array([[0.4, 0.8],
            [0. , 1. ]])

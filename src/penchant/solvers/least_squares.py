@@ -109,7 +109,7 @@ def memorization_steps(
 class Delay(Record):
     """The steps at which source N predicts that a run memorizes and generalizes, and its errors.
 
-    N gives orders, not constants: see `penchant.slow_flow` for an exact t2.
+    N gives orders, not constants: see `penchant.solvers.slow_flow` for an exact t2.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Delay(Record):
     Examples
     --------
     >>> import penchant
-    >>> delay = penchant.Delay(t1=10, t2=110.0, distance=0.1, error=1e-3, floor=0.5)
+    >>> delay = penchant.forecasts.Delay(t1=10, t2=110.0, distance=0.1, error=1e-3, floor=0.5)
     >>> print(delay)
     Delay
       t1        10
@@ -189,9 +189,9 @@ def predicted_delay(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_recovery(20, 40, sparsity=2, seed=0)
+    >>> problem = penchant.problems.sparse_recovery(20, 40, sparsity=2, seed=0)
     >>> X, y, truth = problem.X, problem.y, problem.truth
-    >>> delay = penchant.predicted_delay(X, y, truth, learning_rate=0.1, beta=1e-4)
+    >>> delay = penchant.forecasts.predicted_delay(X, y, truth, learning_rate=0.1, beta=1e-4)
     >>> delay.t1 < delay.t2
     True
     """

@@ -26,8 +26,8 @@ from penchant.solvers.margins.active_set import (
     settle,
 )
 from penchant.solvers.margins.rows import Rows, certified, scaled_rows
+from penchant.solvers.margins.separation import refuse_inseparable, refuse_zero_rows
 from penchant.solvers.margins.walk import MarginWalk
-from penchant.solvers.separation import refuse_inseparable, refuse_zero_rows
 from penchant.solvers.solution import (
     SMALL,
     SOLVED,

@@ -21,7 +21,7 @@ from penchant.solvers.continuation import Failed
 from penchant.solvers.margins.active_set import Index, least_squares
 from penchant.solvers.margins.l1 import corrected, linear_program
 from penchant.solvers.margins.rows import Rows, certified, scaled_rows
-from penchant.solvers.separation import refuse_inseparable
+from penchant.solvers.margins.separation import refuse_inseparable
 from penchant.solvers.solution import Found, Solution
 from penchant.threads import one_blas_thread
 
@@ -64,7 +64,8 @@ def stationary_points(
     Examples
     --------
     >>> import penchant
-    >>> points = penchant.stationary_points([[1.0, 2.0]], [1], penchant.Lp(0.5), starts=5)
+    >>> norm = penchant.regularizers.Lp(0.5)
+    >>> points = penchant.solvers.stationary_points([[1.0, 2.0]], [1], norm, starts=5)
     >>> [point.beta.round(4).tolist() for point in points]
     [[0.0, 0.5], [1.0, 0.0]]
     """

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, positive, real, unit_vector
-from penchant.models.tangent import turn
+from penchant.measures.distances import turn
 from penchant.training.stop import Stop
 
 
@@ -26,8 +26,8 @@ class Accuracy(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
-    >>> stop = [penchant.Steps(1000), penchant.Accuracy(train=1.0)]
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> stop = [penchant.Steps(1000), penchant.stop.Accuracy(train=1.0)]
     >>> penchant.train(net, problem, penchant.GradientDescent(0.1), stop=stop).outcome.ok
     True
     """
@@ -74,8 +74,8 @@ class Below(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
-    >>> stop = [penchant.Steps(10_000), penchant.Below("loss", 0.1)]
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> stop = [penchant.Steps(10_000), penchant.stop.Below("loss", 0.1)]
     >>> penchant.train(net, problem, penchant.GradientDescent(0.1), stop=stop).outcome.ok
     True
     """
@@ -112,11 +112,11 @@ class Near(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=0.1)
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=0.1)
     >>> goal = penchant.max_margin(problem, penchant.L1()).beta
-    >>> stop = penchant.Near(goal, degrees=10)
+    >>> stop = penchant.stop.Near(goal, degrees=10)
     >>> path = penchant.train(net, problem, penchant.DualFlow(), stop=stop)
-    >>> round(float(penchant.angle(path.predictor, goal)), 4)
+    >>> round(float(penchant.measures.angle(path.predictor, goal)), 4)
     10.0
     """
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.measures.distances import kernel_distance, kernel_distances, turn
 from penchant.models.model import Separable
-from penchant.models.tangent import kernel_distance, kernel_distances, turn
 from penchant.problems.classification import Classification
 from penchant.problems.matrix_problem import Completion, MatrixProblem
 from penchant.problems.population import accuracy

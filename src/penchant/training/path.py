@@ -127,7 +127,7 @@ class Path(Record):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
     >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.Steps(100)
     >>> path = penchant.train(net, problem, penchant.GradientDescent(1e-3), stop=stop)
     >>> path.steps, path.t, path.predictor.shape

@@ -32,8 +32,8 @@ class LogSpaced(Rule):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
-    >>> net, record = penchant.DiagonalNet(2, alpha=0.1), penchant.LogSpaced(2)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
+    >>> net, record = penchant.DiagonalNet(2, alpha=0.1), penchant.record.LogSpaced(2)
     >>> method, stop = penchant.GradientDescent(1e-3), penchant.Steps(100)
     >>> penchant.train(net, problem, method, stop=stop, record=record).dataset.step.values
     array([  0,   1,   3,  10,  32, 100])
@@ -70,8 +70,8 @@ class At(Rule):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
-    >>> net, record = penchant.DiagonalNet(2, alpha=0.1), penchant.At(steps=[10, 20])
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
+    >>> net, record = penchant.DiagonalNet(2, alpha=0.1), penchant.record.At(steps=[10, 20])
     >>> method, stop = penchant.GradientDescent(1e-3), penchant.Steps(100)
     >>> penchant.train(net, problem, method, stop=stop, record=record).dataset.step.values
     array([  0,  10,  20, 100])
@@ -158,6 +158,7 @@ def times_to_record(who: str, given: Sequence[Rule], first: float, last: float) 
 
 
 def log_spaced(last: int, per_decade: int) -> list[int]:
+    """Whole numbers from 1 to `last`, `per_decade` in every decade, evenly in the logarithm."""
     count = int(per_decade * math.log10(last)) + 1
     return [round(10 ** (k / per_decade)) for k in range(count)]
 

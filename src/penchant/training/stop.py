@@ -54,7 +54,7 @@ class Steps(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
     >>> penchant.train(net, problem, penchant.GradientDescent(0.1), stop=penchant.Steps(100)).steps
     100
     """
@@ -75,8 +75,8 @@ class Epochs(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
-    >>> method, stop = penchant.GradientDescent(0.1), penchant.Epochs(4)
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> method, stop = penchant.GradientDescent(0.1), penchant.stop.Epochs(4)
     >>> penchant.train(net, problem, method, stop=stop, batch=2).steps
     8
     """
@@ -97,7 +97,7 @@ class Time(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
     >>> penchant.train(net, problem, penchant.GradientDescent(0.1), stop=penchant.Time(5.0)).steps
     50
     """
@@ -118,8 +118,8 @@ class Loss(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
-    >>> stop = [penchant.Steps(10_000), penchant.Loss(0.1)]
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> stop = [penchant.Steps(10_000), penchant.stop.Loss(0.1)]
     >>> penchant.train(net, problem, penchant.GradientDescent(0.1), stop=stop).outcome.ok
     True
     """
@@ -143,8 +143,8 @@ class LogLoss(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
-    >>> path = penchant.train(net, problem, penchant.DualFlow(), stop=penchant.LogLoss(-1e6))
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> path = penchant.train(net, problem, penchant.DualFlow(), stop=penchant.stop.LogLoss(-1e6))
     >>> round(path.log_loss)
     -1000000
     """
@@ -170,8 +170,8 @@ class Interpolated(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.Interpolated(1e-10)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.stop.Interpolated(1e-10)
     >>> penchant.train(net, problem, penchant.DualFlow(), stop=stop).outcome.ok
     True
     """
@@ -196,8 +196,8 @@ class Scale(Stop):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=10.0)
-    >>> path = penchant.train(net, problem, penchant.DualFlow(), stop=penchant.Scale(mu=1.0))
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=10.0)
+    >>> path = penchant.train(net, problem, penchant.DualFlow(), stop=penchant.stop.Scale(mu=1.0))
     >>> round(-path.log_loss, 6)
     100.0
     """

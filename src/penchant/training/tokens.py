@@ -11,7 +11,7 @@ import numpy as np
 
 from penchant.arguments import Array
 from penchant.lazy import jax
-from penchant.models.tangent import kernel_distance, turn
+from penchant.measures.distances import kernel_distance, turn
 from penchant.models.tokens.net import TokenNet
 from penchant.precision import double_precision
 from penchant.problems.arithmetic import Integers, Mask, TokenPairs

@@ -103,10 +103,10 @@ def train(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(20, 50, sparsity=3)
+    >>> problem = penchant.problems.sparse_regression(20, 50, sparsity=3)
     >>> path = penchant.train(
     ...     penchant.DiagonalNet(2, alpha=0.1), problem, penchant.GradientDescent(1e-3),
-    ...     stop=[penchant.Steps(20_000), penchant.Loss(1e-6)],
+    ...     stop=[penchant.Steps(20_000), penchant.stop.Loss(1e-6)],
     ... )
     >>> path.outcome.ok
     True

@@ -46,12 +46,41 @@ from penchant.watch.backends.backend import WHO, Look
 from penchant.watch.backends.choice import backend_for
 from penchant.watch.export import trackers_for
 from penchant.watch.idle import Idle, rank
-from penchant.watch.measures import Labels, read_labels
+from penchant.watch.measures import (
+    Labels,
+    Start,
+    gain_row,
+    kernel_row,
+    linearized_row,
+    output_row,
+    read_labels,
+)
 from penchant.watch.optimizer import learning_rate_of, weight_decay_of
+from penchant.watch.regime import (
+    DISTANCE_LIMITS,
+    MISSED_LIMITS,
+    REGIMES,
+    RegimeNumbers,
+    judge_regime,
+)
 from penchant.watch.reporting import report
 from penchant.watch.watcher import Watch
 
-__all__ = ["Watch", "report", "watch"]
+__all__ = [
+    "DISTANCE_LIMITS",
+    "MISSED_LIMITS",
+    "REGIMES",
+    "RegimeNumbers",
+    "Start",
+    "Watch",
+    "gain_row",
+    "judge_regime",
+    "kernel_row",
+    "linearized_row",
+    "output_row",
+    "report",
+    "watch",
+]
 
 
 def watch(

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import Array, finite_array
+from penchant.measures.distances import kernel_distance
 from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, without_mean
-from penchant.models.tangent import kernel_distance
 from penchant.watch.backends.backend import WHO, Backend
 
 Guard = Callable[[str], contextlib.AbstractContextManager[Any]]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.measures.grokking import grokking
-from penchant.measures.jump import JumpForecast, Losses, expected_jump, no_forecast
+from penchant.forecasts.jump import JumpForecast, Losses, expected_jump, no_forecast
+from penchant.measures.transition import grokking
 from penchant.records import Record
 from penchant.watch.progress import (
     MEMORIZED,
@@ -42,7 +42,7 @@ SOLVED = 0.05  # an error that counts as none; of losses, this share of the firs
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Verdict(Record):
-    """`kind` is one of those of penchant.grokking ("grok", "in progress", ...) or "unknown".
+    """`kind` is one of those of measures.grokking ("grok", "in progress", ...) or "unknown".
 
     `t1` and `t2` are the steps from which the training and the test curve are solved, `jump` the
     step at which the late change is half done; NaN if there is none.
@@ -75,7 +75,7 @@ class Curves(NamedTuple):
 
 
 def verdict(dataset: Any) -> Verdict:
-    """The kind of late change that the metrics of the record show, by `penchant.grokking`.
+    """The kind of late change that the metrics of the record show, by `penchant.measures.grokking`.
 
     It uses the first available pair of train and test accuracies, train and test losses (solved
     at 5% of the first training loss), or a train loss with a test accuracy. In the last case
@@ -107,7 +107,7 @@ def verdict(dataset: Any) -> Verdict:
 
 
 def forecast_jump(dataset: Any) -> JumpForecast:
-    """When the test accuracy of the run will have risen half way; see `penchant.measures.jump`.
+    """When the test accuracy of the run will have risen half way; see `penchant.forecasts.jump`.
 
     It reads `glance_step`, `glance_norm`, `glance_turn` and `glance_rate` (the share of the
     parameters that weight decay removes in a step, NaN if unknown), `call_step` with

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import Array
+from penchant.forecasts.jump import Losses, Progress
 from penchant.measures.curves import Curve, crossing, smoothed
-from penchant.measures.jump import Losses, Progress
 from penchant.measures.late_change import LATE
 
 MEMORIZED = 0.99  # training accuracy

@@ -37,12 +37,12 @@ import numpy as np
 from penchant.records import Record
 
 # a measure is kernel below the first number and rich above the second
-DISTANCE, MISSED, GAIN = (0.02, 0.1), (0.15, 0.5), (0.3, 0.6)
+DISTANCE_LIMITS, MISSED_LIMITS, GAIN = (0.02, 0.1), (0.15, 0.5), (0.3, 0.6)
 LEARNED = 0.05  # if less of the change than this is not a change of scale, nothing was learned
-KINDS = ("kernel", "leaving", "rich", "unknown")
+REGIMES = ("kernel", "leaving", "rich", "unknown")
 
 
-class Look(NamedTuple):
+class RegimeNumbers(NamedTuple):
     """The numbers of one look that decide the regime; NaN if unknown."""
 
     kernel_distance: float
@@ -110,24 +110,24 @@ def regimes(dataset: Any) -> list[str]:
     return [kind for kind, _ in findings(_looks(dataset))]
 
 
-def findings(looks: Iterable[Look]) -> list[Finding]:
+def findings(looks: Iterable[RegimeNumbers]) -> list[Finding]:
     """The regime at every look; after "rich" it stays rich."""
     found: list[Finding] = []
     for look in looks:
-        now = judged(look)
+        now = judge_regime(look)
         was_rich = bool(found) and found[-1].kind == "rich"
         found.append(Finding("rich", "earlier") if was_rich and now.kind != "rich" else now)
     return found
 
 
-def judged(look: Look) -> Finding:
+def judge_regime(look: RegimeNumbers) -> Finding:
     """The regime of one look alone."""
     if not (look.output_change > 0 and math.isfinite(look.kernel_distance)):
         return Finding("unknown", "none")
     if look.learned_share < LEARNED:
         return Finding("unknown", "none")
     votes = {
-        "kernel": _vote(look.kernel_distance, DISTANCE),
+        "kernel": _vote(look.kernel_distance, DISTANCE_LIMITS),
         "function": _function(look),
         "gain": _vote(look.kernel_gain, GAIN),
     }
@@ -150,10 +150,10 @@ def _named(votes: dict[str, str], vote: str) -> str:
     return "all" if len(names) == 3 else " and ".join(names)
 
 
-def _function(look: Look) -> str:
+def _function(look: RegimeNumbers) -> str:
     """The vote of the function: kernel by the learned change, rich by the whole change."""
-    vote = _vote(look.linearized_error, MISSED)
-    rich = look.linearized_error * look.learned_share > MISSED[1]
+    vote = _vote(look.linearized_error, MISSED_LIMITS)
+    rich = look.linearized_error * look.learned_share > MISSED_LIMITS[1]
     return "leaving" if vote == "rich" and not rich else vote
 
 
@@ -164,12 +164,12 @@ def _vote(value: float, limits: tuple[float, float]) -> str:
     return "kernel" if value < low else "rich" if value > high else "leaving"
 
 
-def _looks(dataset: Any) -> list[Look]:
-    columns = (dataset[name].values.tolist() for name in Look._fields)
-    return [Look(*row) for row in zip(*columns, strict=True)]
+def _looks(dataset: Any) -> list[RegimeNumbers]:
+    columns = (dataset[name].values.tolist() for name in RegimeNumbers._fields)
+    return [RegimeNumbers(*row) for row in zip(*columns, strict=True)]
 
 
-def _evidence(step: float, look: Look, found: Finding, since: float) -> str:
+def _evidence(step: float, look: RegimeNumbers, found: Finding, since: float) -> str:
     if not look.output_change > 0:
         return "the outputs on the probe inputs have not moved since the start"
     if look.learned_share < LEARNED:
@@ -181,9 +181,12 @@ def _evidence(step: float, look: Look, found: Finding, since: float) -> str:
     missed, gain = (_percent(value) for value in (look.linearized_error, look.kernel_gain))
     text = (
         f"at step {step:g} the centred tangent kernel is {look.kernel_distance:.2g} away from the "
-        f"start (kernel regime below {DISTANCE[0]:g}, rich above {DISTANCE[1]:g}), the model "
-        f"linearized there misses {missed} of what was learned (below {MISSED[0]:.0%}, above "
-        f"{MISSED[1]:.0%}), and the kernel predicts it with an error that is {gain} smaller than "
+        f"start (kernel regime below {DISTANCE_LIMITS[0]:g}, rich above "
+        f"{DISTANCE_LIMITS[1]:g}), the model "
+        f"linearized there misses {missed} of what was learned (below "
+        f"{MISSED_LIMITS[0]:.0%}, above "
+        f"{MISSED_LIMITS[1]:.0%}), and the kernel predicts it with an error that is {gain} smaller"
+        " than "
         f"that of the start's kernel (below {GAIN[0]:.0%}, above {GAIN[1]:.0%})"
     )
     return f"{text}; {_decision(found, since)}"

@@ -21,7 +21,7 @@ from penchant.watch.export import Tracker, findings, tracker_for
 from penchant.watch.modules import module_moves
 from penchant.watch.prediction import JumpForecast, Verdict, forecast_jump, verdict
 from penchant.watch.record import save
-from penchant.watch.regime import DISTANCE, Regime, regime, regimes
+from penchant.watch.regime import DISTANCE_LIMITS, Regime, regime, regimes
 
 RECORDS, PICTURES = (".nc", ".json"), (".png", ".svg")
 FEW = 6  # with fewer looks the report says how to get more
@@ -87,7 +87,7 @@ class Report(Record):
             self.dataset,
             self.headline,
             regimes(self.dataset),
-            DISTANCE,
+            DISTANCE_LIMITS,
             [(step, text) for step, text in marks if math.isfinite(step) and step > first],
             (f.low, f.step, f.high) if f.ahead else None,
             f.step if f.state == "happened" else math.nan,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.measures.forecast import Forecast, forecast_run
-from penchant.measures.jump import JumpForecast, no_forecast
+from penchant.forecasts.jump import JumpForecast, no_forecast
+from penchant.forecasts.transition import Forecast, forecast_run
 
 EVENT = "weights"
 HOW = "pass train_accuracy= and test_accuracy= to the calls to have the jump of the test accuracy"

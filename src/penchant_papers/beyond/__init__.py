@@ -1,6 +1,6 @@
 """Ours: theory beyond the sources, and phase diagrams that no paper has."""
 
-from penchant.lab.papers import Paper
+from penchant.lab import Paper
 
 # the scope of experiments whose runs no source prints: ours, and of watch
 OWN_RUNS = {

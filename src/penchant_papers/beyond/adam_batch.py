@@ -8,22 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, below
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset, Figure
-from penchant.models.linear import LinearPredictor
-from penchant.plotting.style import CYCLE, GREY, sheet_of
-from penchant.plotting.typeset import typeset
-from penchant.problems.classification import Classification
-from penchant.regularizers.norms import L2, Linf
-from penchant.solvers.max_margin import max_margin
-from penchant.training.descent.methods import Adam
-from penchant.training.descent.steepest import SignDescent
-from penchant.training.record import At
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import L2, Adam, Classification, Steps, max_margin, train
+from penchant.lab import (
+    Array,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    below,
+    sized,
+)
+from penchant.methods import SignDescent
+from penchant.models import LinearPredictor
+from penchant.plotting import CYCLE, GREY, sheet_of, typeset
+from penchant.record import At
+from penchant.regularizers import Linf
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.beyond.margins import end_shares
 

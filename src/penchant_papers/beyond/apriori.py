@@ -6,19 +6,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.plotting.style import BLACK, CYCLE, sheet_of
-from penchant.problems.regression import sparse_regression
-from penchant.training.descent.effective_scale import EffectiveScale, effective_regularizer
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.predict_run import predict_run
-from penchant.training.record import At
-from penchant.training.stop import Time
-from penchant.training.train import train
+from penchant import GradientDescent, Time, train
+from penchant.forecasts import effective_regularizer, predict_run
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    sized,
+    within,
+)
+from penchant.methods import EffectiveScale
+from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.problems import sparse_regression
+from penchant.record import At
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.beyond.clock import net
 

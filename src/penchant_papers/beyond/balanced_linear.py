@@ -7,21 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import DRAWS, drawn
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, below, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset, Figure
-from penchant.models.factorization import Factorization
-from penchant.models.tangent import kernel_distance
-from penchant.plotting.style import BLACK, CYCLE, sheet_of
-from penchant.problems.matrix_problem import Sensing
-from penchant.training.exact.matrices.flow import MatrixFlow
-from penchant.training.path import Path
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Interpolated, Time
-from penchant.training.train import train
+from penchant import Factorization, Path, Time, train
+from penchant.lab import (
+    DRAWS,
+    Array,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    below,
+    drawn,
+    sized,
+    within,
+)
+from penchant.measures import kernel_distance
+from penchant.methods import MatrixFlow
+from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.problems import Sensing
+from penchant.record import LogSpaced
+from penchant.stop import Interpolated
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.instances import slope
 

@@ -7,25 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents, mean_within
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.models.diagonal import DiagonalNet
-from penchant.plotting.style import CYCLE, sheet_of
-from penchant.problems.regression import Regression, sparse_regression
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
-from penchant.training.descent.method import Descent
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.predict_run import predict_run
-from penchant.training.descent.steepest import SignDescent
-from penchant.training.path import Path
-from penchant.training.record import At
-from penchant.training.stop import Steps, Time
-from penchant.training.train import train
+from penchant import (
+    DiagonalNet,
+    GradientDescent,
+    Path,
+    Q,
+    Regression,
+    Steps,
+    Time,
+    interpolate,
+    train,
+)
+from penchant.forecasts import predict_run
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    exponents,
+    mean_within,
+    sized,
+    within,
+)
+from penchant.methods import Descent, SignDescent
+from penchant.plotting import CYCLE, sheet_of
+from penchant.problems import sparse_regression
+from penchant.record import At
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.beyond.step_sums import GradientSums, summed_regularizer
 

@@ -9,24 +9,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.reparametrized import Reparametrized
-from penchant.plotting.style import BLACK, CYCLE, sheet_of
-from penchant.problems.classification import Classification
-from penchant.problems.regression import Regression, sparse_regression
-from penchant.regularizers.regularizer import Regularizer
-from penchant.solvers.interpolate import interpolate
-from penchant.training.descent.effective_scale import started, tilted
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.record import At
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import (
+    Classification,
+    DiagonalNet,
+    GradientDescent,
+    Regression,
+    Steps,
+    interpolate,
+    train,
+)
+from penchant.forecasts import started, tilted
+from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, exponents, sized, within
+from penchant.models import Reparametrized
+from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.problems import sparse_regression
+from penchant.record import At
+from penchant.regularizers import Regularizer
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.instances import furthest
 

@@ -8,27 +8,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import DRAWS, drawn
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset, Figure
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.factorization import Factorization
-from penchant.plotting.style import BLACK, CYCLE, sheet_of
-from penchant.problems.matrices import gaussian_sensing, low_rank_completion
-from penchant.problems.matrix_problem import Completion, MatrixProblem, Sensing
-from penchant.problems.regression import Regression
-from penchant.regularizers.spectral import Frobenius, Nuclear
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.saddles import saddles
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.exact.matrices.flow import MatrixFlow
-from penchant.training.exact.matrices.greedy_rank import GreedyRank, empty, greedy_rank, visited
-from penchant.training.record import At, LogSpaced
-from penchant.training.stop import Interpolated
-from penchant.training.train import train
+from penchant import DiagonalNet, DualFlow, Factorization, Regression, interpolate, train
+from penchant.lab import (
+    DRAWS,
+    Array,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    drawn,
+    sized,
+    within,
+)
+from penchant.methods import MatrixFlow
+from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.problems import (
+    Completion,
+    MatrixProblem,
+    Sensing,
+    gaussian_sensing,
+    low_rank_completion,
+)
+from penchant.record import At, LogSpaced
+from penchant.regularizers import Frobenius, Nuclear
+from penchant.solvers import GreedyRank, empty_factors, greedy_points, greedy_rank, saddles
+from penchant.stop import Interpolated
 from penchant_papers.beyond import OWN_RUNS
 
 JUMPS = 3  # room for the jumps of one problem
@@ -132,7 +139,7 @@ def commuting_problem(seed: int) -> Commuting:
     rng = np.random.default_rng(seed)
     rows, y = rng.standard_normal((3, 5)) / math.sqrt(3), rng.standard_normal(3)
     of = Sensing(np.array([np.diag(row) for row in rows]), y)
-    printed = visited(of, empty(of, symmetric=False), [np.eye(10)])[0][-1][1]
+    printed = greedy_points(of, empty_factors(of, symmetric=False), [np.eye(10)])[0][-1][1]
     return Commuting(of, saddles(Regression(rows, y)).end, np.diag(printed))
 
 

@@ -10,26 +10,16 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.optimize import minimize
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.models.diagonal import ProductNet
-from penchant.models.factorization import Factorization
-from penchant.models.tangent import kernel_distance
-from penchant.plotting.style import CYCLE, sheet_of
-from penchant.problems.matrix_problem import Sensing
-from penchant.problems.regression import Regression
-from penchant.regularizers.derive import derive
-from penchant.regularizers.q import Q
-from penchant.regularizers.regularizer import Regularizer
-from penchant.solvers.interpolate import interpolate
-from penchant.training.exact.matrices.flow import MatrixFlow
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Interpolated
-from penchant.training.train import train
+from penchant import Factorization, ParameterFlow, Q, Regression, derive, interpolate, train
+from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, at_least, sized, within
+from penchant.measures import kernel_distance
+from penchant.methods import MatrixFlow
+from penchant.models import ProductNet
+from penchant.plotting import CYCLE, sheet_of
+from penchant.problems import Sensing
+from penchant.record import LogSpaced
+from penchant.regularizers import Regularizer
+from penchant.stop import Interpolated
 from penchant_papers.beyond import OWN_RUNS
 
 SMALL = 0.3  # the size of the smaller layer

@@ -10,24 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents
-from penchant.lab.evidence.evidence import Check, Evidence, at_least, at_most
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.models.linear import LinearPredictor
-from penchant.plotting.style import BLACK, CYCLE, GREY, sheet_of
-from penchant.plotting.typeset import typeset
-from penchant.problems.classification import Classification
-from penchant.regularizers.norms import L1, L2, Linf, as_norm
-from penchant.solvers.max_margin import max_margin
-from penchant.training.descent.method import Descent
-from penchant.training.descent.methods import Adam
-from penchant.training.descent.steepest import SignDescent, SteepestDescent
-from penchant.training.record import At, LogSpaced
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import L1, L2, Adam, Classification, Steps, max_margin, train
+from penchant.lab import (
+    Array,
+    Axes,
+    Check,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    exponents,
+    sized,
+)
+from penchant.methods import Descent, SignDescent, SteepestDescent
+from penchant.models import LinearPredictor
+from penchant.plotting import BLACK, CYCLE, GREY, sheet_of, typeset
+from penchant.record import At, LogSpaced
+from penchant.regularizers import Linf, as_norm
 from penchant_papers.beyond import OWN_RUNS
 
 OWN = 1.0  # times the learning rate of a method: what the checks judge

@@ -9,19 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.plotting.style import BLACK, CYCLE, sheet_of
-from penchant.problems.regression import Regression, sparse_regression
-from penchant.regularizers.q import Q
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.path import Path
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import GradientDescent, Path, Q, Regression, Steps, train
+from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, exponents, sized, within
+from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.problems import sparse_regression
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.beyond.clock import TARGETS, far, net
 from penchant_papers.beyond.step_sums import (

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Check, Evidence
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.problems.classification import Classification
-from penchant.regularizers.norms import L2, Linf
-from penchant.regularizers.spectral import Nuclear, Spectral
-from penchant.training.descent.steepest import Muon, SteepestDescent
+from penchant import L2, Classification
+from penchant.lab import Check, Dataset, Evidence, Experiment, Figure, sized
+from penchant.methods import Muon, SteepestDescent
+from penchant.regularizers import Linf, Nuclear, Spectral
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.beyond.margins import (
     OWN,

@@ -7,22 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset, Figure
-from penchant.models.diagonal import DiagonalNet
-from penchant.plotting.style import BLACK, CYCLE, sheet_of
-from penchant.problems.regression import Regression
-from penchant.regularizers.norms import L1
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.saddles import Saddles, saddles
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.record import At
-from penchant.training.stop import Time
-from penchant.training.train import train
+from penchant import L1, DiagonalNet, DualFlow, Regression, Time, interpolate, train
+from penchant.lab import (
+    Array,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    exponents,
+    sized,
+    within,
+)
+from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.record import At
+from penchant.solvers import Saddles, saddles
 from penchant_papers.beyond import OWN_RUNS
 
 JUMPS = 16  # room for the jumps of one problem

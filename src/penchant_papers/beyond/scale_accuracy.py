@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.measures.directions import angle
-from penchant.problems.classification import Classification, three_points
-from penchant.regularizers.norms import L2
-from penchant.regularizers.q import Q
-from penchant.solvers.max_margin import max_margin
+from penchant import L2, Classification, Q, max_margin
+from penchant.lab import Array
+from penchant.measures import angle
+from penchant.problems import three_points
 from penchant_papers.moroshko2020.figures.excess import least_norm, relative_excess
 from penchant_papers.moroshko2020.figures.trajectories import follow
 

@@ -6,21 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.chance import DRAWS, drawn, exponents, mean_within
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset, Figure
-from penchant.measures.forecast import forecast
-from penchant.plotting.style import BLACK, CYCLE, sheet_of
-from penchant.problems.regression import Regression, sparse_regression
-from penchant.regularizers.norms import L1
-from penchant.solvers.interpolate import interpolate
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.predict_run import predict_run
-from penchant.training.record import At
-from penchant.training.stop import Time
-from penchant.training.train import train
+from penchant import L1, GradientDescent, Regression, Time, forecast, interpolate, train
+from penchant.forecasts import predict_run
+from penchant.lab import (
+    DRAWS,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_most,
+    drawn,
+    exponents,
+    mean_within,
+    sized,
+)
+from penchant.plotting import BLACK, CYCLE, sheet_of
+from penchant.problems import sparse_regression
+from penchant.record import At
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.beyond.clock import net
 

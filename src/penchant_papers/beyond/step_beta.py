@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from penchant.records import Kind, NumericalError
-from penchant.solvers.slow_flow import SlowFlow
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.goals import Below
-from penchant.training.record import At
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import GradientDescent, NumericalError, Steps, train
+from penchant.lab import Kind
+from penchant.record import At
+from penchant.solvers import SlowFlow
+from penchant.stop import Below
 from penchant_papers.notsawo2025.recoveries import Recovery, log_steps, reached, recovery
 
 Given = tuple[int, int, int, int, float]  # samples, dimension, sparsity, seed, snr

@@ -21,12 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
+from penchant import Path, Q
+from penchant.lab import Array
 from penchant.lazy import jnp
-from penchant.models.linear import LinearPredictor
-from penchant.regularizers.q import Q
-from penchant.training.descent.method import Observer, Oracle
-from penchant.training.path import Path
+from penchant.methods import Observer, Oracle
+from penchant.models import LinearPredictor
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

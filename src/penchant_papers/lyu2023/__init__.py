@@ -1,6 +1,6 @@
 """Source L: Lyu et al. 2023, early and late phase biases and grokking."""
 
-from penchant.lab.papers import Paper
+from penchant.lab import Paper
 
 paper = Paper(
     "L",

@@ -7,16 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.directions import angle
-from penchant.problems.regression import sparse_regression
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.margins.path import ratchet_path
+from penchant import Q, interpolate
+from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most, sized, within
+from penchant.measures import angle
+from penchant.problems import sparse_regression
+from penchant.solvers import ratchet_path
 from penchant_papers.instances import distance, slope
 from penchant_papers.lyu2023.runs import data_set, exact, in_parameters, joint_rate
 

@@ -8,27 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Check, Evidence, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.directions import angle
-from penchant.measures.forecast import LATER, forecast, forecast_run
-from penchant.measures.grokking import grokking
-from penchant.measures.turning import STRIDE, meeting, window
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.factorization import DifferenceFactorization
-from penchant.problems.matrices import multiplication_table
-from penchant.problems.matrix_problem import MatrixProblem
-from penchant.problems.population import majority, wide_margin
-from penchant.problems.regression import Regression, sparse_regression
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Time
-from penchant.training.train import train
+from penchant import DiagonalNet, DualFlow, ParameterFlow, Regression, Time, forecast, train
+from penchant.forecasts import LATER, STRIDE, forecast_run, meeting, window
+from penchant.lab import (
+    Array,
+    Check,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_most,
+    sized,
+    within,
+)
+from penchant.measures import angle, grokking
+from penchant.models import DifferenceFactorization
+from penchant.problems import (
+    MatrixProblem,
+    majority,
+    multiplication_table,
+    sparse_regression,
+    wide_margin,
+)
+from penchant.record import LogSpaced
 from penchant_papers.instances import furthest
 from penchant_papers.lyu2023.runs import network, points
 

@@ -8,22 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Check, Evidence, at_least, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.compute import TRAJECTORY
-from penchant.lab.studies.sizes import Sizes, sized
-from penchant.lazy import Dataset, Figure
-from penchant.measures.forecast import forecast
-from penchant.measures.grokking import grokking
-from penchant.models.diagonal import DiagonalNet
-from penchant.plotting.style import caption_of
-from penchant.plotting.transition import draw_transition
-from penchant.problems.population import majority, wide_margin
-from penchant.regularizers.norms import L1, L2
-from penchant.solvers.max_margin import max_margin
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.record import At
-from penchant.training.train import train
+from penchant import L1, L2, DiagonalNet, DualFlow, forecast, max_margin, train
+from penchant.lab import (
+    TRAJECTORY,
+    Check,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    Sizes,
+    at_least,
+    sized,
+    within,
+)
+from penchant.measures import grokking
+from penchant.plotting import caption_of, draw_transition
+from penchant.problems import majority, wide_margin
+from penchant.record import At
 
 CURVES = {
     "t": "training time",
@@ -292,7 +293,7 @@ def check_misgrok(dataset: Dataset) -> Evidence:
             f"the test accuracy goes from {before:.3f} to {end:.3f}; in the first run half of the"
             f" change is done by lambda t = {float(run.jump * run.decay):.2f}, while the predictor"
             f" turns at {float(run.forecast * run.decay):.2f} as predicted: with a wide gap the"
-            " turning costs no accuracy at first; penchant.grokking classifies the run as "
+            " turning costs no accuracy at first; penchant.measures.grokking classifies the run as "
             + str(run.kind.values),
         ],
     )

@@ -7,12 +7,8 @@ import math
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_least, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, CYCLE, RED, caption_of
-from penchant.plotting.transition import LEGEND, mark, rows
+from penchant.lab import Axes, Dataset, Evidence, Experiment, Figure, at_least, sized, within
+from penchant.plotting import BLACK, BLUE, CYCLE, LEGEND, RED, caption_of, mark, rows
 
 HEIGHTS = (2.3, 1.1, 1.1, 1.1)  # accuracy, norm, turn, kernel distance
 CURVES = (
@@ -56,7 +52,7 @@ study = sized(
         "alpha": "scale of the start",
         "late_t1": "time from which the training accuracy stays above the level",
         "late_t2": "time from which the accuracy without mirrored pairs stays above the level",
-        "late_kind": "how penchant.grokking classifies the run",
+        "late_kind": "how penchant.measures.grokking classifies the run",
         "late_delay": "late_t2 - late_t1",
         "late_jump": "time at which the late rise of the accuracy without mirrored pairs is half"
         " done",

@@ -8,25 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import DRAWS, drawn
-from penchant.lab.evidence.evidence import Evidence, at_most, below, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.forecast import forecast
-from penchant.measures.kernels.machines import kernel_interpolant
-from penchant.models.factorization import DifferenceFactorization
-from penchant.problems.matrices import multiplication_table
-from penchant.problems.matrix_problem import Completion
-from penchant.regularizers.spectral import Frobenius, Nuclear
-from penchant.solvers.interpolate import interpolate
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.path import Path
-from penchant.training.record import At, LogSpaced
-from penchant.training.stop import Time
-from penchant.training.train import train
+from penchant import ParameterFlow, Path, Time, forecast, interpolate, train
+from penchant.lab import (
+    DRAWS,
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_most,
+    below,
+    drawn,
+    sized,
+    within,
+)
+from penchant.measures import kernel_interpolant
+from penchant.models import DifferenceFactorization
+from penchant.problems import Completion, multiplication_table
+from penchant.record import At, LogSpaced
+from penchant.regularizers import Frobenius, Nuclear
 from penchant_papers.instances import distance, furthest, slope
 
 SLACK, EXCESS = 0.2, 1.05

@@ -6,19 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.curves import crossing
-from penchant.plotting.style import BLACK, CYCLE, GREY, caption_of
-from penchant.plotting.transition import LEGEND, rows
-from penchant.problems.classification import Classification
-from penchant.problems.population import accuracy, majority
-from penchant.regularizers.norms import L1, L2
-from penchant.solvers.margins.path import max_margin_path, ratchet_path
-from penchant.solvers.max_margin import max_margin
+from penchant import L1, L2, Classification, max_margin
+from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, sized, within
+from penchant.measures import crossing
+from penchant.plotting import BLACK, CYCLE, GREY, LEGEND, caption_of, rows
+from penchant.problems import accuracy, majority
+from penchant.solvers import max_margin_path, ratchet_path
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.figures.trajectories import follow
 

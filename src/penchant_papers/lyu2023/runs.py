@@ -7,23 +7,23 @@ import math
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import drawn
-from penchant.lazy import Dataset
-from penchant.measures.directions import angle
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.model import Model
-from penchant.models.unbiased import Difference
-from penchant.problems.classification import Classification, separable_points
-from penchant.regularizers.norms import L1, L2
-from penchant.solvers.max_margin import max_margin
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.exact.task import Problem
-from penchant.training.path import Path
-from penchant.training.record import At
-from penchant.training.stop import Time
-from penchant.training.train import train
+from penchant import (
+    L1,
+    L2,
+    Classification,
+    DiagonalNet,
+    DualFlow,
+    ParameterFlow,
+    Path,
+    Time,
+    max_margin,
+    train,
+)
+from penchant.lab import Array, Dataset, drawn
+from penchant.measures import angle
+from penchant.models import Difference, Model
+from penchant.problems import Problem, separable_points
+from penchant.record import At
 from penchant_papers.moroshko2020.nets import QuadraticUnits
 
 APART = 30.0  # degrees between the kernel and the rich limit

@@ -8,19 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.curves import crossing
-from penchant.measures.directions import angle
-from penchant.measures.forecast import forecast
-from penchant.models.diagonal import DiagonalNet
-from penchant.problems.classification import Classification
-from penchant.regularizers.lp import Lp
-from penchant.solvers.stationary import stationary_points
+from penchant import Classification, DiagonalNet, forecast
+from penchant.lab import Array, Dataset, Evidence, Experiment, Plot, Series, at_most, sized, within
+from penchant.measures import angle, crossing
+from penchant.regularizers import Lp
+from penchant.solvers import stationary_points
 from penchant_papers.instances import furthest, slope
 from penchant_papers.lyu2023.runs import data_set, exact, margin_points
 

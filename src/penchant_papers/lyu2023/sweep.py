@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.grokking import grokking
-from penchant.measures.late_change import KINDS
-from penchant.models.diagonal import DiagonalNet
-from penchant.plotting.style import BLACK, CYCLE, GREY, PALE, caption_of, sheet
-from penchant.plotting.typeset import typeset
-from penchant.problems.classification import Classification
-from penchant.problems.population import majority
-from penchant.records import Kind, NumericalError
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.path import Path
-from penchant.training.record import LogSpaced
-from penchant.training.stop import LogLoss, Stop, Time
-from penchant.training.train import train
+from penchant import Classification, DiagonalNet, DualFlow, NumericalError, Path, Time, train
+from penchant.lab import (
+    Array,
+    Axes,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    Kind,
+    at_least,
+    at_most,
+    sized,
+)
+from penchant.measures import LATE_CHANGES, grokking
+from penchant.plotting import BLACK, CYCLE, GREY, PALE, caption_of, sheet, typeset
+from penchant.problems import majority
+from penchant.record import LogSpaced
+from penchant.stop import LogLoss, Stop
 
 SMALL, LARGE = 1.0, 16.0  # norms of starts that are rich from the beginning, and kernel at first
 
@@ -59,7 +59,7 @@ def cell(
         "t1": seen.t1,
         "t2": seen.t2,
         "delay": seen.delay,
-        "kind": KINDS.index(seen.kind),
+        "kind": LATE_CHANGES.index(seen.kind),
         "final": test[-1],
         "end": float(shown.t[-1]),
     }
@@ -112,7 +112,7 @@ study = sized(
         "t1": "time from which training is solved; inf if it is not",
         "t2": "time from which the test is solved; inf if it is not by the end of the record",
         "delay": "t2 - t1",
-        "kind": ", ".join(f"{number} {kind}" for number, kind in enumerate(KINDS)),
+        "kind": ", ".join(f"{number} {kind}" for number, kind in enumerate(LATE_CHANGES)),
         "final": "test accuracy at the end of the record",
         "end": "time at the end of the record",
     },
@@ -146,7 +146,7 @@ def ordered(delays: Array) -> float:
 def check(dataset: Dataset) -> Evidence:
     """Large starts with decay grok, later if larger or with less decay; no other run does."""
     runs = dataset.transpose("seed", "rate", "norm").sortby("rate", ascending=False)
-    grok = runs.kind == KINDS.index("grok")
+    grok = runs.kind == LATE_CHANGES.index("grok")
     large, decayed = runs.norm >= LARGE, runs.rate > 0
     late = runs.sel(rate=runs.rate[decayed], norm=runs.norm[large])
     share = grok.sel(rate=late.rate, norm=late.norm)
@@ -196,7 +196,7 @@ def draw(dataset: Dataset) -> Figure:
 def _draw_grid(picture: Figure, axes: Axes, dataset: Dataset) -> None:
     from matplotlib.colors import LogNorm
 
-    grok = dataset.kind.values == KINDS.index("grok")
+    grok = dataset.kind.values == LATE_CHANGES.index("grok")
     delay = np.where(grok, dataset.delay.values, np.nan)
     norm = LogNorm() if grok.any() else None  # without a delay there is nothing to scale
     axes.set_facecolor(PALE)
@@ -233,7 +233,7 @@ def _draw_law(axes: Axes, dataset: Dataset) -> None:
     decayed = dataset.sel(rate=dataset.rate.values[dataset.rate.values > 0])
     for colour, rate, marker in zip(CYCLE, decayed.rate.values, "osD^vP", strict=False):
         row = decayed.sel(rate=rate)
-        late = row.kind.values == KINDS.index("grok")
+        late = row.kind.values == LATE_CHANGES.index("grok")
         axes.plot(
             norms[late],
             rate * row.t2.values[late],

@@ -8,24 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, below, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.compute import TRAJECTORY
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.forecast import forecast
-from penchant.measures.grokking import grokking
-from penchant.models.factorization import DifferenceFactorization
-from penchant.models.tangent import kernel_distance
-from penchant.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
-from penchant.plotting.transition import LEGEND, rows
-from penchant.plotting.typeset import typeset
-from penchant.problems.matrix_problem import Completion
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.record import At
-from penchant.training.stop import Time
-from penchant.training.train import train
+from penchant import ParameterFlow, Time, forecast, train
+from penchant.lab import (
+    TRAJECTORY,
+    Array,
+    Axes,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    below,
+    sized,
+    within,
+)
+from penchant.measures import grokking, kernel_distance
+from penchant.models import DifferenceFactorization
+from penchant.plotting import BLACK, BLUE, CYCLE, GREY, LEGEND, RED, caption_of, rows, typeset
+from penchant.problems import Completion
+from penchant.record import At
 from penchant_papers.instances import furthest, slope
 from penchant_papers.lyu2023.multiplication_table import SLACK, drawn_table, nuclear_norm
 

@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, below, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.assumptions import assumptions
-from penchant.measures.directions import angle
-from penchant.measures.kernels.machines import kernel_svm
-from penchant.measures.kernels.tangent import kernel_predictor
-from penchant.models.diagonal import DiagonalNet
-from penchant.problems.classification import Classification
-from penchant.problems.regression import sparse_regression
-from penchant.regularizers.norms import L2
-from penchant.solvers.max_margin import max_margin
+from penchant import L2, Classification, DiagonalNet, max_margin
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_most,
+    below,
+    sized,
+    within,
+)
+from penchant.measures import angle, assumptions, kernel_predictor, kernel_svm
+from penchant.problems import sparse_regression
 from penchant_papers.instances import distance, furthest, slope
 from penchant_papers.lyu2023.runs import (
     data_set,

@@ -8,16 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset
-from penchant.measures.directions import angle
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.model import Model
-from penchant.problems.classification import Classification
+from penchant import Classification, DiagonalNet
+from penchant.lab import (
+    Array,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_most,
+    sized,
+)
+from penchant.measures import angle
+from penchant.models import Model
 from penchant_papers.instances import slope
 from penchant_papers.lyu2023.runs import (
     data_set,

@@ -6,16 +6,9 @@ import math
 
 import numpy as np
 
-from penchant.arguments import one_of
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.directions import angle
-from penchant.measures.kernels.machines import kernel_svm
-from penchant.models.model import Model
-from penchant.models.unbiased import Difference
+from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most, one_of, sized, within
+from penchant.measures import angle, kernel_svm
+from penchant.models import Difference, Model
 from penchant_papers.instances import slope
 from penchant_papers.lyu2023.runs import points, trained
 from penchant_papers.moroshko2020.nets import QuadraticUnits

@@ -1,6 +1,6 @@
 """Source M: Moroshko et al. 2020, initialization scale against training accuracy."""
 
-from penchant.lab.papers import Paper
+from penchant.lab import Paper
 
 paper = Paper(
     "M",

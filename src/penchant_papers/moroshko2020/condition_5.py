@@ -6,17 +6,12 @@ import functools
 
 import numpy as np
 
-from penchant.lab.evidence.chance import drawn
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.margins import Stability, stability
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.linearized import Linearized
-from penchant.problems.classification import Classification, separable_points, three_points
-from penchant.solvers.margins.path import ratchet_path
+from penchant import Classification, DiagonalNet
+from penchant.lab import Dataset, Evidence, Experiment, drawn, log_log, sized, within
+from penchant.measures import Stability, stability
+from penchant.models import Linearized
+from penchant.problems import separable_points, three_points
+from penchant.solvers import ratchet_path
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
 

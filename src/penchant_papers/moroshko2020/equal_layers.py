@@ -6,13 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.problems.classification import separable_points
+from penchant.lab import Array, Dataset, Evidence, Experiment, Plot, Series, sized, within
+from penchant.problems import separable_points
 
 EVERY = 20  # steps between records
 

@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.directions import angle
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_least,
+    at_most,
+    log_log,
+    sized,
+    within,
+)
+from penchant.measures import angle
 from penchant_papers.moroshko2020.stopping import (
     max_margin_of,
     named,

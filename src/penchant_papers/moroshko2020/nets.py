@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.models.model import Model, Separable
-from penchant.problems.classification import Classification
+from penchant import Classification
+from penchant.lab import Array
+from penchant.models import Model, Separable
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,20 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.curves import crossing
-from penchant.measures.directions import angle
-from penchant.models.diagonal import DiagonalNet
-from penchant.problems.classification import Classification, three_points
-from penchant.training.descent.steepest import NormalizedDescent
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Scale, Steps
-from penchant.training.train import train
+from penchant import Classification, DiagonalNet, Steps, train
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_least,
+    at_most,
+    log_log,
+    sized,
+    within,
+)
+from penchant.measures import angle, crossing
+from penchant.methods import NormalizedDescent
+from penchant.problems import three_points
+from penchant.record import LogSpaced
+from penchant.stop import Scale
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
 from penchant_papers.moroshko2020.theorem_6 import least_q

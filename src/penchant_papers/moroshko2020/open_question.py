@@ -6,12 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_least, within
-from penchant.lab.evidence.plot import Plot, Series, log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset
-from penchant.measures.directions import angle
+from penchant.lab import (
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_least,
+    log_log,
+    sized,
+    within,
+)
+from penchant.measures import angle
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.ratchets import (
     APART,

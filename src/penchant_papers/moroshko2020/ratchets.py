@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import drawn
-from penchant.lazy import DataArray
-from penchant.measures.directions import angle
-from penchant.problems.classification import Classification
-from penchant.regularizers.q import Q
-from penchant.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
+from penchant import Classification, Q
+from penchant.lab import Array, DataArray, drawn
+from penchant.measures import angle
+from penchant.solvers import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from penchant_papers.moroshko2020.stopping import follow, named, random_set
 
 MUS = np.geomspace(10, 1e-3, 33)

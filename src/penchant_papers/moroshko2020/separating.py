@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.chance import lower_share, upper_share
-from penchant.lab.evidence.evidence import Evidence, at_least
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
+from penchant.lab import (
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_least,
+    lower_share,
+    sized,
+    upper_share,
+)
 from penchant_papers.moroshko2020.figures.trajectories import rising_margins
 from penchant_papers.moroshko2020.stopping import follow, names_of, points_of
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.linearized import Linearized
-from penchant.models.model import Model
-from penchant.problems.classification import three_points
+from penchant import DiagonalNet
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_most,
+    exponents,
+    log_log,
+    sized,
+    within,
+)
+from penchant.models import Linearized, Model
+from penchant.problems import three_points
 from penchant_papers.moroshko2020.nets import in_time
 from penchant_papers.moroshko2020.stopping import trained
 from penchant_papers.moroshko2020.theorem_1 import NETS, QUADRATIC, QUARTER, net_named

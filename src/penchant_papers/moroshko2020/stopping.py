@@ -6,20 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lazy import Dataset
-from penchant.measures.margins import stability
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.model import Separable
-from penchant.problems.classification import Classification, separable_points, three_points
-from penchant.regularizers.norms import L1, L2
-from penchant.solvers.max_margin import max_margin
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.path import Path
-from penchant.training.record import At, LogSpaced
-from penchant.training.stop import LogLoss
-from penchant.training.train import train
+from penchant import (
+    L1,
+    L2,
+    Classification,
+    DiagonalNet,
+    DualFlow,
+    ParameterFlow,
+    Path,
+    max_margin,
+    train,
+)
+from penchant.lab import Array, Dataset
+from penchant.measures import stability
+from penchant.models import Separable
+from penchant.problems import separable_points, three_points
+from penchant.record import At, LogSpaced
+from penchant.stop import LogLoss
 from penchant_papers.instances import slope
 
 Flow = DualFlow | ParameterFlow

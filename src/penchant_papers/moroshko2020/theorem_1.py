@@ -6,16 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.models.diagonal import DiagonalNet, ProductNet
-from penchant.models.model import Model
-from penchant.models.unbiased import Difference
-from penchant.problems.classification import Classification
+from penchant import Classification, DiagonalNet
+from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized, within
+from penchant.models import Difference, Model, ProductNet
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.nets import (
     QuadraticUnits,

@@ -6,20 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset
-from penchant.measures.directions import angle
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.linearized import Linearized
-from penchant.models.model import Model
-from penchant.problems.classification import Classification, separable_points, three_points
-from penchant.regularizers.lp import Lp
-from penchant.solvers.stationary import stationary_points
-from penchant.training.path import Path
+from penchant import Classification, DiagonalNet, Path
+from penchant.lab import (
+    Array,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_most,
+    log_log,
+    sized,
+    within,
+)
+from penchant.measures import angle
+from penchant.models import Linearized, Model
+from penchant.problems import separable_points, three_points
+from penchant.regularizers import Lp
+from penchant.solvers import stationary_points
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.nets import signs_of_products
 from penchant_papers.moroshko2020.stopping import (

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.directions import angle
-from penchant.problems.classification import Classification, three_points
+from penchant import Classification
+from penchant.lab import Array, Dataset, Evidence, Experiment, log_log, sized, within
+from penchant.measures import angle
+from penchant.problems import three_points
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.stopping import (
     max_margin_of,

@@ -6,16 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import Plot, Series, log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset
-from penchant.measures.directions import angle
-from penchant.problems.classification import Classification, three_points
-from penchant.regularizers.q import Q
-from penchant.solvers.max_margin import max_margin
+from penchant import Classification, Q, max_margin
+from penchant.lab import (
+    Array,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    log_log,
+    sized,
+    within,
+)
+from penchant.measures import angle
+from penchant.problems import three_points
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.stopping import named, names_of, predictors, stops
 

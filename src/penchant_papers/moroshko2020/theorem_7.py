@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.directions import angle
-from penchant.problems.classification import three_points
+from penchant.lab import Dataset, Evidence, Experiment, at_most, log_log, sized, within
+from penchant.measures import angle
+from penchant.problems import three_points
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.lemmas.runs import of_kind
 from penchant_papers.moroshko2020.stopping import max_margin_of, off_support, predictors, stops

@@ -1,6 +1,6 @@
 """Source N: Notsawo et al. 2025, grokking beyond the Euclidean norm."""
 
-from penchant.lab.papers import Paper
+from penchant.lab import Paper
 
 paper = Paper(
     "N",

@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.lojasiewicz.constant import lojasiewicz_quadratic
+from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most, sized, within
+from penchant.measures import lojasiewicz_quadratic
 from penchant_papers.notsawo2025.recoveries import arguments_of
 from penchant_papers.notsawo2025.single_steps import (
     LOSSES,

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import drawn
-from penchant.measures.directions import angle
+from penchant.lab import Array, drawn
+from penchant.measures import angle
 
 # of log|theta(0)| / beta, the source's t2; the transition is a few times 1/log|theta(0)| wide
 SHARES = np.concatenate(
@@ -46,11 +45,8 @@ def problem_of(
     task: str, number: int, samples: int, features: int, seed: int
 ) -> tuple[Any, Any, int]:
     """The `number`-th problem from `seed` on whose two limits are APART, its solver, the draws."""
-    from penchant.problems.classification import separable_points
-    from penchant.problems.regression import sparse_regression
-    from penchant.regularizers.norms import L1, L2
-    from penchant.solvers.interpolate import interpolate
-    from penchant.solvers.max_margin import max_margin
+    from penchant import L1, L2, interpolate, max_margin
+    from penchant.problems import separable_points, sparse_regression
 
     solve: Any = max_margin if task == "classification" else interpolate
 
@@ -119,11 +115,8 @@ def cell(
     rtol: float,
 ) -> dict[str, Any]:
     """One run with beta = gamma^-powers[task], at the times SHARES of log(gamma) / beta."""
-    from penchant.models.diagonal import DiagonalNet
-    from penchant.regularizers.norms import L1, L2
-    from penchant.training.exact.dual.flow import DualFlow
-    from penchant.training.record import At
-    from penchant.training.train import train
+    from penchant import L1, L2, DiagonalNet, DualFlow, train
+    from penchant.record import At
 
     problem, solve, draws = problem_of(task, instance, samples, features, seed)
     X, y, equality = problem.X, problem.y, task == "regression"

@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import Plot, log_log
-from penchant.lazy import Dataset
+from penchant.lab import Array, Dataset, Evidence, Plot, exponents, log_log, within
 from penchant_papers.instances import furthest, listed, slope
 from penchant_papers.notsawo2025.recoveries import SOLVED, over, over_beta, reached, recoverable
 
@@ -151,7 +147,7 @@ def evidence(
         },
         correction="t2 = t1 + tau/(step beta), where tau is the time that steepest descent of"
         f" |{a}|_{words.norm} on {{X {a} = y}} takes from {a}_hat to the required"
-        f" error (penchant.slow_flow); {words.gap} only has the same order of magnitude"
+        f" error (penchant.solvers.slow_flow); {words.gap} only has the same order of magnitude"
         f" in N's experiment. {error} converges to that of {words.point}, the minimiser of"
         " g + beta h, which is O(beta) however small the step is, plus O(step beta); noise"
         " adds the error of the interpolator of least norm, which scales like SNR^(-1/2), and"

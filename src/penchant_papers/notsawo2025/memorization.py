@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import Sizes, sized
-from penchant.lazy import Dataset
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Sizes,
+    at_least,
+    at_most,
+    exponents,
+    log_log,
+    sized,
+)
 from penchant_papers.instances import listed
 from penchant_papers.notsawo2025.recoveries import (
     LOW_RANK,

@@ -16,29 +16,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.arguments import Array, one_of
-from penchant.lab.evidence.chance import DRAWS, drawn
-from penchant.lazy import Dataset
-from penchant.measures.curves import crossing
-from penchant.measures.grokking import Grokking, grokking
-from penchant.models.linear import LinearMatrix, LinearPredictor
-from penchant.problems.matrices import gaussian_sensing, low_rank_completion
-from penchant.problems.matrix_problem import Completion, Sensing
-from penchant.problems.regression import Regression, sparse_recovery
-from penchant.regularizers.norms import L1
-from penchant.regularizers.penalty import Term
-from penchant.regularizers.spectral import Nuclear
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.least_squares import error_floor, least_squares_limit, memorization_steps
-from penchant.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.proximal import Proximal
-from penchant.training.record import At
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import L1, GradientDescent, Regression, Steps, interpolate, train
+from penchant.lab import DRAWS, Array, Dataset, drawn, one_of
+from penchant.measures import Grokking, crossing, grokking
+from penchant.methods import Proximal
+from penchant.models import LinearMatrix, LinearPredictor
+from penchant.problems import (
+    Completion,
+    Sensing,
+    gaussian_sensing,
+    low_rank_completion,
+    sparse_recovery,
+)
+from penchant.record import At
+from penchant.regularizers import Nuclear, Term
+from penchant.solvers import (
+    SlowFlow,
+    error_floor,
+    least_squares_limit,
+    memorization_steps,
+    nuclear_slow_flow,
+    slow_flow,
+)
 
 if TYPE_CHECKING:
-    from penchant.models.model import Model
+    from penchant.models import Model
 
 START, SOLVED = 1e-6, 1e-4  # N: start per entry; loss at t1 and, of a vector, |a - a*|^2 at t2
 FOUND = 1e-6  # an interpolator with a smaller relative error is the truth
@@ -163,7 +165,7 @@ class Recovery(abc.ABC):
         return np.asarray(0.5 * np.sum((points @ self.X.T - self.y) ** 2, axis=1))
 
     def grokking(self, steps: Array, points: Array, level: float) -> Grokking:
-        """How `penchant.grokking` classifies a run, by the error floor of the data and |a|_2."""
+        """How `measures.grokking` classifies a run, by the error floor of the data and |a|_2."""
         floor = error_floor(self.X, self.truth)
         norm, error = np.linalg.norm(points, axis=1), self.error(points) ** 2
         return grokking(steps, self.loss(points), error, level, floor=floor, norm=norm, error=True)

@@ -9,13 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, CYCLE, GREY, caption_of, log_axes, sheet
-from penchant.plotting.typeset import typeset
+from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, sized, within
+from penchant.plotting import BLACK, CYCLE, GREY, caption_of, log_axes, sheet, typeset
 from penchant_papers.instances import listed
 
 SCALES = np.logspace(-3, 3, 241)  # lambda

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.arguments import Array
+from penchant.lab import Array
 
 
 @dataclasses.dataclass(frozen=True)

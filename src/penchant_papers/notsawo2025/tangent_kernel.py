@@ -6,13 +6,8 @@ import math
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.curves import crossing
+from penchant.lab import Array, Dataset, Evidence, Experiment, Plot, Series, at_most, sized, within
+from penchant.measures import crossing
 from penchant_papers.instances import listed
 from penchant_papers.notsawo2025.decayed_nets import (
     APART,

@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.lojasiewicz.constant import lojasiewicz
-from penchant.precision import double_precision
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_most,
+    double_precision,
+    log_log,
+    sized,
+    within,
+)
+from penchant.measures import lojasiewicz
 from penchant_papers.instances import listed, slope
 from penchant_papers.notsawo2025.recoveries import reached
 

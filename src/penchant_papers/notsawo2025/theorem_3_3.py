@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.solvers.slow_flow import slow_flow
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_most,
+    exponents,
+    log_log,
+    sized,
+    within,
+)
+from penchant.solvers import slow_flow
 from penchant_papers.instances import furthest, listed
 from penchant_papers.notsawo2025.delays import Words, cell, evidence
 from penchant_papers.notsawo2025.recoveries import (

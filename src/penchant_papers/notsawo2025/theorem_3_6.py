@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.models.linear import LinearPredictor
-from penchant.problems.regression import Regression
-from penchant.regularizers.norms import L2
-from penchant.solvers.least_squares import descent_points, error_floor, ridge_limit
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import L2, GradientDescent, Regression, Steps, train
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_least,
+    at_most,
+    log_log,
+    sized,
+    within,
+)
+from penchant.models import LinearPredictor
+from penchant.solvers import descent_points, error_floor, ridge_limit
 from penchant_papers.instances import distance
 from penchant_papers.notsawo2025.recoveries import SOLVED, Recovery, recovery
 

@@ -1,6 +1,6 @@
 """Whether the verdicts of penchant.watch are right, on runs whose regime is known."""
 
-from penchant.lab.papers import Paper
+from penchant.lab import Paper
 
 paper = Paper(
     "watch",

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.measures.forecast import forecast_run
-from penchant.watch.prediction import forecast_jump
+from penchant.forecasts import forecast_jump, forecast_run
+from penchant.lab import Array
 from penchant_papers.probe.trajectories import Run
 
 if TYPE_CHECKING:

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_least
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.plotting.style import BLUE, GREY, ORANGE, RED, end_label, sheet_of
+from penchant.lab import Evidence, Experiment, at_least, sized
+from penchant.plotting import BLUE, GREY, ORANGE, RED, end_label, sheet_of
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.probe.forecast_rules import (
     ASKED,

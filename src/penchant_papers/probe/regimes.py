@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from penchant.lab.evidence.chance import upper_share
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.plotting.style import BLUE, GREY, ORANGE, RED, sheet_of
-from penchant.watch.regime import MISSED
+from penchant.lab import Evidence, Experiment, at_least, at_most, sized, upper_share
+from penchant.plotting import BLUE, GREY, ORANGE, RED, sheet_of
+from penchant.watch import MISSED_LIMITS
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.probe.rules import RULES, called, runs_of
 from penchant_papers.probe.runs import DENSE, SETTINGS, STILL, Setting, cell
@@ -115,7 +112,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         },
         controls={
             "rich, by the linearized net without a factor alone": rich.control(
-                min(r["twin_distance"] for r in learning if r["missed"] > MISSED[1])
+                min(r["twin_distance"] for r in learning if r["missed"] > MISSED_LIMITS[1])
             ),
             "rich, not centred, largest share": far.control(
                 upper_share(*before.count("rich", FAR, math.inf)) if enough else math.nan

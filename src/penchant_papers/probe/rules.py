@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penchant.watch.regime import DISTANCE, KINDS, MISSED, Look, judged
+from penchant.watch import DISTANCE_LIMITS, MISSED_LIMITS, REGIMES, RegimeNumbers, judge_regime
 
 if TYPE_CHECKING:
     import xarray
@@ -21,7 +21,7 @@ BANDS = (0.0, 0.1, 0.25, 0.4, 0.6, math.inf)  # of the distance of the twin, in 
 
 def of_the_watch(run: Any) -> str:
     """The centred kernel, the linearized net up to a factor, and the gain."""
-    return judged(Look(*(float(run[name]) for name in Look._fields))).kind
+    return judge_regime(RegimeNumbers(*(float(run[name]) for name in RegimeNumbers._fields))).kind
 
 
 def uncentred(run: Any) -> str:
@@ -34,18 +34,20 @@ def uncentred(run: Any) -> str:
 
 def without_factor(run: Any) -> str:
     """The same, but the linearized net is taken as it is, start and size included."""
-    look = Look(*(float(run[name]) for name in ("kernel_distance", "missed", "kernel_gain")))
-    return judged(look).kind
+    look = RegimeNumbers(
+        *(float(run[name]) for name in ("kernel_distance", "missed", "kernel_gain"))
+    )
+    return judge_regime(look).kind
 
 
 def kernel_alone(run: Any) -> str:
     """The centred kernel, and nothing else."""
-    return _divided(run["kernel_distance"], *DISTANCE)
+    return _divided(run["kernel_distance"], *DISTANCE_LIMITS)
 
 
 def function_alone(run: Any) -> str:
     """The linearized net up to a factor, and nothing else."""
-    return _divided(run["linearized_error"], *MISSED)
+    return _divided(run["linearized_error"], *MISSED_LIMITS)
 
 
 def _divided(value: float, low: float, high: float) -> str:
@@ -85,7 +87,7 @@ class Called:
         """The number of runs, a row for every band of distances and a column for every kind."""
         pairs = list(zip(self.kinds, self.twins, strict=True))
         return [
-            [sum(low <= twin < high and k == kind for k, twin in pairs) for kind in KINDS]
+            [sum(low <= twin < high and k == kind for k, twin in pairs) for kind in REGIMES]
             for low, high in itertools.pairwise(BANDS)
         ]
 

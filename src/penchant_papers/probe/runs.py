@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.models.tangent import kernel_distance
-from penchant.problems.images.load import Images, load_images
+from penchant.lab import Array
+from penchant.measures import kernel_distance
+from penchant.problems import Images, load_images
 from penchant_papers.probe.nets import NETS, start
 from penchant_papers.probe.optimizers import OPTIMIZERS, Rates
 from penchant_papers.probe.twins import Data, Reals, kernel_of, seen, train, twin

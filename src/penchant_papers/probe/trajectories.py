@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.arguments import Array
+from penchant.lab import Array
 from penchant_papers.probe.nets import NETS, Net, Parameters, start
 from penchant_papers.probe.optimizers import Optimizer, stepped
 from penchant_papers.probe.runs import addition, digits

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.arguments import Array
-from penchant.watch.measures import Start, gain_row, kernel_row, linearized_row, output_row
+from penchant.lab import Array
+from penchant.watch import Start, gain_row, kernel_row, linearized_row, output_row
 from penchant_papers.probe.nets import Net, Parameters
 from penchant_papers.probe.optimizers import Optimizer, Rates, stepped
 

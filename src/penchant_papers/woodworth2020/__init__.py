@@ -1,6 +1,6 @@
 """Source W: Woodworth et al. 2020, kernel and rich regimes."""
 
-from penchant.lab.papers import Paper
+from penchant.lab import Paper
 
 paper = Paper(
     "W",

@@ -6,17 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.regularizers import laws
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.interpolation_path import interpolate_path
+from penchant import L1, L2, Q, interpolate
+from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized, within
+from penchant.solvers import interpolate_path
 from penchant_papers.endpoints import endpoint
 from penchant_papers.instances import Instance, by_instance, distance, random_instance, slope
 
@@ -75,7 +67,7 @@ def remainders(seed: int) -> dict[str, Any]:
     limit = np.array([np.sum(beta**2 / (4 * a**2 * shape**2)) for a in alphas])
     values = np.array([Q(2, log_alpha=m, shape=shape)(beta) for m in log_alphas])
     z = np.geomspace(1e2, 1e4, 7)
-    q = laws.terms(z, 0.0, np.inf)
+    q = Q(2, alpha=1.0).terms(z)
     return {
         "alpha": alphas,
         "kernel": np.abs(exact - limit),  # which (6) says is O(alpha^-6)

@@ -6,12 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset
-from penchant.models.diagonal import ProductNet
+from penchant.lab import Array, Dataset, Evidence, Experiment, log_log, within
+from penchant.models import ProductNet
 from penchant_papers.endpoints import Trace, trace
 from penchant_papers.instances import Instance, by_instance, random_instance
 

@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
+from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized, within
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.lifted import Lifted, followed, measurements, reach, wishart_root
 

@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset
-from penchant.regularizers.q import Q, R
-from penchant.solvers.interpolate import interpolate
+from penchant import Q, interpolate
+from penchant.lab import (
+    Array,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_most,
+    log_log,
+    sized,
+    within,
+)
+from penchant.regularizers import R
 from penchant_papers.endpoints import endpoint
 from penchant_papers.instances import Instance, by_instance, distance, random_instance, slope
 

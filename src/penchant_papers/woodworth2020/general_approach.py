@@ -7,16 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.models.reparametrized import Reparametrized
-from penchant.regularizers.derive import derive
-from penchant.regularizers.norms import L2
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
+from penchant import L2, Q, derive, interpolate
+from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, sized, within
+from penchant.models import Reparametrized
 from penchant_papers.endpoints import trained
 from penchant_papers.instances import distance, random_instance
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from penchant.arguments import Array
+from penchant.lab import Array
 
 Pull = Literal["weakest", "strongest", "random"]
 PULLS: tuple[Pull, ...] = ("weakest", "strongest", "random")

@@ -7,14 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.models.diagonal import DiagonalNet, ProductNet
-from penchant.models.reparametrized import Reparametrized
+from penchant import DiagonalNet
+from penchant.lab import Array, Dataset, Evidence, Experiment, Plot, Series, sized, within
+from penchant.models import ProductNet, Reparametrized
 from penchant_papers.endpoints import trace
 from penchant_papers.instances import random_instance
 

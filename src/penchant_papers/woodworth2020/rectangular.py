@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.problems.matrix_problem import Sensing
+from penchant.lab import Dataset, Evidence, Experiment, log_log, sized, within
+from penchant.problems import Sensing
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.lifted import orthogonal, wishart_root
 from penchant_papers.woodworth2020.theorem_4 import (

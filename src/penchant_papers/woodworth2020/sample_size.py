@@ -6,16 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import exponents, margin_of_mean, mean_within
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import DataArray, Dataset
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
+from penchant import L1, L2, Q, interpolate
+from penchant.lab import (
+    Array,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_most,
+    exponents,
+    margin_of_mean,
+    mean_within,
+    sized,
+    within,
+)
 from penchant_papers.woodworth2020.figures.recovery import LEVEL, planted, population_error
 
 # log10 of alpha^D at every depth; at depth 2 it must be far smaller, as Theorem 2 says

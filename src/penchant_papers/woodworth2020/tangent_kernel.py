@@ -7,16 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.kernels.tangent import kernel_predictor, tangent_kernel
-from penchant.models.diagonal import DiagonalNet
-from penchant.regularizers.norms import L2
-from penchant.solvers.interpolate import interpolate
+from penchant import L2, DiagonalNet, interpolate
+from penchant.lab import Array, Dataset, Evidence, Experiment, log_log, sized, within
+from penchant.measures import kernel_predictor, tangent_kernel
 from penchant_papers.endpoints import endpoint
 from penchant_papers.instances import distance, random_instance, slope
 

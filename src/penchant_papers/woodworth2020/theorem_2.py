@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import DRAWS, drawn
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
+from penchant import L1, L2, Q, interpolate
+from penchant.lab import (
+    DRAWS,
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_least,
+    at_most,
+    drawn,
+    sized,
+)
 from penchant_papers.endpoints import endpoint
 from penchant_papers.instances import by_instance
 from penchant_papers.woodworth2020.lemmas.size_of_q import log_alpha_1

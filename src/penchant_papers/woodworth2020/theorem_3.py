@@ -7,16 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.chance import DRAWS, drawn
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.models.diagonal import DiagonalNet
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
+from penchant import L1, L2, DiagonalNet, Q, interpolate
+from penchant.lab import DRAWS, Dataset, Evidence, Experiment, drawn, log_log, sized, within
 from penchant_papers.endpoints import endpoint, trace
 from penchant_papers.instances import Instance, distance, furthest, random_instance, slope
 

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Check, Evidence, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.models.factorization import Factorization
-from penchant.problems.matrices import commuting_sensing, gaussian_sensing
-from penchant.problems.matrix_problem import Sensing
-from penchant.regularizers.q import Q
-from penchant.regularizers.spectral import Frobenius, Nuclear, Schatten, SpectralFunction
-from penchant.solvers.interpolate import interpolate
-from penchant.training.exact.matrices.flow import MatrixFlow
-from penchant.training.record import LogSpaced
-from penchant.training.train import train
+from penchant import Factorization, Q, interpolate, train
+from penchant.lab import Array, Check, Dataset, Evidence, Experiment, log_log, sized, within
+from penchant.methods import MatrixFlow
+from penchant.problems import Sensing, commuting_sensing, gaussian_sensing
+from penchant.record import LogSpaced
+from penchant.regularizers import Frobenius, Nuclear, Schatten, SpectralFunction
 from penchant_papers.endpoints import trace
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.lifted import orthogonal, wishart_root

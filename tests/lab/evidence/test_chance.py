@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.lab.evidence.chance import (
+from penchant.lab import (
     RARE,
     drawn,
     exponents,
@@ -15,9 +15,9 @@ from penchant.lab.evidence.chance import (
     margin_of_mean,
     mean_within,
     share_at_least,
-    share_at_most,
     upper_share,
 )
+from penchant.lab.evidence.chance import share_at_most
 
 
 def tail(count, total, share):

@@ -15,20 +15,23 @@ from hypothesis import strategies as st
 
 import little_papers
 from little_papers import blas_threads, summed
-from penchant.lab.evidence import saved
-from penchant.lab.evidence.evidence import (
+from penchant import verify
+from penchant.lab import (
     Check,
     Evidence,
+    Plot,
     Premise,
+    Registry,
+    Series,
+    Verdict,
+    Verdicts,
     at_least,
     at_most,
-    judge,
     within,
 )
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.evidence.verdict import Verdict, Verdicts
-from penchant.lab.registry import Registry
-from penchant.lab.verify import cores, gather, run, verify
+from penchant.lab.evidence import saved
+from penchant.lab.evidence.evidence import judge
+from penchant.lab.verification import cores, gather, run
 from penchant.lab.workers import _chosen
 
 some = settings(deadline=None, derandomize=True, max_examples=300)

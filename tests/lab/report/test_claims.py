@@ -20,16 +20,13 @@ from hypothesis import strategies as st
 import little_papers
 from explore_browser import CHROMIUM, browser
 from html_pages import parsed, words
+from penchant.lab import Check, Evidence, Plot, Series, Verdict, Verdicts, papers, within
 from penchant.lab.evidence import saved
-from penchant.lab.evidence.evidence import Check, Evidence, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.evidence.verdict import Verdict, Verdicts
-from penchant.lab.papers import papers
 from penchant.lab.report import page, read_verdicts, refuse_unwritable, write_report
 from penchant.lab.report.markup import Markup, joined, tag
 from penchant.lab.report.section import anchor, strain, tolerance_bars, track_position
 from penchant.lab.report.write import write_whole
-from penchant.lab.verify import gather
+from penchant.lab.verification import gather
 
 SVG = "{http://www.w3.org/2000/svg}"
 NOW = datetime(2024, 2, 29, 12, 0, tzinfo=UTC)

@@ -17,13 +17,13 @@ import penchant
 import study_cells
 from commands import penchant_command
 from html_pages import parsed, words
+from penchant import Study
 from penchant.lab.report.markup import tag
 from penchant.lab.report.study_cells import toml
 from penchant.lab.report.study_page import Picture, Pictures, study_page, write_study_report
 from penchant.lab.studies.compute import Result
 from penchant.lab.studies.gather import label, provenance
 from penchant.lab.studies.reading import study_of
-from penchant.lab.studies.study import Study
 from penchant.plotting.study.map import crossings
 from penchant.plotting.study.picture import draw_study, further
 from penchant.plotting.study.ruler import geometric, ruler

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import penchant
+from penchant import Study
 from penchant.lab.studies.adaptive.refine import on_lattice
 from penchant.lab.studies.estimate import estimate
-from penchant.lab.studies.run import run_study
-from penchant.lab.studies.study import Study
 from recorder import Recorder
 
 RULE = {"axis": "alpha", "between": [1e-3, 10.0], "measure": "error", "below": 0.5,
@@ -18,7 +17,7 @@ LINES = {"name": "step", "function": "study_cells:step", "seeds": 2}
 def test_bisection_finds_the_known_threshold_of_every_line(tmp_path):
     # more seeds than the bisected axis has ends, at which its study is checked
     study = Study(**{**LINES, "seeds": 3}, grid={"width": [0.5, 2.0]}, threshold=RULE)
-    found = run_study(study, tmp_path)
+    found = penchant.run(study, tmp_path)
     assert found.threshold.dims == ("width", "seed")
     truth = 0.1 * found.width * (1 + found.seed)
     assert (found.lower <= truth).all()
@@ -34,7 +33,7 @@ def test_bisection_finds_the_known_threshold_of_every_line(tmp_path):
 def test_a_measure_that_must_be_large_gives_the_smallest_value(tmp_path):
     rule = {**RULE, "above": 0.5}
     del rule["below"]
-    found = run_study(Study(**LINES, threshold=rule), tmp_path)
+    found = penchant.run(Study(**LINES, threshold=rule), tmp_path)
     assert (found.threshold == found.upper).all()
     assert (found.threshold > 0.1 * (1 + found.seed)).all()
 
@@ -46,7 +45,7 @@ def test_a_measure_that_must_be_large_gives_the_smallest_value(tmp_path):
 def test_other_spacings(tmp_path, spacing, between, tolerance, expected):
     rule = {"axis": "alpha", "between": between, "measure": "smooth", "below": 33.3,
             "spacing": spacing, "tolerance": tolerance}  # fmt: skip
-    found = run_study(Study(**{**LINES, "seeds": None}, threshold=rule), tmp_path)
+    found = penchant.run(Study(**{**LINES, "seeds": None}, threshold=rule), tmp_path)
     assert float(found.threshold) == pytest.approx(expected, abs=tolerance)
     assert float(found.upper - found.lower) <= (1 if spacing == "integer" else tolerance)
 
@@ -54,10 +53,10 @@ def test_other_spacings(tmp_path, spacing, between, tolerance, expected):
 def test_an_interrupted_bisection_goes_on_where_it_was(tmp_path):
     study = Study(**LINES, threshold=RULE)
     whole, first, second = Recorder(), Recorder(stop=7), Recorder()
-    expected = run_study(study, tmp_path / "whole", progress=whole)
+    expected = penchant.run(study, tmp_path / "whole", progress=whole)
     with pytest.raises(KeyboardInterrupt):
-        run_study(study, tmp_path / "cut", progress=first)
-    assert run_study(study, tmp_path / "cut", progress=second).identical(expected)
+        penchant.run(study, tmp_path / "cut", progress=first)
+    assert penchant.run(study, tmp_path / "cut", progress=second).identical(expected)
     assert len(first.ended) + len(second.ended) == len(whole.ended)
     files = [(tmp_path / name / "step.nc").read_bytes() for name in ("whole", "cut")]
     assert files[0] == files[1]
@@ -65,13 +64,13 @@ def test_an_interrupted_bisection_goes_on_where_it_was(tmp_path):
 
 def test_lines_without_a_threshold_say_so(tmp_path):
     rule = {**RULE, "between": [1e-3, 0.15]}
-    found = run_study(Study(**LINES, threshold=rule), tmp_path)
+    found = penchant.run(Study(**LINES, threshold=rule), tmp_path)
     assert list(found.status.values) == ["solved", "infeasible"]
     assert "error is 0 at 0.001 and 0 at 0.15: no threshold between" in found.sentence.values[1]
     assert np.isnan(found.threshold.values[1])
     rule = {**RULE, "axis": "a", "measure": "value", "between": [0.5, 1.0]}
     moody = Study(name="moody", function="study_cells:moody", threshold=rule)
-    failed = run_study(moody, tmp_path)
+    failed = penchant.run(moody, tmp_path)
     assert failed.status == "diverged"
     assert "at a = 1: loss 1e300 after 7 steps" in str(failed.sentence.values)
 
@@ -87,8 +86,8 @@ def test_bisection_of_a_real_flow(tmp_path):
         threshold={"axis": "model.alpha", "between": [0.01, 1.0], "measure": "norm_l1",
                    "below": 1.5, "tolerance": 0.02},
     )  # fmt: skip
-    found = run_study(study, tmp_path)
-    problem = penchant.sparse_regression(**data)
+    found = penchant.run(study, tmp_path)
+    problem = penchant.problems.sparse_regression(**data)
     ends = [
         np.abs(
             penchant.interpolate(problem.X, problem.y, penchant.Q(depth=2, alpha=float(a))).beta
@@ -120,7 +119,7 @@ def test_a_wrong_threshold_is_refused(change, sentence):
 
 def test_an_unknown_measure_stops_the_run(tmp_path):
     with pytest.raises(ValueError, match="unknown measure 'eror'; did you mean error"):
-        run_study(Study(**LINES, threshold={**RULE, "measure": "eror"}), tmp_path)
+        penchant.run(Study(**LINES, threshold={**RULE, "measure": "eror"}), tmp_path)
 
 
 CIRCLE = {"name": "circle", "function": "study_cells:boundary",
@@ -129,7 +128,7 @@ CIRCLE = {"name": "circle", "function": "study_cells:boundary",
 
 def test_refinement_follows_a_circle(tmp_path):
     table = {"measure": "distance", "level": 0.0, "rounds": 3}
-    found = run_study(Study(**CIRCLE, refine=table), tmp_path)
+    found = penchant.run(Study(**CIRCLE, refine=table), tmp_path)
     assert found.distance.shape == (33, 33)
     computed = (found.status == "solved").values
     assert computed[::8, ::8].all()  # the first grid
@@ -147,10 +146,10 @@ def test_refinement_follows_a_circle(tmp_path):
 def test_refinement_goes_on_with_more_rounds(tmp_path):
     table = {"measure": "distance", "level": 0.0, "rounds": 2}
     first, second, fresh = Recorder(), Recorder(), Recorder()
-    run_study(Study(**CIRCLE, refine=table), tmp_path / "a", progress=first)
+    penchant.run(Study(**CIRCLE, refine=table), tmp_path / "a", progress=first)
     finer = Study(**CIRCLE, refine={**table, "rounds": 3})
-    grown = run_study(finer, tmp_path / "a", progress=second)
-    alone = run_study(finer, tmp_path / "b", progress=fresh)
+    grown = penchant.run(finer, tmp_path / "a", progress=second)
+    alone = penchant.run(finer, tmp_path / "b", progress=fresh)
     assert len(first.ended) + len(second.ended) == len(fresh.ended)
     assert grown.identical(alone)
 
@@ -167,7 +166,7 @@ def test_log_axes_are_split_in_their_logarithms(tmp_path):
     study = Study(name="step", function="study_cells:step", seeds=2,
                   grid={"alpha": {"geomspace": [1e-2, 1, 3]}},
                   refine={"measure": "error", "level": 0.4, "rounds": 1})  # fmt: skip
-    found = run_study(study, tmp_path)
+    found = penchant.run(study, tmp_path)
     np.testing.assert_allclose(found.alpha, np.geomspace(1e-2, 1, 5))
     # the mean over the seeds crosses 0.4 between 0.1 and 1 only
     assert list((found.status == "solved").all("seed").values) == [True, False, True, True, True]

@@ -10,11 +10,11 @@ import time
 
 import pytest
 
+import penchant
 from child_processes import PATH
+from penchant import Study
 from penchant.lab.studies.code import version as code
 from penchant.lab.studies.code.version import Code, numerical_versions
-from penchant.lab.studies.run import run_study
-from penchant.lab.studies.study import Study
 from recorder import Recorder
 
 pytest.importorskip("distributed", reason="pip install 'penchant[distributed]'")
@@ -62,7 +62,7 @@ def test_the_cluster_gives_the_same_file(cluster, tmp_path):
     study = Study(name="product", function="study_cells:product", grid={"a": [0.0, 1.0]}, seeds=2)
     written = []
     for engine in ("here", cluster[0]):
-        run_study(study, tmp_path / engine[:3], engine)
+        penchant.run(study, tmp_path / engine[:3], engine)
         written.append((tmp_path / engine[:3] / "product.nc").read_bytes())
     assert written[0] == written[1]
 
@@ -80,11 +80,11 @@ def test_a_killed_worker_loses_nothing(cluster, tmp_path):
                 workers[0].wait()
 
     progress = Killing()
-    dataset = run_study(study, tmp_path / "cluster", address, progress=progress)
+    dataset = penchant.run(study, tmp_path / "cluster", address, progress=progress)
     assert workers[0].poll() == -9  # it was killed in mid-run, and one worker did the rest
     assert (dataset.status == "solved").all()
     assert len(progress.ended) == 150
-    assert dataset.equals(run_study(study, tmp_path / "here"))
+    assert dataset.equals(penchant.run(study, tmp_path / "here"))
 
 
 def test_wrong_code_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
@@ -96,7 +96,7 @@ def test_wrong_code_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match="a worker has a different version of the module study_cells"
     ):
-        run_study(study, tmp_path, cluster[0])
+        penchant.run(study, tmp_path, cluster[0])
 
 
 def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
@@ -113,21 +113,21 @@ def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
     stored = len(list((tmp_path / "out").rglob("*.cell")))
     assert stored > 0
     progress = Recorder()
-    run_study(study, tmp_path / "out", progress=progress)
+    penchant.run(study, tmp_path / "out", progress=progress)
     assert len(progress.ended) <= 150 - stored
 
 
 KILLING = """
 import os, signal, sys
 from penchant.lab.studies.engines.complete import Progress
-from penchant.lab.studies.run import run_study
+from penchant.lab.studies.run import penchant.run
 from penchant.lab.studies.study import Study
 class Killing(Progress):
     def done(self, cells):
         os.kill(int(sys.argv[3]), signal.SIGKILL)
 study = Study(name="slow", function="study_cells:slow", grid={"a": {"linspace": [0, 149, 150]}})
 try:
-    run_study(study, sys.argv[1], sys.argv[2], progress=Killing())
+    penchant.run(study, sys.argv[1], sys.argv[2], progress=Killing())
 except OSError as reason:
     print(reason)
 """

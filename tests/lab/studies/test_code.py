@@ -11,14 +11,14 @@ import sys
 import numpy as np
 import pytest
 
+import penchant
 from child_processes import PATH
-from penchant.lab.reading import read_study
+from penchant import Study
+from penchant.lab import read_study
 from penchant.lab.studies.code import disk, files, version
 from penchant.lab.studies.code import inputs as data_files
 from penchant.lab.studies.code.files import EDGES, dependencies, own_files
 from penchant.lab.studies.code.version import code_of, roots_of
-from penchant.lab.studies.run import run_study
-from penchant.lab.studies.study import Study
 from recorder import Recorder
 
 CELL = "import helper\ndef cell(a):\n    return {'value': helper.f(a)}\n"
@@ -134,11 +134,11 @@ def test_a_registry_that_a_decorator_fills_counts(project, tmp_path, line):
     write(project / "registry.py", REGISTRY)
     write(project / "plugins.py", PLUGINS)
     write(project / "cells.py", f"{line}\n{REGISTERED}")
-    assert run_study(study(), tmp_path / "out", "processes", 1).v == 2
+    assert penchant.run(study(), tmp_path / "out", "processes", 1).v == 2
     write(project / "plugins.py", PLUGINS.replace("2 * a", "3 * a"))
     for name in ("plugins", "registry", "cells"):
         sys.modules.pop(name, None)
-    assert run_study(study(), tmp_path / "out", "processes", 1).v == 3
+    assert penchant.run(study(), tmp_path / "out", "processes", 1).v == 3
 
 
 def test_installed_packages_count_by_version(project, monkeypatch):
@@ -163,14 +163,14 @@ def test_a_shared_site_packages_is_no_code_of_the_user(project, monkeypatch):
 
 def test_a_changed_helper_is_computed_again(project, tmp_path):
     out = tmp_path / "out"
-    assert run_study(study(), out, "processes", 1).value == 3
+    assert penchant.run(study(), out, "processes", 1).value == 3
     text = (project / "helper.py").read_text()
     (project / "helper.py").write_text(text.replace("SCALE = 2", "SCALE = 3"))
     with pytest.raises(ValueError, match=r"helper\.py was changed after it was imported here"):
-        run_study(study(), out, "here")
+        penchant.run(study(), out, "here")
     importlib.reload(sys.modules["helper"])
-    assert run_study(study(), out, "processes", 1).value == 4
-    assert run_study(study(), out, "here").value == 4
+    assert penchant.run(study(), out, "processes", 1).value == 4
+    assert penchant.run(study(), out, "here").value == 4
 
 
 AT_IMPORT = """
@@ -195,26 +195,26 @@ def test_a_changed_input_is_computed_again(project, tmp_path, text):
     write(project / "data.txt", "2")
     named = study(inputs=["data.txt"])
     out = tmp_path / "out"
-    assert run_study(named, out, "processes", 1).value == 2
+    assert penchant.run(named, out, "processes", 1).value == 2
     write(project / "data.txt", "5")
     with pytest.raises(ValueError, match=r"data\.txt was changed after this process saw it first"):
-        run_study(named, out, "here")  # the module in this process holds the old table
-    assert run_study(named, out, "processes", 1).value == 5
+        penchant.run(named, out, "here")  # the module in this process holds the old table
+    assert penchant.run(named, out, "processes", 1).value == 5
     recorder = Recorder()
     write(project / "data.txt", "2")
-    assert run_study(named, out, "processes", 1, recorder).value == 2
+    assert penchant.run(named, out, "processes", 1, recorder).value == 2
     assert recorder.ended == recorder.messages == []  # as before: the cell is there
 
 
 def test_an_input_that_is_absent_at_first_is_computed_again(project, tmp_path):
     write(project / "cells.py", LATER)
     named, recorder = study(inputs=["data.txt"]), Recorder()
-    assert run_study(named, tmp_path / "out", "processes", 1, recorder).value == 0.5
+    assert penchant.run(named, tmp_path / "out", "processes", 1, recorder).value == 0.5
     assert recorder.messages == [
         f"study: inputs names {project / 'data.txt'}, which does not exist"
     ]
     write(project / "data.txt", "5")
-    assert run_study(named, tmp_path / "out", "processes", 1).value == 5
+    assert penchant.run(named, tmp_path / "out", "processes", 1).value == 5
 
 
 def test_a_folder_of_inputs_is_all_that_is_in_it(project):
@@ -245,11 +245,11 @@ def test_an_opened_file_that_is_not_named_is_reported(project, tmp_path, how, en
     with open(project / "data.txt", "wb") as stream:
         np.save(stream, np.zeros(2))
     recorder = Recorder()
-    run_study(study(), tmp_path / "out", engine, 1, recorder)
+    penchant.run(study(), tmp_path / "out", engine, 1, recorder)
     (sentence,) = recorder.messages
     assert f"cells opened {project / 'data.txt'}, which the study does not name" in sentence
     named = Recorder()
-    run_study(study(inputs=["data.txt"]), tmp_path / "out", engine, 1, named)
+    penchant.run(study(inputs=["data.txt"]), tmp_path / "out", engine, 1, named)
     assert named.messages == []
     assert builtins.open is io.open is _io.open  # Python's own again
 
@@ -260,14 +260,14 @@ def test_a_file_that_is_read_at_import_and_not_named_is_reported(project, tmp_pa
     with pytest.warns(
         UserWarning, match=r"cells opened .*data\.txt, which the study does not name"
     ):
-        run_study(study(), tmp_path / "out")
+        penchant.run(study(), tmp_path / "out")
 
 
 def test_what_a_cell_wrote_itself_is_no_input(project, tmp_path):
     text = "def cell(a):\n    open('own.txt', 'w').close()\n    open('own.txt').close()\n    "
     write(project / "cells.py", text + "return {'value': a}\n")
     recorder = Recorder()
-    run_study(study(), tmp_path / "out", "here", 1, recorder)
+    penchant.run(study(), tmp_path / "out", "here", 1, recorder)
     assert recorder.messages == []
 
 

@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 
 from commands import penchant_command
-from penchant import load
-from penchant.lab import reading
-from penchant.lab.reading import read_study
-from penchant.lab.registry import Registry
+from penchant import Study, load
+from penchant.lab import Registry, read_study, reading
 from penchant.lab.studies.cells import cells_of
-from penchant.lab.studies.study import Study
 
 TOML = """
 title = "scale and samples"
@@ -102,12 +99,12 @@ def test_the_name_follows_from_everything(written):
         (
             "DualFlow",
             "os:system",
-            r"name in method\.is 'os:system'; penchant.__all__ holds .{,20}$",
+            r"name in method\.is 'os:system'; .*public_names.. holds them$",
         ),
         (
             "DualFlow",
             "x" * 5000,
-            r"unknown name in method\.is 'x{79}; penchant.__all__ holds .{,20}$",
+            r"unknown name in method\.is 'x{79}; .*public_names.. holds them$",
         ),
         ('"DualFlow"', "7", r"method\.is must be a public name of penchant, got 7"),
         ('is = "DualFlow"\nrtol = 1e-6', 'is = "L1"', r"method\.is names L1, which cannot train"),
@@ -429,10 +426,10 @@ def test_penchant_run_takes_a_preset_and_its_form(preset_folder, tmp_path, monke
 
 HOSTILE = {
     "a study in a study": (
-        '[stop]\nis = "Near"\ndegrees = 1.0\ndirection = {is = "run_study",'
+        '[stop]\nis = "Near"\ndegrees = 1.0\ndirection = {is = "run",'
         ' study = {is = "Study", name = "x", function = "os:system",'
         ' arguments = {command = "touch owned"}}}',
-        r"stop\.direction\.is names run_study",
+        r"stop\.direction\.is names run",
     ),
     "a file that is read": ('[stop]\nis = "load"\nfile = "x"', "names load; a table may name"),
     "claims": ('[record]\nis = "verify"', "names verify; a table may name"),

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 import penchant
-from penchant.lab.reading import read_study
-from penchant.lab.studies.run import run_study
-from penchant.lab.studies.study import Study
+from penchant import Study
+from penchant.lab import read_study
 
 PAGE = (Path(__file__).parents[3] / "docs" / "scale.md").read_text(encoding="utf-8")
 TOML, THRESHOLD, REFINE = re.findall(r"```toml\n(.*?)```", PAGE, re.S)
@@ -26,7 +25,7 @@ def test_the_study_of_the_page(tmp_path):
     assert "5 x 3 x 4 seeds = 60 cells" in TOML
     assert study.shape == (5, 3, 4)
     small = TOML.replace("seeds = 4", "seeds = 1").replace("[-3, 1, 5]", "[-2, 0, 2]")
-    dataset = run_study(written(tmp_path, small.replace("[20, 40, 60]", "[60]")), tmp_path)
+    dataset = penchant.run(written(tmp_path, small.replace("[20, 40, 60]", "[60]")), tmp_path)
     assert (dataset.status == "solved").all()
     small_start, large_start = dataset.test_error.values.ravel()
     assert small_start < large_start  # the title's claim
@@ -52,6 +51,6 @@ def test_the_python_study_of_the_page(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     file = tmp_path / "sweep_of_the_page.py"
     file.write_text(PYTHON)
-    dataset = run_study(read_study(file), tmp_path)
+    dataset = penchant.run(read_study(file), tmp_path)
     assert dataset.beta.dims == ("alpha", "seed", "feature")
     assert (dataset.error.isel(alpha=0) < dataset.error.isel(alpha=-1)).all()

@@ -11,10 +11,9 @@ import pytest
 import penchant
 from commands import penchant_command
 from killed_studies import child
+from penchant import Study
 from penchant.lab.report.study_page import write_study_report
 from penchant.lab.studies.compute import compute
-from penchant.lab.studies.run import run_study
-from penchant.lab.studies.study import Study
 from recorder import Recorder
 
 ENGINES = [("here", 1), ("processes", 2)]
@@ -36,13 +35,13 @@ def environment():
 @pytest.mark.parametrize(("engine", "jobs"), ENGINES)
 def test_an_exit_is_a_failure_of_its_cell(tmp_path, engine, jobs, environment):
     study = of("leaving", [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
-    dataset = run_study(study, tmp_path, engine, jobs)
+    dataset = penchant.run(study, tmp_path, engine, jobs)
     assert list(dataset.status.values) == ["solved", "error", "error", "error", "solved", "solved"]
     assert list(dataset.sentence.values[1:4]) == [
         "the cell called sys.exit(0)", "the cell called sys.exit('enough')", "Rude: no Exception",
     ]  # fmt: skip
     again = Recorder()
-    run_study(study, tmp_path, engine, jobs, again)
+    penchant.run(study, tmp_path, engine, jobs, again)
     assert again.ended == []  # they would end in the same way
 
 
@@ -66,7 +65,7 @@ def test_ctrl_c_is_no_failure(monkeypatch):
 
 
 def test_a_cell_that_reads_its_standard_input_gets_nothing(tmp_path):
-    dataset = run_study(of("reading", [0.0, 1.0, 2.0, 3.0, 4.0]), tmp_path, "processes", 1)
+    dataset = penchant.run(of("reading", [0.0, 1.0, 2.0, 3.0, 4.0]), tmp_path, "processes", 1)
     assert set(dataset.status.values) == {"solved"}
     assert set(dataset.text.values) == set(dataset.child.values) == {""}
     np.testing.assert_array_equal(dataset.value, dataset.a)
@@ -74,12 +73,12 @@ def test_a_cell_that_reads_its_standard_input_gets_nothing(tmp_path):
 
 FORKS = """
 import json, sys
-from penchant.lab.studies.run import run_study
+from penchant.lab.studies.run import penchant.run
 from penchant.lab.studies.study import Study
 if __name__ == "__main__":
     study = Study(name="forks", function="study_cells:forking", grid={"a": [0.0, 1.0, 2.0]},
                   arguments={"folder": sys.argv[1]})
-    dataset = run_study(study, sys.argv[1], sys.argv[2], 1)
+    dataset = penchant.run(study, sys.argv[1], sys.argv[2], 1)
     rows = {name: dataset[name].values.tolist() for name in ("value", "code", "status")}
     print(json.dumps(rows), flush=True)
 """
@@ -101,7 +100,7 @@ STATES = ["solved", "empty", "not a number", "not a number", "path diverged", "p
 
 
 def test_a_doubtful_result_is_a_state_of_its_own(tmp_path):
-    dataset = run_study(of("doubtful", [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), tmp_path)
+    dataset = penchant.run(of("doubtful", [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), tmp_path)
     assert list(dataset.status.values) == STATES
     sentences = list(map(str, dataset.sentence.values))
     assert sentences[:4] == ["", "the cell returned no value", "value: NaN", "curve: NaN"]
@@ -112,7 +111,7 @@ def test_a_doubtful_result_is_a_state_of_its_own(tmp_path):
 
 
 def test_other_processes_report_doubts_too(tmp_path):
-    dataset = run_study(of("doubtful", [0.0, 1.0, 2.0, 3.0]), tmp_path, "processes", 1)
+    dataset = penchant.run(of("doubtful", [0.0, 1.0, 2.0, 3.0]), tmp_path, "processes", 1)
     assert list(dataset.status.values) == STATES[:4]
     assert (dataset.failed, dataset.doubtful) == (0, 3)
 
@@ -134,7 +133,7 @@ def test_doubtful_cells_are_counted_and_shown(tmp_path):
 
 
 def test_a_solved_study_has_no_doubt(tmp_path):
-    dataset = run_study(of("plain", [1.0]), tmp_path)
+    dataset = penchant.run(of("plain", [1.0]), tmp_path)
     assert (dataset.failed, dataset.doubtful) == (0, 0)
     assert "oubtful" not in write_study_report(dataset, tmp_path).page.read_text()
 
@@ -142,6 +141,6 @@ def test_a_solved_study_has_no_doubt(tmp_path):
 def test_a_search_needs_a_number(tmp_path):
     rule = {"axis": "a", "measure": "value", "below": 0.5, "between": [1.0, 2.0]}
     study = Study(name="s", function="study_cells:doubtful", threshold=rule)
-    dataset = run_study(study, tmp_path)
+    dataset = penchant.run(study, tmp_path)
     assert (str(dataset.status.values), dataset.failed, dataset.doubtful) == ("stalled", 1, 0)
     assert str(dataset.sentence.values) == "at a = 1: the cell returned no value"

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.lab.reading import read_study
+from penchant.lab import read_study
 from penchant.lab.studies.cells import cells_of
 from penchant.lab.studies.compute import OK, USABLE, compute
-from penchant.lab.studies.run import run_study
-from penchant.measures.curves import crossing
+from penchant.measures import crossing
 from penchant_papers.beyond import scale_accuracy, step_beta
 from penchant_papers.woodworth2020.figures import completion
 
@@ -58,7 +57,7 @@ def test_a_cell_of_scale_and_width_against_the_flow_in_parameters():
     W = 0.4 * np.random.default_rng((2, 12)).standard_normal((8, 12))
     model = penchant.Factorization(factors=(W[:4], W[4:]))
     found = penchant.train(
-        model, problem, penchant.ParameterFlow(rtol=1e-9), stop=penchant.Interpolated(1e-12)
+        model, problem, penchant.ParameterFlow(rtol=1e-9), stop=penchant.stop.Interpolated(1e-12)
     ).predictor
 
     def nuclear(matrix):
@@ -116,7 +115,7 @@ def hypentropy_margin(rows, mu):
 
 
 def test_a_cell_of_scale_and_accuracy_against_general_solvers():
-    rows = penchant.three_points("3b").signed_rows
+    rows = penchant.problems.three_points("3b").signed_rows
     least = 2 / 3  # by hand: all three rows have at least 1.5 in their first entry
     kernel = np.linalg.lstsq(rows[:2], np.ones(2), rcond=None)[0]  # its two support vectors
     assert (rows @ kernel >= 1 - 1e-12).all()
@@ -147,14 +146,14 @@ def test_a_cell_of_start_and_decay_against_the_flow_in_parameters():
     grid = {"model.log_alpha": [1.0, 1.5], "method.weight_decay": [1e-2]}
     study = dataclasses.replace(base, problem=small, grid=grid)
     found, other = (compute(cell.spec).values for cell in cells_of(study, "any"))
-    problem = penchant.majority(30, 40, seed=11)
+    problem = penchant.problems.majority(30, 40, seed=11)
     flow = penchant.ParameterFlow(rtol=1e-6, weight_decay=0.01)
     path = penchant.train(
         penchant.DiagonalNet(2, alpha=math.e),
         problem,
         flow,
         stop=penchant.Time(900.0),
-        record=penchant.LogSpaced(40),
+        record=penchant.record.LogSpaced(40),
     )
     t = path.dataset.t.values
     # the exact accuracy of the package is counted here, on random corners
@@ -193,7 +192,7 @@ def lasso(X, y, beta):
 
 
 def test_a_cell_of_step_and_beta_against_descent_written_out():
-    problem = penchant.sparse_recovery(15, 20, sparsity=2, seed=3, snr=1e8)
+    problem = penchant.problems.sparse_recovery(15, 20, sparsity=2, seed=3, snr=1e8)
     step = 0.4 * 2 / np.linalg.eigvalsh(problem.X @ problem.X.T)[-1]
     one = step_beta.cell(0.4, 1e-3, 3, **SPARSE)
     count = descended(problem, step, 1e-3, SPARSE["level"], 20_000)
@@ -226,7 +225,7 @@ def slope(x, y):
 
 @pytest.fixture
 def whole(tmp_path):
-    return lambda name: run_study(read_study(name), tmp_path, engine="here")
+    return lambda name: penchant.run(read_study(name), tmp_path, engine="here")
 
 
 @pytest.mark.slow

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import penchant
+from penchant import Study
 from penchant.lab.studies.code import version as code
 from penchant.lab.studies.estimate import estimate
-from penchant.lab.studies.run import run_study
 from penchant.lab.studies.storage import folder as cache
-from penchant.lab.studies.study import Study
 from recorder import Recorder
 
 ENGINES = [("here", 1), ("processes", 2)]
@@ -43,18 +42,18 @@ def test_penalty_and_batch_of_a_study_are_those_of_train(tmp_path):
         grid={"penalty.times": [0.1, 0.5]},
         seeds=2,
     )
-    dataset = run_study(study, tmp_path)
-    problem = penchant.sparse_regression(8, 6, sparsity=2, seed=4)
+    dataset = penchant.run(study, tmp_path)
+    problem = penchant.problems.sparse_regression(8, 6, sparsity=2, seed=4)
     ends = set()
     for times, seed in itertools.product([0.1, 0.5], [0, 1]):
         at = dataset.sel(times=times, seed=seed)
         path = penchant.train(
-            penchant.LinearPredictor(0.5),
+            penchant.models.LinearPredictor(0.5),
             problem,
             penchant.GradientDescent(0.01, subgradient=True),
             penalty=times * penchant.L1(),
             stop=penchant.Steps(40),
-            record=penchant.At([10, 20]),
+            record=penchant.record.At([10, 20]),
             batch=3,
             seed=seed,
         )
@@ -86,23 +85,25 @@ def test_a_study_of_parts_is_the_loop_one_would_write(tmp_path):
         grid={"model.alpha": [0.1, 1.0], "problem.samples": [5, 8]},
         seeds=2,
     )
-    dataset = run_study(study, tmp_path)
+    dataset = penchant.run(study, tmp_path)
     assert dataset.sizes["seed"] == 2
     for alpha, samples, seed in itertools.product([0.1, 1.0], [5, 8], [0, 1]):
         at = dataset.sel(alpha=alpha, samples=samples, seed=seed)
-        problem = penchant.sparse_regression(samples=samples, dimension=12, sparsity=2, seed=seed)
+        problem = penchant.problems.sparse_regression(
+            samples=samples, dimension=12, sparsity=2, seed=seed
+        )
         flow = penchant.DualFlow(rtol=1e-6)
         path = penchant.train(
             penchant.DiagonalNet(depth=2, alpha=alpha),
             problem,
             flow,
-            stop=penchant.Interpolated(1e-6),
+            stop=penchant.stop.Interpolated(1e-6),
         )
         assert at.test_error == path.dataset.test_error[-1]
         np.testing.assert_array_equal(at.predictor, path.predictor)
         curve = at.trajectory_log_loss.dropna("time")
         np.testing.assert_array_equal(curve, path.dataset.log_loss)
-        assert float(at.turn) == float(penchant.angle(path.predictor, problem.truth))
+        assert float(at.turn) == float(penchant.measures.angle(path.predictor, problem.truth))
         rich = penchant.interpolate(problem.X, problem.y, penchant.L1())
         np.testing.assert_array_equal(at.rich_beta, rich.beta)
         assert (str(at.status.values), str(at.sentence.values)) == (
@@ -115,7 +116,7 @@ def test_a_study_of_parts_is_the_loop_one_would_write(tmp_path):
 def test_the_file_is_the_dataset_and_says_where_it_comes_from(tmp_path):
     study = of("plain", {"a": [1.0, 3.0]}, seeds=2, dims={"curve": ["time"]}, title="A title",
                labels={"sum": "the sum"})  # fmt: skip
-    dataset = run_study(study, tmp_path, command="penchant run plain.toml")
+    dataset = penchant.run(study, tmp_path, command="penchant run plain.toml")
     assert penchant.load(tmp_path / "plain.nc").identical(dataset)
     assert dataset.curve.dims == ("a", "seed", "time")
     assert dataset.curve.isel(a=0).count() == 2 * 2  # the shorter curves end in NaN
@@ -132,7 +133,9 @@ def test_the_file_is_the_dataset_and_says_where_it_comes_from(tmp_path):
 @pytest.mark.parametrize(("engine", "jobs"), ENGINES)
 def test_failures_are_rows_with_their_sentence(tmp_path, engine, jobs):
     recorder = Recorder()
-    dataset = run_study(of("moody", {"a": [0.0, 1.0, 2.0, 3.0]}), tmp_path, engine, jobs, recorder)
+    dataset = penchant.run(
+        of("moody", {"a": [0.0, 1.0, 2.0, 3.0]}), tmp_path, engine, jobs, recorder
+    )
     assert list(dataset.status.values) == ["solved", "diverged", "error", "error"]
     assert list(dataset.sentence.values) == [
         "", "loss 1e300 after 7 steps", "ZeroDivisionError: no way",
@@ -141,7 +144,7 @@ def test_failures_are_rows_with_their_sentence(tmp_path, engine, jobs):
     np.testing.assert_array_equal(dataset.value, [0.0, np.nan, np.nan, np.nan])
     assert dataset.attrs["failed"] == 3
     again = Recorder()
-    run_study(of("moody", {"a": [0.0, 1.0, 2.0, 3.0]}), tmp_path, "here", None, again)
+    penchant.run(of("moody", {"a": [0.0, 1.0, 2.0, 3.0]}), tmp_path, "here", None, again)
     # what may be gone at the next try was not kept
     assert [done.sentence for done in again.ended] == ["MemoryError: of a small machine"]
 
@@ -151,24 +154,26 @@ def test_running_again_computes_only_what_is_missing(tmp_path, engine):
     traces = tmp_path / "traces"
     traces.mkdir()
     calls = {"arguments": {"folder": str(traces)}}
-    run_study(of("marked", {"a": [1.0, 2.0]}, **calls), tmp_path, engine, 2)
+    penchant.run(of("marked", {"a": [1.0, 2.0]}, **calls), tmp_path, engine, 2)
     recorder = Recorder()
-    wider = run_study(of("marked", {"a": [1.0, 2.0, 3.0]}, **calls), tmp_path, engine, 2, recorder)
+    wider = penchant.run(
+        of("marked", {"a": [1.0, 2.0, 3.0]}, **calls), tmp_path, engine, 2, recorder
+    )
     assert (recorder.total, len(recorder.before), len(recorder.ended)) == (3, 2, 1)
-    run_study(of("marked", {"a": [2.0]}, **calls), tmp_path, engine, 2)
+    penchant.run(of("marked", {"a": [2.0]}, **calls), tmp_path, engine, 2)
     assert {p.name: p.read_text() for p in traces.iterdir()} == dict.fromkeys("123", "called\n")
     np.testing.assert_array_equal(wider.value, [2.0, 4.0, 6.0])
 
 
 def test_damaged_cells_are_named_and_computed_again(tmp_path):
     study = of("plain", {"a": [1.0, 2.0, 3.0]})
-    run_study(study, tmp_path)
+    penchant.run(study, tmp_path)
     whole = (tmp_path / "plain.nc").read_bytes()
     cells = sorted((tmp_path / "plain.cells").glob("??/*.cell"))
     cells[0].write_bytes(cells[0].read_bytes()[:50])
     cells[1].write_text("a shopping list")
     recorder = Recorder()
-    run_study(study, tmp_path, progress=recorder)
+    penchant.run(study, tmp_path, progress=recorder)
     assert len(recorder.ended) == len(recorder.messages) == 2
     assert all(cell.name in " ".join(recorder.messages) for cell in cells[:2])
     assert (tmp_path / "plain.nc").read_bytes() == whole
@@ -177,23 +182,23 @@ def test_damaged_cells_are_named_and_computed_again(tmp_path):
 
 def test_cells_of_other_libraries_are_not_used_and_not_moved(tmp_path, monkeypatch):
     study = of("plain", {"a": [1.0, 2.0]})
-    run_study(study, tmp_path)
+    penchant.run(study, tmp_path)
     others = set((tmp_path / "plain.cells").glob("??/*.cell"))
     monkeypatch.setattr(code, "versions", lambda: {**penchant.versions.versions(), "numpy": "0.9"})
     recorder = Recorder()
-    run_study(study, tmp_path, progress=recorder)
+    penchant.run(study, tmp_path, progress=recorder)
     assert len(recorder.ended) == 2
     assert recorder.messages == []
     assert others < set((tmp_path / "plain.cells").glob("??/*.cell"))
 
 
 def test_a_file_of_cells_of_several_versions_says_so(tmp_path, monkeypatch):
-    run_study(of("plain", {"a": [1.0]}), tmp_path)
+    penchant.run(of("plain", {"a": [1.0]}), tmp_path)
     made = {**penchant.versions.versions(), "xarray": "1.0"}
     monkeypatch.setattr(cache, "versions", lambda: made)
-    dataset = run_study(of("plain", {"a": [1.0, 2.0]}), tmp_path)
+    dataset = penchant.run(of("plain", {"a": [1.0, 2.0]}), tmp_path)
     assert dataset.mixed == f"xarray 1.0 and {penchant.versions.versions()['xarray']}"
-    assert "mixed" not in run_study(of("plain", {"a": [2.0]}), tmp_path).attrs
+    assert "mixed" not in penchant.run(of("plain", {"a": [2.0]}), tmp_path).attrs
 
 
 def test_numbers_are_the_same_bit_for_bit_on_both_engines(tmp_path):
@@ -201,7 +206,7 @@ def test_numbers_are_the_same_bit_for_bit_on_both_engines(tmp_path):
     written = set()
     for engine, jobs in [*ENGINES, ("processes", 1)]:
         out = tmp_path / f"{engine}{jobs}"
-        run_study(study, out, engine, jobs)
+        penchant.run(study, out, engine, jobs)
         written.add((out / "product.nc").read_bytes())
     assert len(written) == 1
 
@@ -209,7 +214,7 @@ def test_numbers_are_the_same_bit_for_bit_on_both_engines(tmp_path):
 def test_a_worker_that_is_killed_takes_only_its_cell_along(tmp_path):
     study = of("deadly", {"a": [float(a) for a in range(12)]},
                arguments={"folder": str(tmp_path)})  # fmt: skip
-    dataset = run_study(study, tmp_path, "processes", 2)
+    dataset = penchant.run(study, tmp_path, "processes", 2)
     assert list(dataset.a.values[dataset.status.values != "solved"]) == [5.0]
     assert "2 worker processes ended" in str(dataset.sentence.sel(a=5).values)
     assert "signal 9" in str(dataset.sentence.sel(a=5).values)
@@ -219,7 +224,7 @@ def test_a_worker_that_is_killed_takes_only_its_cell_along(tmp_path):
 @pytest.mark.parametrize(("engine", "jobs"), ENGINES)
 def test_a_fault_of_the_description_stops_the_run(tmp_path, engine, jobs):
     with pytest.raises(ValueError, match="Study: study: study_cells:wrong returns 'a', which"):
-        run_study(of("wrong", {"a": [1.0, 2.0]}), tmp_path, engine, jobs)
+        penchant.run(of("wrong", {"a": [1.0, 2.0]}), tmp_path, engine, jobs)
     assert not list(tmp_path.glob("*.nc"))
 
 
@@ -232,9 +237,9 @@ def test_a_function_of_a_notebook_runs_here_only(tmp_path, monkeypatch):
     cell.__module__, cell.__qualname__ = "__main__", "cell"
     monkeypatch.setattr(main, "cell", cell, raising=False)
     study = Study(name="notebook", function=cell, grid={"a": [1.0]})
-    assert run_study(study, tmp_path).b == 2
+    assert penchant.run(study, tmp_path).b == 2
     with pytest.raises(ValueError, match="other processes cannot find it; move it into a module"):
-        run_study(study, tmp_path / "other", "processes", 1)
+        penchant.run(study, tmp_path / "other", "processes", 1)
 
 
 def test_an_estimate_writes_nothing_and_learns_from_finished_cells(tmp_path):
@@ -242,7 +247,7 @@ def test_an_estimate_writes_nothing_and_learns_from_finished_cells(tmp_path):
     before = estimate(study, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert (before.cells, before.finished, before.basis) == (4, 0, "3 sample cells")
-    run_study(of("greedy", {"a": [1.0]}), tmp_path / "out")
+    penchant.run(of("greedy", {"a": [1.0]}), tmp_path / "out")
     after = estimate(study, tmp_path / "out")
     assert (after.cells, after.finished, after.basis) == (4, 1, "the 1 finished cells")
     used = sum(file.stat().st_size for file in Path(tmp_path / "out").rglob("*.cell"))
@@ -255,9 +260,9 @@ def test_an_estimate_writes_nothing_and_learns_from_finished_cells(tmp_path):
 def test_wrong_engines_are_refused():
     study = of("plain", {"a": [1.0]})
     with pytest.raises(ValueError, match="unknown engine 'proceses'; did you mean processes"):
-        run_study(study, engine="proceses")
+        penchant.run(study, engine="proceses")
     with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
-        run_study(study, engine="processes", jobs=0)
+        penchant.run(study, engine="processes", jobs=0)
 
 
 def test_another_study_of_the_same_name_is_renamed(tmp_path):
@@ -265,9 +270,9 @@ def test_another_study_of_the_same_name_is_renamed(tmp_path):
         Study(name="twin", function=f"study_cells:{f}", grid={"a": [1.0, 2.0]})
         for f in ("plain", "product")
     )
-    results = [run_study(study, tmp_path) for study in (one, other)]
+    results = [penchant.run(study, tmp_path) for study in (one, other)]
     recorder = Recorder()
-    assert run_study(one, tmp_path, progress=recorder).equals(results[0])
+    assert penchant.run(one, tmp_path, progress=recorder).equals(results[0])
     assert recorder.ended == []  # neither moves the other's cells
     assert (
         "held a different study of the same name; it was renamed to twin-" in recorder.messages[0]
@@ -276,7 +281,7 @@ def test_another_study_of_the_same_name_is_renamed(tmp_path):
     assert sorted(len(k.data_vars) for k in stored) == sorted(len(r.data_vars) for r in results)
     for _ in range(3):  # going to and fro adds no more files
         for study in (other, one):
-            run_study(study, tmp_path)
+            penchant.run(study, tmp_path)
     assert len(list(tmp_path.glob("twin*.nc"))) == 3
     assert not (tmp_path / "twin.cells" / "aside").exists()
 
@@ -284,7 +289,7 @@ def test_another_study_of_the_same_name_is_renamed(tmp_path):
 def test_a_larger_grid_is_the_same_study(tmp_path):
     recorder = Recorder()
     for values in ([1.0], [1.0, 2.0]):
-        run_study(
+        penchant.run(
             of("plain", {"a": values}, title=f"{len(values)} values"), tmp_path, progress=recorder
         )
     assert recorder.messages == []
@@ -305,11 +310,13 @@ def test_a_worker_that_dies_before_it_is_ready_is_replaced(tmp_path, monkeypatch
 
     monkeypatch.setattr(processes, "Worker", Frail)
     lost = 2
-    assert (run_study(of("plain", {"a": [1.0]}), tmp_path, "processes", 1).status == "solved").all()
+    assert (
+        penchant.run(of("plain", {"a": [1.0]}), tmp_path, "processes", 1).status == "solved"
+    ).all()
     started.clear()
     lost = 9
     with pytest.raises(OSError, match="3 worker processes could not start"):
-        run_study(of("plain", {"a": [5.0]}), tmp_path, "processes", 1)
+        penchant.run(of("plain", {"a": [5.0]}), tmp_path, "processes", 1)
 
 
 @pytest.mark.parametrize("grid", [{"a": {"linspace": [0, 1, 10**9]}}, {"a": [1.0]}])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from penchant.lab.studies.run import run_study
-from penchant.lab.studies.sizes import sized
-from penchant.lab.studies.study import Study
+import penchant
+from penchant import Study
+from penchant.lab import sized
 
 
 def cell(number, seed, *, runs=()):
@@ -52,7 +52,7 @@ def test_an_axis_of_seeds_and_the_seeds_of_parts_move():
 
 def test_cells_are_kept_apart_and_the_seeds_are_those_that_were_drawn(tmp_path):
     study = sized("two", function=cell, grid={"number": [0]}, seeds=3)
-    plain, moved = (run_study(study.at(shift=k), tmp_path) for k in (0, 2))
+    plain, moved = (penchant.run(study.at(shift=k), tmp_path) for k in (0, 2))
     assert list(moved.seed.values) == [2, 3, 4]
     assert float(plain.drawn.sel(seed=2)[0]) == float(moved.drawn.sel(seed=2)[0])
     assert sorted(file.name for file in tmp_path.glob("*.nc")) == ["two-shift-2.nc", "two.nc"]

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import penchant
 from killed_studies import (
     CELLS,
     KILLER,
@@ -20,16 +21,15 @@ from killed_studies import (
     kill_points,
     killed_runs,
 )
-from penchant.lab.studies.run import run_study
+from penchant import Study
 from penchant.lab.studies.storage.files import CannotWrite
-from penchant.lab.studies.study import Study
 from recorder import Recorder
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     out = tmp_path_factory.mktemp("undisturbed")
-    run_study(Study(**STUDY), out)
+    penchant.run(Study(**STUDY), out)
     return (out / "slow.nc").read_bytes()
 
 
@@ -49,7 +49,7 @@ def test_forty_kills_of_the_main_process(tmp_path, undisturbed):
     assert (hits, len(counts)) == (40, 40)  # every one of them was still running
     assert_spread(counts)
     assert not (tmp_path / "slow.nc").exists()
-    run_study(Study(**STUDY), tmp_path)
+    penchant.run(Study(**STUDY), tmp_path)
     assert (tmp_path / "slow.nc").read_bytes() == undisturbed
 
 
@@ -60,18 +60,18 @@ def test_a_killed_run_with_workers(tmp_path, undisturbed):
     run.kill()  # alone: its workers finish what they were given
     run.communicate()
     assert run.returncode == -signal.SIGKILL
-    run_study(Study(**STUDY), tmp_path)
+    penchant.run(Study(**STUDY), tmp_path)
     assert (tmp_path / "slow.nc").read_bytes() == undisturbed
 
 
 LONG = """
 import sys
-from penchant.lab.studies.run import run_study
+from penchant.lab.studies.run import penchant.run
 from penchant.lab.studies.study import Study
 if __name__ == "__main__":
     study = Study(name="long", function="study_cells:waiting", grid={"a": [1.0, 2.0]},
                   arguments={"folder": sys.argv[1]})
-    run_study(study, sys.argv[1], "processes", 2)
+    penchant.run(study, sys.argv[1], "processes", 2)
 """
 
 
@@ -92,7 +92,7 @@ def test_workers_do_not_outlive_their_main_process(tmp_path):
 @pytest.mark.slow
 def test_forty_kills_of_runs_with_workers(tmp_path, undisturbed):
     assert_spread(killed_runs(tmp_path, kill_points(40, random.Random(4))))
-    run_study(Study(**STUDY), tmp_path)
+    penchant.run(Study(**STUDY), tmp_path)
     assert (tmp_path / "slow.nc").read_bytes() == undisturbed
 
 
@@ -129,14 +129,14 @@ def test_a_full_disk(tmp_path, engine, jobs):
                   grid={"a": {"linspace": [0, 9, 10]}})  # fmt: skip
     with small_disk(tmp_path / "disk") as disk:
         with pytest.raises(CannotWrite, match=r"No space left on device.*finished cells are safe"):
-            run_study(study, disk, engine, jobs)
+            penchant.run(study, disk, engine, jobs)
         finished = list(disk.glob("*/??/*.cell"))
         assert 2 <= len(finished) < 10
         assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".nc")]
         tmp_path.joinpath("disk2").mkdir()
         subprocess.run(["cp", "-r", f"{disk}/.", str(tmp_path / "disk2")], check=True)
     recorder = Recorder()
-    dataset = run_study(study, tmp_path / "disk2", progress=recorder)
+    dataset = penchant.run(study, tmp_path / "disk2", progress=recorder)
     assert len(recorder.ended) == 10 - len(finished)  # after making room only the rest is computed
     assert (dataset.block.isel(block_0=0) == dataset.a).all()
 
@@ -146,6 +146,6 @@ def test_a_disk_that_is_full_when_the_study_is_gathered(tmp_path):
                   grid={"a": {"linspace": [0, 3, 4]}})  # fmt: skip
     with small_disk(tmp_path / "disk") as disk:
         with pytest.raises(OSError, match=r"No space left|cannot write"):
-            run_study(study, disk)
+            penchant.run(study, disk)
         assert len(list(disk.glob("*/??/*.cell"))) == 4
         assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".nc")]

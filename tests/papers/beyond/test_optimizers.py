@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.lab.registry import all_claims
+from penchant.lab import all_claims
 from penchant_papers.beyond import adam_batch, margins
 
 
@@ -65,8 +65,16 @@ def test_shares_of_an_end_are_those_of_its_path(kind):
     """Margins that all runs on a problem share are those that `margin_shares` computes alone."""
     of = adam_batch.data(kind, 5, 8, 12)
     path = penchant.train(
-        penchant.LinearPredictor(), of, penchant.SignDescent(0.01), stop=penchant.Steps(300)
+        penchant.models.LinearPredictor(),
+        of,
+        penchant.methods.SignDescent(0.01),
+        stop=penchant.Steps(300),
     )
-    norms = [penchant.L1(), adam_batch.EUCLIDEAN, penchant.Linf(), adam_batch.own_norm(of)[0]]
-    alone = penchant.margin_shares(path, of, norms).values[-1]
+    norms = [
+        penchant.L1(),
+        adam_batch.EUCLIDEAN,
+        penchant.regularizers.Linf(),
+        adam_batch.own_norm(of)[0],
+    ]
+    alone = penchant.measures.margin_shares(path, of, norms).values[-1]
     np.testing.assert_allclose(margins.end_shares(of, path.predictor, norms), alone, rtol=1e-9)

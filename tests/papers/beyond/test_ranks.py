@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from penchant.lab.registry import all_claims
+from penchant.lab import all_claims
 from penchant_papers.beyond import balanced_linear, greedy_rank
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.lab.registry import all_claims
+from penchant.lab import all_claims
 from penchant_papers.beyond import sgd_grokking
 
 ID = "beyond-sgd-grokking"
@@ -16,7 +16,9 @@ def status_of(data):
 
 
 def test_a_problem_has_a_truth_of_least_l1_norm():
-    plain = [penchant.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=s) for s in range(40)]
+    plain = [
+        penchant.problems.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=s) for s in range(40)
+    ]
     met = [sgd_grokking.recoverable(of) for of in plain]
     assert 20 < sum(met) < 40
     for of, recovered in zip(plain, met, strict=True):

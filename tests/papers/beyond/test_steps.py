@@ -5,7 +5,7 @@ import pytest
 import xarray
 
 import penchant
-from penchant.lab.registry import all_claims
+from penchant.lab import all_claims
 from penchant_papers.beyond import clock, clock_depth, momentum
 from penchant_papers.beyond.step_sums import (
     GradientSums,
@@ -42,10 +42,10 @@ def test_the_start_set_back_is_the_effective_one_to_second_order(name):
     apart = []
     for share in (1.0, 0.5):
         rate = share * kind.longest
-        method = penchant.EffectiveScale(penchant.GradientDescent(rate))
+        method = penchant.methods.EffectiveScale(penchant.GradientDescent(rate))
         stop = penchant.Steps(round(kind.time / rate))
         path = penchant.train(clock_depth.net(kind.depth), of, method, stop=stop)
-        found = penchant.effective_regularizer(path)
+        found = penchant.forecasts.effective_regularizer(path)
         back = rate * clock_depth.clock(name, 5, 10, 0).back
         predicted = clock_depth.regularizer_from(
             clock_depth.net(kind.depth), *clock_depth.set_back(kind, back)
@@ -75,7 +75,7 @@ CLOCK = {"alpha": 0.1, "samples": 5, "dimension": 10, "time": 4.0, "decay": 0.05
 
 
 def test_the_sums_of_plain_steps_by_hand():
-    of, rate, decay = penchant.sparse_regression(5, 10, sparsity=2, seed=3), 0.01, 0.2
+    of, rate, decay = penchant.problems.sparse_regression(5, 10, sparsity=2, seed=3), 0.01, 0.2
     w, scale, tilt = np.full((2, 10), 0.1), np.full(10, np.log(0.1)), np.zeros(10)
     for _ in range(50):
         g = 2 * of.X.T @ (of.X @ (w[0] ** 2 - w[1] ** 2) - of.y)
@@ -113,7 +113,9 @@ def test_the_formula_of_the_clock_is_no_identity(wrong, monkeypatch):
     if wrong == "signs":
 
         def method(rate, **more):  # the longest step is still predicted for plain descent
-            return penchant.SignDescent(rate / 9) if more else penchant.GradientDescent(rate)
+            return (
+                penchant.methods.SignDescent(rate / 9) if more else penchant.GradientDescent(rate)
+            )
 
         monkeypatch.setattr(clock, "GradientDescent", method)
     elif wrong == "three times the gradient":

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import penchant
-from penchant.lab.registry import all_claims
+from penchant.lab import all_claims
 
 REFUTED = ("fails", "inconclusive")
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from penchant import forecast
+from penchant.forecasts import forecast_run
 from penchant.measures import forecast as measured_forecast
-from penchant.measures.forecast import forecast, forecast_run
 from penchant_papers.lyu2023 import forecasts
 
 MAJORITY, WIDE, TABLE = "majority, n=40 d=300", "wide margin, gamma=6 d=1500", "table"

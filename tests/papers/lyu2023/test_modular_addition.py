@@ -6,17 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from penchant.lab.registry import all_claims
-from penchant.lab.studies.run import run_study
+import penchant
+from penchant import GradientDescent, Study, Time, train
+from penchant.lab import all_claims
 from penchant.lab.studies.sizes import merged
-from penchant.lab.studies.study import Study
-from penchant.measures.grokking import grokking
-from penchant.models.tokens.two_layer import TwoTokenNet
-from penchant.problems.arithmetic import modular_addition
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Time
-from penchant.training.train import train
+from penchant.measures import grokking
+from penchant.models import TwoTokenNet
+from penchant.problems import modular_addition
+from penchant.record import LogSpaced
 from penchant_papers.lyu2023.modular_addition import CURVES, runs_of
 
 SMALL = {
@@ -34,7 +31,7 @@ SMALL = {
 def small(tmp_path_factory):
     """Runs too short to understand anything."""
     study = Study(**merged(all_claims()["L-F3b"].study.at("quick").describe(), SMALL))
-    found = run_study(study, tmp_path_factory.mktemp("cells"), "here")
+    found = penchant.run(study, tmp_path_factory.mktemp("cells"), "here")
     return found.assign_attrs(title="small", size="tiny", source="L", ours="")
 
 

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from penchant import train
-from penchant.lab.registry import all_claims
-from penchant.models.diagonal import DiagonalNet
-from penchant.problems.population import majority
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.stop import LogLoss
+from penchant import DiagonalNet, DualFlow, train
+from penchant.lab import all_claims
+from penchant.problems import majority
+from penchant.stop import LogLoss
 from penchant_papers.lyu2023 import no_decay
 
 

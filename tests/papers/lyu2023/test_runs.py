@@ -10,14 +10,19 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import penchant
-from penchant import At, train
-from penchant.measures.forecast import forecast, forecast_run
-from penchant.models.diagonal import DiagonalNet
-from penchant.problems.classification import Classification
-from penchant.problems.regression import Regression, sparse_regression
-from penchant.records import NumericalError
-from penchant.regularizers.q import Q
-from penchant.training.exact.dual.flow import DualFlow
+from penchant import (
+    Classification,
+    DiagonalNet,
+    DualFlow,
+    NumericalError,
+    Q,
+    Regression,
+    forecast,
+    train,
+)
+from penchant.forecasts import forecast_run
+from penchant.problems import sparse_regression
+from penchant.record import At
 from penchant_papers.lyu2023 import runs
 
 DRAWN = {"max_examples": 6, "deadline": None, "derandomize": True}
@@ -25,7 +30,7 @@ DRAWN = {"max_examples": 6, "deadline": None, "derandomize": True}
 
 def problem_of(kind, seed=0):
     if kind == "squares":
-        return penchant.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
+        return penchant.problems.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
     return runs.data_set(seed, loss=kind)
 
 

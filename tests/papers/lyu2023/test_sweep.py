@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from papers.lyu2023.by_hand import descend
-from penchant.lab.registry import all_claims
-from penchant.problems.population import majority
+from penchant.lab import all_claims
+from penchant.problems import majority
 from penchant_papers.lyu2023 import sweep
 
 

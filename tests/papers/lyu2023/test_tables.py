@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.lab.registry import all_claims
-from penchant.models.factorization import DifferenceFactorization
-from penchant.problems.matrices import multiplication_table
-from penchant.records import NumericalError
-from penchant.training.exact.parameter import ParameterFlow
+from penchant import NumericalError, ParameterFlow
+from penchant.lab import all_claims
+from penchant.models import DifferenceFactorization
+from penchant.problems import multiplication_table
 from penchant_papers.lyu2023 import multiplication_table as theorems
 from penchant_papers.lyu2023 import table_completion
 from penchant_papers.lyu2023.multiplication_table import table

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.models.diagonal import DiagonalNet
-from penchant.problems.classification import Classification
-from penchant.regularizers.q import Q
+from penchant import Classification, DiagonalNet, Q
 from penchant_papers.lyu2023 import clock, runs, sharpness, theorem_1, theorem_2, wide_starts
 from penchant_papers.lyu2023.runs import points
 

@@ -4,9 +4,7 @@ import dataclasses
 
 import pytest
 
-from penchant.lab.experiment import Setting
-from penchant.lab.registry import all_claims
-from penchant.lab.studies.sizes import Sizes
+from penchant.lab import Setting, Sizes, all_claims
 
 
 @pytest.fixture(scope="session")

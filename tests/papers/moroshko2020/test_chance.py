@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linprog
 
 import penchant
-from penchant.lab.registry import all_claims
-from penchant.problems.classification import spiked_points, three_points, uniform_points
+from penchant.lab import all_claims
+from penchant.problems import spiked_points, three_points, uniform_points
 from penchant_papers.moroshko2020 import ratchets, separating, squared_loss, stopping
 from penchant_papers.moroshko2020.figures import figure_3, figure_8
 from penchant_papers.moroshko2020.theorem_1 import THREE
@@ -30,7 +30,7 @@ def test_random_sets_are_of_the_kind_that_was_asked_for(seed):
     """Where every set of a fixed list had an event, the premise on calm sets was NaN."""
     for kind in (ratchets.LEFT, ratchets.CALM):
         case, tries = ratchets.case_of(f"{kind} 0", seed)
-        gap = penchant.angle(case.ratchet(case.depth).beta, case.q.beta).max()
+        gap = penchant.measures.angle(case.ratchet(case.depth).beta, case.q.beta).max()
         assert tries >= 1
         assert gap > ratchets.APART if kind == ratchets.LEFT else gap < 1e-8
 
@@ -61,8 +61,10 @@ def test_reweighting_ends_at_a_certified_local_minimum(seed):
     found = figure_8.local_minimum(problem, start, 3)
     assert stopping.stationarity(problem, 3, found) < 1e-6
     assert stopping.stationarity(problem, 3, start) > 1e-2
-    minima = penchant.stationary_points(problem.X, problem.y, penchant.Lp(2 / 3))
-    assert min(float(penchant.angle(found, point.beta)) for point in minima) < 1e-4
+    minima = penchant.solvers.stationary_points(
+        problem.X, problem.y, penchant.regularizers.Lp(2 / 3)
+    )
+    assert min(float(penchant.measures.angle(found, point.beta)) for point in minima) < 1e-4
 
 
 def test_the_ends_on_sparse_points():
@@ -103,8 +105,8 @@ def test_normalized_descent_by_a_plain_loop():
         pull = weights @ Z / weights.sum()
         w = w + 2 * step * w * np.concatenate([pull, -pull])
     there = stopping.follow(three_points("3b"), 2, 1.0, [goal], 1e-8).predictor.values[0]
-    assert penchant.angle(reached[-1][1], there) < 0.2
-    assert penchant.angle(reached[len(reached) // 2][1], there) > 1
+    assert penchant.measures.angle(reached[-1][1], there) < 0.2
+    assert penchant.measures.angle(reached[len(reached) // 2][1], there) > 1
     found = figure_3.descent_cell(1.0, step=step, marks=[0.5, 0.1])
     assert found["off"] < 0.05 < found["other"]
     assert abs(found["steps"] - len(reached)) < 0.05 * len(reached)

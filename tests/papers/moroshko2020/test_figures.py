@@ -6,10 +6,10 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import linprog, minimize
 
 import penchant
-from penchant import three_points
-from penchant.lab.registry import all_claims
-from penchant.plotting.sphere import PIXELS, directions, draw_sphere, viewer
-from penchant.plotting.style import sheet, styled
+from penchant.lab import all_claims
+from penchant.plotting import draw_sphere, sheet, styled, viewer
+from penchant.plotting.sphere import PIXELS, directions
+from penchant.problems import three_points
 from penchant_papers.moroshko2020.figures import figure_5
 from penchant_papers.moroshko2020.figures.accuracy import POINTS
 from penchant_papers.moroshko2020.figures.excess import norm, relative_excess
@@ -95,7 +95,7 @@ def test_cross_lines_against_the_flow_of_the_parameters(data_of, id, name, alpha
     for mark in (1, 2):
         margin = alpha**depth / marks[mark]
         beta = parameter_flow(three_points(name).signed_rows, depth, alpha, margin)
-        expected = np.array(penchant.azimuth_pitch(beta))
+        expected = np.array(penchant.measures.azimuth_pitch(beta))
         assert apart(found.cross[mark], expected) < 1e-3
         assert apart(found.cross[mark + 1], expected) > 0.05  # the control: another mu
 
@@ -112,7 +112,7 @@ def test_the_q_path_against_a_general_solver(data_of):
         rule = {"type": "ineq", "fun": lambda w: Z @ w - 1}
         tight = {"ftol": 1e-15, "maxiter": 500}
         best = minimize(value, np.full(3, 0.5), method="SLSQP", constraints=rule, options=tight)
-        expected = np.array(penchant.azimuth_pitch(best.x))
+        expected = np.array(penchant.measures.azimuth_pitch(best.x))
         assert apart(row.q_mark[mark], expected) < 0.01
         assert apart(row.l2, expected) > 0.1  # the control: it is not the l2 margin
 
@@ -126,7 +126,7 @@ def test_start_and_l2_of_every_set(data_of, id):
         np.testing.assert_allclose(mean, Z.mean(axis=0), atol=1e-12)
         rule = {"type": "ineq", "fun": lambda w, Z=Z: Z @ w - 1}
         best = minimize(lambda w: w @ w, np.ones(3), method="SLSQP", constraints=rule)
-        assert apart(row.l2, np.array(penchant.azimuth_pitch(best.x))) < 0.01
+        assert apart(row.l2, np.array(penchant.measures.azimuth_pitch(best.x))) < 0.01
         assert apart(row.start, row.l2) > 1
 
 
@@ -248,9 +248,11 @@ def test_kernel_distance_against_the_kernel_of_depth_2(data_of):
 def test_directions_and_viewers():
     beta = np.random.default_rng(0).normal(size=(20, 3))
     beta /= np.linalg.norm(beta, axis=1, keepdims=True)
-    angles = np.stack(penchant.azimuth_pitch(beta), axis=-1)
+    angles = np.stack(penchant.measures.azimuth_pitch(beta), axis=-1)
     np.testing.assert_allclose(directions(angles), beta, atol=1e-12)
-    np.testing.assert_allclose(apart(angles[:-1], angles[1:]), penchant.angle(beta[:-1], beta[1:]))
+    np.testing.assert_allclose(
+        apart(angles[:-1], angles[1:]), penchant.measures.angle(beta[:-1], beta[1:])
+    )
     view = viewer(30, 22)
     np.testing.assert_allclose(view @ view.T, np.eye(3), atol=1e-12)
     np.testing.assert_allclose(np.linalg.det(view), 1)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.problems.classification import three_points
+from penchant.problems import three_points
 from penchant_papers.moroshko2020.lemmas import closed_form, inequalities, norm_bound, runs
 
 WRONG = {
@@ -44,8 +44,8 @@ def test_both_ways_of_training_agree(depth):
     case = runs.Case("4a", three_points("4a"), depth, 0.9)
     run = runs.run_in_time(case, goal=20.0)
     g = run.smoothed_margin
-    stop = penchant.LogLoss(-g[-1])
-    record = [penchant.LogSpaced(), penchant.At(margins=g[:-1].tolist())]
+    stop = penchant.stop.LogLoss(-g[-1])
+    record = [penchant.record.LogSpaced(), penchant.record.At(margins=g[:-1].tolist())]
     flow = penchant.ParameterFlow()
     data = penchant.train(case.model, case.problem, flow, stop=stop, record=record).dataset
     rows = np.abs(data.smoothed_margin.values[:, None] - g).argmin(axis=0)

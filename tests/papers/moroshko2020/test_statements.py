@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.problems.classification import separable_points, three_points
+from penchant.problems import separable_points, three_points
 from penchant_papers.moroshko2020 import equal_layers, numbers, separating, squared_loss
 from penchant_papers.moroshko2020.nets import SquareMinusProduct
 from penchant_papers.moroshko2020.ratchets import case_of, steepest_fall
@@ -64,7 +64,7 @@ def test_a_trajectory_outside_the_separating_directions_by_another_flow(data_of)
         penchant.DiagonalNet(2, alpha=float(row.alpha)),
         problem,
         penchant.ParameterFlow(),
-        stop=penchant.LogLoss(-float(row.margin[max(place, 1)])),
+        stop=penchant.stop.LogLoss(-float(row.margin[max(place, 1)])),
     )
     beta = path.predictor
     smallest = (problem.signed_rows @ beta).min() / np.linalg.norm(beta)
@@ -84,15 +84,17 @@ def test_the_digits_are_those_of_the_trained_loss():
     l1 = penchant.max_margin(problem.X, problem.y, penchant.L1()).beta
     near = numbers.square(problem, 0.001)
     g, beta = numbers.followed(problem, 1.0, np.geomspace(900, 1250, 40).tolist())
-    needed = numbers.reaches(g, penchant.angle(beta, l1), near)
+    needed = numbers.reaches(g, penchant.measures.angle(beta, l1), near)
     there = numbers.followed(problem, 1.0, [needed], "parameters")[1][-1]
     margins = [mpmath.mpf(m) for m in problem.signed_rows @ there]
     loss = sum(mpmath.exp(-m) for m in margins) / 3
     assert float(-mpmath.log10(loss)) == pytest.approx(481.93, abs=0.01)
-    assert penchant.angle(there, l1) == pytest.approx(near, abs=1e-4)
+    assert penchant.measures.angle(there, l1) == pytest.approx(near, abs=1e-4)
     # the definition of mu gives another number, and another direction
     assert 1000 / np.log(10) == pytest.approx(434.3, abs=0.01)
-    assert penchant.angle(numbers.followed(problem, 1.0, [1000.0])[1][-1], l1) - near > 0.25
+    assert (
+        penchant.measures.angle(numbers.followed(problem, 1.0, [1000.0])[1][-1], l1) - near > 0.25
+    )
 
 
 def test_where_an_angle_is_reached_and_where_it_is_least():
@@ -117,7 +119,7 @@ def test_a_small_net_at_small_alpha_is_not_yet_at_the_limit():
     """Control of the whole measurement: the angle to the ratchet is no rounding artefact."""
     case = case_of("3d", 0)[0]
     goal = case.ratchet(2).beta
-    near, far = (penchant.angle(case.trained(a), goal).max() for a in (300.0, 1.0))
+    near, far = (penchant.measures.angle(case.trained(a), goal).max() for a in (300.0, 1.0))
     assert near < 0.1
     assert far > 5
 

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.two_layer import two_layer
-from penchant.problems.classification import three_points
-from penchant.regularizers.norms import L1
-from penchant.regularizers.q import Q
+from penchant import L1, DiagonalNet, Q
+from penchant.models import two_layer
+from penchant.problems import three_points
 from penchant_papers.moroshko2020 import (
     nets,
     role_of_depth,
@@ -63,7 +61,7 @@ def test_a_kernel_that_moves_in_first_order_is_told_from_an_even_one(data_of):
 def test_the_twin_in_time_is_the_linearized_model():
     problem, net = three_points("3d"), DiagonalNet(3, alpha=4.0)
     one = theorem_1.trained(net, problem, np.eye(3), linear=True)
-    other = theorem_1.trained(penchant.Linearized(net), problem, np.eye(3))
+    other = theorem_1.trained(penchant.models.Linearized(net), problem, np.eye(3))
     assert one == pytest.approx(other, rel=1e-7, abs=1e-9)
     assert np.abs(one - theorem_1.trained(net, problem, np.eye(3))).max() > 1e-5
 

@@ -7,8 +7,8 @@ import pytest
 
 from figure_checks import assert_can_be_read
 from penchant.lab.evidence.evidence import judge
-from penchant.measures.curves import MEMORY, adam_clock, adam_delay
 from penchant_papers.instances import slope
+from penchant_papers.notsawo2025.adam_delay import MEMORY, adam_clock, adam_delay
 from penchant_papers.notsawo2025.figures import algorithmic_dataset as module
 from penchant_papers.notsawo2025.figures.runs import USUAL
 from token_datasets import token_dataset

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
-from penchant.problems.matrix_problem import Completion
-from penchant.solvers.slow_flow import nuclear_slow_flow
+from penchant.problems import Completion
+from penchant.solvers import nuclear_slow_flow
 from penchant_papers.notsawo2025 import delays, theorem_3_3
 from penchant_papers.notsawo2025.recoveries import (
     SPARSE,

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from penchant.lab.registry import all_claims
-from penchant.problems.regression import sparse_recovery
-from penchant.regularizers.spectral import Nuclear
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.slow_flow import nuclear_slow_flow
+from penchant import interpolate
+from penchant.lab import all_claims
+from penchant.problems import sparse_recovery
+from penchant.regularizers import Nuclear
+from penchant.solvers import nuclear_slow_flow
 from penchant_papers.notsawo2025.figures import data_selection, depth
 from recoveries_by_hand import descend, judged
 

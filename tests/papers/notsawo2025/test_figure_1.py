@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_readable
-from penchant.lab.experiment import Setting
-from penchant.models.tokens.mlp import TokenMLP
-from penchant.problems.operations import modular_arithmetic
-from penchant.regularizers.norms import L2
-from penchant.training.descent.methods import Adam
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import L2, Adam, Steps, train
+from penchant.lab import Setting
+from penchant.models import TokenMLP
+from penchant.problems import modular_arithmetic
+from penchant.record import LogSpaced
 from penchant_papers.notsawo2025.figures import figure_1
 from penchant_papers.notsawo2025.figures import runs as token_runs
 from penchant_papers.notsawo2025.figures.runs import cell, runs_of

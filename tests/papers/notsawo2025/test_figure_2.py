@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_can_be_read
+from penchant import Steps, train
 from penchant.lab.evidence.evidence import judge
-from penchant.models.two_layer import two_layer
-from penchant.problems.teacher import opposed_units
-from penchant.training.descent.held_norm import HeldNorm
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant.methods import HeldNorm
+from penchant.models import two_layer
+from penchant.problems import opposed_units
 from penchant_papers.notsawo2025.figures import figure_2 as module
 from penchant_papers.notsawo2025.recoveries import recoverable
 
@@ -85,7 +84,7 @@ def test_a_net_that_is_stretched_rather_than_rescaled_does_not_keep_its_test_los
     def stretched(theta, inner, size):
         return theta * (size / np.linalg.norm(theta))
 
-    monkeypatch.setattr("penchant.models.two_layer.rescale_layers", stretched)
+    monkeypatch.setattr("penchant.models.two_layer_nets.rescale_layers", stretched)
     wrong = module.cell(0, **table)
     assert np.nanmax(right["rescaled"]) < 2 * right["test"].min()
     assert np.nanmax(wrong["rescaled"]) > 2 * wrong["test"].min()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
-from penchant.lab.registry import all_claims
-from penchant.measures.grokking import grokking
-from penchant.solvers.least_squares import ridge_limit
+from penchant.lab import all_claims
+from penchant.measures import grokking
+from penchant.solvers import ridge_limit
 from penchant_papers.notsawo2025 import theorem_3_6
 from penchant_papers.notsawo2025.figures import figure_4, figure_5, figure_6
 from penchant_papers.notsawo2025.recoveries import FAR, FOUND, SHARP, SPARSE, recoverable, recovery

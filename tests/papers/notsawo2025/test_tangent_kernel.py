@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_can_be_read
+from penchant import DiagonalNet, ParameterFlow, Time, train
 from penchant.lab.evidence.evidence import judge
-from penchant.measures.directions import angle
-from penchant.models.diagonal import DiagonalNet
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.stop import Time
-from penchant.training.train import train
+from penchant.measures import angle
 from penchant_papers.notsawo2025 import decayed_nets
 from penchant_papers.notsawo2025 import tangent_kernel as module
 

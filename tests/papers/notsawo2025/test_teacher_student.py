@@ -8,14 +8,11 @@ import pytest
 import xarray
 
 from figure_checks import assert_can_be_read, assert_readable
+from penchant import L1, Adam, Steps, train
 from penchant.lab.evidence.evidence import judge
-from penchant.models.two_layer import student
-from penchant.problems.teacher import teacher_student
-from penchant.regularizers.norms import L1
-from penchant.training.descent.methods import Adam
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant.models import student
+from penchant.problems import teacher_student
+from penchant.record import LogSpaced
 from penchant_papers.notsawo2025.figures import teacher_student as module
 
 RIGHT = {

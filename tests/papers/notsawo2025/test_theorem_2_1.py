@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from penchant.lab import double_precision
 from penchant.lab.evidence.evidence import judge
-from penchant.precision import double_precision
 from penchant_papers.notsawo2025 import theorem_2_1
 
 

@@ -10,17 +10,14 @@ import pytest
 import xarray
 
 from figure_checks import assert_axes_named, assert_readable
+from penchant import GradientDescent, train
+from penchant.lab import Setting
 from penchant.lab.evidence.evidence import judge
-from penchant.lab.experiment import Setting
-from penchant.models.image_net import conv_net
-from penchant.models.linearized import OutputLayer
-from penchant.models.tangent import gradient_distance
+from penchant.measures import gradient_distance
+from penchant.models import OutputLayer, conv_net
 from penchant.problems.images import cache
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.goals import Accuracy
-from penchant.training.record import At
-from penchant.training.stop import Epochs
-from penchant.training.train import train
+from penchant.record import At
+from penchant.stop import Accuracy, Epochs
 from penchant_papers.woodworth2020.figures import conv_nets, figure_6d, figure_8
 from penchant_papers.woodworth2020.figures.conv_nets import DEPTH, rate
 

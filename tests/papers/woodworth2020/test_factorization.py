@@ -7,17 +7,12 @@ import pytest
 from scipy.linalg import expm
 from scipy.stats import ks_2samp
 
+from penchant import Factorization, Q, interpolate, train
+from penchant.lab import Setting, all_claims
 from penchant.lab.evidence.evidence import HOLDING, judge
-from penchant.lab.experiment import Setting
-from penchant.lab.registry import all_claims
-from penchant.models.factorization import Factorization
-from penchant.problems.matrices import commuting_sensing
-from penchant.problems.matrix_problem import Sensing
-from penchant.regularizers.q import Q
-from penchant.regularizers.spectral import Frobenius, Schatten
-from penchant.solvers.interpolate import interpolate
-from penchant.training.exact.matrices.flow import MatrixFlow
-from penchant.training.train import train
+from penchant.methods import MatrixFlow
+from penchant.problems import Sensing, commuting_sensing
+from penchant.regularizers import Frobenius, Schatten
 from penchant_papers.woodworth2020 import corollary_10, lifted, theorem_4, theorem_9
 from penchant_papers.woodworth2020.lemmas import lemma_12
 

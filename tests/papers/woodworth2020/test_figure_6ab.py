@@ -3,16 +3,14 @@
 import numpy as np
 import pytest
 
+from penchant import NumericalError, Outcome, Regression, train
+from penchant.lab import Kind
 from penchant.lab.evidence.evidence import HOLDING, judge
-from penchant.measures.kernels.machines import kernel_interpolant
-from penchant.models.relu_net import relu_net
-from penchant.models.tangent import gradient_distance
-from penchant.problems.regression import Regression
-from penchant.records import Kind, NumericalError, Outcome
-from penchant.training.exact.tangent import TangentFlow
-from penchant.training.record import At
-from penchant.training.stop import Loss
-from penchant.training.train import train
+from penchant.measures import gradient_distance, kernel_interpolant
+from penchant.methods import TangentFlow
+from penchant.models import relu_net
+from penchant.record import At
+from penchant.stop import Loss
 from penchant_papers.woodworth2020.figures import circle_nets, figure_6ab, figure_6c, figure_6d
 from penchant_papers.woodworth2020.figures.circle_nets import data, kernel_outputs, start, trained
 

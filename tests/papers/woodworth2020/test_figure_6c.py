@@ -9,18 +9,15 @@ import numpy as np
 import pytest
 import xarray
 
+from penchant import GradientDescent, train
+from penchant.lab import Setting, double_precision
 from penchant.lab.evidence.evidence import HOLDING, judge
-from penchant.lab.experiment import Setting
-from penchant.models.image_net import dense_net
-from penchant.models.linearized import Linearized
-from penchant.models.tangent import gradient_distance
-from penchant.precision import double_precision
+from penchant.measures import gradient_distance
+from penchant.models import Linearized, dense_net
+from penchant.problems import load_images
 from penchant.problems.images import cache
-from penchant.problems.images.load import load_images
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.record import At
-from penchant.training.stop import Epochs
-from penchant.training.train import train
+from penchant.record import At
+from penchant.stop import Epochs
 from penchant_papers.woodworth2020.figures import digit_images, figure_6c, wide_nets
 from penchant_papers.woodworth2020.figures.digit_images import digits
 from penchant_papers.woodworth2020.figures.wide_nets import trained

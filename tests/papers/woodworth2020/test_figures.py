@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 import xarray
 
-from penchant import sparse_regression
+from penchant import L1, DiagonalNet, Q, interpolate
+from penchant.lab import all_claims
 from penchant.lab.evidence.evidence import HOLDING, judge
-from penchant.lab.registry import all_claims
-from penchant.models.diagonal import DiagonalNet
-from penchant.regularizers.norms import L1
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.interpolation_path import interpolate_path
+from penchant.problems import sparse_regression
+from penchant.solvers import interpolate_path
 from penchant_papers.woodworth2020 import sample_size
 from penchant_papers.woodworth2020.figures import figure_1, figure_4, figure_9, recovery
 from penchant_papers.woodworth2020.figures.figure_3 import ratio, unit_curvature

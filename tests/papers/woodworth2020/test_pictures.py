@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant.lab.registry import all_claims
-from penchant.plotting.style import styled
+from penchant.lab import all_claims
+from penchant.plotting import styled
 
 
 def covered(picture):

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from penchant.lab.experiment import Setting
-from penchant.lab.registry import all_claims
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
+from penchant import Q, interpolate
+from penchant.lab import Setting, all_claims
 from penchant_papers.woodworth2020 import (
     balance,
     output_scale,

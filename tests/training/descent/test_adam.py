@@ -5,21 +5,23 @@ import dataclasses
 import numpy as np
 import pytest
 
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.function import FunctionModel
-from penchant.models.linear import LinearMatrix, LinearPredictor
-from penchant.precision import double_precision
-from penchant.problems.classification import separable_points
-from penchant.problems.matrices import low_rank_completion
-from penchant.problems.regression import Regression
-from penchant.regularizers.custom import Custom
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.spectral import Nuclear
+from penchant import (
+    L1,
+    L2,
+    Adam,
+    DiagonalNet,
+    FunctionModel,
+    GradientDescent,
+    Regression,
+    Steps,
+    train,
+)
+from penchant.lab import double_precision
+from penchant.models import LinearMatrix, LinearPredictor
+from penchant.problems import low_rank_completion, separable_points
+from penchant.record import At
+from penchant.regularizers import Custom, Nuclear
 from penchant.training.descent.compiled import Batches
-from penchant.training.descent.methods import Adam, GradientDescent
-from penchant.training.record import At
-from penchant.training.stop import Steps
-from penchant.training.train import train
 from refusals import refusals
 
 RNG = np.random.default_rng(0)

@@ -4,26 +4,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from penchant.models.linear import LinearMatrix, LinearPredictor
-from penchant.problems.matrices import (
-    coherence,
+from penchant import L1, L2, Adam, GradientDescent, Regression, Steps, train
+from penchant.lab import Kind
+from penchant.methods import Proximal
+from penchant.models import LinearMatrix, LinearPredictor
+from penchant.problems import (
     coherent_completion,
     gaussian_sensing,
     low_rank_completion,
+    modular_arithmetic,
+    permutation_group,
+    sparse_recovery,
 )
-from penchant.problems.operations import modular_arithmetic, permutation_group
-from penchant.problems.regression import Regression, sparse_recovery
-from penchant.records import Kind
-from penchant.regularizers.custom import Custom
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.penalty import Blocks
-from penchant.regularizers.spectral import Nuclear
-from penchant.training.descent.methods import Adam, GradientDescent
-from penchant.training.descent.proximal import Proximal
-from penchant.training.goals import Below
-from penchant.training.record import At
-from penchant.training.stop import Loss, Steps
-from penchant.training.train import train
+from penchant.problems.matrices import coherence
+from penchant.record import At
+from penchant.regularizers import Blocks, Custom, Nuclear
+from penchant.stop import Below, Loss
 from refusals import refused
 
 NAN = float("nan")

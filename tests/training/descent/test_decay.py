@@ -6,18 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from general_solvers import loss_gradient
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.factorization import DifferenceFactorization
-from penchant.models.function import FunctionModel
-from penchant.problems.classification import separable_points
-from penchant.problems.matrix_problem import Completion
-from penchant.problems.regression import sparse_regression
-from penchant.records import Kind
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.record import At
-from penchant.training.stop import Interpolated, Steps, Time
-from penchant.training.train import train
+from penchant import DiagonalNet, FunctionModel, GradientDescent, ParameterFlow, Steps, Time, train
+from penchant.lab import Kind
+from penchant.models import DifferenceFactorization
+from penchant.problems import Completion, separable_points, sparse_regression
+from penchant.record import At
+from penchant.stop import Interpolated
 
 PROBLEM = sparse_regression(4, 6, sparsity=2, seed=0)
 COMPLETION = Completion((3, 3), [(0, 0), (0, 1), (2, 1)], [1.0, -0.5, 2.0], np.ones((3, 3)))

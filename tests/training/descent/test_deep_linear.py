@@ -5,18 +5,11 @@ import functools
 import numpy as np
 import pytest
 
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.linear import LinearMatrix, LinearPredictor
-from penchant.models.matrix import DeepFactorization
-from penchant.problems.matrices import low_rank_completion
-from penchant.problems.matrix_problem import Completion
-from penchant.problems.regression import sparse_recovery
-from penchant.regularizers.norms import L1, L2
-from penchant.training.descent.methods import Adam, GradientDescent
-from penchant.training.descent.proximal import Proximal
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import L1, L2, Adam, DiagonalNet, GradientDescent, Steps, train
+from penchant.methods import Proximal
+from penchant.models import DeepFactorization, LinearMatrix, LinearPredictor
+from penchant.problems import Completion, low_rank_completion, sparse_recovery
+from penchant.record import LogSpaced
 
 SPARSE = sparse_recovery(20, 40, sparsity=2, seed=0, snr=np.inf)
 LOW_RANK = low_rank_completion(samples=40, dimension=8, rank=1, seed=0, loss="half squares")

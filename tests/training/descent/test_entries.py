@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.problems.matrix_problem import Completion
+from penchant.problems import Completion
 
 SHAPE = (6, 6)
 
@@ -19,8 +19,8 @@ def problem():
 
 MODELS = {
     "factorization": penchant.Factorization(3, alpha=0.5),
-    "deep": penchant.DeepFactorization(3, 6, alpha=0.6),
-    "matrix": penchant.LinearMatrix(),
+    "deep": penchant.models.DeepFactorization(3, 6, alpha=0.6),
+    "matrix": penchant.models.LinearMatrix(),
 }
 METHODS = {
     "descent": (penchant.GradientDescent(0.01), {}),
@@ -35,7 +35,7 @@ METHODS = {
 
 def end(name, net, data):
     method, more = METHODS[name]
-    record = penchant.LogSpaced(3)
+    record = penchant.record.LogSpaced(3)
     return penchant.train(net, data, method, stop=penchant.Steps(60), record=record, **more)
 
 

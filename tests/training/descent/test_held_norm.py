@@ -9,27 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.models.linear import LinearMatrix, LinearPredictor
-from penchant.models.two_layer import rescale_layers, two_layer
-from penchant.precision import double_precision
-from penchant.problems.classification import Classification
-from penchant.problems.matrix_problem import Completion
-from penchant.problems.regression import Regression, sparse_recovery
-from penchant.problems.teacher import answers, opposed_units
-from penchant.records import Kind
-from penchant.regularizers.norms import L1
-from penchant.solvers.least_squares import error_floor, held_best, held_ridge
-from penchant.training.descent.held_norm import (
-    HeldNorm,
-    held_sweep,
-    onto_l1_ball,
-    onto_l1_sphere,
-    onto_l2_sphere,
-)
-from penchant.training.goals import Below
-from penchant.training.record import At
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import L1, Classification, Regression, Steps, train
+from penchant.lab import Kind, double_precision
+from penchant.methods import HeldNorm, held_sweep
+from penchant.models import LinearMatrix, LinearPredictor, rescale_layers, two_layer
+from penchant.problems import Completion, opposed_units, sparse_recovery
+from penchant.problems.teacher import answers
+from penchant.record import At
+from penchant.solvers import error_floor, held_best, held_ridge
+from penchant.stop import Below
+from penchant.training.descent.held_norm import onto_l1_ball, onto_l1_sphere, onto_l2_sphere
 from refusals import refusals
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)

@@ -13,7 +13,7 @@ def noises(steps, seed=0, batch=None):
     rate, found, last = 0.1, [], np.zeros(400)
     for k in range(1, steps + 1):
         method = penchant.GradientDescent(rate, label_noise=0.5)
-        net, stop = penchant.LinearPredictor(), penchant.Steps(k)
+        net, stop = penchant.models.LinearPredictor(), penchant.Steps(k)
         w = penchant.train(net, EVERY, method, stop=stop, seed=seed, batch=batch).predictor
         scale = rate * 2 * (1 if batch is None else 400 / batch)
         moved = (w - last) / scale + last - EVERY.y
@@ -35,8 +35,11 @@ def test_the_noise_is_gaussian_and_new_at_every_step(batch):
 
 @pytest.mark.parametrize("batch", [None, 1, 3])
 def test_a_run_that_is_resumed_sees_the_same_noise_to_the_bit(batch):
-    problem, net = penchant.sparse_regression(8, 20, sparsity=2), penchant.DiagonalNet(2, alpha=0.1)
-    method = penchant.EffectiveScale(penchant.GradientDescent(0.002, label_noise=0.3))
+    problem, net = (
+        penchant.problems.sparse_regression(8, 20, sparsity=2),
+        penchant.DiagonalNet(2, alpha=0.1),
+    )
+    method = penchant.methods.EffectiveScale(penchant.GradientDescent(0.002, label_noise=0.3))
     given = {"batch": batch, "seed": 3}
     whole = penchant.train(net, problem, method, stop=penchant.Steps(300), **given)
     half = penchant.train(net, problem, method, stop=penchant.Steps(131), **given)
@@ -46,7 +49,10 @@ def test_a_run_that_is_resumed_sees_the_same_noise_to_the_bit(batch):
 
 
 def test_faint_noise_follows_the_run_without_it_through_the_same_batches():
-    problem, net = penchant.sparse_regression(8, 20, sparsity=2), penchant.DiagonalNet(2, alpha=0.1)
+    problem, net = (
+        penchant.problems.sparse_regression(8, 20, sparsity=2),
+        penchant.DiagonalNet(2, alpha=0.1),
+    )
     plain, faint, loud = (
         penchant.train(net, problem, method, batch=2, stop=penchant.Steps(50)).predictor
         for method in (
@@ -62,6 +68,8 @@ def test_labels_that_are_no_numbers_get_no_noise():
     with pytest.raises(ValueError, match="label_noise must be >= 0, got -1"):
         penchant.GradientDescent(0.1, label_noise=-1.0)
     method, net = penchant.GradientDescent(0.1, label_noise=0.1), penchant.DiagonalNet(2, alpha=1.0)
-    for clocked in (method, penchant.EffectiveScale(method)):
+    for clocked in (method, penchant.methods.EffectiveScale(method)):
         with pytest.raises(ValueError, match=r"label_noise=0.1 is added to numbers.*leave it out"):
-            penchant.train(net, penchant.three_points("3b"), clocked, stop=penchant.Steps(1))
+            penchant.train(
+                net, penchant.problems.three_points("3b"), clocked, stop=penchant.Steps(1)
+            )

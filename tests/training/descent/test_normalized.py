@@ -6,16 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant import DiagonalNet, ProductNet, sparse_regression
-from penchant.models.linear import LinearPredictor
-from penchant.problems.classification import Classification, three_points
-from penchant.records import Kind
-from penchant.training.descent.steepest import NormalizedDescent
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.goals import Near
-from penchant.training.record import At
-from penchant.training.stop import LogLoss, Scale, Steps, Time
-from penchant.training.train import train
+from penchant import Classification, DiagonalNet, ParameterFlow, Steps, Time, train
+from penchant.lab import Kind
+from penchant.methods import NormalizedDescent
+from penchant.models import LinearPredictor, ProductNet
+from penchant.problems import sparse_regression, three_points
+from penchant.record import At
+from penchant.stop import LogLoss, Near, Scale
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
 NET = DiagonalNet(2, alpha=1.0)

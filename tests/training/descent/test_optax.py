@@ -9,9 +9,11 @@ import optax
 import pytest
 
 import penchant
-from penchant import L1, L2, Adam, At, GradientDescent, LogSpaced, Loss, Steps, train
+from penchant import L1, L2, Adam, GradientDescent, Steps, train
+from penchant.record import At, LogSpaced
+from penchant.stop import Loss
 
-DATA = penchant.sparse_regression(12, 20, sparsity=2, seed=0)
+DATA = penchant.problems.sparse_regression(12, 20, sparsity=2, seed=0)
 NET = penchant.DiagonalNet(2, alpha=0.3)
 
 
@@ -37,7 +39,7 @@ USER = penchant.FunctionModel(function, tree())
         (GradientDescent(1e-3), optax.sgd(1e-3)),
         (GradientDescent(1e-3, momentum=0.9), optax.sgd(1e-3, momentum=0.9)),
         (GradientDescent(1e-3, momentum=0.9, nesterov=True), optax.sgd(1e-3, 0.9, nesterov=True)),
-        (penchant.SignDescent(1e-3), optax.sign_sgd(1e-3)),
+        (penchant.methods.SignDescent(1e-3), optax.sign_sgd(1e-3)),
     ],
     ids=["adam", "adamw", "sgd", "momentum", "nesterov", "sign"],
 )
@@ -56,7 +58,7 @@ def test_a_schedule_of_optax_is_ours():
     rates = optax.join_schedules(
         [optax.linear_schedule(0.0, 1e-2, 50), optax.linear_schedule(1e-2, 1e-3, 150)], [50]
     )
-    ours = train(NET, DATA, penchant.Scheduled(Adam(1e-2), steps, factors), stop=Steps(200))
+    ours = train(NET, DATA, penchant.methods.Scheduled(Adam(1e-2), steps, factors), stop=Steps(200))
     theirs = train(NET, DATA, optax.adam(rates), stop=Steps(200))
     # optax makes a rate of float32 of its 32-bit count, in float64 too
     np.testing.assert_allclose(theirs.parameters, ours.parameters, rtol=1e-6)
@@ -102,7 +104,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(name, tmp_path):
 def test_a_line_search_sees_the_objective_with_its_penalty():
     """Second route: the ridge estimate in closed form."""
     ridge = np.linalg.solve(DATA.X.T @ DATA.X + 0.3 * np.eye(20), DATA.X.T @ DATA.y)
-    model = penchant.LinearPredictor()
+    model = penchant.models.LinearPredictor()
     path = train(model, DATA, optax.lbfgs(), stop=Steps(60), penalty=0.3 * L2())
     np.testing.assert_allclose(path.predictor, ridge, rtol=1e-7, atol=1e-9)
 
@@ -121,9 +123,15 @@ def test_float32_nets_keep_their_precision(part):
         rng = np.random.default_rng(0)
         arrays = rng.random((12, 8, 8, 1)), np.arange(12) % 2
         about = {"classes": ("a", "b"), "description": "noise"}
-        model, problem = penchant.dense_net(4), penchant.Images("noise", *arrays, *arrays, **about)
+        model, problem = (
+            penchant.models.dense_net(4),
+            penchant.problems.Images("noise", *arrays, *arrays, **about),
+        )
     else:
-        model, problem = penchant.TokenMLP(embedding=4, width=4), penchant.modular_addition(5)
+        model, problem = (
+            penchant.models.TokenMLP(embedding=4, width=4),
+            penchant.problems.modular_addition(5),
+        )
     given = {"stop": Steps(20), "batch": 4, "seed": 1}
     rates = optax.exponential_decay(1e-2, 10, 0.5)
     ours, theirs = (train(model, problem, m, **given) for m in (Adam(1e-2), optax.adam(1e-2)))
@@ -190,7 +198,7 @@ def test_a_divergence_is_reported():
 def test_optax_is_not_imported_unless_it_is_given():
     code = """
 import sys, penchant
-net, data = penchant.DiagonalNet(2, alpha=0.3), penchant.three_points("3b")
+net, data = penchant.DiagonalNet(2, alpha=0.3), penchant.problems.three_points("3b")
 penchant.train(net, data, penchant.Adam(1e-3), stop=penchant.Steps(2))
 assert "optax" not in sys.modules
 """

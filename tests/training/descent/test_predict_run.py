@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penchant
+from penchant.forecasts.mean_steps import MeanSteps
 from penchant.training.descent import mean_steps
 from penchant.training.descent import predict_run as module
-from penchant.training.descent.mean_steps import MeanSteps
 
-PROBLEM = penchant.sparse_regression(12, 30, sparsity=2, seed=1)
+PROBLEM = penchant.problems.sparse_regression(12, 30, sparsity=2, seed=1)
 NET = penchant.DiagonalNet(2, alpha=0.1)
 RUNS = {
     "all samples": (penchant.GradientDescent(0.004), None, 4000),
@@ -28,18 +28,20 @@ def trained(method, batch, steps, seed):
     path = penchant.train(
         NET,
         PROBLEM,
-        penchant.EffectiveScale(method),
+        penchant.methods.EffectiveScale(method),
         batch=batch,
         seed=seed,
         stop=penchant.Steps(steps),
     )
-    return np.log(penchant.effective_regularizer(path).shape), path.predictor
+    return np.log(penchant.forecasts.effective_regularizer(path).shape), path.predictor
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_scale_and_end_are_those_of_training(name):
     method, batch, steps = RUNS[name]
-    found = penchant.predict_run(NET, PROBLEM, method, batch=batch, stop=penchant.Steps(steps))
+    found = penchant.forecasts.predict_run(
+        NET, PROBLEM, method, batch=batch, stop=penchant.Steps(steps)
+    )
     seeds = range(1 if name == "all samples" else 4)
     runs = [trained(method, batch, steps, seed) for seed in seeds]
     scales, ends = (np.array([run[k] for run in runs]) for k in (0, 1))
@@ -59,10 +61,10 @@ def test_scale_and_end_are_those_of_training(name):
 
 def test_the_interval_is_that_of_every_coordinate():
     """Nine of ten runs, coordinate by coordinate and over all: it held 97% of these before."""
-    of, net = penchant.sparse_regression(8, 20, sparsity=2, seed=100), NET
+    of, net = penchant.problems.sparse_regression(8, 20, sparsity=2, seed=100), NET
     method, stop = penchant.GradientDescent(0.001, label_noise=0.2), penchant.Steps(4000)
-    found = penchant.predict_run(net, of, method, batch=1, stop=stop)
-    record = penchant.At(steps=[4000])
+    found = penchant.forecasts.predict_run(net, of, method, batch=1, stop=stop)
+    record = penchant.record.At(steps=[4000])
     paths = [
         penchant.train(net, of, method, batch=1, seed=seed, stop=stop, record=record)
         for seed in range(40)
@@ -101,7 +103,7 @@ def test_what_is_left_out_is_of_second_order(monkeypatch):
     def wrong(rate):
         method, steps = penchant.GradientDescent(rate), round(20 / rate)
         scale, _ = trained(method, None, steps, 0)
-        found = penchant.predict_run(NET, PROBLEM, method, stop=penchant.Steps(steps))
+        found = penchant.forecasts.predict_run(NET, PROBLEM, method, stop=penchant.Steps(steps))
         fallen = np.log(0.1) - scale
         return np.abs(np.log(found.regularizer.shape) - scale).max() / fallen.max()
 
@@ -114,12 +116,14 @@ def test_what_is_left_out_is_of_second_order(monkeypatch):
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from([None, 1, 3]), st.floats(-9.0, 0.5))
 def test_the_predictor_is_the_least_q_of_the_predicted_scale_and_tilt(seed, batch, log_alpha):
-    problem = penchant.sparse_regression(5, 12, sparsity=2, seed=seed)
+    problem = penchant.problems.sparse_regression(5, 12, sparsity=2, seed=seed)
     net, method = (
         penchant.DiagonalNet(2, log_alpha=log_alpha),
         penchant.GradientDescent(5e-4, weight_decay=0.01),
     )
-    found = penchant.predict_run(net, problem, method, batch=batch, stop=penchant.Steps(20_000))
+    found = penchant.forecasts.predict_run(
+        net, problem, method, batch=batch, stop=penchant.Steps(20_000)
+    )
     own = penchant.Regression(problem.X, problem.X @ found.predictor)
     least = penchant.interpolate(own, found.regularizer).beta
     np.testing.assert_allclose(least, found.predictor, atol=2e-3 * np.abs(least).max())
@@ -129,10 +133,10 @@ def test_a_biased_start_half_squares_and_rules_of_time():
     start = (np.linspace(0.1, 0.2, 30), np.full(30, 0.1))
     net = penchant.DiagonalNet(2, start=start)
     half = penchant.Regression(PROBLEM.X, PROBLEM.y, loss="half squares")
-    whole = penchant.predict_run(
-        net, PROBLEM, penchant.GradientDescent(0.001), batch=1, stop=penchant.Epochs(100)
+    whole = penchant.forecasts.predict_run(
+        net, PROBLEM, penchant.GradientDescent(0.001), batch=1, stop=penchant.stop.Epochs(100)
     )
-    found = penchant.predict_run(
+    found = penchant.forecasts.predict_run(
         net, half, penchant.GradientDescent(0.002), batch=1, stop=penchant.Time(2.4)
     )
     assert whole.steps == found.steps == 1200
@@ -146,19 +150,25 @@ def test_a_biased_start_half_squares_and_rules_of_time():
 
 def test_it_says_from_where_on_it_fails():
     stop = penchant.Steps(1000)
-    large = penchant.predict_run(NET, PROBLEM, penchant.GradientDescent(0.01), batch=1, stop=stop)
+    large = penchant.forecasts.predict_run(
+        NET, PROBLEM, penchant.GradientDescent(0.01), batch=1, stop=stop
+    )
     assert large.fails_from < 0.01
     assert f"from step {large.fails_at} on this may be wrong" in large.sentence
-    small = penchant.predict_run(NET, PROBLEM, penchant.GradientDescent(0.0005), batch=1, stop=stop)
+    small = penchant.forecasts.predict_run(
+        NET, PROBLEM, penchant.GradientDescent(0.0005), batch=1, stop=stop
+    )
     assert small.fails_at is None
     assert "wrong" not in small.sentence
     assert small.fails_from == pytest.approx(large.fails_from, rel=0.5)
     jump = penchant.Regression([[0.1, 3.0]], [50.0])
-    found = penchant.predict_run(NET, jump, penchant.GradientDescent(0.002), stop=penchant.Steps(2))
+    found = penchant.forecasts.predict_run(
+        NET, jump, penchant.GradientDescent(0.002), stop=penchant.Steps(2)
+    )
     assert found.fails_at == 0
     assert "2 learning_rate |gradient| comes to 1.2 in coordinate 1" in found.sentence
     with pytest.raises(ValueError, match=r"comes to 6 in coordinate 1 at step 0.*below 0\.0017"):
-        penchant.predict_run(NET, jump, penchant.GradientDescent(0.01), stop=stop)
+        penchant.forecasts.predict_run(NET, jump, penchant.GradientDescent(0.01), stop=stop)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +183,7 @@ def test_it_says_from_where_on_it_fails():
         ),
         (
             NET,
-            penchant.three_points("3b"),
+            penchant.problems.three_points("3b"),
             penchant.GradientDescent(0.1),
             penchant.Steps(1),
             "must be a Regression",
@@ -197,11 +207,17 @@ def test_it_says_from_where_on_it_fails():
             NET,
             PROBLEM,
             penchant.GradientDescent(0.1),
-            penchant.Loss(1e-3),
+            penchant.stop.Loss(1e-3),
             "must be Steps, Epochs or Time",
         ),
         (NET, PROBLEM, penchant.GradientDescent(0.1), None, "never ends by itself"),
-        (NET, PROBLEM, penchant.GradientDescent(0.1), penchant.Epochs(3), "Epochs needs batch="),
+        (
+            NET,
+            PROBLEM,
+            penchant.GradientDescent(0.1),
+            penchant.stop.Epochs(3),
+            "Epochs needs batch=",
+        ),
         (
             penchant.DiagonalNet(2, log_alpha=-999.0),
             PROBLEM,
@@ -220,23 +236,28 @@ def test_it_says_from_where_on_it_fails():
 )
 def test_what_cannot_be_predicted_is_refused_in_one_sentence(model, problem, method, stop, words):
     with pytest.raises(ValueError, match=f"predict_run: .*{words}"):
-        penchant.predict_run(model, problem, method, stop=stop)
+        penchant.forecasts.predict_run(model, problem, method, stop=stop)
 
 
 def test_data_of_one_sample_one_feature_or_nothing_are_predicted_too():
     ones, zeros = np.ones((1, 2)), np.zeros((2, 2))
     for X, y in ((ones, [1.0]), (ones.T, [1.0, 1.0]), (zeros, [1.0, 1.0]), (np.eye(2), [0.0, 0.0])):
         method, stop = penchant.GradientDescent(0.01), penchant.Steps(200)
-        found = penchant.predict_run(NET, penchant.Regression(X, y), method, batch=1, stop=stop)
+        found = penchant.forecasts.predict_run(
+            NET, penchant.Regression(X, y), method, batch=1, stop=stop
+        )
         path = penchant.train(NET, penchant.Regression(X, y), method, batch=1, stop=stop)
         np.testing.assert_allclose(found.predictor, path.predictor, atol=0.01)
 
 
 def test_contradicting_rows_have_a_mean_but_no_endpoint():
     problem = penchant.Regression([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]], [1.0, 2.0, 0.0])
-    method, stop = penchant.EffectiveScale(penchant.GradientDescent(0.001)), penchant.Steps(5000)
+    method, stop = (
+        penchant.methods.EffectiveScale(penchant.GradientDescent(0.001)),
+        penchant.Steps(5000),
+    )
     path = penchant.train(NET, problem, method, batch=1, stop=stop)
-    found = penchant.predict_run(NET, problem, method, batch=1, stop=stop)
+    found = penchant.forecasts.predict_run(NET, problem, method, batch=1, stop=stop)
     np.testing.assert_allclose(found.predictor, path.predictor, atol=0.02)
     with pytest.raises(ValueError, match=r"no beta fits it: 0\.45 of y's norm cannot be reached"):
-        penchant.predicted_endpoint(path, problem)
+        penchant.forecasts.predicted_endpoint(path, problem)

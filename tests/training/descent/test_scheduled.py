@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penchant
-from penchant.precision import double_precision
+from penchant.lab import double_precision
 
-PROBLEM = penchant.sparse_regression(8, 20, sparsity=2, noise=0.1, seed=0)
+PROBLEM = penchant.problems.sparse_regression(8, 20, sparsity=2, noise=0.1, seed=0)
 NET = penchant.DiagonalNet(2, alpha=0.1)
 WARM = ([0, 50, 200], [0.0, 1.0, 0.2])
 
@@ -31,7 +31,7 @@ def by_hand(rate, decay, per_step):
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 def test_steps_are_those_of_a_loop_by_hand(decay):
-    method = penchant.Scheduled(penchant.GradientDescent(0.01, weight_decay=decay), *WARM)
+    method = penchant.methods.Scheduled(penchant.GradientDescent(0.01, weight_decay=decay), *WARM)
     path = penchant.train(NET, PROBLEM, method, stop=penchant.Steps(300))
     hand = by_hand(0.01, decay, factors(300, *WARM))
     np.testing.assert_allclose(path.parameters, hand, rtol=1e-12)
@@ -46,12 +46,12 @@ def test_steps_are_those_of_a_loop_by_hand(decay):
 def test_a_factor_of_one_changes_nothing_to_the_bit(method):
     given = {"batch": 3, "seed": 1, "stop": penchant.Steps(40)}
     plain = penchant.train(NET, PROBLEM, method, **given)
-    same = penchant.train(NET, PROBLEM, penchant.Scheduled(method, [0], [1.0]), **given)
+    same = penchant.train(NET, PROBLEM, penchant.methods.Scheduled(method, [0], [1.0]), **given)
     np.testing.assert_array_equal(same.parameters, plain.parameters)
 
 
 def test_a_factor_that_jumps_holds_from_its_step_on():
-    method = penchant.Scheduled(
+    method = penchant.methods.Scheduled(
         penchant.GradientDescent(0.01), [0, 10, 10, 20], [1.0, 1.0, 0.1, 0.1]
     )
     path = penchant.train(NET, PROBLEM, method, stop=penchant.Steps(20))
@@ -62,7 +62,7 @@ def test_a_factor_that_jumps_holds_from_its_step_on():
 
 def test_a_scheduled_run_resumes_to_the_bit():
     method, given = (
-        penchant.Scheduled(penchant.GradientDescent(0.01), *WARM),
+        penchant.methods.Scheduled(penchant.GradientDescent(0.01), *WARM),
         {"batch": 2, "seed": 3},
     )
     whole = penchant.train(NET, PROBLEM, method, stop=penchant.Steps(120), **given)
@@ -81,7 +81,7 @@ def test_the_time_is_the_sum_of_the_rates(at, values, k):
     values = values[: len(at)]
     if not max(values) > 0.01:
         return
-    method = penchant.Scheduled(penchant.GradientDescent(0.5), at, values)
+    method = penchant.methods.Scheduled(penchant.GradientDescent(0.5), at, values)
     with double_precision():
         every = np.array([float(method.clock.factor(step)) for step in range(k)])
     assert method.clock.total(k) == pytest.approx(every.sum(), rel=1e-5, abs=1e-5)
@@ -90,7 +90,7 @@ def test_the_time_is_the_sum_of_the_rates(at, values, k):
 
 
 def test_time_ends_a_scheduled_run():
-    method = penchant.Scheduled(penchant.GradientDescent(0.01), *WARM)
+    method = penchant.methods.Scheduled(penchant.GradientDescent(0.01), *WARM)
     path = penchant.train(NET, PROBLEM, method, stop=penchant.Time(0.5))
     sums = np.cumsum(0.01 * factors(500, *WARM))
     assert path.steps == int(np.argmax(sums >= 0.5)) + 1
@@ -98,24 +98,26 @@ def test_time_ends_a_scheduled_run():
 
 
 def test_the_effective_scale_holds_with_a_schedule():
-    method = penchant.EffectiveScale(penchant.Scheduled(penchant.GradientDescent(0.02), *WARM))
+    method = penchant.methods.EffectiveScale(
+        penchant.methods.Scheduled(penchant.GradientDescent(0.02), *WARM)
+    )
     path = penchant.train(NET, PROBLEM, method, batch=1, stop=penchant.Steps(2000))
     own = penchant.Regression(PROBLEM.X, PROBLEM.X @ path.predictor)
-    found = penchant.predicted_endpoint(path, own).beta
+    found = penchant.forecasts.predicted_endpoint(path, own).beta
     np.testing.assert_allclose(found, path.predictor, atol=1e-12)
 
 
 def test_a_scheduled_run_is_predicted():
     """The scales of ten seeds lie in the interval; those of the constant rate do not."""
     plain, stop = penchant.GradientDescent(0.004, label_noise=0.2), penchant.Steps(6000)
-    method = penchant.Scheduled(plain, [0, 1000, 6000], [0.0, 1.0, 0.0])
-    predicted = penchant.predict_run(NET, PROBLEM, method, batch=2, stop=stop)
-    constant = penchant.predict_run(NET, PROBLEM, plain, batch=2, stop=stop)
-    clocked = penchant.EffectiveScale(method)
+    method = penchant.methods.Scheduled(plain, [0, 1000, 6000], [0.0, 1.0, 0.0])
+    predicted = penchant.forecasts.predict_run(NET, PROBLEM, method, batch=2, stop=stop)
+    constant = penchant.forecasts.predict_run(NET, PROBLEM, plain, batch=2, stop=stop)
+    clocked = penchant.methods.EffectiveScale(method)
     shares = []
     for seed in range(10):
         path = penchant.train(NET, PROBLEM, clocked, batch=2, stop=stop, seed=seed)
-        scale = penchant.effective_regularizer(path).shape
+        scale = penchant.forecasts.effective_regularizer(path).shape
         inside = [((run.low < scale) & (scale < run.high)).mean() for run in (predicted, constant)]
         shares.append(inside)
     covered, control = np.mean(shares, axis=0)
@@ -139,26 +141,26 @@ def test_a_scheduled_run_is_predicted():
 )
 def test_what_is_no_schedule_is_refused_in_one_sentence(method, steps, values, words):
     with pytest.raises(ValueError, match=f"Scheduled: .*{words}"):
-        penchant.Scheduled(method, steps, values)
+        penchant.methods.Scheduled(method, steps, values)
 
 
 def test_a_schedule_moves_the_forecast_of_grokking_and_the_run_alike():
     """Less noise late: the run groks later than at a constant rate, and earlier than a flow."""
-    of = penchant.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=0)
+    of = penchant.problems.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=0)
     net, decay = penchant.DiagonalNet(2, alpha=1.0), 0.03
     flow = penchant.forecast(net, of, decay, measure=of.population_error).transition
     sgd = penchant.GradientDescent(3e-3, label_noise=0.5, weight_decay=decay)
     steps = round(flow / sgd.learning_rate)
-    falling = penchant.Scheduled(sgd, [0, steps], [1.0, 0.2])
+    falling = penchant.methods.Scheduled(sgd, [0, steps], [1.0, 0.2])
     given = {"batch": 1, "measure": of.population_error}
     constant, found = (
         penchant.forecast(net, of, method=method, **given).transition for method in (sgd, falling)
     )
     same = penchant.forecast(
-        net, of, method=penchant.Scheduled(sgd, [0], [1.0]), **given
+        net, of, method=penchant.methods.Scheduled(sgd, [0], [1.0]), **given
     ).transition
     assert same == pytest.approx(constant, rel=0.01)
-    stop, record = penchant.Steps(4 * steps), penchant.LogSpaced(60)  # to the time 1.2 flow
+    stop, record = penchant.Steps(4 * steps), penchant.record.LogSpaced(60)  # to the time 1.2 flow
     path = penchant.train(net, of, falling, batch=1, stop=stop, record=record).dataset
     grid = np.linspace(0, float(path.t[-1]), 2000)
     curve = np.interp(grid, path.t.values, path.test_error.values)

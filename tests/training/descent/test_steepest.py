@@ -3,26 +3,11 @@
 import numpy as np
 import pytest
 
-from penchant import (
-    L1,
-    L2,
-    Adam,
-    Classification,
-    GradientDescent,
-    LinearPredictor,
-    Linf,
-    Muon,
-    Nuclear,
-    Q,
-    SignDescent,
-    Spectral,
-    SteepestDescent,
-    Steps,
-    TokenMLP,
-    modular_addition,
-    separable_points,
-    train,
-)
+from penchant import L1, L2, Adam, Classification, GradientDescent, Q, Steps, train
+from penchant.methods import Muon, SignDescent, SteepestDescent
+from penchant.models import LinearPredictor, TokenMLP
+from penchant.problems import modular_addition, separable_points
+from penchant.regularizers import Linf, Nuclear, Spectral
 from refusals import refusals
 
 PROBLEM = separable_points(7, 6, margin=0.3, seed=2)

@@ -9,21 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.models.linear import LinearMatrix, LinearPredictor
-from penchant.problems.classification import separable_points
-from penchant.problems.matrices import low_rank_completion
-from penchant.problems.matrix_problem import Sensing
-from penchant.problems.regression import Regression
-from penchant.records import Kind
-from penchant.regularizers.custom import Custom
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.spectral import Nuclear
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.proximal import Proximal
-from penchant.training.goals import Accuracy, Below
-from penchant.training.record import At
-from penchant.training.stop import Steps
-from penchant.training.train import train
+from penchant import L1, L2, GradientDescent, Regression, Steps, train
+from penchant.lab import Kind
+from penchant.methods import Proximal
+from penchant.models import LinearMatrix, LinearPredictor
+from penchant.problems import Sensing, low_rank_completion, separable_points
+from penchant.record import At
+from penchant.regularizers import Custom, Nuclear
+from penchant.stop import Accuracy, Below
 from refusals import refusals
 
 

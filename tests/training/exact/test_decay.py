@@ -10,10 +10,8 @@ from scipy.integrate import solve_ivp
 
 import penchant
 from general_solvers import gradient_flow
-from penchant.problems.classification import Classification
-from penchant.problems.population import accuracy
-from penchant.problems.regression import Regression
-from penchant.training.descent.methods import GradientDescent
+from penchant import Classification, GradientDescent, Regression
+from penchant.problems import accuracy
 from penchant.training.exact.decay import dual as row_products
 from penchant.training.exact.decay.dual import MarginDecay, RowProducts
 from refusals import refusals
@@ -44,21 +42,21 @@ def test_the_dual_flow_is_the_flow_of_the_parameters(depth, kind):
         net,
         problem,
         penchant.DualFlow(rtol=1e-9, weight_decay=0.01),
-        record=penchant.At(times=TIMES),
+        record=penchant.record.At(times=TIMES),
     ).dataset
     theta = gradient_flow(net, problem, TIMES, 0.01)
     wanted = np.array([net.predictor(row) for row in theta])
     assert gap(dataset.predictor.values[1:], wanted) < 1e-6
     norms = np.linalg.norm(theta, axis=1)
     np.testing.assert_allclose(dataset.parameter_norm.values[1:], norms, rtol=1e-6)
-    turns = penchant.angle(theta, np.tile(net.start(7), (len(theta), 1)))
+    turns = penchant.measures.angle(theta, np.tile(net.start(7), (len(theta), 1)))
     np.testing.assert_allclose(dataset.turn.values[1:], turns, rtol=1e-5, atol=1e-9)
     # the control: a slightly different rate is told apart
     other = penchant.train(
         net,
         problem,
         penchant.DualFlow(rtol=1e-6, weight_decay=0.0101),
-        record=penchant.At(times=TIMES),
+        record=penchant.record.At(times=TIMES),
     ).dataset
     assert gap(other.predictor.values[1:], wanted) > 1e-4
 
@@ -79,7 +77,7 @@ def test_any_start_and_rate_agree_with_raw_parameters(seed, log_alpha, log_rate,
         net,
         problem,
         penchant.DualFlow(rtol=1e-9, weight_decay=rate),
-        record=penchant.At(times=times),
+        record=penchant.record.At(times=times),
     ).dataset
     wanted = np.array([net.predictor(row) for row in gradient_flow(net, problem, times, rate)])
     assert gap(dataset.predictor.values[1:], wanted) < 1e-6
@@ -99,7 +97,7 @@ def test_a_huge_start_ends_where_a_large_one_does(log_alpha, kind):
             penchant.DiagonalNet(2, log_alpha=size),
             problem,
             flow,
-            record=penchant.At(times=(size - left) / rate),
+            record=penchant.record.At(times=(size - left) / rate),
         )
         assert path.outcome.ok
         ends.append(path.dataset.predictor.values[1:])
@@ -112,9 +110,9 @@ def test_a_huge_start_ends_where_a_large_one_does(log_alpha, kind):
 @pytest.mark.parametrize("rate", [1e-4, 1e-12])
 def test_a_small_start_escapes_on_time(alpha, kind, rate):
     """The second route integrates log u and log v, which are of order one at any scale."""
-    problem = penchant.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=0)
+    problem = penchant.problems.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=0)
     if kind == "exp":
-        problem = penchant.separable_points(4, 8, margin=0.3, seed=0)
+        problem = penchant.problems.separable_points(4, 8, margin=0.3, seed=0)
     times = np.array([0.3, 1.0, 3.0, 10.0, 20.0])
 
     def velocity(_, logs):
@@ -131,7 +129,7 @@ def test_a_small_start_escapes_on_time(alpha, kind, rate):
     wanted = np.exp(2 * logs[:, :8]) - np.exp(2 * logs[:, 8:])
     flow = penchant.DualFlow(rtol=1e-9, weight_decay=rate)
     path = penchant.train(
-        penchant.DiagonalNet(2, alpha=alpha), problem, flow, record=penchant.At(times=times)
+        penchant.DiagonalNet(2, alpha=alpha), problem, flow, record=penchant.record.At(times=times)
     )
     assert path.outcome.ok
     assert gap(path.dataset.predictor.values[1:], wanted) < 1e-5
@@ -139,15 +137,20 @@ def test_a_small_start_escapes_on_time(alpha, kind, rate):
 
 def test_regression_follows_the_q_path_of_the_decayed_start():
     """beta = 2 a sinh(X^T nu) with X beta = y is W's argmin Q at alpha e^(-rate t), rate -> 0."""
-    problem = penchant.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=1)
+    problem = penchant.problems.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=1)
     z = np.array([0.5, 2.0, 3.0, 5.0])
     gaps = []
     for rate in (1e-3, 1e-5):
         flow = penchant.DualFlow(rtol=1e-9, weight_decay=rate)
         found = penchant.train(
-            penchant.DiagonalNet(2, alpha=10.0), problem, flow, record=penchant.At(times=z / rate)
+            penchant.DiagonalNet(2, alpha=10.0),
+            problem,
+            flow,
+            record=penchant.record.At(times=z / rate),
         ).dataset.predictor.values[1:]
-        path = penchant.interpolate_path(problem.X, problem.y, log_alphas=math.log(10.0) - z)
+        path = penchant.solvers.interpolate_path(
+            problem.X, problem.y, log_alphas=math.log(10.0) - z
+        )
         gaps.append(gap(found, path.beta))
     assert gaps[1] < 1e-4
     assert gaps[0] / gaps[1] == pytest.approx(100, rel=0.2)  # first order in the rate
@@ -159,10 +162,10 @@ def test_requested_times_come_back_exactly_and_once(loss):
     net = penchant.DiagonalNet(2, alpha=3.0)
     requested = [80.0, 0.1, 80.0, 7.3, 0.1 + 0.2, 99.99]
     flow = penchant.DualFlow(rtol=1e-6, weight_decay=0.01)
-    dataset = penchant.train(net, problem, flow, record=penchant.At(times=requested)).dataset
+    dataset = penchant.train(net, problem, flow, record=penchant.record.At(times=requested)).dataset
     np.testing.assert_array_equal(dataset.t.values, [0.0, *sorted(set(requested))])
     np.testing.assert_array_equal(dataset.log_t.values[1:], np.log(sorted(set(requested))))
-    # without At the record is fit for penchant.grokking and ends at Time itself
+    # without At the record is fit for penchant.measures.grokking and ends at Time itself
     for t_max in (80.0, 1000.0, 123.456):
         t = penchant.train(net, problem, flow, stop=penchant.Time(t_max)).dataset.t.values
         assert (np.diff(t) > 1e-9 * t[1:]).all()
@@ -171,16 +174,16 @@ def test_requested_times_come_back_exactly_and_once(loss):
 
 def test_a_tie_counts_one_half_in_training_as_on_new_samples():
     """The zero predictor of the start knows nothing: 1/2 on both sides, by every flow."""
-    net, problem = penchant.DiagonalNet(2, alpha=2.0), penchant.majority(8, 20, seed=0)
+    net, problem = penchant.DiagonalNet(2, alpha=2.0), penchant.problems.majority(8, 20, seed=0)
     flow = penchant.DualFlow(rtol=1e-6, weight_decay=0.01)
-    first = penchant.train(net, problem, flow, record=penchant.At(times=[50.0])).dataset.isel(
-        time=0
-    )
+    first = penchant.train(
+        net, problem, flow, record=penchant.record.At(times=[50.0])
+    ).dataset.isel(time=0)
     assert first.train_accuracy == first.test_accuracy == 0.5
     for method, stop in (
         (penchant.ParameterFlow(weight_decay=0.01), penchant.Time(1.0)),
         (GradientDescent(0.01, weight_decay=0.01), penchant.Steps(2)),
-        (penchant.DualFlow(), penchant.Interpolated(0.5)),
+        (penchant.DualFlow(), penchant.stop.Interpolated(0.5)),
     ):
         assert penchant.train(net, problem, method, stop=stop).dataset.train_accuracy[0] == 0.5
     # the rule itself: right, wrong and undecided
@@ -193,7 +196,10 @@ def test_decay_alone_shrinks_the_parameters():
     problem = Regression(np.eye(3), np.zeros(3))
     flow = penchant.DualFlow(weight_decay=0.1)
     path = penchant.train(
-        penchant.DiagonalNet(2, alpha=5.0), problem, flow, record=penchant.At(times=[1.0, 30.0])
+        penchant.DiagonalNet(2, alpha=5.0),
+        problem,
+        flow,
+        record=penchant.record.At(times=[1.0, 30.0]),
     )
     norms = 5 * math.sqrt(6) * np.exp([0.0, -0.1, -3.0])
     np.testing.assert_allclose(path.dataset.parameter_norm.values, norms, rtol=1e-12)
@@ -222,7 +228,7 @@ def test_the_clock_runs_both_ways():
 
 def decayed(rate, method=penchant.DualFlow, **given):
     net, flow = penchant.DiagonalNet(2, alpha=1.0), method(weight_decay=rate)
-    return penchant.train(net, penchant.three_points("3b"), flow, **given)
+    return penchant.train(net, penchant.problems.three_points("3b"), flow, **given)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-200, 1.0, 1e150])
@@ -241,17 +247,19 @@ def test_data_of_any_size_have_a_kernel_distance(scale):
 test_wrong_input_is_refused = refusals(
     (lambda: penchant.DualFlow(weight_decay=-1.0), "weight_decay must be >= 0"),
     (lambda: penchant.DualFlow(weight_decay=math.nan), "weight_decay must be a finite number"),
-    (lambda: penchant.At(times=[-1.0]), "times must be >= 0"),
+    (lambda: penchant.record.At(times=[-1.0]), "times must be >= 0"),
     (
-        lambda: decayed(0.1, record=penchant.At(times=[1.0, 5e3]), stop=penchant.Time(100.0)),
+        lambda: decayed(
+            0.1, record=penchant.record.At(times=[1.0, 5e3]), stop=penchant.Time(100.0)
+        ),
         r"must stay within Time\(100\), got 5000",
     ),
-    (lambda: decayed(0.1, record=penchant.At(margins=[1.0])), r"cannot record at margins"),
+    (lambda: decayed(0.1, record=penchant.record.At(margins=[1.0])), r"cannot record at margins"),
     (lambda: decayed(0.1, stop=penchant.Time(1e9)), "ends all motion"),
     (lambda: decayed(1e-320, stop=penchant.Time(1.0)), "at least 1e-300"),
-    (lambda: decayed(0.1, stop=penchant.LogLoss(-1.0)), "time alone ends training; use Time"),
+    (lambda: decayed(0.1, stop=penchant.stop.LogLoss(-1.0)), "time alone ends training; use Time"),
     (
-        lambda: decayed(0.1, penchant.ParameterFlow, stop=penchant.Loss(1.0)),
+        lambda: decayed(0.1, penchant.ParameterFlow, stop=penchant.stop.Loss(1.0)),
         "Loss does not apply here under weight decay, where time alone ends training",
     ),
 )
@@ -286,13 +294,13 @@ def test_products_in_single_precision_are_accurate_to_1e_6(scale, monkeypatch):
 
 
 def majority_path(rtol):
-    problem = penchant.majority(60, 1500)
+    problem = penchant.problems.majority(60, 1500)
     net = penchant.DiagonalNet(depth=2, alpha=48 / np.sqrt(3000))
     return penchant.train(
         net,
         problem,
         penchant.DualFlow(rtol=rtol, weight_decay=0.001),
-        record=penchant.At(times=LATE),
+        record=penchant.record.At(times=LATE),
     )
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import penchant
 from general_solvers import gradient_flow
-from penchant import Classification, separable_points, three_points
-from penchant.records import Kind
+from penchant import Classification
+from penchant.lab import Kind
+from penchant.problems import separable_points, three_points
 from penchant.training.exact.dual.margin import MarginDual
 from penchant.training.exact.loss import log_mean_loss, rise, tail
 from refusals import refusals
@@ -32,7 +33,7 @@ def with_loss(problem, loss):
 def test_flow_agrees_with_a_general_integrator_in_time(loss, depth, alpha):
     problem = with_loss(separable_points(5, 4, margin=0.3, seed=depth), loss)
     shape = [1.0, 0.6, 1.5, 1.0]
-    path = run(problem, depth, penchant.LogLoss(-4.0), alpha=alpha, shape=shape)
+    path = run(problem, depth, penchant.stop.LogLoss(-4.0), alpha=alpha, shape=shape)
 
     def in_time(alpha):
         net = penchant.DiagonalNet(depth, alpha=alpha, shape=shape)
@@ -81,7 +82,7 @@ def one_sample(z, depth, log_alpha, g):
 def test_one_sample_against_mpmath(depth, log_alpha, g):
     z = np.array([1.0, -0.7, 0.2])
     problem = Classification(z[None], [1.0])
-    path = run(problem, depth, penchant.LogLoss(-g), log_alpha=log_alpha)
+    path = run(problem, depth, penchant.stop.LogLoss(-g), log_alpha=log_alpha)
     exact = one_sample(z, depth, log_alpha, g)
     assert path.predictor == pytest.approx(exact, rel=3e-7, abs=1e-9 * np.abs(exact).max())
 
@@ -137,7 +138,7 @@ def test_the_rise_of_the_smoothed_margin_against_mpmath(loss, size):
 @settings(max_examples=12, deadline=None, derandomize=True)
 def test_what_every_path_satisfies(samples, dimension, seed, depth, log_alpha, loss):
     problem = with_loss(separable_points(samples, dimension, margin=0.2, seed=seed), loss)
-    path = run(problem, depth, penchant.LogLoss(-1e4), log_alpha=log_alpha, rtol=1e-8)
+    path = run(problem, depth, penchant.stop.LogLoss(-1e4), log_alpha=log_alpha, rtol=1e-8)
     ds = path.dataset
     g, margins = ds.smoothed_margin.values, ds.margins.values
     assert path.outcome.kind is Kind.SOLVED
@@ -157,42 +158,44 @@ def test_what_every_path_satisfies(samples, dimension, seed, depth, log_alpha, l
 
 def test_huge_starts_train_the_kernel_machine():
     problem = three_points("3b")
-    path = run(problem, 2, penchant.LogLoss(-1e6), log_alpha=5000.0)
+    path = run(problem, 2, penchant.stop.LogLoss(-1e6), log_alpha=5000.0)
     best = penchant.max_margin(problem.X, problem.y, penchant.L2()).beta
-    assert penchant.angle(path.predictor, best) < 1e-3
+    assert penchant.measures.angle(path.predictor, best) < 1e-3
     assert path.dataset.kernel_distance.values[-1] == 0
-    rich = run(problem, 2, penchant.LogLoss(-1e6), log_alpha=0.0)  # control
-    assert penchant.angle(rich.predictor, best) > 10
+    rich = run(problem, 2, penchant.stop.LogLoss(-1e6), log_alpha=0.0)  # control
+    assert penchant.measures.angle(rich.predictor, best) > 10
 
 
 @pytest.mark.parametrize(("samples", "dimension"), [(4, 3), (3, 400)])
 def test_kernel_distances_are_those_of_the_tangent_kernels(samples, dimension):
     problem = separable_points(samples, dimension, margin=0.3, seed=1)
     net = penchant.DiagonalNet(depth=3, alpha=0.2)
-    path = penchant.train(net, problem, penchant.DualFlow(rtol=1e-8), stop=penchant.LogLoss(-30.0))
+    path = penchant.train(
+        net, problem, penchant.DualFlow(rtol=1e-8), stop=penchant.stop.LogLoss(-30.0)
+    )
     before, after = (
-        penchant.tangent_kernel(net, parameters, problem.signed_rows)
+        penchant.measures.tangent_kernel(net, parameters, problem.signed_rows)
         for parameters in (net.start(dimension), path.parameters)
     )
     found = path.dataset.kernel_distance.values
-    assert found[-1] == pytest.approx(penchant.kernel_distance(before, after), rel=1e-8)
+    assert found[-1] == pytest.approx(penchant.measures.kernel_distance(before, after), rel=1e-8)
     assert found[-1] > 1e-3  # the kernel did move
 
 
 def test_rules_stop_where_they_say():
     problem, net = three_points("3b"), penchant.DiagonalNet(depth=3, alpha=2.0)
-    scale = penchant.train(net, problem, penchant.DualFlow(), stop=penchant.Scale(mu=0.01))
+    scale = penchant.train(net, problem, penchant.DualFlow(), stop=penchant.stop.Scale(mu=0.01))
     assert -scale.log_loss == pytest.approx(800.0)
     near = penchant.train(
-        net, problem, penchant.DualFlow(), stop=penchant.Near([1, 0, 0], degrees=3.0)
+        net, problem, penchant.DualFlow(), stop=penchant.stop.Near([1, 0, 0], degrees=3.0)
     )
-    assert penchant.angle(near.predictor, [1, 0, 0]) == pytest.approx(3.0, abs=1e-6)
+    assert penchant.measures.angle(near.predictor, [1, 0, 0]) == pytest.approx(3.0, abs=1e-6)
     first = penchant.DualFlow()
     assert penchant.train(
-        net, problem, first, stop=[penchant.Near([1, 0, 0], 3.0), penchant.LogLoss(-5.0)]
+        net, problem, first, stop=[penchant.stop.Near([1, 0, 0], 3.0), penchant.stop.LogLoss(-5.0)]
     ).log_loss == pytest.approx(-5.0)
     never = penchant.train(
-        net, problem, penchant.DualFlow(rtol=1e-6), stop=penchant.Near([0, 0, 1], 1.0)
+        net, problem, penchant.DualFlow(rtol=1e-6), stop=penchant.stop.Near([0, 0, 1], 1.0)
     )
     assert not never.outcome.ok
     assert never.log_loss < -1e12
@@ -201,18 +204,18 @@ def test_rules_stop_where_they_say():
 def test_time_and_step_limits_end_with_a_sentence():
     problem, net = three_points("3b"), penchant.DiagonalNet(depth=2, alpha=1.0)
     timed = penchant.train(
-        net, problem, penchant.DualFlow(), stop=[penchant.LogLoss(-100.0), penchant.Time(5.0)]
+        net, problem, penchant.DualFlow(), stop=[penchant.stop.LogLoss(-100.0), penchant.Time(5.0)]
     )
     assert timed.t == pytest.approx(5.0, rel=1e-6)
     assert timed.outcome.kind is Kind.BUDGET_SPENT
     short = penchant.train(
-        net, problem, penchant.DualFlow(max_steps=20), stop=penchant.LogLoss(-100.0)
+        net, problem, penchant.DualFlow(max_steps=20), stop=penchant.stop.LogLoss(-100.0)
     )
     assert short.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_steps" in short.outcome.sentence
 
 
-@pytest.mark.parametrize("stop", [penchant.LogLoss(0.5), penchant.Loss(2.0)])
+@pytest.mark.parametrize("stop", [penchant.stop.LogLoss(0.5), penchant.stop.Loss(2.0)])
 @pytest.mark.parametrize("alpha", [1e-3, 1.0, 10.0])
 def test_a_goal_that_the_start_meets_ends_flows_and_steps_before_they_begin(stop, alpha):
     problem, net = three_points("3b"), penchant.DiagonalNet(2, alpha=alpha)
@@ -223,7 +226,7 @@ def test_a_goal_that_the_start_meets_ends_flows_and_steps_before_they_begin(stop
         np.testing.assert_allclose(path.parameters, net.start(problem.dimension), rtol=1e-12)
         assert path.log_loss == pytest.approx(0.0, abs=1e-12)
         onward = penchant.train(
-            net, problem, method, stop=[penchant.Time(0.5), penchant.LogLoss(-3.0)]
+            net, problem, method, stop=[penchant.Time(0.5), penchant.stop.LogLoss(-3.0)]
         )
         assert onward.t > 0  # the control: a goal that the start does not meet
 
@@ -233,22 +236,22 @@ def test_time_alone_is_followed_to_its_end():
     path = run(problem, 2, short, alpha=1.0)
     assert path.outcome.kind is Kind.SOLVED
     assert "followed to t=5" in path.outcome.sentence
-    goal = run(problem, 2, [short, penchant.LogLoss(-100.0)], alpha=1.0)
+    goal = run(problem, 2, [short, penchant.stop.LogLoss(-100.0)], alpha=1.0)
     assert goal.outcome.kind is Kind.BUDGET_SPENT
     np.testing.assert_array_equal(goal.predictor, path.predictor)
 
 
 def test_only_the_margins_named_are_recorded():
-    both = [penchant.LogSpaced(3), penchant.At(margins=[7.0, 123.4])]
+    both = [penchant.record.LogSpaced(3), penchant.record.At(margins=[7.0, 123.4])]
     named, mixed = (
-        run(three_points("3b"), 2, penchant.LogLoss(-1e4), record, alpha=3.0).dataset
+        run(three_points("3b"), 2, penchant.stop.LogLoss(-1e4), record, alpha=3.0).dataset
         for record in (both[1], both)
     )
     np.testing.assert_allclose(named.smoothed_margin[1:], [7.0, 123.4, 1e4], rtol=1e-12)
     assert named.loss.values[-1] == 0.0  # float64 holds only its logarithm
     assert named.log_loss.values[-1] == pytest.approx(-1e4, rel=1e-12)
     for row, g in ((1, 7.0), (2, 123.4)):
-        alone = run(three_points("3b"), 2, penchant.LogLoss(-g), alpha=3.0).predictor
+        alone = run(three_points("3b"), 2, penchant.stop.LogLoss(-g), alpha=3.0).predictor
         assert named.predictor.values[row] == pytest.approx(alone, rel=1e-7)
     assert mixed.sizes["time"] > 8
     for row in range(1, 4):
@@ -268,15 +271,15 @@ def runs_on(X, y):
 
 
 test_wrong_input_is_refused_at_once = refusals(
-    (lambda: penchant.Scale(mu=0.0), "mu must be > 0"),
-    (lambda: penchant.Near([0, 0], 1.0), "must not be zero"),
-    (lambda: penchant.LogLoss(math.nan), "finite"),
+    (lambda: penchant.stop.Scale(mu=0.0), "mu must be > 0"),
+    (lambda: penchant.stop.Near([0, 0], 1.0), "must not be zero"),
+    (lambda: penchant.stop.LogLoss(math.nan), "finite"),
     (lambda: runs_until("soon"), "stop must be a rule"),
-    (lambda: runs_until(penchant.Scale(1e-310)), "no float64 holds"),
+    (lambda: runs_until(penchant.stop.Scale(1e-310)), "no float64 holds"),
     (lambda: runs_until(penchant.Steps(3)), "does not apply here; use Interpolated, Loss, LogLoss"),
-    (lambda: runs_until(penchant.Accuracy(train=1.0)), "Accuracy does not apply here"),
+    (lambda: runs_until(penchant.stop.Accuracy(train=1.0)), "Accuracy does not apply here"),
     (
-        lambda: runs_until(None, penchant.At(times=[1.0])),
+        lambda: runs_until(None, penchant.record.At(times=[1.0])),
         r"cannot record at times; use At\(margins=...\)",
     ),
     (lambda: runs_on([[1.0, 2], [1, 2]], [1, -1]), "DualFlow"),
@@ -294,15 +297,15 @@ test_wrong_input_is_refused_at_once = refusals(
 @pytest.mark.parametrize("seed", [1001, 1003, 1008])
 def test_an_escape_from_a_saddle_agrees_with_the_integrator_through_it(seed, monkeypatch):
     problem = separable_points(4, 4, margin=0.2, seed=seed)
-    both = [penchant.LogSpaced(), penchant.At(margins=[0.3, 5.0])]
-    path = run(problem, 6, penchant.LogLoss(-50.0), alpha=1e-3, record=both, rtol=1e-9)
+    both = [penchant.record.LogSpaced(), penchant.record.At(margins=[0.3, 5.0])]
+    path = run(problem, 6, penchant.stop.LogLoss(-50.0), alpha=1e-3, record=both, rtol=1e-9)
     monkeypatch.setattr("penchant.training.exact.dual.flow.opening", lambda system, plan: None)
-    walked = run(problem, 6, penchant.LogLoss(-50.0), alpha=1e-3, record=both, rtol=1e-9)
+    walked = run(problem, 6, penchant.stop.LogLoss(-50.0), alpha=1e-3, record=both, rtol=1e-9)
     for g in (0.3, 5.0, 50.0):
         one, two = (p.dataset.isel(time=int(np.abs(p.dataset.smoothed_margin.values - g).argmin()))
                     for p in (path, walked))  # fmt: skip
         assert one.smoothed_margin == pytest.approx(g, rel=1e-7)
-        assert penchant.angle(one.predictor, two.predictor) < 1e-4
+        assert penchant.measures.angle(one.predictor, two.predictor) < 1e-4
         assert float(one.log_t) == pytest.approx(float(two.log_t), abs=1e-5)
     # control: this start does rest at a saddle, where time goes on and the loss does not
     log_t = path.dataset.log_t.values[2:]
@@ -313,7 +316,7 @@ def test_an_escape_from_a_saddle_agrees_with_the_integrator_through_it(seed, mon
 @pytest.mark.parametrize("seed", [1001, 1002])
 def test_saddles_deeper_than_rounding_are_left(depth, alpha, seed):
     problem = separable_points(4, 4, margin=0.2, seed=seed)
-    path = run(problem, depth, penchant.LogLoss(-1e5), alpha=alpha, rtol=1e-8)
+    path = run(problem, depth, penchant.stop.LogLoss(-1e5), alpha=alpha, rtol=1e-8)
     ds = path.dataset
     assert path.outcome.kind is Kind.SOLVED
     assert (np.diff(ds.smoothed_margin.values) > 0).all()
@@ -323,16 +326,19 @@ def test_saddles_deeper_than_rounding_are_left(depth, alpha, seed):
     assert (np.abs(ds.margins.values - direct) < 1e-6 * (1 + size)).all()
     # where it ends is stationary for the l_{2/D} margin, M theorem 2
     ends = [
-        p.beta for p in penchant.stationary_points(problem.X, problem.y, penchant.Lp(2 / depth))
+        p.beta
+        for p in penchant.solvers.stationary_points(
+            problem.X, problem.y, penchant.regularizers.Lp(2 / depth)
+        )
     ]
-    assert min(float(penchant.angle(path.predictor, beta)) for beta in ends) < 0.1
+    assert min(float(penchant.measures.angle(path.predictor, beta)) for beta in ends) < 0.1
 
 
 def test_a_rule_can_stop_an_escape():
     problem = separable_points(4, 4, margin=0.2, seed=1001)
-    path = run(problem, 10, penchant.LogLoss(-2.0), alpha=1e-3, rtol=1e-8)
+    path = run(problem, 10, penchant.stop.LogLoss(-2.0), alpha=1e-3, rtol=1e-8)
     assert path.log_loss == pytest.approx(-2.0, rel=1e-9)
     first = path.dataset.predictor.values[5]
-    near = run(problem, 10, penchant.Near(first, 1e-3), alpha=1e-3, rtol=1e-8)
+    near = run(problem, 10, penchant.stop.Near(first, 1e-3), alpha=1e-3, rtol=1e-8)
     assert near.outcome.kind is Kind.SOLVED
     assert near.log_loss > -0.3

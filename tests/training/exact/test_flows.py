@@ -9,26 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penchant import (
-    At,
+    L2,
     DiagonalNet,
     DualFlow,
     GradientDescent,
-    Interpolated,
-    LogSpaced,
-    Loss,
     ParameterFlow,
-    ProductNet,
+    Q,
     Regression,
-    Scale,
     Steps,
     Time,
-    sparse_regression,
+    interpolate,
     train,
 )
-from penchant.records import Kind
-from penchant.regularizers.norms import L2
-from penchant.regularizers.q import Q
-from penchant.solvers.interpolate import interpolate
+from penchant.lab import Kind
+from penchant.models import ProductNet
+from penchant.problems import sparse_regression
+from penchant.record import At, LogSpaced
+from penchant.stop import Interpolated, Loss, Scale
 from refusals import refusals
 
 PROBLEM = sparse_regression(4, 12, sparsity=2, seed=1)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import penchant
-from penchant.records import Kind
-from penchant.training.descent.methods import GradientDescent
+from penchant import GradientDescent
+from penchant.lab import Kind
 from penchant.training.exact.stiff import StiffIntegrator
 from penchant.training.samples import SampleTask
 from penchant.training.task import Moment
@@ -41,7 +41,7 @@ def recommended(path):
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("rate", [RATE, 0.0])
 def test_a_flow_that_stops_at_a_kink_says_so_and_what_it_recommends_works(kind, rate):
-    net, problem = penchant.relu_net(2, 20, alpha=1.0, seed=1), problems()[kind]
+    net, problem = penchant.models.relu_net(2, 20, alpha=1.0, seed=1), problems()[kind]
     flow = penchant.ParameterFlow(rtol=1e-5, weight_decay=rate)
     stalled = penchant.train(net, problem, flow, stop=penchant.Time(20.0))
     assert stalled.outcome.kind is Kind.STALLED
@@ -90,7 +90,7 @@ def test_test_samples_give_the_jump_of_a_path_without_a_predictor(method):
     assert found.test_loss.values[-1] == pytest.approx(expected, rel=1e-9)
     np.testing.assert_array_equal(found.final_parameters.values, path.parameters)
     np.testing.assert_array_equal(found.X_test.values, test.X)
-    read = penchant.grokking(found.t, found.train_accuracy, found.test_accuracy, level=0.8)
+    read = penchant.measures.grokking(found.t, found.train_accuracy, found.test_accuracy, level=0.8)
     assert np.isfinite(read.t1)
 
 
@@ -104,8 +104,8 @@ def test_test_samples_of_another_kind_are_refused():
 @pytest.mark.parametrize("rate", [0.0, 0.01])
 def test_test_samples_of_a_linear_predictor(flow, rate):
     problem, test = (
-        penchant.separable_points(6, 4, seed=1),
-        penchant.separable_points(50, 4, seed=2),
+        penchant.problems.separable_points(6, 4, seed=1),
+        penchant.problems.separable_points(50, 4, seed=2),
     )
     problem = dataclasses.replace(problem, test=test)
     net, method = penchant.DiagonalNet(2, alpha=1.0), flow(weight_decay=rate)
@@ -119,7 +119,7 @@ def test_test_samples_of_a_linear_predictor(flow, rate):
 def test_test_samples_of_a_regression():
     test = problems(seed=1)[1]
     problem = dataclasses.replace(problems()[1], test=test)
-    net = penchant.relu_net(2, 20, alpha=1.0)
+    net = penchant.models.relu_net(2, 20, alpha=1.0)
     path = penchant.train(net, problem, GradientDescent(1e-3), stop=penchant.Steps(50))
     last = np.asarray(net.predict(path.parameters, test.X))
     assert path.dataset.test_loss.values[-1] == pytest.approx(np.sum((last - test.y) ** 2))

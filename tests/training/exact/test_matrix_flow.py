@@ -9,32 +9,32 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from general_solvers import gradient_flow, loss_gradient
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.factorization import (
-    DifferenceFactorization,
+from penchant import (
+    L2,
+    DiagonalNet,
+    DualFlow,
     Factorization,
-    SymmetricFactorization,
+    GradientDescent,
+    ParameterFlow,
+    Regression,
+    Steps,
+    Time,
+    train,
 )
-from penchant.models.matrix import DeepFactorization
-from penchant.problems.matrices import (
+from penchant.lab import Kind
+from penchant.methods import MatrixFlow
+from penchant.models import DeepFactorization, DifferenceFactorization, SymmetricFactorization
+from penchant.problems import (
+    Completion,
+    Sensing,
     commuting_sensing,
     gaussian_sensing,
     low_rank_completion,
     multiplication_table,
 )
-from penchant.problems.matrix_problem import Completion, Sensing
-from penchant.problems.regression import Regression
-from penchant.records import Kind
-from penchant.regularizers.norms import L2
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.exact.matrices.flow import MatrixFlow
+from penchant.record import At, LogSpaced
+from penchant.stop import Accuracy, Interpolated, Loss
 from penchant.training.exact.matrices.system import FactorSystem, extrapolated
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.goals import Accuracy
-from penchant.training.record import At, LogSpaced
-from penchant.training.stop import Interpolated, Loss, Steps, Time
-from penchant.training.train import train
 from refusals import refusals
 
 SMALL = low_rank_completion(samples=14, dimension=5, rank=1, seed=1)

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from general_solvers import gradient_flow
-from penchant import At, DiagonalNet, Interpolated, ProductNet, Reparametrized, Time, train
-from penchant.problems.classification import Classification, separable_points, three_points
-from penchant.records import Kind
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.exact.parameter import MarginParameters, ParameterFlow
-from penchant.training.goals import Near
-from penchant.training.stop import LogLoss, Scale
+from penchant import Classification, DiagonalNet, DualFlow, ParameterFlow, Time, train
+from penchant.lab import Kind
+from penchant.models import ProductNet, Reparametrized
+from penchant.problems import separable_points, three_points
+from penchant.record import At
+from penchant.stop import Interpolated, LogLoss, Near, Scale
+from penchant.training.exact.parameter import MarginParameters
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
 STARTS = {

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import penchant
-from penchant.records import Kind
+from penchant.lab import Kind
 
 MATCHES = pytest.mark.parametrize("sign", [1, -1])
 
 
 def seen(matrix):
-    return penchant.Sensing(np.eye(matrix.size).reshape(-1, *matrix.shape), matrix.ravel())
+    return penchant.problems.Sensing(np.eye(matrix.size).reshape(-1, *matrix.shape), matrix.ravel())
 
 
 def of_sign(matrix, sign):
@@ -58,7 +58,7 @@ def test_a_target_of_the_same_sign_is_reached_and_of_the_other_is_not(seed, side
     for sign in (1, -1):
         target = of_sign(drawn, sign)
         model = penchant.Factorization(factors=(U, V))
-        path = penchant.train(model, seen(target), penchant.MatrixFlow())
+        path = penchant.train(model, seen(target), penchant.methods.MatrixFlow())
         exact = exactly(U, V, target, min(path.t, 100.0))
         np.testing.assert_allclose(path.predictor, exact, atol=1e-6)
         assert path.outcome.ok == (sign == start)
@@ -77,7 +77,7 @@ def test_a_hundredth_of_imbalance_reaches_both_signs(sign):
     U, V = balanced(rng, 3, 1)
     target = of_sign(rng.standard_normal((3, 3)), sign)
     path = penchant.train(
-        penchant.Factorization(factors=(1.01 * U, V)), seen(target), penchant.MatrixFlow()
+        penchant.Factorization(factors=(1.01 * U, V)), seen(target), penchant.methods.MatrixFlow()
     )
     assert path.outcome.ok
     np.testing.assert_allclose(path.predictor, target, atol=1e-6)
@@ -90,8 +90,10 @@ def test_wide_layers_and_the_lifted_flow_know_it_too(sign):
     U = 0.5 * rng.standard_normal((2, 5))  # five hidden units, U^T U = V^T V
     turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
     wide = penchant.Factorization(factors=(U, turn @ U))
-    assert penchant.train(wide, seen(target), penchant.MatrixFlow()).outcome.ok == (sign == 1)
-    path = penchant.train(wide, seen(target), penchant.MatrixFlow(form="lifted"))
+    assert penchant.train(wide, seen(target), penchant.methods.MatrixFlow()).outcome.ok == (
+        sign == 1
+    )
+    path = penchant.train(wide, seen(target), penchant.methods.MatrixFlow(form="lifted"))
     assert path.outcome.ok == (sign == 1)
     if sign == -1:
         assert path.outcome.kind is Kind.STALLED
@@ -104,7 +106,7 @@ def test_a_flow_of_the_lifted_matrix_that_breaks_down_says_so():
     U = rng.normal(size=(3, 3)) * 0.5
     turn = of_sign(np.linalg.qr(rng.normal(size=(3, 3)))[0].T, 1).T
     model = penchant.Factorization(factors=(U, turn @ U))
-    path = penchant.train(model, seen(target), penchant.MatrixFlow(form="lifted"))
+    path = penchant.train(model, seen(target), penchant.methods.MatrixFlow(form="lifted"))
     assert path.outcome.kind is Kind.STALLED
 
 
@@ -112,8 +114,11 @@ def test_a_singular_target_is_still_reached():
     rng = np.random.default_rng(0)
     U, V = balanced(rng, 2, 1)
     target = np.outer([1.0, 2.0], [0.5, -1.0])
-    stop = penchant.Interpolated(1e-6)
+    stop = penchant.stop.Interpolated(1e-6)
     path = penchant.train(
-        penchant.Factorization(factors=(U, V)), seen(target), penchant.MatrixFlow(), stop=stop
+        penchant.Factorization(factors=(U, V)),
+        seen(target),
+        penchant.methods.MatrixFlow(),
+        stop=stop,
     )
     assert path.outcome.ok

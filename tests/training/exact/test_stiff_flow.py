@@ -9,27 +9,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from general_solvers import gradient_flow
-from penchant import At, Interpolated, LogSpaced, Time, train
-from penchant.models.diagonal import DiagonalNet, ProductNet
-from penchant.models.factorization import (
-    DifferenceFactorization,
+from penchant import (
+    Classification,
+    DiagonalNet,
+    DualFlow,
     Factorization,
+    FunctionModel,
+    ParameterFlow,
+    Regression,
+    Time,
+    train,
+)
+from penchant.lab import Kind
+from penchant.measures.distances import turn
+from penchant.models import (
+    DeepFactorization,
+    DifferenceFactorization,
+    ProductNet,
+    Reparametrized,
     SymmetricFactorization,
 )
-from penchant.models.function import FunctionModel
-from penchant.models.matrix import DeepFactorization
-from penchant.models.reparametrized import Reparametrized
-from penchant.models.tangent import turn
-from penchant.problems.classification import Classification, separable_points
-from penchant.problems.matrix_problem import Completion, Sensing
-from penchant.problems.regression import Regression, sparse_regression
-from penchant.records import Kind
+from penchant.problems import Completion, Sensing, separable_points, sparse_regression
+from penchant.record import At, LogSpaced
+from penchant.stop import Interpolated, LogLoss, Near
 from penchant.training.exact.bdf import SIGNS, Backward, Curved, GaussNewton
-from penchant.training.exact.dual.flow import DualFlow
-from penchant.training.exact.parameter import ParameterFlow
 from penchant.training.exact.task import DenseDerivative, MatrixSamples, TwoFactorSamples
-from penchant.training.goals import Near
-from penchant.training.stop import LogLoss
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.standard_normal((4, 4))

@@ -9,25 +9,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.function import FunctionModel
-from penchant.models.linear import LinearPredictor
-from penchant.models.relu_net import relu_net
-from penchant.models.tangent import kernel_distance
-from penchant.models.two_layer import two_layer
-from penchant.precision import double_precision
-from penchant.problems.circle import circle_teacher
-from penchant.problems.classification import Classification
-from penchant.problems.regression import Regression, sparse_regression
-from penchant.records import Kind
-from penchant.training.descent.methods import GradientDescent
+from penchant import (
+    Classification,
+    DiagonalNet,
+    FunctionModel,
+    GradientDescent,
+    ParameterFlow,
+    Regression,
+    Steps,
+    Time,
+    train,
+)
+from penchant.lab import Kind, double_precision
+from penchant.measures import kernel_distance
+from penchant.methods import TangentFlow
+from penchant.models import LinearPredictor, relu_net, two_layer
+from penchant.problems import circle_teacher, sparse_regression
+from penchant.record import At, LogSpaced
+from penchant.stop import Interpolated, Near
 from penchant.training.exact import tangent as exponential_step
-from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.exact.tangent import TangentFlow, compiled, function_of, trial
-from penchant.training.goals import Near
-from penchant.training.record import At, LogSpaced
-from penchant.training.stop import Interpolated, Steps, Time
-from penchant.training.train import train
+from penchant.training.exact.tangent import compiled, function_of, trial
 
 CIRCLE = circle_teacher(samples=5, seed=1, test=200)
 SMOOTH = two_layer(4, alpha=1.0, activation="tanh", seed=3)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from penchant.lab.evidence.evidence import STATUSES, Status
 from penchant.lab.evidence.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts, shown
-from penchant.lab.papers import Paper, paper_of
+from penchant.lab.paper import Paper, paper_of
 from penchant.lab.record import Recorded, recorded
 from penchant.lab.report.markup import Markup, document, joined, tag, tile
 from penchant.lab.report.mathml import mathematics

@@ -1,7 +1,7 @@
 """Studies: a description, cells on disk, engines that compute them, and one result file.
 
     study = read_study("scale.toml")            # reading, study, axes, parts, checks
-    dataset = run_study(study, "penchant-studies", engine="processes")
+    dataset = run(study, "penchant-studies", engine="processes")
 
 A study is a grid of cells (cells), optionally at several sizes (sizes). A cell's name is a hash of
 its full description and of the version of the code (code/). The worker that computes a cell writes

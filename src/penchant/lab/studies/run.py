@@ -81,7 +81,7 @@ def cells_folder(study: Study, out: str | os.PathLike[str]) -> Path:
     return Path(out).absolute() / f"{study.name}.cells"
 
 
-def run_study(
+def run(
     study: Study,
     out: str | os.PathLike[str] = "penchant-studies",
     engine: str | Engine = "here",
@@ -122,7 +122,7 @@ def run_study(
     >>> given = {"function": function, "arguments": {"draws": 9, "seed": 0}}
     >>> study = penchant.Study(name="q", grid=grid, **given)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     dataset = penchant.run_study(study, folder)
+    ...     dataset = penchant.run(study, folder)
     >>> dataset.largest.dims, dataset.largest.shape
     (('rows', 'ratio'), (2, 2))
     """

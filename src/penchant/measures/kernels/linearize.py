@@ -88,7 +88,7 @@ def linearize(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> linear = penchant.linearize(lambda w, x: x @ w**2, np.array([1.0, 2.0]))
+    >>> linear = penchant.measures.linearize(lambda w, x: x @ w**2, np.array([1.0, 2.0]))
     >>> linear(np.array([2.0, 2.0]), np.eye(2)).round(4).tolist()
     [3.0, 4.0]
     """

@@ -25,8 +25,8 @@ from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.exact import ELIMINATION, independent_rows
 from penchant.solvers.interpolate import interpolate
 from penchant.solvers.margins.rows import dual_misfit
+from penchant.solvers.margins.separation import TOO_CLOSE
 from penchant.solvers.max_margin import max_margin
-from penchant.solvers.separation import TOO_CLOSE
 from penchant.solvers.solution import Solution
 from penchant.threads import one_blas_thread
 
@@ -76,7 +76,7 @@ class KernelMachine(Record):
     Examples
     --------
     >>> import penchant
-    >>> machine = penchant.kernel_svm(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
+    >>> machine = penchant.measures.kernel_svm(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
     >>> machine.kind, machine.residual < 1e-9, machine.kkt < 1e-9
     ('svm', True, True)
     """
@@ -149,7 +149,8 @@ def kernel_interpolant(
     Examples
     --------
     >>> import penchant
-    >>> machine = penchant.kernel_interpolant(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [2.0])
+    >>> net = penchant.DiagonalNet(alpha=1.0)
+    >>> machine = penchant.measures.kernel_interpolant(net, [[1.0, 2.0]], [2.0])
     >>> machine.predictor.round(4), machine.outcome.ok
     (array([0.4, 0.8]), True)
     """
@@ -213,7 +214,7 @@ def kernel_svm(
     Examples
     --------
     >>> import penchant
-    >>> machine = penchant.kernel_svm(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
+    >>> machine = penchant.measures.kernel_svm(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
     >>> machine.predictor.round(4), round(machine.margin * machine.norm, 6)
     (array([0.2, 0.4]), 1.0)
     """

@@ -33,7 +33,7 @@ def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centred: bool = False) -> fl
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> round(penchant.kernel_alignment(np.eye(2), [1.0, -1.0]), 4)
+    >>> round(penchant.measures.kernel_alignment(np.eye(2), [1.0, -1.0]), 4)
     0.7071
     """
     who = "kernel_alignment"
@@ -71,7 +71,7 @@ def effective_rank(K: ArrayLike) -> float:
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> round(penchant.effective_rank(np.eye(3)), 6)
+    >>> round(penchant.measures.effective_rank(np.eye(3)), 6)
     3.0
     """
     values = np.linalg.eigvalsh(_kernel("effective_rank", K))
@@ -103,7 +103,7 @@ def participation_ratio(K: ArrayLike) -> float:
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> round(penchant.participation_ratio(np.diag([1.0, 1.0, 0.0])), 6)
+    >>> round(penchant.measures.participation_ratio(np.diag([1.0, 1.0, 0.0])), 6)
     2.0
     """
     kernel = _kernel("participation_ratio", K)

@@ -64,7 +64,8 @@ class KernelRegression(Record):
     >>> import penchant
     >>> def f(w, x):
     ...     return x @ w**2
-    >>> fit = penchant.kernel_regression(f, np.array([1.0, 1.0]), np.eye(2), np.array([2.0, 3.0]))
+    >>> w, y = np.array([1.0, 1.0]), np.array([2.0, 3.0])
+    >>> fit = penchant.measures.kernel_regression(f, w, np.eye(2), y)
     >>> fit.predict(np.array([[1.0, 1.0]])).round(4)
     array([5.])
     >>> fit.at(0.0).predict(np.array([[1.0, 1.0]])).round(4)
@@ -163,7 +164,8 @@ def kernel_regression(
     >>> import penchant
     >>> def f(w, x):
     ...     return x @ w**2
-    >>> fit = penchant.kernel_regression(f, np.array([1.0, 1.0]), np.eye(2), np.array([2.0, 3.0]))
+    >>> w, y = np.array([1.0, 1.0]), np.array([2.0, 3.0])
+    >>> fit = penchant.measures.kernel_regression(f, w, np.eye(2), y)
     >>> fit.rank, fit.residual < 1e-9
     (2, True)
     """

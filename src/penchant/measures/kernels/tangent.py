@@ -217,13 +217,13 @@ def tangent_kernel(
     >>> import penchant
     >>> def f(w, x):
     ...     return x @ w**2
-    >>> penchant.tangent_kernel(f, np.array([1.0, 2.0]), np.eye(2)).round(4)
+    >>> penchant.measures.tangent_kernel(f, np.array([1.0, 2.0]), np.eye(2)).round(4)
     array([[ 4.,  0.],
            [ 0., 16.]])
     >>> def two(w, x):
     ...     return x @ w["first"] * w["second"]
     >>> w = {"first": np.array([1.0, 2.0]), "second": np.array(3.0)}
-    >>> parts = penchant.tangent_kernel(two, w, np.eye(2), layers=True)
+    >>> parts = penchant.measures.tangent_kernel(two, w, np.eye(2), layers=True)
     >>> {name: np.diag(kernel).round(4).tolist() for name, kernel in parts.items()}
     {'first': [9.0, 9.0], 'second': [1.0, 4.0]}
     """
@@ -279,7 +279,8 @@ def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
     Examples
     --------
     >>> import penchant
-    >>> penchant.kernel_predictor(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [2.0]).round(4)
+    >>> net = penchant.DiagonalNet(alpha=1.0)
+    >>> penchant.measures.kernel_predictor(net, [[1.0, 2.0]], [2.0]).round(4)
     array([0.4, 0.8])
     """
     X, y = regression_data("kernel_predictor", X, y)

@@ -58,7 +58,8 @@ def gradient_turn(
     >>> import penchant
     >>> def f(w, x):
     ...     return x @ w**2
-    >>> round(penchant.gradient_turn(f, np.array([1.0, 1.0]), np.array([1.0, 0.0]), np.eye(2)), 4)
+    >>> start, end = np.array([1.0, 1.0]), np.array([1.0, 0.0])
+    >>> round(penchant.measures.gradient_turn(f, start, end, np.eye(2)), 4)
     0.2929
     """
     who = "gradient_turn"

@@ -64,8 +64,8 @@ class TokenMLP(Record):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.modular_addition(modulus=5)
-    >>> net = penchant.TokenMLP(embedding=4, width=8)
+    >>> problem = penchant.problems.modular_addition(modulus=5)
+    >>> net = penchant.models.TokenMLP(embedding=4, width=8)
     >>> net.logits(net.start(problem), np.array([[1, 2], [2, 1]])).shape
     (2, 5)
     """

@@ -30,8 +30,8 @@ class TokenNet(Protocol):
     Examples
     --------
     >>> import penchant
-    >>> net = penchant.TokenQuadratic(width=4)
-    >>> sorted(net.start(penchant.modular_addition(modulus=5))), net.homogeneity
+    >>> net = penchant.models.TokenQuadratic(width=4)
+    >>> sorted(net.start(penchant.problems.modular_addition(modulus=5))), net.homogeneity
     (['inner', 'outer'], 3)
     """
 

@@ -52,8 +52,8 @@ class TokenTransformer(Record):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.modular_addition(modulus=5)
-    >>> net = penchant.TokenTransformer(width=8, heads=2, hidden=16)
+    >>> problem = penchant.problems.modular_addition(modulus=5)
+    >>> net = penchant.models.TokenTransformer(width=8, heads=2, hidden=16)
     >>> net.logits(net.start(problem), np.array([[1, 2], [2, 1]])).shape
     (2, 5)
     """

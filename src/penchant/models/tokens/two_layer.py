@@ -39,8 +39,8 @@ class TokenQuadratic(Record):
     Examples
     --------
     >>> import penchant
-    >>> net = penchant.TokenQuadratic(width=4, alpha=1.0)
-    >>> start = net.start(penchant.modular_addition(modulus=5))
+    >>> net = penchant.models.TokenQuadratic(width=4, alpha=1.0)
+    >>> start = net.start(penchant.problems.modular_addition(modulus=5))
     >>> {name: part.shape for name, part in start.items()}
     {'inner': (4, 10), 'outer': (5, 4)}
     """
@@ -122,8 +122,8 @@ class TwoTokenNet(Record):
     Examples
     --------
     >>> import penchant
-    >>> net = penchant.TwoTokenNet(width=4, alpha=0.1)
-    >>> net.start(penchant.modular_addition(modulus=5)).first.shape
+    >>> net = penchant.models.TwoTokenNet(width=4, alpha=0.1)
+    >>> net.start(penchant.problems.modular_addition(modulus=5)).first.shape
     (5, 4)
     """
 

@@ -17,7 +17,15 @@ from typing import Any, Literal
 import numpy as np
 
 from penchant import store
-from penchant.problems.images.catalogue import DIGITS, PARTS, Arrays, Bytes, ImageSet, complaint
+from penchant.problems.images.catalogue import (
+    DIGITS,
+    PARTS,
+    Arrays,
+    Bytes,
+    ImageSet,
+    complaint,
+    find,
+)
 from penchant.records import Record
 
 VARIABLE = "PENCHANT_CACHE"
@@ -46,6 +54,29 @@ def _system_caches() -> Path:
 def file_of(images: ImageSet) -> Path:
     """Where the set is kept, whether or not it is there."""
     return folder() / f"{images.name}.npz"
+
+
+def has_images(name: str) -> bool:
+    """Whether the images of this name can be read on this machine.
+
+    Parameters
+    ----------
+    name
+        The name of an image set, as `penchant data` lists them.
+
+    Returns
+    -------
+    bool
+        True if they are in the cache folder or come with a package.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> penchant.problems.has_images("digits")
+    True
+    """
+    images = find("has_images", name)
+    return images.package is None or file_of(images).exists()
 
 
 def prepared(who: str) -> Path:

@@ -199,7 +199,7 @@ def import_images(name: str, source: str | os.PathLike[str]) -> Path:
     --------
     >>> import penchant
     >>> try:
-    ...     penchant.import_images("mnist", "no-such-package.deb")
+    ...     penchant.problems.import_images("mnist", "no-such-package.deb")
     ... except (OSError, ValueError) as reason:
     ...     print(type(reason).__name__)
     ValueError

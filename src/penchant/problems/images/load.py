@@ -45,7 +45,7 @@ class Images(Record):
     Examples
     --------
     >>> import penchant
-    >>> images = penchant.load_images("digits", train=20, test=10)
+    >>> images = penchant.problems.load_images("digits", train=20, test=10)
     >>> images.train_images.shape, len(images.classes)
     ((20, 8, 8, 1), 10)
     """
@@ -106,7 +106,8 @@ def load_images(
     Examples
     --------
     >>> import penchant
-    >>> images = penchant.load_images("digits", train=20, test=10, classes=[3, 8], flat=True)
+    >>> part = {"train": 20, "test": 10, "classes": [3, 8]}
+    >>> images = penchant.problems.load_images("digits", flat=True, **part)
     >>> images.train_images.shape, images.classes
     ((20, 64), ('3', '8'))
     """

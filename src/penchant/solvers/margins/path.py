@@ -22,9 +22,9 @@ from penchant.solvers.margins.active_set import Unbounded
 from penchant.solvers.margins.changes import Tracker
 from penchant.solvers.margins.ratchet import RatchetWalk, certify
 from penchant.solvers.margins.rows import certified_path, given_rows, scaled_rows
+from penchant.solvers.margins.separation import refuse_inseparable, refuse_zero_rows
 from penchant.solvers.margins.walk import MarginWalk
 from penchant.solvers.max_margin import failed
-from penchant.solvers.separation import refuse_inseparable, refuse_zero_rows
 from penchant.solvers.solution import SOLVED, Found, exponential, must_fit, restored, stacked
 from penchant.threads import one_blas_thread
 
@@ -83,7 +83,7 @@ class MarginPath(Record):
     Examples
     --------
     >>> import penchant
-    >>> path = penchant.max_margin_path([[1.0, 2.0], [-2.0, -1.5]], [1, -1], mus=[1.0, 0.1])
+    >>> path = penchant.solvers.max_margin_path([[1.0, 2.0], [-2.0, -1.5]], [1, -1], mus=[1.0, 0.1])
     >>> path.support.tolist(), len(path.changes)
     ([[True, True], [True, True]], 0)
     """
@@ -165,7 +165,7 @@ def max_margin_path(
     --------
     >>> import penchant
     >>> X, y = [[1.0, 2.0]], [1]
-    >>> path = penchant.max_margin_path(X, y, mus=[100.0, 1e-4])
+    >>> path = penchant.solvers.max_margin_path(X, y, mus=[100.0, 1e-4])
     >>> path.beta.round(3)
     array([[0.2  , 0.4  ],
            [0.007, 0.496]])
@@ -274,7 +274,7 @@ class RatchetPath(Record):
     Examples
     --------
     >>> import penchant
-    >>> path = penchant.ratchet_path([[1.0, 2.0], [-2.0, -1.5]], [1, -1], mus=[1.0, 0.1])
+    >>> path = penchant.solvers.ratchet_path([[1.0, 2.0], [-2.0, -1.5]], [1, -1], mus=[1.0, 0.1])
     >>> path.beta.shape, [outcome.ok for outcome in path.outcomes]
     ((2, 2), [True, True])
     """
@@ -327,7 +327,7 @@ def ratchet_path(
     --------
     >>> import penchant
     >>> X, y = [[1.0, 2.0]], [1]
-    >>> path = penchant.ratchet_path(X, y, mus=[100.0, 1e-4])
+    >>> path = penchant.solvers.ratchet_path(X, y, mus=[100.0, 1e-4])
     >>> path.beta.round(3)
     array([[0.2  , 0.4  ],
            [0.007, 0.496]])

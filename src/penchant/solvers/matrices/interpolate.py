@@ -62,8 +62,8 @@ class MatrixSolution(Record):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.Completion((2, 2), [[0, 0], [0, 1], [1, 0]], [1.0, 2.0, 3.0])
-    >>> solution = penchant.interpolate(problem, penchant.Frobenius())
+    >>> problem = penchant.problems.Completion((2, 2), [[0, 0], [0, 1], [1, 0]], [1.0, 2.0, 3.0])
+    >>> solution = penchant.interpolate(problem, penchant.regularizers.Frobenius())
     >>> solution.outcome.ok, round(solution.value, 6)
     (True, 14.0)
     """

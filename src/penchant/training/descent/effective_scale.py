@@ -61,11 +61,11 @@ class EffectiveScale(Observer):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
-    >>> method = penchant.EffectiveScale(penchant.GradientDescent(0.01))
+    >>> problem = penchant.problems.sparse_regression(8, 20, sparsity=2)
+    >>> method = penchant.methods.EffectiveScale(penchant.GradientDescent(0.01))
     >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.Steps(20_000)
     >>> path = penchant.train(net, problem, method, batch=1, stop=stop)
-    >>> predicted = penchant.predicted_endpoint(path, problem)
+    >>> predicted = penchant.forecasts.predicted_endpoint(path, problem)
     >>> bool(abs(predicted.beta - path.predictor).max() < 1e-8)
     True
     """
@@ -150,11 +150,11 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> problem = penchant.problems.sparse_regression(8, 20, sparsity=2)
     >>> net = penchant.DiagonalNet(2, alpha=0.1)
-    >>> method = penchant.EffectiveScale(penchant.GradientDescent(0.01))
+    >>> method = penchant.methods.EffectiveScale(penchant.GradientDescent(0.01))
     >>> path = penchant.train(net, problem, method, stop=penchant.Steps(1000))
-    >>> bool(penchant.effective_regularizer(path).shape.max() < 0.1)
+    >>> bool(penchant.forecasts.effective_regularizer(path).shape.max() < 0.1)
     True
     """
     description = json.loads(path.dataset.attrs.get("description", "{}"))
@@ -233,12 +233,13 @@ def predicted_endpoint(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> problem = penchant.problems.sparse_regression(8, 20, sparsity=2)
     >>> net = penchant.DiagonalNet(2, alpha=0.1)
-    >>> method = penchant.EffectiveScale(penchant.GradientDescent(0.01))
+    >>> method = penchant.methods.EffectiveScale(penchant.GradientDescent(0.01))
     >>> stop = penchant.Steps(20_000)
     >>> path = penchant.train(net, problem, method, stop=stop)
-    >>> bool(abs(penchant.predicted_endpoint(path, problem).beta - path.predictor).max() < 1e-8)
+    >>> predicted = penchant.forecasts.predicted_endpoint(path, problem).beta
+    >>> bool(abs(predicted - path.predictor).max() < 1e-8)
     True
     """
     if isinstance(problem, Classification):

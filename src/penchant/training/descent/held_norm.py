@@ -102,9 +102,9 @@ class HeldNorm(Descent):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = penchant.LinearPredictor(1.0), penchant.Steps(100)
-    >>> path = penchant.train(net, problem, penchant.HeldNorm(size=2.0), stop=stop)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = penchant.models.LinearPredictor(1.0), penchant.Steps(100)
+    >>> path = penchant.train(net, problem, penchant.methods.HeldNorm(size=2.0), stop=stop)
     >>> round(float((path.parameters**2).sum()), 6)
     4.0
     """
@@ -195,8 +195,9 @@ class HeldSweep(Record):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
-    >>> sweep = penchant.held_sweep(penchant.LinearPredictor(1.0), problem, [1.0, 2.0], steps=100)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
+    >>> model = penchant.models.LinearPredictor(1.0)
+    >>> sweep = penchant.methods.held_sweep(model, problem, [1.0, 2.0], steps=100)
     >>> sweep.parameters.shape
     (2, 8)
     """
@@ -263,8 +264,9 @@ def held_sweep(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
-    >>> sweep = penchant.held_sweep(penchant.LinearPredictor(1.0), problem, [0.5, 1.0], steps=200)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
+    >>> model = penchant.models.LinearPredictor(1.0)
+    >>> sweep = penchant.methods.held_sweep(model, problem, [0.5, 1.0], steps=200)
     >>> sweep.loss.shape
     (2,)
     """

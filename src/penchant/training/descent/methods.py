@@ -51,7 +51,7 @@ class GradientDescent(Descent):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
     >>> method, stop = penchant.GradientDescent(1e-3, momentum=0.9), penchant.Steps(100)
     >>> penchant.train(net, problem, method, stop=stop, batch=2, seed=1).steps
     100
@@ -174,7 +174,7 @@ class Adam(Descent):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
     >>> method, stop = penchant.Adam(1e-2, weight_decay=0.1), penchant.Steps(100)
     >>> penchant.train(net, problem, method, stop=stop).steps
     100

@@ -31,10 +31,11 @@ class Proximal(Descent):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = penchant.LinearPredictor(), penchant.Steps(100)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = penchant.models.LinearPredictor(), penchant.Steps(100)
     >>> penalty = 0.1 * penchant.L1()
-    >>> penchant.train(net, problem, penchant.Proximal(1e-2), stop=stop, penalty=penalty).steps
+    >>> method = penchant.methods.Proximal(1e-2)
+    >>> penchant.train(net, problem, method, stop=stop, penalty=penalty).steps
     100
     """
 

@@ -39,8 +39,9 @@ class Scheduled(Wrapped):
     Examples
     --------
     >>> import penchant
-    >>> warm = penchant.Scheduled(penchant.GradientDescent(0.01), [0, 100, 1000], [0.0, 1.0, 0.0])
-    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> plain = penchant.GradientDescent(0.01)
+    >>> warm = penchant.methods.Scheduled(plain, [0, 100, 1000], [0.0, 1.0, 0.0])
+    >>> problem = penchant.problems.sparse_regression(8, 20, sparsity=2)
     >>> net = penchant.DiagonalNet(2, alpha=0.1)
     >>> round(penchant.train(net, problem, warm, stop=penchant.Steps(1000)).t, 6)
     5.0

@@ -44,9 +44,9 @@ class SteepestDescent(Descent):
     Examples
     --------
     >>> import penchant
-    >>> problem, stop = penchant.separable_points(6, 4, margin=0.5), penchant.Steps(100)
-    >>> method = penchant.SteepestDescent(0.01, penchant.L1())
-    >>> path = penchant.train(penchant.LinearPredictor(), problem, method, stop=stop)
+    >>> problem, stop = penchant.problems.separable_points(6, 4, margin=0.5), penchant.Steps(100)
+    >>> method = penchant.methods.SteepestDescent(0.01, penchant.L1())
+    >>> path = penchant.train(penchant.models.LinearPredictor(), problem, method, stop=stop)
     >>> round(float(abs(path.predictor).sum()), 6)  # every step moves one coordinate
     1.0
     """
@@ -118,8 +118,8 @@ class SignDescent(SteepestDescent):
     Examples
     --------
     >>> import penchant
-    >>> problem, stop = penchant.separable_points(6, 4, margin=0.5), penchant.Steps(1)
-    >>> model, method = penchant.LinearPredictor(), penchant.SignDescent(0.01)
+    >>> problem, stop = penchant.problems.separable_points(6, 4, margin=0.5), penchant.Steps(1)
+    >>> model, method = penchant.models.LinearPredictor(), penchant.methods.SignDescent(0.01)
     >>> path = penchant.train(model, problem, method, stop=stop)
     >>> abs(path.predictor)
     array([0.01, 0.01, 0.01, 0.01])
@@ -153,10 +153,10 @@ class Muon(SteepestDescent):
     Examples
     --------
     >>> import penchant
-    >>> problem, stop = penchant.separable_points(6, 4, margin=0.5), penchant.Steps(1)
-    >>> method = penchant.Muon(0.01, penchant.Spectral(shape=(2, 2)))
-    >>> path = penchant.train(penchant.LinearPredictor(), problem, method, stop=stop)
-    >>> round(penchant.Spectral(shape=(2, 2))(path.predictor), 6)
+    >>> problem, stop = penchant.problems.separable_points(6, 4, margin=0.5), penchant.Steps(1)
+    >>> method = penchant.methods.Muon(0.01, penchant.regularizers.Spectral(shape=(2, 2)))
+    >>> path = penchant.train(penchant.models.LinearPredictor(), problem, method, stop=stop)
+    >>> round(penchant.regularizers.Spectral(shape=(2, 2))(path.predictor), 6)
     0.01
     """
 
@@ -192,9 +192,9 @@ class NormalizedDescent(Descent):
     Examples
     --------
     >>> import penchant
-    >>> problem, net = penchant.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
-    >>> stop = [penchant.Steps(1000), penchant.LogLoss(-50)]
-    >>> path = penchant.train(net, problem, penchant.NormalizedDescent(1e-2), stop=stop)
+    >>> problem, net = penchant.problems.three_points("3b"), penchant.DiagonalNet(2, alpha=1.0)
+    >>> stop = [penchant.Steps(1000), penchant.stop.LogLoss(-50)]
+    >>> path = penchant.train(net, problem, penchant.methods.NormalizedDescent(1e-2), stop=stop)
     >>> path.log_loss <= -50
     True
     """

@@ -12,7 +12,7 @@ from penchant.arguments import Array
 from penchant.models.model import Model, Separable
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
-from penchant.solvers.separation import require_separable
+from penchant.solvers.margins.separation import require_separable
 from penchant.training.exact.flow import Flow, Followed, RunSettings
 from penchant.training.exact.follow import FitIntegrator, follow, planned_fit
 from penchant.training.exact.loss import log_mean_loss, tail
@@ -189,7 +189,7 @@ class ParameterFlow(Flow):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
     >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.Time(1.0)
     >>> path = penchant.train(net, problem, penchant.ParameterFlow(), stop=stop)
     >>> path.t

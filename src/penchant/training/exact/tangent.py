@@ -218,8 +218,9 @@ class TangentFlow(Flow):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 2, sparsity=1)
-    >>> path = penchant.train(penchant.relu_net(2, 5, alpha=0.5), problem, penchant.TangentFlow())
+    >>> problem = penchant.problems.sparse_regression(5, 2, sparsity=1)
+    >>> net = penchant.models.relu_net(2, 5, alpha=0.5)
+    >>> path = penchant.train(net, problem, penchant.methods.TangentFlow())
     >>> path.outcome.ok
     True
     """

@@ -52,7 +52,7 @@ class JaxModel(abc.ABC):
         """The floating-point arrays of the state, by name."""
         return {}
 
-    def hold(self, state: State) -> None:  # noqa: B027 (there is no state here)
+    def hold(self, state: State) -> None:  # noqa: B027
         """Replace the arrays of the state."""
 
     def passed(self, state: State, given: Any, batch: Any) -> State:

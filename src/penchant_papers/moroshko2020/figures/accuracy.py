@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.studies.sizes import Sizes, sized
-from penchant.lazy import Axes, Dataset
-from penchant.measures.curves import crossing
-from penchant.plotting.style import CYCLE
-from penchant.problems.classification import three_points
+from penchant.lab import Axes, Dataset, Sizes, sized
+from penchant.measures import crossing
+from penchant.plotting import CYCLE
+from penchant.problems import three_points
 from penchant_papers.moroshko2020.figures.excess import least_norm, relative_excess
 from penchant_papers.moroshko2020.stopping import follow
 

@@ -8,17 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.studies.sizes import Sizes
-from penchant.lazy import Axes, Dataset
+from penchant import Classification
+from penchant.lab import Array, Axes, Dataset, Sizes
 from penchant.plotting import plane
-from penchant.problems.classification import (
-    Classification,
-    spiked_points,
-    three_points,
-    uniform_points,
-)
-from penchant.solvers.margins.path import max_margin_path
+from penchant.problems import spiked_points, three_points, uniform_points
+from penchant.solvers import max_margin_path
 from penchant_papers.moroshko2020.figures import trajectories
 from penchant_papers.moroshko2020.figures.trajectories import l1_ends, rising_margins, stationary
 from penchant_papers.moroshko2020.stopping import follow, max_margin_of

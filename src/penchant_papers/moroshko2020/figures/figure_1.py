@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.directions import angle
-from penchant.plotting.style import BLUE, GREEN, GREY, PURPLE, RED, sheet_of
-from penchant.problems.classification import three_points
+from penchant.lab import Axes, Dataset, Evidence, Experiment, Figure, sized, within
+from penchant.measures import angle
+from penchant.plotting import BLUE, GREEN, GREY, PURPLE, RED, sheet_of
+from penchant.problems import three_points
 from penchant_papers.moroshko2020.figures.trajectories import stationary
 from penchant_papers.moroshko2020.stopping import max_margin_of, predictors
 from penchant_papers.moroshko2020.theorem_6 import least_q

@@ -6,14 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.models.diagonal import DiagonalNet
-from penchant.plotting.network import DIMS, LABELS, Network, draw_network
-from penchant.plotting.style import sheet_of
+from penchant import DiagonalNet
+from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, sized, within
+from penchant.plotting import DIMS, LABELS, Network, draw_network, sheet_of
 
 FIRST, SECOND, LAST = 4.2, 6.2, 9.2  # where the hidden layers stand: 1, 2 and D - 1
 SHOWN = {"1": 4.6, "d": 2.6}  # name and height above the middle of the inputs that are shown

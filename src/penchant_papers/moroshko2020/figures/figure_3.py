@@ -7,21 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.directions import angle
-from penchant.models.diagonal import DiagonalNet
-from penchant.plotting import plane
-from penchant.plotting.sphere import draw_on_sphere, draw_sphere, viewer
-from penchant.plotting.style import BLACK, PURPLE, RED, sheet_of
-from penchant.problems.classification import three_points
-from penchant.training.descent.steepest import NormalizedDescent
-from penchant.training.record import LogSpaced
-from penchant.training.stop import LogLoss, Steps
-from penchant.training.train import train
+from penchant import DiagonalNet, Steps, train
+from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, at_least, sized, within
+from penchant.measures import angle
+from penchant.methods import NormalizedDescent
+from penchant.plotting import (
+    BLACK,
+    PURPLE,
+    RED,
+    draw_on_sphere,
+    draw_sphere,
+    plane,
+    sheet_of,
+    viewer,
+)
+from penchant.problems import three_points
+from penchant.record import LogSpaced
+from penchant.stop import LogLoss
 from penchant_papers.moroshko2020.figures.trajectories import apart, line_of, lines_on, studies
 from penchant_papers.moroshko2020.stopping import follow
 

@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Check, Evidence, at_least, within
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset, Figure
-from penchant.plotting import plane
-from penchant.plotting.style import sheet_of
+from penchant.lab import Check, Dataset, Evidence, Experiment, Figure, at_least, within
+from penchant.plotting import plane, sheet_of
 from penchant_papers.moroshko2020.figures.trajectories import apart, line_of, lines_on, studies
 
 A, B = "4a", "4b"

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.curves import crossing
-from penchant.plotting.style import CYCLE, GREY, sheet_of
-from penchant.problems.classification import three_points
+from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, at_most, sized, within
+from penchant.measures import crossing
+from penchant.plotting import CYCLE, GREY, sheet_of
+from penchant.problems import three_points
 from penchant_papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
 from penchant_papers.moroshko2020.figures.excess import least_norm, relative_excess
 from penchant_papers.moroshko2020.stopping import follow

@@ -7,13 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting import plane
-from penchant.plotting.placing import FAR, Note, write_beside
-from penchant.plotting.style import BLACK, sheet_of
-from penchant.plotting.transition import LEGEND
+from penchant.lab import Axes, Dataset, Evidence, Experiment, Figure, at_most
+from penchant.plotting import BLACK, FAR, LEGEND, Note, plane, sheet_of, write_beside
 from penchant_papers.moroshko2020.figures.figure_3 import B, C, D
 from penchant_papers.moroshko2020.figures.trajectories import apart, lines_on, studies
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset, Figure
-from penchant.plotting import plane
-from penchant.plotting.style import BLACK, sheet_of
+from penchant.lab import Dataset, Evidence, Experiment, Figure, within
+from penchant.plotting import BLACK, plane, sheet_of
 from penchant_papers.moroshko2020.figures.excess import PAIR, draw_excess, studies
 from penchant_papers.moroshko2020.figures.trajectories import lines_on
 

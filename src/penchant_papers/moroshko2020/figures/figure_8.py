@@ -6,18 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import share_at_least
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.directions import angle
-from penchant.plotting import plane
-from penchant.plotting.style import sheet_of
-from penchant.plotting.transition import LEGEND
-from penchant.problems.classification import Classification
-from penchant.solvers.margins.path import max_margin_path
+from penchant import Classification
+from penchant.lab import (
+    Array,
+    Axes,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    share_at_least,
+    sized,
+)
+from penchant.measures import angle
+from penchant.plotting import LEGEND, plane, sheet_of
+from penchant.solvers import max_margin_path
 from penchant_papers.moroshko2020.figures.excess import (
     PAIR,
     TEN,

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset, Figure
-from penchant.measures.curves import crossing
-from penchant.plotting.style import sheet_of
+from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, at_most
+from penchant.measures import crossing
+from penchant.plotting import sheet_of
 from penchant_papers.moroshko2020.figures.accuracy import draw_along, study_of
 
 TITLE = "Deeper nets and smaller starts leave the kernel regime at a larger loss"

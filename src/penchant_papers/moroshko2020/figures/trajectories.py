@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.studies.sizes import Sizes, sized
-from penchant.lazy import Dataset
-from penchant.measures.directions import angles
-from penchant.problems.classification import Classification, three_points
-from penchant.regularizers.lp import Lp
-from penchant.solvers.margins.l1_set import l1_ends
-from penchant.solvers.margins.path import max_margin_path, ratchet_path
-from penchant.solvers.stationary import stationary_points
+from penchant import Classification
+from penchant.lab import Array, Dataset, Sizes, sized
+from penchant.measures import angles
+from penchant.problems import three_points
+from penchant.regularizers import Lp
+from penchant.solvers import l1_ends, max_margin_path, ratchet_path, stationary_points
 from penchant_papers.moroshko2020.stopping import follow, max_margin_of
 
 BEGIN = 1e-3  # a trajectory is drawn from this part of the scale at which its direction first moves

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Check, Evidence, at_least, at_most, within
-from penchant.lab.evidence.plot import Plot, log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
+from penchant.lab import (
+    Array,
+    Check,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    at_least,
+    at_most,
+    log_log,
+    sized,
+    within,
+)
 from penchant_papers.moroshko2020.lemmas.runs import (
     Run,
     TimedRun,

@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.problems.classification import Classification, three_points
-from penchant.regularizers.norms import L2
-from penchant.solvers.max_margin import max_margin
+from penchant import L2, Classification, max_margin
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_least,
+    at_most,
+    sized,
+    within,
+)
+from penchant.problems import three_points
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
     Run,

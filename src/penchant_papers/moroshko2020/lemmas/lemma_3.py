@@ -6,13 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.problems.classification import three_points
+from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized
+from penchant.problems import three_points
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
     Run,

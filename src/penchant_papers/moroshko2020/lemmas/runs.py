@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lazy import Dataset
-from penchant.models.diagonal import DiagonalNet
-from penchant.problems.classification import Classification, separable_points, three_points
-from penchant.solvers.separation import separation
-from penchant.training.exact.parameter import ParameterFlow
+from penchant import Classification, DiagonalNet, ParameterFlow
+from penchant.lab import Array, Dataset
+from penchant.problems import separable_points, three_points
+from penchant.solvers import separation
 from penchant_papers.moroshko2020.stopping import trained
 
 EARLIEST = 1e-3  # the first smoothed margin recorded: below it the errors of the steps show

@@ -11,15 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.curves import MEMORY, adam_clock, adam_delay
-from penchant.plotting.plots import MARKERS
-from penchant.plotting.style import BLACK, CYCLE, caption_of, log_axes, sheet
-from penchant.plotting.typeset import typeset
+from penchant.lab import (
+    Array,
+    Axes,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    within,
+)
+from penchant.plotting import BLACK, CYCLE, MARKERS, caption_of, log_axes, sheet, typeset
 from penchant_papers.instances import listed, slope
+from penchant_papers.notsawo2025.adam_delay import MEMORY, adam_clock, adam_delay
 from penchant_papers.notsawo2025.figures.runs import (
     MOST,
     NAMES,
@@ -203,7 +208,7 @@ def check(dataset: Dataset) -> Evidence:
             "every delay that the law predicts is longer than T": (shortest > MEMORY, shortest),
         },
         checks={
-            "runs that penchant.grokking does not classify as a grok": groks,
+            "runs that penchant.measures.grokking does not classify as a grok": groks,
             "least ratio of t2 to that of the next larger beta or step": order,
             "largest relative error of the growth of t2 - t1 from the largest to the least beta,"
             " predicted from the run with the largest": law,

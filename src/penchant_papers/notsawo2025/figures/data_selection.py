@@ -8,14 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import one_of
-from penchant.lab.evidence.chance import DRAWS, drawn
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, log_axes, sheet
-from penchant.problems.matrices import coherent_completion
+from penchant.lab import (
+    DRAWS,
+    Axes,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    drawn,
+    one_of,
+    sized,
+    within,
+)
+from penchant.plotting import BLACK, BLUE, CYCLE, GREY, RED, caption_of, log_axes, sheet
+from penchant.problems import coherent_completion
 from penchant_papers.notsawo2025.figures.runs import curves_of, dims_of, plain
 from penchant_papers.notsawo2025.recoveries import (
     FOUND,

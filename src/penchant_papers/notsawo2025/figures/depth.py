@@ -8,26 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import drawn
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.models.diagonal import DiagonalNet
-from penchant.models.model import Model
-from penchant.plotting.plots import MARKERS
-from penchant.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
-from penchant.plotting.transition import LEGEND
-from penchant.problems.regression import Regression
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q
-from penchant.regularizers.regularizer import Regularizer
-from penchant.solvers.interpolate import interpolate
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Loss, Steps
-from penchant.training.train import train
+from penchant import L1, L2, DiagonalNet, GradientDescent, Q, Regression, Steps, interpolate, train
+from penchant.lab import (
+    Array,
+    Axes,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    drawn,
+    sized,
+)
+from penchant.models import Model
+from penchant.plotting import BLACK, CYCLE, GREY, LEGEND, MARKERS, caption_of, sheet
+from penchant.record import LogSpaced
+from penchant.regularizers import Regularizer
+from penchant.stop import Loss
 from penchant_papers.instances import listed
 from penchant_papers.notsawo2025.figures.runs import curves_of, dims_of, plain
 from penchant_papers.notsawo2025.recoveries import SOLVED, Recovery, count, reached, recovery

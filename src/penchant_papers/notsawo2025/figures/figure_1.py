@@ -8,11 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Check, Evidence, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
-from penchant.plotting.transition import LEGEND, mark, rows
+from penchant.lab import Axes, Check, Dataset, Evidence, Experiment, Figure, at_most, within
+from penchant.plotting import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    GREEN,
+    GREY,
+    LEGEND,
+    ORANGE,
+    RED,
+    caption_of,
+    mark,
+    rows,
+)
 from penchant_papers.notsawo2025.figures.runs import (
     LEVEL,
     arguments,

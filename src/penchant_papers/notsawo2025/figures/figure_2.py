@@ -9,18 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penchant.arguments import Array, one_of
-from penchant.lab.evidence.evidence import Check, Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
+from penchant.lab import (
+    Array,
+    Axes,
+    Check,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    one_of,
+    sized,
+    within,
+)
+from penchant.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
 from penchant_papers.instances import listed
 from penchant_papers.notsawo2025.figures.runs import Runs, arguments, dims_of, plain
 from penchant_papers.notsawo2025.recoveries import SPARSE, recoverable, recovery
 
 if TYPE_CHECKING:
-    from penchant.models.function import FunctionModel
+    from penchant import FunctionModel
 
 REST = 1e-6  # fall of the training loss in the second half of the steps
 SHARES = 2.0 ** np.linspace(-2, 2.5, 19)  # held norm over that of the truth; SHARES[MIDDLE] = 1
@@ -35,7 +44,7 @@ NET: dict[str, Any] = {"inputs": 10, "width": 40, "samples": 80, "steps": 3000}
 @functools.lru_cache(maxsize=4)
 def student(width: int, seed: int) -> FunctionModel:
     """The student net; the runs of a seed share one object, so that its steps are compiled once."""
-    from penchant.models.two_layer import two_layer
+    from penchant.models import two_layer
 
     return two_layer(width, alpha=1.0, seed=seed)
 
@@ -54,10 +63,10 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
 
     `rescaled` is the net of the least test loss, rescaled to each larger norm and trained on.
     """
-    from penchant.models.two_layer import rescale_layers
-    from penchant.problems.regression import Regression
-    from penchant.problems.teacher import opposed_units
-    from penchant.training.descent.held_norm import held_sweep
+    from penchant import Regression
+    from penchant.methods import held_sweep
+    from penchant.models import rescale_layers
+    from penchant.problems import opposed_units
 
     usual = {"noise": 0.0, "start": "Gaussian", "labels": "right", "rescale": False}
     one: dict[str, Any] = {**usual, **given, **runs[run]}
@@ -102,8 +111,8 @@ def sparse_cell(norm: str, more: int, recovers: bool = True, **problem: Any) -> 
 
     It takes `more` times the usual number of steps. If `recovers`, the truth has the least l1 norm.
     """
-    from penchant.solvers.least_squares import held_best, held_ridge
-    from penchant.training.descent.held_norm import held_sweep
+    from penchant.methods import held_sweep
+    from penchant.solvers import held_best, held_ridge
 
     one_of("sparse recovery", "norm", norm, SPARSE_STEPS)
     case = recoverable(**problem)[0] if recovers else recovery(**problem)
@@ -139,7 +148,7 @@ def sparse_cell(norm: str, more: int, recovers: bool = True, **problem: Any) -> 
 
 def path_cell(beta: float, points: int, **problem: Any) -> dict[str, Any]:
     """Norm and error along descent with an l1 penalty, and the norm after a squared l2 penalty."""
-    from penchant.solvers.least_squares import ridge_limit
+    from penchant.solvers import ridge_limit
 
     case, _ = recoverable(**problem)
     last = round(1.3 * case.path.time / (STEP * beta)) + 20_000

@@ -9,11 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
-from penchant.plotting.typeset import typeset
+from penchant.lab import Axes, Dataset, Evidence, Experiment, Figure, at_least, at_most
+from penchant.plotting import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    caption_of,
+    sheet,
+    typeset,
+)
 from penchant_papers.notsawo2025.figures.runs import (
     MOST,
     NAMES,
@@ -150,7 +158,7 @@ def check(dataset: Dataset) -> Evidence:
             )
         },
         checks={
-            "runs with a penalty that penchant.grokking does not classify as a grok": groks,
+            "runs with a penalty that measures.grokking does not classify as a grok": groks,
             "least ratio of t2 to that of the next larger beta": order,
             "least ratio of the l2 norm at the end to its least since t2 under l1": rising,
             **(above if int(none.modulus) == 97 else {}),

@@ -7,14 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
-from penchant.plotting.transition import LEGEND, mark
-from penchant.solvers.least_squares import descent_points, error_floor
+from penchant.lab import (
+    Array,
+    Axes,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    sized,
+    within,
+)
+from penchant.plotting import BLACK, BLUE, GREY, LEGEND, PURPLE, RED, caption_of, mark, sheet
+from penchant.solvers import descent_points, error_floor
 from penchant_papers.notsawo2025.figures.runs import dims_of, plain
 from penchant_papers.notsawo2025.recoveries import (
     SPARSE,
@@ -117,7 +123,7 @@ LABELS = {
     "t2": "step from which the test error is below the level; inf if never",
     "final_error": "test error at the end",
     "plateau": "test error when the late fall begins",
-    "grokking_kind": "how penchant.grokking classifies the run",
+    "grokking_kind": "how penchant.measures.grokking classifies the run",
     "reason": "the reason for this classification",
     "floor": "|(I - X^+ X) a*|^2, a lower bound for every point in the row space of X",
     "predicted_end": "predicted end of the late fall, for l1 by the slow phase",
@@ -261,7 +267,7 @@ def draw(dataset: Dataset, matrix: Dataset) -> Figure:
         f"{caption_of(dataset.attrs)} Floor: the part of the truth that the data do not"
         f" determine, {floor:.3g}. Predicted: t2 by the slow phase (l1), or the time when the"
         " undetermined part of the start is as small as that of the truth (l2). Solved: loss or"
-        f" squared error <= {level:g}. penchant.grokking on l2: {runs[0].reason.item()}; on l1:"
+        f" squared error <= {level:g}. measures.grokking on l2: {runs[0].reason.item()}; on l1:"
         f" {runs[1].reason.item()}."
     )
     title = dataset.attrs["title"]

@@ -7,12 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of
-from penchant.plotting.transition import LEGEND, mark, rows
+from penchant.lab import (
+    Axes,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    sized,
+    within,
+)
+from penchant.plotting import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    LEGEND,
+    ORANGE,
+    PURPLE,
+    RED,
+    caption_of,
+    mark,
+    rows,
+)
 from penchant_papers.instances import listed
 from penchant_papers.notsawo2025.figures.runs import curves_of, dims_of, plain
 from penchant_papers.notsawo2025.recoveries import (

@@ -7,13 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.plots import MARKERS
-from penchant.plotting.style import BLACK, CYCLE, GREY, ORANGE, caption_of, log_axes, sheet
+from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, sized, within
+from penchant.plotting import BLACK, CYCLE, GREY, MARKERS, ORANGE, caption_of, log_axes, sheet
 from penchant_papers.instances import listed
 from penchant_papers.notsawo2025.delays import cell
 from penchant_papers.notsawo2025.recoveries import LOW_RANK, SPARSE, arguments_of

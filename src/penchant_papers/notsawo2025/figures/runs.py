@@ -9,14 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.studies.compute import TRAJECTORY
-from penchant.lab.studies.sizes import Sizes, sized
-from penchant.lazy import Dataset
-from penchant.measures.grokking import grokking
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.penalty import PerTensor
-from penchant.regularizers.spectral import Nuclear
+from penchant import L1, L2
+from penchant.lab import TRAJECTORY, Array, Dataset, Sizes, sized
+from penchant.measures import grokking
+from penchant.regularizers import Nuclear, PerTensor
 
 Runs = Sequence[Mapping[str, Any]]
 
@@ -94,12 +90,10 @@ USUAL |= {"per_decade": 60, "decoupled": False}
 
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the run, its curves from the first step on, and the share of the twins."""
-    from penchant.models.tokens.mlp import TokenMLP
-    from penchant.problems.operations import modular_arithmetic
-    from penchant.training.descent.methods import Adam
-    from penchant.training.record import LogSpaced
-    from penchant.training.stop import Steps
-    from penchant.training.train import train
+    from penchant import Adam, Steps, train
+    from penchant.models import TokenMLP
+    from penchant.problems import modular_arithmetic
+    from penchant.record import LogSpaced
 
     one = {**USUAL, **given, **runs[run]}
     seed, width = one.pop("seed"), one["width"]
@@ -166,7 +160,7 @@ def delayed(rows: Iterable[Sequence[Any]], time: Callable[[Any], float] = genera
 
 
 def without_grok(runs: Iterable[Dataset], level: float = LEVEL) -> int:
-    """The number of runs that `penchant.grokking` does not classify as a grok."""
+    """The number of runs that `penchant.measures.grokking` does not classify as a grok."""
     return sum(
         grokking(run.step.values, run.train_accuracy.values, run.test_accuracy.values, level).kind
         != "grok"

@@ -10,20 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penchant.arguments import one_of
-from penchant.lab.evidence.evidence import Check, Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.compute import TRAJECTORY
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, CYCLE, GREY, caption_of, log_axes, sheet
+from penchant.lab import (
+    TRAJECTORY,
+    Axes,
+    Check,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    one_of,
+    sized,
+    within,
+)
+from penchant.plotting import BLACK, CYCLE, GREY, caption_of, log_axes, sheet
 from penchant_papers.instances import listed, slope
 from penchant_papers.notsawo2025.figures.runs import Runs, arguments, dims_of, plain, runs_of
 
 if TYPE_CHECKING:
-    from penchant.models.function import FunctionModel
-    from penchant.problems.teacher import TeacherStudent
-    from penchant.regularizers.penalty import Term
+    from penchant import FunctionModel
+    from penchant.problems import TeacherStudent
+    from penchant.regularizers import Term
 
 LEVEL = 0.05  # a smaller error, over the variance of the labels, counts as solved
 BETAS = (0.1, 0.03, 0.01)
@@ -43,7 +51,7 @@ DENSE = {"teacher": "dense"}  # every weight Gaussian, as in N
 
 @functools.lru_cache(maxsize=16)
 def _data(samples: int, sizes: tuple[int, ...], seed: int, **used: Any) -> TeacherStudent:
-    from penchant.problems.teacher import teacher_student
+    from penchant.problems import teacher_student
 
     inputs, hidden, outputs = sizes
     own: Any = {"width": hidden, "outputs": outputs, "seed": seed, "standard": True}
@@ -53,7 +61,7 @@ def _data(samples: int, sizes: tuple[int, ...], seed: int, **used: Any) -> Teach
 @functools.lru_cache(maxsize=16)
 def _student(width: int, outputs: int, seed: int) -> FunctionModel:
     """The student; all its runs share one object, so that its steps are compiled once."""
-    from penchant.models.two_layer import student
+    from penchant.models import student
 
     return student(width, outputs, alpha=1.0, seed=100 + seed)
 
@@ -64,8 +72,8 @@ def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | No
 
     "derivatives of other samples" gives every sample the derivatives at another one.
     """
-    from penchant.regularizers.custom import DerivativeMatch
-    from penchant.regularizers.norms import L1, L2
+    from penchant import L1, L2
+    from penchant.regularizers import DerivativeMatch
 
     one_of("student", "penalty", name, PENALTIES)
     if name in ("none", "l1", "l2^2"):
@@ -76,11 +84,9 @@ def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | No
 
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """Errors of one student in units of the variance of the labels, t1, t2 and the kind."""
-    from penchant.measures.grokking import grokking
-    from penchant.training.descent.methods import Adam, GradientDescent
-    from penchant.training.record import LogSpaced
-    from penchant.training.stop import Steps
-    from penchant.training.train import train
+    from penchant import Adam, GradientDescent, Steps, train
+    from penchant.measures import grokking
+    from penchant.record import LogSpaced
 
     one = {**given, **runs[run]}
     used = {name: one[name] for name in ("units", "reads") if name in one}
@@ -173,7 +179,7 @@ LABELS = {
     "t2": "step after which the test error stays below the level; NaN if never",
     "final_error": "test error at the end, over the variance of the labels",
     "best_error": "least test error, over the variance of the labels",
-    "kind": "how penchant.grokking classifies the run",
+    "kind": "how penchant.measures.grokking classifies the run",
     f"{TRAJECTORY}test": "test error, mean square over the variance of the labels",
     f"{TRAJECTORY}train": "training error, mean square over the variance of the labels",
 }
@@ -335,7 +341,7 @@ def findings(
         + ", ".join(f"({a:g}, {b:g})" for a, b in zip(step, beta, strict=True))
         + f"; the exponents of the seeds are {listed(powers, '.2f')}",
         "with a dense Gaussian teacher like N's, l1 has no sparsity to recover: it leaves a"
-        f" test error of {errors['dense teacher']}, and penchant.grokking calls it"
+        f" test error of {errors['dense teacher']}, and penchant.measures.grokking calls it"
         f" {' or '.join(np.unique(control['dense teacher'].kind))}",
         f"the squared l2 norm leaves {errors['squared l2']}: it does not exploit that the units"
         " read few inputs",

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import DRAWS, drawn
-from penchant.models.function import FunctionModel
-from penchant.models.relu_net import ReluFunction, relu_net
-from penchant.models.tangent import gradient_distance
-from penchant.problems.circle import CircleTeacher, circle_teacher
-from penchant.problems.regression import Regression
-from penchant.records import NumericalError
-from penchant.training.exact.tangent import TangentFlow
-from penchant.training.path import Path
-from penchant.training.record import At
-from penchant.training.stop import Loss
-from penchant.training.train import train
+from penchant import FunctionModel, NumericalError, Path, Regression, train
+from penchant.lab import DRAWS, Array, drawn
+from penchant.measures import gradient_distance
+from penchant.methods import TangentFlow
+from penchant.models import relu_net
+from penchant.problems import CircleTeacher, circle_teacher
+from penchant.record import At
+from penchant.stop import Loss
 
 WIDTH = 30
 DEPTHS = (2, 3, 5)
@@ -53,7 +48,7 @@ def gradients(model: FunctionModel, weights: Array, X: Array) -> Array:
     """
     layers = [
         (above[..., None] * below[..., None, :]).reshape(*below.shape[:2], -1)
-        for below, above in cast(ReluFunction, model.function).factors(weights, X)
+        for below, above in cast(Any, model.function).factors(weights, X)
     ]
     return np.concatenate(list(np.concatenate(layers, axis=2)), axis=1)
 

@@ -7,21 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import DRAWS, drawn
-from penchant.lazy import Dataset
-from penchant.measures.curves import crossing
-from penchant.models.factorization import Factorization
-from penchant.problems.matrices import low_rank_completion
-from penchant.problems.matrix_problem import Completion
-from penchant.regularizers.spectral import Nuclear
-from penchant.solvers.interpolate import interpolate
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.exact.matrices.flow import MatrixFlow
-from penchant.training.path import Path
-from penchant.training.record import LogSpaced
-from penchant.training.stop import Interpolated, Steps
-from penchant.training.train import train
+from penchant import Factorization, GradientDescent, Path, Steps, interpolate, train
+from penchant.lab import DRAWS, Array, Dataset, drawn
+from penchant.measures import crossing
+from penchant.methods import MatrixFlow
+from penchant.problems import Completion, low_rank_completion
+from penchant.record import LogSpaced
+from penchant.regularizers import Nuclear
+from penchant.stop import Interpolated
 
 MEASURES = ("excess", "move")
 ROOM = 0.25  # by which the seen entries alone must exceed the nuclear norm of the truth

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, PALE, RED, sheet_of
+from penchant.lab import Array, Axes, Dataset, Figure
+from penchant.plotting import BLACK, BLUE, PALE, RED, sheet_of
 from penchant_papers.woodworth2020.figures.completion import turns
 
 SCALES = {  # what the colours of each measure mean

@@ -11,19 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.arguments import one_of
-from penchant.lab.studies.sizes import Sizes, sized
-from penchant.lazy import Dataset
-from penchant.models.image_layers import Params
-from penchant.models.image_net import ImageNet, conv_net
-from penchant.models.linearized import OutputLayer
-from penchant.problems.images.load import Images, load_images
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.goals import Accuracy
-from penchant.training.path import Path
-from penchant.training.record import At, log_spaced
-from penchant.training.stop import Epochs, Stop
-from penchant.training.train import train
+from penchant import GradientDescent, Path, train
+from penchant.lab import Dataset, Sizes, one_of, sized
+from penchant.models import ImageNet, OutputLayer, conv_net
+from penchant.problems import Images, load_images
+from penchant.record import At, log_spaced
+from penchant.stop import Accuracy, Epochs, Stop
 from penchant_papers.woodworth2020.figures.digit_images import MOST, digits, present
 
 DEPTH = 8  # weight layers of W's net: outputs grow as alpha^8
@@ -197,7 +190,7 @@ def in_words(dataset: Dataset) -> str:
     return f"{count} of {'digits' if instead else given['images']}{of}{slim}"
 
 
-def grad_distance(net: ImageNet, start: Params, end: Params, X: Any) -> float:
+def grad_distance(net: ImageNet, start: dict[str, Any], end: dict[str, Any], X: Any) -> float:
     """1 - cosine between the tangent features at both weights; NaN where those of the end vanish.
 
     A net whose units are all off for these images has no tangent features left.
@@ -220,13 +213,15 @@ def _slopes() -> Any:
     """A compiled (f, weights, image) -> the derivatives of all outputs, layer by layer."""
     import jax
 
-    def slopes(function: Any, weights: Params, x: Any) -> Any:
+    def slopes(function: Any, weights: dict[str, Any], x: Any) -> Any:
         return jax.jacrev(lambda at: function(at, x[None])[0])(weights)
 
     return jax.jit(slopes, static_argnums=0)
 
 
-def guessed(net: ImageNet, start: Params, end: Params, images: Images) -> tuple[Labels, Labels]:
+def guessed(
+    net: ImageNet, start: dict[str, Any], end: dict[str, Any], images: Images
+) -> tuple[Labels, Labels]:
     """The class of the largest output for every test image: of the net, and linearized at start."""
     ask, found = _outputs(), []
     for begin in range(0, len(images.test_labels), BLOCK):
@@ -243,7 +238,7 @@ def _outputs() -> Any:
     """A compiled (f, start, end, X) -> f(end, X), f(start, X) and J (end - start)."""
     import jax
 
-    def outputs(function: Any, start: Params, end: Params, X: Any) -> Any:
+    def outputs(function: Any, start: dict[str, Any], end: dict[str, Any], X: Any) -> Any:
         moved = jax.tree.map(lambda new, old: new - old, end, start)
         return function(end, X), *jax.jvp(lambda at: function(at, X), (start,), (moved,))
 

@@ -8,10 +8,8 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.arguments import integer
-from penchant.problems.images.cache import file_of
-from penchant.problems.images.catalogue import find
-from penchant.problems.images.load import Images, load_images
+from penchant.lab import integer
+from penchant.problems import Images, has_images, load_images
 
 WHO = "digits"
 LEAST = 10  # images on either side of a split
@@ -50,18 +48,12 @@ def _read() -> Images:
     return load_images("digits")
 
 
-def there(name: str) -> bool:
-    """Whether the images of this name can be read on this machine."""
-    images = find(WHO, name)
-    return images.package is None or file_of(images).exists()
-
-
 def present(images: str, otherwise: str) -> tuple[str, str]:
     """The images to use, and a sentence if they replace the requested ones.
 
     `otherwise` replaces images that are not on this machine; an empty name allows no replacement.
     """
-    if not otherwise or there(images):
+    if not otherwise or has_images(images):
         return images, ""
     sentence = f"{images} is not on this machine: the small digits of scikit-learn stand in for it"
     return otherwise, f"{sentence} (see `penchant data {images}`)."

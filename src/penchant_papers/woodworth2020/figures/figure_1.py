@@ -6,13 +6,21 @@ import json
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import RARE, margin_of_mean
-from penchant.lab.evidence.evidence import Evidence, at_least, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, DataArray, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, GREY, RED, sheet_of
+from penchant.lab import (
+    RARE,
+    Array,
+    Axes,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    margin_of_mean,
+    sized,
+    within,
+)
+from penchant.plotting import BLACK, BLUE, GREY, RED, sheet_of
 from penchant_papers.woodworth2020.figures import recovery
 
 SAMPLES, DIMENSION, NOISE = 100, 1000, 0.1

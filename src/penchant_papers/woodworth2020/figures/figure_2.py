@@ -6,13 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array, one_of
-from penchant.lab.evidence.evidence import Evidence, at_least, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.plotting.style import BLUE, GREY, RED, end_label, sheet_of
-from penchant.regularizers.q import Q, R
+from penchant import Q
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    one_of,
+    sized,
+    within,
+)
+from penchant.plotting import BLUE, GREY, RED, end_label, sheet_of
+from penchant.regularizers import R
 from penchant_papers.instances import slope
 
 NAMES = ("q", "r", "q of depth 4")

@@ -6,14 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import margin_of_mean
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, DataArray, Dataset, Figure
-from penchant.plotting.style import CYCLE, GREY, end_label, sheet_of
-from penchant.regularizers.q import Q
+from penchant import Q
+from penchant.lab import (
+    Array,
+    Axes,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    margin_of_mean,
+    sized,
+    within,
+)
+from penchant.plotting import CYCLE, GREY, end_label, sheet_of
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.figures import recovery
 

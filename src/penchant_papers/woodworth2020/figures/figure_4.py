@@ -6,14 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.models.factorization import Factorization
-from penchant.plotting.network import DIMS, LABELS, Network, draw_network
-from penchant.plotting.style import sheet_of
-from penchant.problems.matrix_problem import Sensing
+from penchant import Factorization
+from penchant.lab import Dataset, Evidence, Experiment, Figure, sized, within
+from penchant.plotting import DIMS, LABELS, Network, draw_network, sheet_of
+from penchant.problems import Sensing
 from penchant_papers.instances import distance
 
 INPUTS = {"1": 6.0, "2": 3.0, "d": -1.0}  # name and height of the inputs that are shown

@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import (
+from penchant.lab import (
+    Array,
+    Check,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_least,
+    at_most,
     exponents,
     margin_of_mean,
     mean_within,
     share_at_least,
+    sized,
     upper_share,
+    within,
 )
-from penchant.lab.evidence.evidence import Check, Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
 from penchant_papers.woodworth2020.figures.completion import (
     LEAVES,
     NEAR,

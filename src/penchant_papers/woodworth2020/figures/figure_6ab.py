@@ -6,16 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import margin_of_mean, share_at_least
-from penchant.lab.evidence.evidence import Evidence, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Axes, DataArray, Dataset, Figure
-from penchant.measures.curves import crossing
-from penchant.plotting.style import BLUE, GREEN, GREY, RED, sheet_of
-from penchant.problems.regression import Regression
-from penchant.records import NumericalError
+from penchant import NumericalError, Regression
+from penchant.lab import (
+    Array,
+    Axes,
+    DataArray,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_most,
+    margin_of_mean,
+    share_at_least,
+    sized,
+    within,
+)
+from penchant.measures import crossing
+from penchant.plotting import BLUE, GREEN, GREY, RED, sheet_of
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.figures import circle_nets as nets
 from penchant_papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE

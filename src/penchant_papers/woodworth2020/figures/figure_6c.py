@@ -7,9 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Check, Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset
+from penchant.lab import Check, Dataset, Evidence, Experiment, at_least, at_most, within
 from penchant_papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
 from penchant_papers.woodworth2020.figures.wide_nets import EARLY, WHOLE, best, draw, net_study
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset, Figure
-from penchant.plotting.style import BLUE, GREEN, GREY, RED, sheet_of
+from penchant.lab import Dataset, Evidence, Experiment, Figure, at_least, at_most, within
+from penchant.plotting import BLUE, GREEN, GREY, RED, sheet_of
 from penchant_papers.woodworth2020.figures.conv_nets import (
     DEPTH,
     DIGITS,

@@ -7,12 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.chance import share_at_least, upper_share
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_least,
+    at_most,
+    share_at_least,
+    sized,
+    upper_share,
+    within,
+)
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.figures import spline_survey
 from penchant_papers.woodworth2020.figures.spline_nets import SHARES, cell, kernel_cell

@@ -6,12 +6,19 @@ import json
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.measures.curves import crossing
-from penchant.plotting.style import BLACK, GREY, sheet_of
+from penchant.lab import (
+    Array,
+    Axes,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    at_least,
+    at_most,
+    within,
+)
+from penchant.measures import crossing
+from penchant.plotting import BLACK, GREY, sheet_of
 from penchant_papers.instances import slope
 from penchant_papers.woodworth2020.figures.conv_nets import (
     DEPTH,

@@ -6,14 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array, one_of
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset, Figure
-from penchant.models.diagonal import DiagonalNet, ProductNet
-from penchant.plotting.network import DIMS, LABELS, Network, draw_network
-from penchant.plotting.style import sheet_of
+from penchant import DiagonalNet
+from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, one_of, sized, within
+from penchant.models import ProductNet
+from penchant.plotting import DIMS, LABELS, Network, draw_network, sheet_of
 from penchant_papers.instances import distance
 
 NETWORKS = ("standard", "unbiased")

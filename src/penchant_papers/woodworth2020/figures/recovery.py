@@ -6,21 +6,16 @@ seed are nested: a smaller set is the beginning of the `drawn` ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.studies.sizes import Sizes, sized
-from penchant.lazy import Axes, DataArray, Dataset
-from penchant.plotting.style import BLUE
-from penchant.problems.regression import sparse_regression
-from penchant.regularizers.norms import L1, L2
-from penchant.regularizers.q import Q
-from penchant.solvers import continuation
-from penchant.solvers.constraints import reduce
-from penchant.solvers.interpolate import arrived, interpolate
+from penchant import L1, L2, interpolate
+from penchant.lab import Array, Axes, DataArray, Dataset, Sizes, sized
+from penchant.plotting import BLUE
+from penchant.problems import sparse_regression
+from penchant.solvers import minimisers
 
 DRAWN = ("drawn", "dimension", "sparsity", "noise")  # arguments that say what is drawn
 LEVEL = 0.025  # the population error that counts as recovery
@@ -40,19 +35,6 @@ def planted(
 def population_error(beta: Array, truth: Array) -> float:
     """E (<beta - truth, x>)^2 for x ~ N(0, I), exactly: the squared distance to the truth."""
     return float(np.sum((beta - truth) ** 2))
-
-
-def minimisers(X: Array, y: Array, depth: int, log_mus: Array) -> Iterator[Array]:
-    """The minimisers of Q^D at falling log alpha^D, one after the other, NaN where one failed.
-
-    None is computed before it is asked for, and none has a certificate: of a path some points are
-    needed, and two of them decide.
-    """
-    at = reduce("recovery", X, y)
-    first = Q(depth, log_alpha=float(log_mus[0]) / depth)
-    points = continuation.follow(first, at, log_mus - np.log(at.scale))
-    for log_mu, point in zip(log_mus, points, strict=True):
-        yield arrived(Q(depth, log_alpha=float(log_mu) / depth), at, point).beta
 
 
 def largest_log_mu(

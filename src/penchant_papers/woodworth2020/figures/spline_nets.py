@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array, one_of
-from penchant.models.univariate import (
+from penchant import Outcome, Regression, train
+from penchant.lab import Array, Kind, Record, one_of
+from penchant.methods import TangentFlow
+from penchant.models import (
     Hinges,
     Layers,
     kernel_move,
@@ -22,12 +24,9 @@ from penchant.models.univariate import (
     tangent_hinges,
     univariate_relu,
 )
-from penchant.problems.regression import Regression, plateau, zigzag
-from penchant.records import Kind, Outcome, Record
-from penchant.training.exact.tangent import TangentFlow
-from penchant.training.record import At
-from penchant.training.stop import Interpolated
-from penchant.training.train import train
+from penchant.problems import plateau, zigzag
+from penchant.record import At
+from penchant.stop import Interpolated
 
 PROBLEMS = {"zigzag": zigzag, "plateau": plateau}
 # how much the inner layer weighs in the tangent kernel, over the outer one, at equal arguments

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.plotting.style import BLACK, BLUE, GREEN, ORANGE, RED, sheet_of
-from penchant.problems.regression import plateau, zigzag
+from penchant.lab import Axes, Dataset, Figure
+from penchant.plotting import BLACK, BLUE, GREEN, ORANGE, RED, sheet_of
+from penchant.problems import plateau, zigzag
 from penchant_papers.woodworth2020.figures.spline_nets import SHARES, linear_spline
 
 SPLINE: dict[str, Any] = {"color": BLACK, "linewidth": 1.3, "linestyle": "--"}

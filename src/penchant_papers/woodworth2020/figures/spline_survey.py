@@ -11,15 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.arguments import Array, one_of
-from penchant.lab.evidence.chance import DRAWS
-from penchant.lazy import Dataset
-from penchant.limits import Turns
-from penchant.measures.curves import upper_limit
-from penchant.models.univariate import Layers, layers, net_hinges, univariate_relu
-from penchant.precision import double_precision
-from penchant.problems.regression import Regression, steep_end
-from penchant.records import Record
+from penchant import Regression
+from penchant.lab import DRAWS, Array, Dataset, Record, Turns, double_precision, one_of
+from penchant.measures import upper_limit
+from penchant.models import Layers, layers, net_hinges, univariate_relu
+from penchant.problems import steep_end
 from penchant_papers.woodworth2020.figures.spline_nets import (
     cubic_spline,
     least_norm,

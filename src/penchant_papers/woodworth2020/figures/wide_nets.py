@@ -8,18 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array, one_of
-from penchant.lab.studies.sizes import Sizes, sized
-from penchant.lazy import Axes, Dataset, Figure
-from penchant.models.image_net import dense_net
-from penchant.models.linearized import OutputLayer
-from penchant.plotting.style import BLACK, BLUE, GREY, RED, sheet_of
-from penchant.problems.images.load import Images, load_images
-from penchant.training.descent.methods import GradientDescent
-from penchant.training.goals import Accuracy
-from penchant.training.record import At
-from penchant.training.stop import Epochs
-from penchant.training.train import train
+from penchant import GradientDescent, train
+from penchant.lab import Array, Axes, Dataset, Figure, Sizes, one_of, sized
+from penchant.models import OutputLayer, dense_net
+from penchant.plotting import BLACK, BLUE, GREY, RED, sheet_of
+from penchant.problems import Images, load_images
+from penchant.record import At
+from penchant.stop import Accuracy, Epochs
 from penchant_papers.woodworth2020.figures.digit_images import MOST, digits, present
 
 EARLY = 2  # epochs after which runs that may differ in their end are compared

@@ -6,11 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, at_most, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Plot,
+    Series,
+    at_least,
+    at_most,
+    within,
+)
 from penchant_papers.instances import by_instance
 from penchant_papers.woodworth2020.lifted import Lifted, Trajectory, followed, random_case
 

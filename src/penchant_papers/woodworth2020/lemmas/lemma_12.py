@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset
+from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most
 from penchant_papers.instances import by_instance
 from penchant_papers.woodworth2020.lifted import (
     WRONG_BOUNDS,

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.measures.curves import upper_limit
+from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most, sized
+from penchant.measures import upper_limit
 from penchant_papers.woodworth2020.lifted import wishart_root
 
 

@@ -6,13 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_least, within
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
-from penchant.lazy import Dataset
-from penchant.regularizers.q import Q
+from penchant import Q
+from penchant.lab import Array, Dataset, Evidence, Experiment, at_least, log_log, sized, within
 
 WRONG = {
     "d^(-1/4 - 1/2eps), the 2 eps of Lemma 5 (median)": "edge_of_lemma_5",

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lazy import Dataset
-from penchant.models.diagonal import DiagonalNet
+from penchant import DiagonalNet
+from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most
 from penchant_papers.endpoints import trace
 from penchant_papers.instances import by_instance
 from penchant_papers.woodworth2020.theorem_3 import DEPTHS, problem_at_depth

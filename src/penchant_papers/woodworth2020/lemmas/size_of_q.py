@@ -7,13 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array
-from penchant.lab.evidence.evidence import Evidence, at_most
-from penchant.lab.evidence.plot import log_log
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import Sizes, sized
-from penchant.lazy import Dataset
-from penchant.regularizers.q import Q
+from penchant import Q
+from penchant.lab import Array, Dataset, Evidence, Experiment, Sizes, at_most, log_log, sized
 
 
 def vectors(count: int, seed: int) -> list[tuple[Array, float]]:

@@ -13,7 +13,7 @@ from penchant.models.diagonal import DiagonalNet
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
 from penchant.records import Kind, Outcome
-from penchant.solvers.separation import require_separable
+from penchant.solvers.margins.separation import require_separable
 from penchant.training import stop as stopping
 from penchant.training.exact.decay.dual import MarginDecay, SquareDecay
 from penchant.training.exact.decay.follow import follow_decay, recorded
@@ -66,8 +66,8 @@ class DualFlow(Flow):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = penchant.DiagonalNet(3, log_alpha=-5.0), penchant.Interpolated()
+    >>> problem = penchant.problems.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = penchant.DiagonalNet(3, log_alpha=-5.0), penchant.stop.Interpolated()
     >>> path = penchant.train(net, problem, penchant.DualFlow(), stop=stop)
     >>> path.outcome.ok
     True

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penchant.arguments import Array, one_of
+from penchant.measures.distances import turn
 from penchant.models.factorization import TwoFactors
 from penchant.models.matrix import MatrixModel
-from penchant.models.tangent import turn
 from penchant.problems.matrix_problem import Completion, MatrixProblem
 from penchant.records import Checks, Kind, Outcome
 from penchant.training.exact.flow import Flow, Followed, RunSettings
@@ -238,8 +238,9 @@ class MatrixFlow(Flow):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
-    >>> path = penchant.train(penchant.Factorization(9, alpha=0.3), problem, penchant.MatrixFlow())
+    >>> problem = penchant.problems.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
+    >>> net = penchant.Factorization(9, alpha=0.3)
+    >>> path = penchant.train(net, problem, penchant.methods.MatrixFlow())
     >>> path.predictor.shape
     (5, 5)
     """

@@ -59,8 +59,8 @@ class GreedyRank(Record):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.Sensing(np.eye(4).reshape(4, 2, 2), [2.0, 0.0, 0.0, 1.0])
-    >>> found = penchant.greedy_rank(problem)
+    >>> problem = penchant.problems.Sensing(np.eye(4).reshape(4, 2, 2), [2.0, 0.0, 0.0, 1.0])
+    >>> found = penchant.solvers.greedy_rank(problem)
     >>> found.ranks, found.tau.round(6), found.loss.round(6)
     (array([0, 1, 2]), array([0.  , 0.25, 0.5 ]), array([5., 1., 0.]))
     """
@@ -129,11 +129,11 @@ def greedy_rank(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.low_rank_completion(samples=60, dimension=10, rank=1, seed=9)
-    >>> found = penchant.greedy_rank(problem)
+    >>> problem = penchant.problems.low_rank_completion(samples=60, dimension=10, rank=1, seed=9)
+    >>> found = penchant.solvers.greedy_rank(problem)
     >>> bool(abs(found.end - problem.truth).max() < 1e-9)
     True
-    >>> least = penchant.interpolate(problem, penchant.Nuclear()).matrix
+    >>> least = penchant.interpolate(problem, penchant.regularizers.Nuclear()).matrix
     >>> round(float(abs(found.end - least).max()), 1)
     1.8
     """
@@ -145,8 +145,8 @@ def greedy_rank(
     if symmetric and problem.shape[0] != problem.shape[1]:
         raise ValueError(f"{WHO}: a symmetric matrix must be square, got shape {problem.shape}")
     limit, scaled = TimeLimit(WHO, max_seconds), Scaled(problem)
-    model = empty(problem, symmetric)
-    visits, outcome = visited(scaled.problem, model, invariant(scaled.problem, model), limit)
+    model = empty_factors(problem, symmetric)
+    visits, outcome = greedy_points(scaled.problem, model, invariant(scaled.problem, model), limit)
     tau, points, loss, rates = (np.array(column) for column in zip(*visits, strict=True))
     certificate = certify(scaled.problem, model, points)
     outcome = judge(outcome, certificate)
@@ -223,7 +223,9 @@ def _missed(problem: MatrixProblem, model: TwoFactors, points: Array, level: flo
     return float(np.max(errors))
 
 
-def empty(problem: MatrixProblem, symmetric: bool) -> Factorization | SymmetricFactorization:
+def empty_factors(
+    problem: MatrixProblem, symmetric: bool
+) -> Factorization | SymmetricFactorization:
     """Factors of one column of zeros."""
     left, right = (np.zeros((side, 1)) for side in problem.shape)
     if symmetric:
@@ -244,7 +246,7 @@ def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
     return [basis[:, label == k] for k in range(count)]
 
 
-def visited(
+def greedy_points(
     problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit = UNLIMITED
 ) -> tuple[list[tuple[float, Array, float, float]], Outcome]:
     """(tau, matrix, loss, rate) of every point, and the outcome; each space has its own sizes."""

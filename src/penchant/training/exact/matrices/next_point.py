@@ -20,7 +20,7 @@ from penchant.arguments import Array
 from penchant.limits import TimeLimit
 from penchant.models.factorization import Factorization, SymmetricFactorization, TwoFactors
 from penchant.problems.matrix_problem import MatrixProblem
-from penchant.solvers.jumps import UNIT
+from penchant.solvers.limits.jumps import UNIT
 from penchant.training.exact.matrices.flow import FactorSteps
 from penchant.training.exact.matrices.implicit import MOST, ImplicitSteps
 from penchant.training.exact.matrices.system import FactorSystem

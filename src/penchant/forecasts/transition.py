@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, log_scale, positive, real
-from penchant.measures.assumptions import require_theorem
-from penchant.measures.directions import angle
-from penchant.measures.turning import (
+from penchant.forecasts.runs import mean_path
+from penchant.forecasts.turning import (
     Measure,
     Minimisers,
     Problem,
@@ -28,12 +27,13 @@ from penchant.measures.turning import (
     turning_times,
     window,
 )
+from penchant.measures.directions import angle
+from penchant.measures.homogeneity import require_theorem
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.model import Model
 from penchant.records import Record
 from penchant.training.descent.method import StepMethod
 from penchant.training.descent.methods import GradientDescent
-from penchant.training.descent.predict_run import mean_path
 from penchant.training.stop import Time
 
 WHO = "forecast"
@@ -74,7 +74,7 @@ class Forecast(Record):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.majority(9, 20)
+    >>> problem = penchant.problems.majority(9, 20)
     >>> found = penchant.forecast(penchant.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
     >>> round(found.naive, 3), found.weight_decay
     (2302.585, 0.001)
@@ -118,7 +118,7 @@ def transition_time(
     Examples
     --------
     >>> import penchant
-    >>> round(penchant.transition_time(alpha=10.0, weight_decay=0.1), 4)
+    >>> round(penchant.forecasts.transition_time(alpha=10.0, weight_decay=0.1), 4)
     23.0259
     """
     who = "transition_time"
@@ -182,7 +182,7 @@ def forecast(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.majority(9, 20)
+    >>> problem = penchant.problems.majority(9, 20)
     >>> found = penchant.forecast(penchant.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
     >>> found.low < found.transition < found.high
     True
@@ -310,7 +310,7 @@ def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
     >>> import penchant
     >>> t = np.linspace(1.0, 20.0, 40)
     >>> turn = np.degrees(np.arctan(1e-3 * np.exp(0.1 * t)))
-    >>> found = penchant.forecast_run(t, np.exp(-0.1 * t), turn)
+    >>> found = penchant.forecasts.forecast_run(t, np.exp(-0.1 * t), turn)
     >>> round(found.weight_decay, 3), round(found.transition)
     (0.1, 69)
     """

@@ -147,7 +147,7 @@ def relu_net(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> net = penchant.relu_net(depth=2, width=3, alpha=1.0, unbiased=True)
+    >>> net = penchant.models.relu_net(depth=2, width=3, alpha=1.0, unbiased=True)
     >>> net.homogeneity, net.predict(net.start(dimension=2), np.ones((1, 2)))
     (2, array([0.]))
     """

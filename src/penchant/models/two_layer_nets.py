@@ -72,7 +72,7 @@ def two_layer(
     Examples
     --------
     >>> import penchant
-    >>> net = penchant.two_layer(width=3, alpha=1.0)
+    >>> net = penchant.models.two_layer(width=3, alpha=1.0)
     >>> net.start(dimension=2).shape, net.homogeneity
     ((9,), 2)
     """
@@ -147,7 +147,7 @@ def student(
     Examples
     --------
     >>> import penchant
-    >>> net = penchant.student(width=3, outputs=2, alpha=1.0)
+    >>> net = penchant.models.student(width=3, outputs=2, alpha=1.0)
     >>> net.start(dimension=5).shape
     (18,)
     """

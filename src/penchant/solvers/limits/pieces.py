@@ -24,11 +24,11 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from penchant.arguments import Array
 from penchant.limits import TimeLimit
-from penchant.solvers import rational
 from penchant.solvers.bounded import Bounded, least
 from penchant.solvers.data import rows_of_order_one
 from penchant.solvers.exact import independent_rows
-from penchant.solvers.jumps import EPS, TIE, UNIT
+from penchant.solvers.limits import rational
+from penchant.solvers.limits.jumps import EPS, TIE, UNIT
 
 PIECES = 100  # per coordinate, far more than were ever needed
 

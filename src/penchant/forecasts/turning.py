@@ -203,7 +203,7 @@ def turning_times(
     path: Minimisers, degree: int, rate: float, model: Model, problem: Problem, measured: bool
 ) -> tuple[Times, float]:
     """The times, in units of 1/rate, and the margin level at the transition."""
-    log_alpha: float = getattr(model, "log_alpha")  # noqa: B009  (the two models have one)
+    log_alpha: float = getattr(model, "log_alpha")  # noqa: B009
     levels = np.ones_like(path.log_sizes)
     if isinstance(problem, Classification):
         # e^-g = (rate/L) g^(2/L - 1) |theta|^2 with theta the smallest parameters of margins 1

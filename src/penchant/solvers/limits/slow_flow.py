@@ -20,9 +20,9 @@ from penchant.limits import TimeLimit
 from penchant.records import Kind, NumericalError, Outcome, Record
 from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.data import rows_of_order_one
-from penchant.solvers.jumps import EPS
-from penchant.solvers.pieces import FloatKernel, Pieces, WholeKernel, walk
-from penchant.solvers.rational import affordable
+from penchant.solvers.limits.jumps import EPS
+from penchant.solvers.limits.pieces import FloatKernel, Pieces, WholeKernel, walk
+from penchant.solvers.limits.rational import affordable
 from penchant.threads import one_blas_thread
 
 WHO = "slow_flow"
@@ -49,7 +49,7 @@ class SlowFlow(Record):
     Examples
     --------
     >>> import penchant
-    >>> flow = penchant.slow_flow([[1.0, 2.0]], [2.0, 0.0])
+    >>> flow = penchant.solvers.slow_flow([[1.0, 2.0]], [2.0, 0.0])
     >>> flow.tau.round(6)
     array([0., 5.])
     """
@@ -120,7 +120,7 @@ def slow_flow(
     Examples
     --------
     >>> import penchant
-    >>> flow = penchant.slow_flow([[1.0, 2.0]], [2.0, 0.0])
+    >>> flow = penchant.solvers.slow_flow([[1.0, 2.0]], [2.0, 0.0])
     >>> flow.points.round(6)
     array([[2., 0.],
            [0., 1.]])
@@ -287,7 +287,7 @@ def nuclear_slow_flow(
     --------
     >>> import penchant
     >>> X, start = [[1.0, 0.0, 0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
-    >>> flow = penchant.nuclear_slow_flow(X, start, learning_rate=0.01)
+    >>> flow = penchant.solvers.nuclear_slow_flow(X, start, learning_rate=0.01)
     >>> flow.points[-1].round(1) + 0.0
     array([1., 0., 0., 0.])
     """

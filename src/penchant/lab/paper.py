@@ -31,7 +31,7 @@ class Paper(Record):
     Parameters
     ----------
     letters
-        What the ids of its claims begin with, before the first dash: the W of W-F1.
+        What the ids of its claims begin with, before the first dash.
     title
         The title of the document, or what its claims are about.
     package

@@ -42,7 +42,7 @@ def margins(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Array:
     Examples
     --------
     >>> import penchant
-    >>> penchant.margins([[1.0, 2.0], [-3.0, 0.0]], [1, -1], [1.0, 1.0])
+    >>> penchant.measures.margins([[1.0, 2.0], [-3.0, 0.0]], [1, -1], [1.0, 1.0])
     array([3., 3.])
     """
     X, y = classification_data("margins", X, y)
@@ -67,7 +67,7 @@ def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> NDArray[np.bool_]
     Examples
     --------
     >>> import penchant
-    >>> penchant.support_vectors([1.0, 1.0005, 2.0])
+    >>> penchant.measures.support_vectors([1.0, 1.0005, 2.0])
     array([ True,  True, False])
     """
     values = np.asarray(margins, dtype=np.float64)
@@ -101,11 +101,11 @@ def margin_shares(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.separable_points(6, 4, margin=0.5, seed=3)
+    >>> problem = penchant.problems.separable_points(6, 4, margin=0.5, seed=3)
     >>> stop = penchant.Steps(3000)
-    >>> model, method = penchant.LinearPredictor(), penchant.SignDescent(0.01)
+    >>> model, method = penchant.models.LinearPredictor(), penchant.methods.SignDescent(0.01)
     >>> path = penchant.train(model, problem, method, stop=stop)
-    >>> penchant.margin_shares(path, problem).isel(time=-1).round(2).values
+    >>> penchant.measures.margin_shares(path, problem).isel(time=-1).round(2).values
     array([0.82, 0.94, 0.99])
     """
     import xarray
@@ -160,7 +160,7 @@ class Stability(Record):
     Examples
     --------
     >>> import penchant
-    >>> penchant.Stability(holds=True, since=1.0, rho=2.0, watched=(1,), sample=None).holds
+    >>> penchant.measures.Stability(holds=True, since=1.0, rho=2.0, watched=(1,), sample=None).holds
     True
     """
 
@@ -198,8 +198,8 @@ def stability(
     >>> import penchant
     >>> problem = penchant.Classification([[1.0, 0.0], [3.0, 1.0]], [1, 1])
     >>> model = penchant.DiagonalNet(alpha=1.0)
-    >>> path = penchant.train(model, problem, penchant.DualFlow(), stop=penchant.LogLoss(-20))
-    >>> penchant.stability(path, limit=[1.0, 3.0]).holds
+    >>> path = penchant.train(model, problem, penchant.DualFlow(), stop=penchant.stop.LogLoss(-20))
+    >>> penchant.measures.stability(path, limit=[1.0, 3.0]).holds
     True
     """
     dataset = getattr(path, "dataset", path)

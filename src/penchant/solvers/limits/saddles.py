@@ -24,8 +24,8 @@ from penchant.records import Kind, NumericalError, Outcome, Record
 from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.data import column_exponents
 from penchant.solvers.exact import ELIMINATION, independent_rows
-from penchant.solvers.jumps import EPS, FloatColumns, Walk, WholeColumns, walk
-from penchant.solvers.rational import affordable
+from penchant.solvers.limits.jumps import EPS, FloatColumns, Walk, WholeColumns, walk
+from penchant.solvers.limits.rational import affordable
 from penchant.threads import one_blas_thread
 
 WHO = "saddles"
@@ -56,7 +56,7 @@ class Saddles(Record):
     Examples
     --------
     >>> import penchant
-    >>> found = penchant.saddles([[1.0, 0.0], [0.0, 1.0]], [2.0, 1.0])
+    >>> found = penchant.solvers.saddles([[1.0, 0.0], [0.0, 1.0]], [2.0, 1.0])
     >>> found.tau
     array([0.   , 0.125, 0.25 ])
     >>> found.points
@@ -170,8 +170,8 @@ def saddles(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(samples=20, dimension=50, sparsity=3, seed=0)
-    >>> found = penchant.saddles(problem)
+    >>> problem = penchant.problems.sparse_regression(samples=20, dimension=50, sparsity=3, seed=0)
+    >>> found = penchant.solvers.saddles(problem)
     >>> bool(abs(found.end - penchant.interpolate(problem, penchant.L1()).beta).max() < 1e-9)
     True
     """

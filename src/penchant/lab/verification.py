@@ -54,9 +54,10 @@ def verify(
     Examples
     --------
     >>> import penchant
-    >>> verdict = penchant.verify("W-L13")
-    >>> verdict.id, verdict.status
-    ('W-L13', 'holds')
+    >>> first = penchant.lab.all_claims().ids[0]
+    >>> verdict = penchant.verify(first)
+    >>> verdict.id == first, verdict.ok
+    (True, True)
     """
     known = all_claims() if registry is None else registry
     place = None if folder is None else Path(folder)

@@ -69,7 +69,7 @@ class Grokking(Record):
     >>> import numpy as np
     >>> import penchant
     >>> t = np.geomspace(1, 1e4, 50)
-    >>> found = penchant.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
+    >>> found = penchant.measures.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
     >>> found.t1 < found.t2, found.plateau, found.final
     (True, 0.5, 1.0)
     """
@@ -137,7 +137,7 @@ def grokking(
     >>> import numpy as np
     >>> import penchant
     >>> t = np.geomspace(1, 1e4, 50)
-    >>> found = penchant.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
+    >>> found = penchant.measures.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
     >>> found.kind, round(found.log_ratio, 1)
     ('grok', 2.0)
     """

@@ -30,7 +30,7 @@ def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> round(penchant.kernel_distance(np.eye(2), np.ones((2, 2))), 4)
+    >>> round(penchant.measures.kernel_distance(np.eye(2), np.ones((2, 2))), 4)
     0.2929
     """
     return _distance("kernel_distance", {"K0": K0, "K1": K1}, ndim=2)
@@ -57,7 +57,7 @@ def gradient_distance(F0: ArrayLike, F1: ArrayLike) -> float:
     Examples
     --------
     >>> import penchant
-    >>> penchant.gradient_distance([[1.0, 0.0]], [[0.0, 2.0]])
+    >>> penchant.measures.gradient_distance([[1.0, 0.0]], [[0.0, 2.0]])
     1.0
     """
     return _distance("gradient_distance", {"F0": F0, "F1": F1}, ndim=None)

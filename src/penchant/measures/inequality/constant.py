@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, integer, positive, regression_data
 from penchant.lazy import jax, jnp
-from penchant.measures.lojasiewicz.bounds import (
+from penchant.measures.inequality.bounds import (
     DIMENSIONS,
     least_gradient_ratio,
     least_ratio,
@@ -51,7 +51,7 @@ class Lojasiewicz(Record):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> found = penchant.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
+    >>> found = penchant.measures.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
     >>> found.lower <= found.upper, found.loss
     (True, 0.5)
     """
@@ -126,7 +126,7 @@ def lojasiewicz_quadratic(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> found = penchant.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
+    >>> found = penchant.measures.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
     >>> round(found.lower, 6), round(found.upper, 6)
     (2.0, 2.0)
     """
@@ -184,7 +184,7 @@ def lojasiewicz(
     Examples
     --------
     >>> import penchant
-    >>> found = penchant.lojasiewicz(lambda a: a - 1.0, [0.0], 0.5, lipschitz=1e-9)
+    >>> found = penchant.measures.lojasiewicz(lambda a: a - 1.0, [0.0], 0.5, lipschitz=1e-9)
     >>> round(found.lower, 4), round(found.upper, 4)
     (2.0, 2.0)
     """

@@ -45,7 +45,7 @@ class Separation(Record):
     Examples
     --------
     >>> import penchant
-    >>> found = penchant.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
+    >>> found = penchant.solvers.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
     >>> found.direction.round(6), found.weights.round(6)
     (array([1., 0.]), array([0., 1.]))
     """
@@ -75,7 +75,7 @@ def separation(X: ArrayLike, y: ArrayLike) -> Separation:
     Examples
     --------
     >>> import penchant
-    >>> found = penchant.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
+    >>> found = penchant.solvers.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
     >>> found.separable, round(found.margin, 6)
     (True, 1.0)
     """

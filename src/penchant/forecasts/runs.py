@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from penchant.arguments import Array
+from penchant.forecasts.mean_steps import Gains, MeanSteps, Seen
 from penchant.models.diagonal import DiagonalNet
 from penchant.problems.regression import Regression
 from penchant.records import Kind, NumericalError, Outcome, Record
@@ -19,7 +20,6 @@ from penchant.threads import on_one_blas_thread
 from penchant.training import stop as stopping
 from penchant.training.descent.compiled import batches
 from penchant.training.descent.effective_scale import EffectiveScale
-from penchant.training.descent.mean_steps import Gains, MeanSteps, Seen
 from penchant.training.descent.methods import GradientDescent
 from penchant.training.descent.plan import last_step
 from penchant.training.descent.scheduled import Scheduled
@@ -67,10 +67,10 @@ class PredictedRun(Record):
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> problem = penchant.problems.sparse_regression(8, 20, sparsity=2)
     >>> net = penchant.DiagonalNet(2, alpha=0.1)
     >>> method, stop = penchant.GradientDescent(0.02), penchant.Steps(100)
-    >>> run = penchant.predict_run(net, problem, method, batch=1, stop=stop)
+    >>> run = penchant.forecasts.predict_run(net, problem, method, batch=1, stop=stop)
     >>> run.fails_at, run.fails_from < 0.02
     (0, True)
     """
@@ -149,12 +149,13 @@ def predict_run(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.sparse_regression(8, 20, sparsity=2)
+    >>> problem = penchant.problems.sparse_regression(8, 20, sparsity=2)
     >>> net = penchant.DiagonalNet(2, alpha=0.1)
     >>> method, stop = penchant.GradientDescent(0.002, label_noise=0.2), penchant.Steps(20_000)
-    >>> predicted = penchant.predict_run(net, problem, method, batch=1, stop=stop)
-    >>> path = penchant.train(net, problem, penchant.EffectiveScale(method), batch=1, stop=stop)
-    >>> scale = penchant.effective_regularizer(path).shape
+    >>> predicted = penchant.forecasts.predict_run(net, problem, method, batch=1, stop=stop)
+    >>> measured = penchant.methods.EffectiveScale(method)
+    >>> path = penchant.train(net, problem, measured, batch=1, stop=stop)
+    >>> scale = penchant.forecasts.effective_regularizer(path).shape
     >>> bool(((predicted.low < scale) & (scale < predicted.high)).mean() > 0.8)
     True
     """

@@ -125,7 +125,7 @@ class Assumptions(Record):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> found = penchant.assumptions(penchant.DiagonalNet(alpha=1.0), np.ones((2, 2)))
+    >>> found = penchant.measures.assumptions(penchant.DiagonalNet(alpha=1.0), np.ones((2, 2)))
     >>> found.declared, found.smooth, found.output
     (2, True, 0.0)
     """
@@ -171,7 +171,8 @@ def assumptions(model: Model, X: ArrayLike, seed: int = 0) -> Assumptions:
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> found = penchant.assumptions(penchant.DiagonalNet(depth=3, alpha=1.0), np.ones((2, 2)))
+    >>> net = penchant.DiagonalNet(depth=3, alpha=1.0)
+    >>> found = penchant.measures.assumptions(net, np.ones((2, 2)))
     >>> found.homogeneous, round(found.degree, 6), found.zero_output
     (True, 3.0, True)
     """

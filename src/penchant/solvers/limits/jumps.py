@@ -24,10 +24,10 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from penchant.arguments import Array
 from penchant.limits import TimeLimit
-from penchant.solvers import rational
 from penchant.solvers.bounded import least
 from penchant.solvers.data import column_exponents
 from penchant.solvers.exact import independent_rows, integers
+from penchant.solvers.limits import rational
 
 JUMPS = 50  # per coordinate, far more than were ever needed
 EPS = float(np.finfo(float).eps)

@@ -1,0 +1,75 @@
+"""Parametrizations: where training starts and what the parameters compute."""
+
+from penchant.models.diagonal import DiagonalNet, ProductNet
+from penchant.models.factorization import (
+    DifferenceFactorization,
+    Factorization,
+    SymmetricFactorization,
+)
+from penchant.models.function import FunctionModel
+from penchant.models.image_net import ImageNet, conv_net, dense_net
+from penchant.models.linear import LinearMatrix, LinearPredictor
+from penchant.models.linearized import Linearized, OutputLayer
+from penchant.models.matrix import DeepFactorization
+from penchant.models.model import Model, Separable
+from penchant.models.relu_nets import relu_net
+from penchant.models.reparametrized import Reparametrized
+from penchant.models.tokens.mlp import TokenMLP
+from penchant.models.tokens.net import TokenNet
+from penchant.models.tokens.transformer import TokenTransformer
+from penchant.models.tokens.two_layer import TokenQuadratic, TwoTokenNet
+from penchant.models.two_layer_nets import rescale_layers, student, two_layer
+from penchant.models.unbiased import Difference, Unbiased
+from penchant.models.univariate import (
+    Hinges,
+    Layers,
+    kernel_move,
+    layers,
+    mean_kernel,
+    net_hinges,
+    rms_distance,
+    sup_distance,
+    tangent_hinges,
+    univariate_relu,
+)
+
+__all__ = [
+    "DeepFactorization",
+    "DiagonalNet",
+    "Difference",
+    "DifferenceFactorization",
+    "Factorization",
+    "FunctionModel",
+    "Hinges",
+    "ImageNet",
+    "Layers",
+    "LinearMatrix",
+    "LinearPredictor",
+    "Linearized",
+    "Model",
+    "OutputLayer",
+    "ProductNet",
+    "Reparametrized",
+    "Separable",
+    "SymmetricFactorization",
+    "TokenMLP",
+    "TokenNet",
+    "TokenQuadratic",
+    "TokenTransformer",
+    "TwoTokenNet",
+    "Unbiased",
+    "conv_net",
+    "dense_net",
+    "kernel_move",
+    "layers",
+    "mean_kernel",
+    "net_hinges",
+    "relu_net",
+    "rescale_layers",
+    "rms_distance",
+    "student",
+    "sup_distance",
+    "tangent_hinges",
+    "two_layer",
+    "univariate_relu",
+]

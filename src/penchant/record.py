@@ -1,0 +1,5 @@
+"""Which moments of training are recorded."""
+
+from penchant.namespaces import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -1,0 +1,60 @@
+"""What theory selects, and its limits."""
+
+from penchant.solvers.interpolation_path import InterpolationPath, interpolate_path
+from penchant.solvers.least_squares import (
+    descent_points,
+    error_floor,
+    held_best,
+    held_ridge,
+    least_squares_limit,
+    memorization_steps,
+    ridge_limit,
+)
+from penchant.solvers.limits.saddles import Saddles, saddles
+from penchant.solvers.limits.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
+from penchant.solvers.margins.l1_set import l1_ends
+from penchant.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
+from penchant.solvers.margins.separation import Separation, separation
+from penchant.solvers.matrices.interpolate import MatrixSolution
+from penchant.solvers.scales import minimisers
+from penchant.solvers.solution import Solution, primal_residual
+from penchant.solvers.stationary import stationary_points
+from penchant.training.exact.matrices.greedy_rank import (
+    GreedyRank,
+    empty_factors,
+    greedy_points,
+    greedy_rank,
+)
+
+__all__ = [
+    "GreedyRank",
+    "InterpolationPath",
+    "MarginPath",
+    "MatrixSolution",
+    "RatchetPath",
+    "Saddles",
+    "Separation",
+    "SlowFlow",
+    "Solution",
+    "descent_points",
+    "empty_factors",
+    "error_floor",
+    "greedy_points",
+    "greedy_rank",
+    "held_best",
+    "held_ridge",
+    "interpolate_path",
+    "l1_ends",
+    "least_squares_limit",
+    "max_margin_path",
+    "memorization_steps",
+    "minimisers",
+    "nuclear_slow_flow",
+    "primal_residual",
+    "ratchet_path",
+    "ridge_limit",
+    "saddles",
+    "separation",
+    "slow_flow",
+    "stationary_points",
+]
