@@ -8,7 +8,6 @@ from typing import Any
 
 from penchant import store
 from penchant.training.path import Path, is_path, path_of
-from penchant.watch import record
 
 
 def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
@@ -75,9 +74,14 @@ def load(file: str | os.PathLike[str], *, most: int | None = None) -> Any:
     1000
     """
     target = FilePath(file)
+    if target.suffix != ".json":
+        dataset = store.read(target, most=most)
+        if is_path(dataset):
+            return path_of("load", target, dataset)
+        if "kind" not in dataset.attrs:
+            return dataset
+    from penchant.watch import record  # it loads the libraries of the watch
+
     if target.suffix == ".json":
         return record.read(target)
-    dataset = store.read(target, most=most)
-    if is_path(dataset):
-        return path_of("load", target, dataset)
     return record.checked(target, dataset) if record.is_record(dataset) else dataset
