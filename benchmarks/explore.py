@@ -65,7 +65,7 @@ def large_study(file: Path, side: int) -> Path:
     draw = {"colour": "test_error", "contours": {"test_error": 1.1, "predicted": 1.0}}
     attributes = {"study": "large", "title": "A large study",
                   "description": json.dumps({"draw": draw})}  # fmt: skip
-    return store.save(xarray.Dataset(variables, axes, attributes), file)
+    return store.write(xarray.Dataset(variables, axes, attributes), file)
 
 
 def moves(view: Any, count: int) -> list[tuple[str, float | str]]:

@@ -34,7 +34,7 @@ def started() -> dict[str, Any]:
 def images() -> Any:
     rng = np.random.default_rng(0)
     arrays = rng.random((12, 8, 8, 1)), np.arange(12) % 2
-    about = {"classes": ("a", "b"), "description": "noise", "recipe": {"generator": "images"}}
+    about = {"classes": ("a", "b"), "description": "noise"}
     return penchant.problems.Images("noise", *arrays, *arrays, **about)
 
 

@@ -16,7 +16,7 @@ SPEED = {
     " initial scales ends (100 samples, 1000 weights): {} times faster than compiled gradient"
     " descent at a twentieth of its largest stable step.",
     ("exp_trajectory", "normalized descent / ours, from smoothed margin 0.01"): "A classifier"
-    " trained to a loss of $10^{-4342945}$: {} times faster than compiled normalized descent"
+    " trained to a loss of $10^{{-4342945}}$: {} times faster than compiled normalized descent"
     " at the same error (extrapolated from its first steps).",
     (
         "watch",

@@ -1,5 +1,6 @@
 """The public names of penchant at the top, each with its home; `__init__.py` reads this file."""
 
+from penchant.files import load, save
 from penchant.forecasts.transition import forecast
 from penchant.lab.studies.run import run
 from penchant.lab.studies.study import Study
@@ -17,11 +18,10 @@ from penchant.regularizers.q import Q
 from penchant.solvers.interpolate import interpolate
 from penchant.solvers.max_margin import max_margin
 from penchant.solvers.solution import Solution
-from penchant.store import load, save
 from penchant.training.descent.methods import Adam, GradientDescent
 from penchant.training.exact.dual.flow import DualFlow
 from penchant.training.exact.parameter import ParameterFlow
-from penchant.training.path import Path, load_path
+from penchant.training.path import Path
 from penchant.training.stop import Steps, Time
 from penchant.training.train import train
 from penchant.watch import watch
@@ -50,7 +50,6 @@ __all__ = [
     "forecast",
     "interpolate",
     "load",
-    "load_path",
     "max_margin",
     "plot",
     "run",

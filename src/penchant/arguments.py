@@ -235,6 +235,15 @@ def log_scale(who: str, depth: int, alpha: object, log_alpha: object, *mu: objec
     return math.log(positive(who, "mu", mu[0])) / depth
 
 
+def unit_vector(who: str, name: str, value: ArrayLike) -> Array:
+    """`value` over its norm; a vector of norm one stays as it is, to the last bit."""
+    vector = finite_array(who, name, value, ndim=1)
+    length = float(np.linalg.norm(vector))
+    if length == 0:
+        raise ValueError(f"{who}: {name} must not be zero")
+    return vector.copy() if math.isclose(length, 1.0, rel_tol=1e-12) else vector / length
+
+
 def start_shape(who: str, shape: ArrayLike | None) -> Array | None:
     """|w0| of a start alpha * w0 without zeros; None stands for all ones."""
     if shape is None:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penchant.calls import call, equal_fields, hash_fields, shown
+from penchant.description import call, shown
+from penchant.equality import equal_fields, hash_fields
 
 
 class Kind(enum.Enum):
@@ -121,11 +122,15 @@ class Record:
     Records made with the same arguments are equal; if fields hold arrays, `eq=False` in the
     dataclass leaves equality to this class.
 
-    `stored_as` names the fields of arguments that are stored under another name, `called` the
-    class that a user calls where that is not this one.
+    Its description is made of the arguments of its class, unless a function has left its own call
+    as the `recipe`. `stored_as` names the fields of arguments that are stored under another name,
+    `implied` the arguments that follow from one that was given, `called` the class that a user
+    calls where that is not this one.
     """
 
+    recipe: ClassVar[Mapping[str, Any] | None] = None  # of an object, where a function made it
     stored_as: ClassVar[Mapping[str, str]] = {}
+    implied: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     called: ClassVar[str | None] = None
 
     def rows(self) -> list[tuple[str, str]]:

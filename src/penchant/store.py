@@ -29,40 +29,17 @@ NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable. %10d"  # ne
 DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError)
 
 
-def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
-    """Write an xarray.Dataset, or the dataset of a path, to `file`, and return its path.
+def write(dataset: Any, file: str | os.PathLike[str]) -> FilePath:
+    """Write an xarray.Dataset to `file`, and return its path.
 
     The file appears whole or not at all: it is written next to its destination under another name
     and then moved there, so that a failure leaves an older file unchanged.
-
-    Parameters
-    ----------
-    result
-        The dataset or the path.
-    file
-        Where to write it.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> import tempfile
-    >>> import xarray
-    >>> dataset = xarray.Dataset({"loss": ("step", [1.0, 0.5])})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     penchant.save(dataset, f"{folder}/run.nc").name
-    'run.nc'
     """
     import xarray
 
-    dataset = getattr(result, "dataset", result)
     if not isinstance(dataset, xarray.Dataset):
         raise ValueError(
-            f"save: can write a path or an xarray.Dataset, got {type(result).__name__}"
+            f"save: can write a path or an xarray.Dataset, got {type(dataset).__name__}"
         )
     with whole("save", file) as draft:
         # in memory first: the HDF5 library does not survive a disk that fills under it
@@ -96,33 +73,11 @@ def whole(who: str, file: str | os.PathLike[str]) -> Iterator[FilePath]:
         draft.unlink(missing_ok=True)
 
 
-def load(file: str | os.PathLike[str], *, who: str = "load", most: int | None = None) -> Any:
-    """The xarray.Dataset that `save` wrote to `file`, in memory.
+def read(file: str | os.PathLike[str], *, who: str = "load", most: int | None = None) -> Any:
+    """The xarray.Dataset that `write` wrote to `file`, in memory.
 
-    Parameters
-    ----------
-    file
-        The file. One that points elsewhere, was damaged or was not written by penchant is refused.
-    who
-        Who complains in an error.
-    most
-        The most bytes that the file may have and declare; by default 4 GB, and in proportion to
-        its size.
-
-    Returns
-    -------
-    xarray.Dataset
-        The dataset.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> import tempfile
-    >>> import xarray
-    >>> dataset = xarray.Dataset({"loss": ("step", [1.0, 0.5])})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     penchant.load(penchant.save(dataset, f"{folder}/run.nc")).loss.values
-    array([1. , 0.5])
+    One that points elsewhere, was damaged or was not written by penchant is refused. `most` is the
+    most bytes that the file may have and declare; by default 4 GB, and in proportion to its size.
     """
     target = FilePath(file)
     if not target.exists():

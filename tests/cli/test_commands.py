@@ -261,7 +261,7 @@ def saved_dataset(file):
     t = xarray.DataArray([1.0, 10.0], dims="time", attrs={"units": "1", "description": "flow time"})
     loss = ("time", np.array([0.25, np.nan]), {"units": "1", "description": "mean squared error"})
     dataset = xarray.Dataset({"loss": loss}, {"t": t}, {"description": "two [points] of a flow"})
-    store.save(dataset, file)
+    store.write(dataset, file)
 
 
 def test_show_summarises_a_dataset():

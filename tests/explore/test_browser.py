@@ -152,7 +152,7 @@ def seen(folder):
     from penchant.lab.report.write import write_report
     from penchant.lab.verification import gather_verdicts
 
-    study = store.save(made(), folder / "little.nc")
+    study = store.write(made(), folder / "little.nc")
     write_report(gather_verdicts(library.select(["A-SUM"]), jobs=1), folder / "report")
     with served(study, folder / "report") as url:
         return url, asyncio.run(visit(url, folder))

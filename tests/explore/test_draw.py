@@ -121,5 +121,5 @@ def test_the_diagram_is_drawn_with_its_lines():
 
 
 def test_a_saved_study_keeps_its_table(tmp_path):
-    file = store.save(sloped(x="b", y="a"), tmp_path / "sloped.nc")
+    file = store.write(sloped(x="b", y="a"), tmp_path / "sloped.nc")
     assert study_view(read_study(file)).start["x"] == "b"

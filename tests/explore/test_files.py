@@ -19,7 +19,7 @@ from penchant.store import json_checksum
 
 def test_a_saved_study_is_read_whole(tmp_path):
     dataset = made()
-    file = store.save(dataset, tmp_path / "little.nc")
+    file = store.write(dataset, tmp_path / "little.nc")
     xarray.testing.assert_identical(read_study(file), dataset)
 
 
@@ -44,7 +44,7 @@ def test_what_is_no_netcdf_is_refused_unread(tmp_path, monkeypatch):
 
 def test_a_spoiled_study_is_refused_by_its_name(tmp_path):
     """Why a file of penchant can be refused is in tests/house/test_store.py."""
-    file = store.save(made(), tmp_path / "spoiled.nc")
+    file = store.write(made(), tmp_path / "spoiled.nc")
     with h5py.File(file, "r+") as written:
         written["error"][0] = 0.5
     with pytest.raises(ValueError, match=r"^explore: spoiled\.nc .*its checksum is wrong"):
@@ -62,17 +62,17 @@ def test_a_spoiled_study_is_refused_by_its_name(tmp_path):
 
 
 def test_a_truncated_study_and_another_result_are_refused(tmp_path):
-    file = store.save(made(), tmp_path / "short.nc")
+    file = store.write(made(), tmp_path / "short.nc")
     file.write_bytes(file.read_bytes()[:3000])
     with pytest.raises(ValueError, match=r"explore: short\.nc is cut short"):
         read_study(file)
-    other = store.save(made().drop_vars("status"), tmp_path / "other.nc")
+    other = store.write(made().drop_vars("status"), tmp_path / "other.nc")
     with pytest.raises(ValueError, match="not a study"):
         read_study(other)
 
 
 def test_texts_that_are_declared_too_wide_are_refused(tmp_path, monkeypatch):
-    file = store.save(made(), tmp_path / "wide.nc")
+    file = store.write(made(), tmp_path / "wide.nc")
     with h5py.File(file, "r+") as written:
         written.attrs[store.TYPES] = json.dumps({"status": "<U99999"})
     with pytest.raises(ValueError, match="its checksum is wrong"):
@@ -83,7 +83,7 @@ def test_texts_that_are_declared_too_wide_are_refused(tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
-    file = store.save(made(), tmp_path / "large.nc")
+    file = store.write(made(), tmp_path / "large.nc")
     monkeypatch.setattr(study_file, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="more than 1000"):
         read_study(file)

@@ -220,6 +220,7 @@ def test_the_regularizer_recipe(problem):
 
 def test_the_data_recipe():
     space = {"np": np, "Classification": penchant.Classification}
+    space["with_recipe"] = penchant.description.with_recipe
     exec(block("CONTRIBUTING.md", "A data set"), space)
     problem = space["two_clusters"](6, 8, seed=2)  # no weight of its Q path falls down to mu = 0.1
     assert penchant.solvers.separation(problem.X, problem.y).separable

@@ -161,7 +161,6 @@ RESULTS = {
         np.zeros(9, int),
         ("a",),
         "given",
-        {},
     ),
     "GreedyRank": lambda: penchant.solvers.greedy_rank(
         penchant.problems.low_rank_completion(samples=9, dimension=4, rank=1)

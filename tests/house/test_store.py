@@ -63,9 +63,10 @@ def test_a_path_comes_back_as_it_went(flow, stop, tmp_path):
     path = train(DiagonalNet(2, alpha=0.5), PROBLEM, flow, stop=stop)
     assert save(path, tmp_path / "run.nc") == tmp_path / "run.nc"
     found = load(tmp_path / "run.nc")
-    assert_same(found, path.dataset)
-    assert np.isneginf(found.log_t[0])
-    assert json.loads(found.attrs["description"])["method"]["method"] == type(flow).__name__
+    assert found == path
+    assert_same(found.dataset, path.dataset)
+    assert np.isneginf(found.dataset.log_t[0])
+    assert (found.model, found.problem, found.method) == (DiagonalNet(2, alpha=0.5), PROBLEM, flow)
 
 
 def test_values_of_every_kind_come_back(tmp_path):

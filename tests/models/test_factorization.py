@@ -100,14 +100,6 @@ def test_given_factors_are_the_start():
     np.testing.assert_array_equal(W.matrix(W.start(4)), U @ U.T)
 
 
-@pytest.mark.parametrize("kind", [Factorization, SymmetricFactorization, DeepFactorization])
-def test_descriptions_build_the_model_again(kind):
-    depth = {"depth": 3} if kind is DeepFactorization else {}
-    model = kind(width=3, alpha=0.2, seed=5, **depth)
-    made = {k: v for k, v in model.describe().items() if k not in ("model", "log_alpha")}
-    np.testing.assert_array_equal(kind(**made).start(9), model.start(9))
-
-
 test_bad_input_gets_one_sentence = refusals(
     (lambda: Factorization(0, alpha=1), "width must be at least 1, got 0"),
     (lambda: SymmetricFactorization(0, alpha=1), "width must be at least 1, got 0"),

@@ -24,7 +24,7 @@ def made_up(shape, classes=3, train=4, test=2, seed=0):
         (rng.random((n, *shape), dtype=np.float32), rng.integers(0, classes, n))
         for n in (train, test)
     ]
-    return Images("made up", *sets[0], *sets[1], tuple("abcdefghij"[:classes]), "made up", {})
+    return Images("made up", *sets[0], *sets[1], tuple("abcdefghij"[:classes]), "made up")
 
 
 def by_loops(image, params, plan):
@@ -191,17 +191,15 @@ def test_equal_plans_are_one_function_and_nets_are_described():
     assert len({one.function, other.function, dense_net((6,)).function}) == 2
     assert one != other
     assert dense_net(5) == dense_net((5,), alpha=1.0)
-    described = {
-        "model": "dense_net",
-        "plan": "5-FC",
+    assert one.recipe == {
+        "is": "dense_net",
+        "widths": [5],
         "alpha": 2.0,
+        "start": "gaussian",
         "seed": 1,
-        "drawn": "gaussian",
-        "layers": [1.0, 1.0],
         "unbiased": False,
         "precision": "single",
     }
-    assert one.describe() == described
     assert "alpha" in str(one)
 
 

@@ -1,6 +1,5 @@
 """The linearized twin: derivatives against JAX, no cancellation, and what its flows must be."""
 
-import json
 from fractions import Fraction
 
 import jax
@@ -19,6 +18,7 @@ from penchant import (
     interpolate,
     train,
 )
+from penchant.description import describe
 from penchant.lab import double_precision
 from penchant.methods import NormalizedDescent
 from penchant.models import Linearized, ProductNet, Reparametrized
@@ -139,7 +139,7 @@ def test_large_starts_follow_their_twin():
 
 def test_twins_are_described_and_printed():
     twin = Linearized(DiagonalNet(2, alpha=0.5))
-    assert json.loads(json.dumps(twin.describe()))["of"]["alpha"] == 0.5
+    assert describe(twin)["model"]["alpha"] == 0.5
     assert "Linearized" in str(twin)
     np.testing.assert_array_equal(
         Linearized(twin).predictor(np.arange(1.0, 7.0)), twin.predictor(np.arange(1.0, 7.0))

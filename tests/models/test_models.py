@@ -153,13 +153,6 @@ def test_any_log_alpha_can_be_held_but_not_started_from():
             net.start(3)
 
 
-def test_describe_builds_the_same_model_again(homogeneous):
-    model = homogeneous
-    described = dict(model.describe())
-    kind = {"DiagonalNet": DiagonalNet, "ProductNet": ProductNet}[described.pop("model")]
-    assert (kind(**described).start(D) == model.start(D)).all()
-
-
 test_bad_input_is_refused_in_one_sentence = refusals(
     (lambda: DiagonalNet(), "exactly one of alpha, log_alpha and mu, got none"),
     (lambda: DiagonalNet(2, alpha=0.1, mu=0.1), "exactly one .* got alpha and mu"),

@@ -97,7 +97,8 @@ def test_alpha_as_a_logarithm_equality_and_pickles():
     assert a.function != relu_net(2, 3, alpha=0.5, unbiased=True).function
     again = pickle.loads(pickle.dumps(a))
     np.testing.assert_array_equal(again.predict(a.start(3), X), a.predict(a.start(3), X))
-    assert a.describe()["depth"] == 2
+    assert again == a
+    assert again.recipe["depth"] == 2
 
 
 test_wrong_arguments_are_refused = refusals(

@@ -493,8 +493,8 @@ def test_the_records_of_a_run(trained):
         assert variable.attrs["long_name"], name
         assert variable.attrs["units"], name
     described = json.loads(dataset.attrs["description"])
-    assert described["problem"]["recipe"] == problem.recipe
-    assert described["penalty"] == (1e-6 * L2()).describe()
+    assert described["problem"] == problem.recipe
+    assert described["penalty"] == {"is": "L2", "squared": True, "times": 1e-6}
     assert described["model"]["variant"] == "source"
 
 

@@ -18,6 +18,7 @@ from penchant import (
     Steps,
     train,
 )
+from penchant.description import describe
 from penchant.lab import double_precision
 from penchant.measures import tangent_kernel
 from penchant.models import Difference, ProductNet, Reparametrized, Separable, Unbiased, two_layer
@@ -230,22 +231,22 @@ def test_an_unbiased_predictor_does_not_cancel():
 
 
 def test_descriptions_are_json_and_survive_pickling(model):
-    if "map" not in str(model.describe()):
-        described = json.loads(json.dumps(model.describe()))
+    described = json.loads(json.dumps(describe(model)))
+    if "map" not in str(described):
         again = pickle.loads(pickle.dumps(model))
         assert type(again) is type(model)
-        assert again.describe() == described
+        assert describe(again) == described
         w = somewhere(model)
         assert (again.predict(w, X) == model.predict(w, X)).all()
     assert type(model).__name__ in str(model)
 
 
 def test_descriptions_of_different_starts_differ():
-    long = [FunctionModel(cube, np.full(5000, c)).describe() for c in (1.0, 2.0, 1.0)]
+    long = [describe(FunctionModel(cube, np.full(5000, c)), {}) for c in (1.0, 2.0, 1.0)]
     assert long[0] != long[1]
     assert long[0] == long[2]
-    assert MODELS["function"].describe()["start"] == np.tile(SHAPE, 2).tolist()
-    assert two_layer(3, alpha=1.0, seed=4).describe()["seed"] == 4
+    assert describe(MODELS["function"])["start"] == np.tile(SHAPE, 2).tolist()
+    assert two_layer(3, alpha=1.0, seed=4).recipe["seed"] == 4
 
 
 test_bad_input_is_refused_in_one_sentence = refusals(

@@ -22,7 +22,7 @@ def test_picture_and_data_lie_side_by_side(diagram, tmp_path):
     assert {"W-F9.png", "W-F9.svg"} < set(names)
     assert sorted((tmp_path / "new" / "folder").iterdir()) == sorted(files)
     for dataset in data:
-        loaded = penchant.store.load(tmp_path / "new" / "folder" / f"{dataset.study}.nc")
+        loaded = penchant.store.read(tmp_path / "new" / "folder" / f"{dataset.study}.nc")
         xarray.testing.assert_identical(loaded, dataset)
         assert loaded.attrs["experiment"] == "W-F9"
     with Image.open(tmp_path / "new" / "folder" / "W-F9.png") as picture:

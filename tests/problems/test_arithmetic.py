@@ -310,7 +310,7 @@ def test_the_records_of_a_run(trained):
         assert variable.attrs["long_name"]
         assert variable.attrs["units"]
     description = json.loads(dataset.attrs["description"])
-    assert description["problem"]["recipe"] == problem.recipe
+    assert description["problem"] == problem.recipe
     assert description["model"]["alpha"] == 2.0
 
 

@@ -58,7 +58,7 @@ def test_addition_is_the_old_modular_addition():
     for name in ("pairs", "labels", "train", "twins"):
         np.testing.assert_array_equal(getattr(new, name), getattr(old, name))
     assert json.loads(json.dumps(new.recipe)) == {
-        "generator": "modular_arithmetic", "operation": "+", "modulus": 13, "fraction": 0.5,
+        "is": "modular_arithmetic", "operation": "+", "modulus": 13, "fraction": 0.5,
         "seed": 4, "ordered": True,
     }  # fmt: skip
 

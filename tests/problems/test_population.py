@@ -1,7 +1,6 @@
 """The tasks of source L: what is drawn, and the accuracy of any linear classifier on new data."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -137,7 +136,7 @@ POPULATIONS = [MajorityCube(9, 3), MajorityCube(40, 5, 7), WideMargin(np.arange(
 @calm
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-100, 1e100))
 def test_accuracy_has_no_scale_lies_in_bounds_and_mirrors(population, seed, scale):
-    dimension = population.describe()["dimension"]
+    dimension = getattr(population, "dimension", None) or len(population.direction)
     beta = np.round(np.random.default_rng(seed).standard_normal(dimension), 3)
     found = population.accuracy(beta)
     assert 0 <= found <= 1
@@ -156,7 +155,6 @@ def test_the_truth_is_perfect(task):
     assert (np.sign(task.X @ task.truth) == task.y).all()
     assert np.linalg.norm(task.truth) == pytest.approx(1)
     assert task.loss == "logistic"
-    assert json.loads(json.dumps(task.population.describe())) == task.population.describe()
     assert "\n" not in str(task.population)
 
 

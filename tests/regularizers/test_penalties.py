@@ -250,13 +250,6 @@ def test_derivatives_alone_teach_a_slope_that_the_data_leave_open():
     assert np.abs(plain.predictor - truth).max() > 1
 
 
-@EACH
-def test_a_description_is_plain(penalty):
-    import json
-
-    assert json.loads(json.dumps(penalty.describe())) == {"penalty": repr(penalty)}
-
-
 # ---- multiples, sums, pytrees ----
 
 

@@ -63,7 +63,7 @@ def of_command(file: Path, words: Words) -> str:
 
 def forged_attributes(file: Path, words: Words, count: int) -> Found:
     """Attributes of the HDF5 file replaced by something odd; loading must not believe them."""
-    original, content = store.load(file), file.read_bytes()
+    original, content = store.read(file), file.read_bytes()
     with h5py.File(file) as opened:
         names = list(opened.attrs)
     found = []
@@ -74,7 +74,7 @@ def forged_attributes(file: Path, words: Words, count: int) -> Found:
                 opened.attrs[name] = ODD[number]
         except (TypeError, ValueError, OverflowError):
             continue  # HDF5 does not hold it
-        wrong = fault(lambda: store.load(file), functools.partial(same, original))
+        wrong = fault(lambda: store.read(file), functools.partial(same, original))
         wrong = wrong or of_command(file, words)
         found.append((f"{file.name}: attribute {name} = odd {number}", wrong))
     file.write_bytes(content)
@@ -83,7 +83,7 @@ def forged_attributes(file: Path, words: Words, count: int) -> Found:
 
 def rewritten(file: Path, words: Words, count: int) -> Found:
     """Files with right checksums whose attributes and variables are odd; the command tells."""
-    original, content = store.load(file), file.read_bytes()
+    original, content = store.read(file), file.read_bytes()
     changes: list[Any] = [
         *itertools.product([*original.attrs, "more", f"{ESC}[31m"], range(len(ODD)))
     ]
@@ -91,7 +91,7 @@ def rewritten(file: Path, words: Words, count: int) -> Found:
     found = []
     for name, how in chosen(changes, count):
         try:
-            store.save(changed(original, name, how), file)
+            store.write(changed(original, name, how), file)
         except (ValueError, OSError):
             continue  # such a file cannot be made
         found.append((f"{file.name}: {name!r}, {how}", of_command(file, words)))
@@ -127,8 +127,8 @@ def results(folder: Path, count: int) -> Found:
         {"t": np.arange(40)},
         {"description": json.dumps({"method": "DualFlow"}), "note": "a run", "nested": {"a": [1]}},
     )
-    file = store.save(made, folder / "run.nc")
-    found = of_file(file, count - 2 * (count // 4), store.load, SHOW)
+    file = store.write(made, folder / "run.nc")
+    found = of_file(file, count - 2 * (count // 4), store.read, SHOW)
     found += forged_attributes(file, SHOW, count // 4)
     return found + rewritten(file, SHOW, count // 4)
 
@@ -137,7 +137,7 @@ def studies(folder: Path, count: int) -> Found:
     """The gathered file of a small study."""
     grid = {"a": [1.0, 2.0, 3.0]}
     penchant.run(Study(name="plain", function="study_cells:plain", grid=grid, seeds=2), folder)
-    found = of_file(folder / "plain.nc", count - count // 3, store.load, SHOW)
+    found = of_file(folder / "plain.nc", count - count // 3, store.read, SHOW)
     return found + rewritten(folder / "plain.nc", SHOW, count // 3)
 
 
@@ -157,7 +157,7 @@ def records(folder: Path, count: int) -> Found:
     made = log.dataset({**numbers, **texts})
     found = []
     for suffix in (".nc", ".json"):
-        found += of_file(record.save(made, folder / f"w{suffix}"), count // 3, record.load, WATCH)
+        found += of_file(record.save(made, folder / f"w{suffix}"), count // 3, record.read, WATCH)
     return found + rewritten(folder / "w.nc", WATCH, count // 3)
 
 

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from penchant.lab.studies.reading import read_study
+
 import penchant
 from damage import Found, chosen, fault
-from penchant.lab import read_study
+from penchant.description import REFUSED, ROOMS
 from penchant.lab.studies.estimate import estimate
-from penchant.lab.studies.parts import REFUSED, ROOMS
 
 BASE = {
     "problem": 'is = "sparse_regression"\nsamples = 4\ndimension = 8\nsparsity = 1',
@@ -32,7 +33,6 @@ BAIT = {
     "Study": 'name = "x", function = "bait:cell", grid = {a = [1.0]}',
     "verify": 'ids = "W-T1"',
     "import_images": 'name = "mnist", source = "bait.tgz"',
-    "load_path": 'file = "victim.txt"',
     "watch": 'model = "$model", inputs = "$problem.X"',
 }
 STRANGERS = (
@@ -45,7 +45,7 @@ STRANGERS = (
     "subprocess.Popen",
     "bait:cell",
     "penchant.save",
-    "penchant.store.save",
+    "penchant.store.write",
     "penchant.lab.studies.run.run",
     "__class__",
     "store",

@@ -17,7 +17,6 @@ import penchant
 from commands import penchant_command
 from penchant.problems.images import importing
 from penchant.problems.images.catalogue import PARTS
-from penchant.watch.record import load as load_record
 
 resource = pytest.importorskip("resource")  # limits memory the Unix way
 
@@ -65,9 +64,9 @@ def test_show_looks_at_the_size_first(tmp_path, name):
 def test_every_reader_looks_at_the_size_first(tmp_path):
     readers = {
         "result.nc": penchant.load,
-        "path.nc": penchant.load_path,
+        "path.nc": penchant.load,
         "study.toml": penchant.lab.read_study,
-        "record.json": load_record,
+        "record.json": penchant.load,
     }
     for name, read in readers.items():
         file = sparse(tmp_path / name, STARTS.get(name, STARTS["result.nc"]))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penchant
-from penchant import Adam, GradientDescent, Steps, train
+from penchant import Adam, GradientDescent, Steps, load, train
 from penchant.lab import Kind, double_precision
 from penchant.methods import Descent, NormalizedDescent, Proximal
 from penchant.models import Linearized, OutputLayer, conv_net, dense_net
@@ -20,7 +20,6 @@ from penchant.stop import Accuracy, Below, Epochs, Loss, Near
 from penchant.training import images as image_loss
 from penchant.training.cross_entropy import cross_entropy, log_cross_entropy
 from penchant.training.images import Features, ImageLoss, ImageTask, block_starts, outputs
-from penchant.training.path import load_path
 from penchant.training.task import Meter, Moment
 from refusals import refusals, refused
 
@@ -462,7 +461,7 @@ def assert_same_bits(one, other):
 def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(runs, dark, tmp_path):
     whole, half = runs
     assert half.outcome.kind is Kind.BUDGET_SPENT
-    for before in (half, load_path(half.save(tmp_path / "half.nc"))):
+    for before in (half, load(half.save(tmp_path / "half.nc"))):
         again = train(UNBIASED, dark, Adam(0.01), stop=LONG, resume=before, **GIVEN)
         assert_same_bits(again, whole)
     with pytest.raises(AssertionError):
@@ -475,14 +474,14 @@ def test_other_models_resume_to_the_bit(model, odd, tmp_path):
     method = GradientDescent(0.2, momentum=0.5)
     whole = train(model, odd, method, stop=Epochs(3), **given)
     half = train(model, odd, method, stop=Epochs(2), **given)
-    loaded = load_path(half.save(tmp_path / "half.nc"))
+    loaded = load(half.save(tmp_path / "half.nc"))
     assert_same_bits(train(model, odd, method, stop=Epochs(3), resume=loaded, **given), whole)
 
 
 def test_only_the_same_run_is_resumed(runs, dark, digits):
     half, method = runs[1], Adam(0.01)
     wrong = {
-        "the same fingerprint of the problem, which was": (UNBIASED, digits, method, LONG),
+        "the same problem, which was": (UNBIASED, digits, method, LONG),
         "the same seed of the model, which was 1 and now is 2": (
             dense_net((12,), alpha=1.5, seed=2, unbiased=True),
             dark,

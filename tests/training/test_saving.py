@@ -7,12 +7,11 @@ import os
 import numpy as np
 import pytest
 
-from penchant import Adam, DiagonalNet, GradientDescent, Outcome, Path, Steps, store, train
+from penchant import Adam, DiagonalNet, GradientDescent, Outcome, Path, Steps, load, store, train
 from penchant.lab import Kind
 from penchant.models.tokens.two_layer import Weights
 from penchant.problems import sparse_regression
 from penchant.training import path as saving
-from penchant.training.path import load_path
 
 PROBLEM = sparse_regression(12, 20, sparsity=2, seed=0)
 NET = DiagonalNet(2, alpha=0.1)
@@ -44,14 +43,14 @@ def assert_same(one, other):
 def test_a_run_goes_on_from_a_file_to_the_bit(runs, tmp_path):
     whole, half = runs
     file = half.save(tmp_path / "half.nc")
-    loaded = load_path(file)
+    loaded = load(file)
     assert_same(loaded, half)
     again = train(NET, PROBLEM, Adam(0.01), stop=Steps(40), resume=loaded, **GIVEN)
     assert_same(again, whole)
     with pytest.raises(AssertionError):
         assert_same(half, whole)  # the control
     with pytest.raises(
-        ValueError, match="same method of the method, which was Adam and now is GradientDescent"
+        ValueError, match="the same method, which was Adam and now is GradientDescent"
     ):
         train(NET, PROBLEM, GradientDescent(0.01), stop=Steps(40), resume=loaded, **GIVEN)
 
@@ -72,7 +71,7 @@ def test_parameters_of_every_structure_come_back(name, runs, tmp_path):
     parameters, memory = TREES[name]
     outcome = Outcome(Kind.BUDGET_SPENT, "ü: more")
     path = Path(outcome, runs[0].dataset, parameters, memory)
-    found = load_path(path.save(tmp_path / "path.nc"))
+    found = load(path.save(tmp_path / "path.nc"))
     assert_same(found, path)
     assert type(found.parameters) is type(parameters)
     if name == "dict":
@@ -82,7 +81,7 @@ def test_parameters_of_every_structure_come_back(name, runs, tmp_path):
 
 def test_a_named_tuple_from_elsewhere_is_made_alike_and_nothing_is_imported(runs, tmp_path):
     path = Path(runs[0].outcome, runs[0].dataset, Mine(A, B))
-    found = load_path(path.save(tmp_path / "path.nc")).parameters
+    found = load(path.save(tmp_path / "path.nc")).parameters
     assert type(found) is not Mine
     assert (type(found).__name__, found._fields) == ("Mine", ("a", "b"))
     np.testing.assert_array_equal(found.a, A)
@@ -111,10 +110,10 @@ def test_an_interrupted_save_leaves_the_older_file(runs, tmp_path, monkeypatch):
             patch.setattr(os, call, broken)
             with pytest.raises(KeyboardInterrupt):
                 whole.save(file)
-        assert_same(load_path(file), half)
+        assert_same(load(file), half)
         assert os.listdir(tmp_path) == ["run.nc"]
     whole.save(file)
-    assert_same(load_path(file), whole)
+    assert_same(load(file), whole)
 
 
 def test_files_that_are_no_paths_are_refused(runs, tmp_path):
@@ -129,17 +128,16 @@ def test_files_that_are_no_paths_are_refused(runs, tmp_path):
     }
     for name, (content, sentence) in wrong.items():
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"load_path: .*{sentence}"):
-            load_path(tmp_path / name)
-    store.save(half.dataset, tmp_path / "plain.nc")
-    with pytest.raises(ValueError, match=r"holds a dataset, not a path; read it with load\(\)"):
-        load_path(tmp_path / "plain.nc")
+        with pytest.raises(ValueError, match=f"load: .*{sentence}"):
+            load(tmp_path / name)
+    store.write(half.dataset, tmp_path / "plain.nc")
+    assert load(tmp_path / "plain.nc").identical(half.dataset)  # a dataset that is no path
     for header in ("{}", "[]", json.dumps({"parameters": {"array": 7}, "memory": None})):
         marked = half.dataset.assign_attrs({saving.MARK: header})
-        store.save(marked, tmp_path / "odd.nc")
-        with pytest.raises(ValueError, match=r"load_path: .* was not written by path\.save"):
-            load_path(tmp_path / "odd.nc")
-    with pytest.raises(FileNotFoundError, match="load_path: there is no file"):
-        load_path(tmp_path / "none.nc")
+        store.write(marked, tmp_path / "odd.nc")
+        with pytest.raises(ValueError, match=r"load: .* was not written by path\.save"):
+            load(tmp_path / "odd.nc")
+    with pytest.raises(FileNotFoundError, match="load: there is no file"):
+        load(tmp_path / "none.nc")
     with pytest.raises(ValueError, match="lies in no existing folder"):
         half.save(tmp_path / "nowhere" / "run.nc")

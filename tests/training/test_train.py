@@ -396,10 +396,10 @@ def test_descriptions_hold_the_whole_run() -> None:
     path = train(NET, DATA, GradientDescent(1e-3, momentum=0.5), batch=4, seed=2, **rules)
     description = json.loads(path.dataset.attrs["description"])
     assert description["method"]["momentum"] == 0.5
-    assert description["stop"] == [{"rule": "Steps", "count": 5}, {"rule": "Loss", "value": 1e-9}]
-    assert description["record"] == [{"rule": "LogSpaced", "per_decade": 5}]
+    assert description["stop"] == [{"is": "Steps", "count": 5}, {"is": "Loss", "value": 1e-9}]
+    assert description["record"] == [{"is": "LogSpaced", "per_decade": 5}]
     assert (description["batch"], description["seed"]) == (4, 2)
-    assert description["problem"]["loss"] == "squares"
+    assert description["problem"] == DATA.recipe
 
 
 def test_a_path_and_several_paths_are_drawn() -> None:

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 
 import penchant
-from penchant import watch
+from penchant import load, watch
 from penchant.forecasts import forecast_jump
 from penchant.lab import double_precision
-from penchant.watch import DISTANCE_LIMITS, load
+from penchant.watch import DISTANCE_LIMITS
 from penchant.watch.backends.backend import Look
 from penchant.watch.backends.jax_backend import JaxBackend
 from penchant.watch.measures import nuclear, read_labels

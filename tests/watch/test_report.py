@@ -16,13 +16,14 @@ from typer.testing import CliRunner
 
 import penchant
 from figure_checks import assert_axes_named, collisions
+from penchant import load
 from penchant.cli import app
 from penchant.plotting import styled
 from penchant.plotting.watch import MOST as POINTS
 from penchant.plotting.watch import SHADES
 from penchant.plotting.watch_table import MOST, chosen, shown
 from penchant.store import json_checksum
-from penchant.watch import DISTANCE_LIMITS, load, report
+from penchant.watch import DISTANCE_LIMITS, report
 from penchant.watch.export import curves, findings
 from penchant.watch.modules import module_moves
 from penchant.watch.regime import regime, regimes

@@ -14,9 +14,8 @@ import jax.numpy as jnp  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from penchant import watch  # noqa: E402
+from penchant import load, watch  # noqa: E402
 from penchant.measures import kernel_distance  # noqa: E402
-from penchant.watch import load  # noqa: E402
 from penchant.watch.backends.backend import Look  # noqa: E402
 from penchant.watch.backends.jax_backend import JaxBackend  # noqa: E402
 from penchant.watch.backends.torch_backend import TorchBackend  # noqa: E402

@@ -58,7 +58,7 @@ def _show_verdicts(console: Console, file: Path) -> None:
 def _show_dataset(console: Console, file: Path) -> None:
     from penchant import store
 
-    dataset: xarray.Dataset = store.load(file)
+    dataset: xarray.Dataset = store.read(file)
     sizes = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
     console.print(Text(f"{file}: {sizes or 'no dimensions'}", style="bold"))
     console.print(_variables(dataset))

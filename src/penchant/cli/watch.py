@@ -42,12 +42,12 @@ def watch(
     The regime is kernel (lazy: the model learns what its linearization learns),
     leaving, or rich. The verdict is one of the kinds of penchant.measures.grokking.
     """
-    from penchant.watch.record import load
+    from penchant.watch.record import read as read_record
     from penchant.watch.reporting import read, save_figure
 
     if figure and no_figure:
         raise ValueError("watch: give --figure or --no-figure, not both")
-    found = read(load(record))
+    found = read(read_record(record))
     target = None if no_figure else save_figure(found, figure or record.with_suffix(".png"))
     found.print(output())
     if target:

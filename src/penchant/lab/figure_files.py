@@ -29,5 +29,5 @@ def save_figure(
             file = stage / f"{experiment.id}.{name}"
             picture.savefig(file, format=name, metadata=WITHOUT_DATE.get(name))
         for dataset in data:
-            store.save(dataset, stage / f"{dataset.study}.nc")
+            store.write(dataset, stage / f"{dataset.study}.nc")
     return written

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -150,19 +149,6 @@ class DiagonalNet(Record, Separable):
             bends[k, k] = row
         return bends
 
-    def describe(self) -> dict[str, Any]:
-        scale = {} if self.biased is not None else {"log_alpha": self.log_alpha}
-        if self.alpha and math.isfinite(self.alpha):
-            scale = {"alpha": self.alpha}
-        return {
-            "model": WHO,
-            "depth": self.depth,
-            **scale,
-            "shape": None if self.shape is None else self.shape.tolist(),
-            "signed": self.signed,
-            "start": None if self.biased is None else self.biased.tolist(),
-        }
-
 
 def _shape(shape: ArrayLike | None) -> Array | None:
     """w0 with its signs, as a vector without zeros: a weight that starts at zero never moves."""
@@ -252,7 +238,3 @@ class ProductNet(Record, Separable):
         bends = np.zeros((2, *self.table(parameters).shape))
         bends[0, 1] = bends[1, 0] = 1.0
         return bends
-
-    def describe(self) -> dict[str, Any]:
-        u, v = np.asarray(self.u), np.asarray(self.v)
-        return {"model": "ProductNet", "u": u.tolist(), "v": v.tolist()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,6 +71,8 @@ class Factorization(Record, TwoFactors):
            [6., 8.]])
     """
 
+    implied: ClassVar = {"factors": ("width", "seed", "shape")}
+
     width: int
     alpha: float | None
     log_alpha: float | None
@@ -111,9 +113,6 @@ class Factorization(Record, TwoFactors):
         rows = lifted.shape[-1] // 2 if self.shape is None else self.shape[0]
         return lifted[..., :rows, rows:]
 
-    def describe(self) -> dict[str, Any]:
-        return _described(self) | {"shape": None if self.shape is None else list(self.shape)}
-
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class SymmetricFactorization(Record, TwoFactors):
@@ -140,6 +139,8 @@ class SymmetricFactorization(Record, TwoFactors):
     array([[1., 2.],
            [2., 4.]])
     """
+
+    implied: ClassVar = {"factors": ("width", "seed")}
 
     width: int
     alpha: float | None
@@ -171,9 +172,6 @@ class SymmetricFactorization(Record, TwoFactors):
 
     def part(self, lifted: Array) -> Array:
         return lifted
-
-    def describe(self) -> dict[str, Any]:
-        return _described(self)
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -251,10 +249,6 @@ class DifferenceFactorization(Record, TwoFactors):
         side = lifted.shape[-1] // 2
         return lifted[..., :side, :side] - lifted[..., side:, side:]
 
-    def describe(self) -> dict[str, Any]:
-        names = ("alpha", "log_alpha", "width", "seed")
-        return {"model": "DifferenceFactorization"} | {n: getattr(self, n) for n in names}
-
 
 def _fill(
     model: Factorization | SymmetricFactorization,
@@ -295,12 +289,3 @@ def _drawn(model: Factorization | SymmetricFactorization, rows: int) -> Array:
         return np.concatenate(model.factors).ravel()
     assert model.alpha is not None
     return model.alpha * np.random.default_rng(model.seed).standard_normal(rows * model.width)
-
-
-def _described(model: Factorization | SymmetricFactorization) -> dict[str, Any]:
-    """What builds a Gaussian or given start again."""
-    if model.factors is not None:
-        factors = [factor.tolist() for factor in model.factors]
-        return {"model": type(model).__name__, "factors": factors}
-    names = ("width", "alpha", "log_alpha", "seed")
-    return {"model": type(model).__name__} | {name: getattr(model, name) for name in names}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -17,7 +16,6 @@ from penchant.precision import double_precision
 from penchant.records import Record, assign
 
 WHO = "FunctionModel"
-SHOWN = 1000  # entries of a start that a description lists in full
 
 Start = Array | Callable[[int], Array]
 
@@ -38,8 +36,6 @@ class FunctionModel(Record, Model):
         The assumed degree of homogeneity; `penchant.measures.assumptions` measures it.
     name
         The name of the model in descriptions; by default that of the function.
-    details
-        Plain values that descriptions contain in addition to the name.
 
     Examples
     --------
@@ -56,7 +52,6 @@ class FunctionModel(Record, Model):
     begin: Start
     degree: float | None
     name: str
-    details: Mapping[str, Any] | None
     tree: Any  # the start where it is a pytree
 
     def __init__(
@@ -65,7 +60,6 @@ class FunctionModel(Record, Model):
         start: Any,
         homogeneity: float | None = None,
         name: str | None = None,
-        details: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function):
             raise ValueError(
@@ -81,13 +75,7 @@ class FunctionModel(Record, Model):
         elif not callable(start):
             begin = finite_array(WHO, "start", start, ndim=1)
         called = name or str(getattr(function, "__name__", type(function).__name__))
-        assign(self, function=function, begin=begin, degree=homogeneity, name=called)
-        assign(self, details=details, tree=tree)
-
-    @property
-    def recipe(self) -> dict[str, Any] | None:
-        """The function of penchant that makes this model, with its arguments; None for your own."""
-        return None if self.details is None else {"generator": self.name, **self.details}
+        assign(self, function=function, begin=begin, degree=homogeneity, name=called, tree=tree)
 
     @property
     def homogeneity(self) -> int | None:
@@ -125,19 +113,10 @@ class FunctionModel(Record, Model):
     def jacobian(self, parameters: Array, X: Array) -> Array:
         return self._call("jacobian", parameters, X)
 
-    def describe(self) -> dict[str, Any]:
-        degree = {"homogeneity": self.degree}
-        described = {"model": WHO, "name": self.name, **degree, **(self.details or {})}
-        if callable(self.begin):
-            return described
-        if self.begin.size <= SHOWN:
-            return described | {"start": self.begin.tolist()}
-        fingerprint = hashlib.sha256(self.begin.tobytes()).hexdigest()[:16]
-        return described | {"start": fingerprint, "parameters": self.begin.size}
-
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: compiled functions cannot be sent to another process."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        """The fields and the recipe: compiled functions cannot be sent to another process."""
+        names = [field.name for field in dataclasses.fields(self)]
+        return {name: getattr(self, name) for name in (*names, "recipe")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

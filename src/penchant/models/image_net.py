@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import integer, log_scale, one_of
+from penchant.description import with_recipe
 from penchant.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
 from penchant.models.relu_nets import STARTS, he_weights, layer_factors
 from penchant.precision import DTYPES
@@ -66,19 +67,6 @@ class ImageNet(Record):
     precision: str = "single"
 
     @property
-    def recipe(self) -> dict[str, Any]:
-        """The function that makes this net, with its arguments."""
-        plan = self.function.plan
-        written = (
-            {"widths": plan[:-1]}
-            if self.name == "dense_net"
-            else {"plan": "-".join(map(str, plan))}
-        )
-        names = ("alpha", "seed", "layers", "unbiased", "precision")
-        rest = {name: getattr(self, name) for name in names}
-        return {"generator": self.name, **written, **rest, "start": self.drawn}
-
-    @property
     def homogeneity(self) -> int:
         """The number of weight layers: c times the weights give c to this power the outputs."""
         return self.function.depth
@@ -111,12 +99,8 @@ class ImageNet(Record):
             origin = _start(self, tuple(part.shape for part in in_order(params).values()))
         return outputs - self.function(origin, X)
 
-    def describe(self) -> dict[str, Any]:
-        plan = "-".join(str(part) for part in self.function.plan)
-        rest = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)[2:]}
-        return {"model": self.name, "plan": plan, **rest, "layers": list(self.layers)}
 
-
+@with_recipe
 def dense_net(
     widths: Sequence[int] = (5000,),
     *,
@@ -174,6 +158,7 @@ def dense_net(
     return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased, precision)
 
 
+@with_recipe
 def conv_net(
     plan: str = VGG,
     *,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,9 +57,6 @@ class LinearPredictor(Record, Separable):
     def bends(self, parameters: Array) -> Array:
         return np.zeros((1, 1, len(parameters)))
 
-    def describe(self) -> dict[str, Any]:
-        return {"model": "LinearPredictor", "start": np.asarray(self.begin).tolist()}
-
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class LinearMatrix(Record, MatrixModel):
@@ -104,10 +101,6 @@ class LinearMatrix(Record, MatrixModel):
 
     def slope(self, parameters: Array, weights: Array) -> Array:
         return weights.ravel()
-
-    def describe(self) -> dict[str, Any]:
-        shape = None if self.shape is None else list(self.shape)
-        return {"model": "LinearMatrix", "shape": shape, "start": np.asarray(self.begin).tolist()}
 
 
 def _begin(who: str, start: ArrayLike | None, ndim: int) -> Begin:

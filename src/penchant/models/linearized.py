@@ -105,9 +105,6 @@ class Linearized(Record, Separable):
     def bends(self, parameters: Array) -> Array:
         return np.zeros((self.copies, *self.table(parameters).shape))
 
-    def describe(self) -> dict[str, Any]:
-        return {"model": WHO, "of": self.model.describe()}
-
     def _anchor_of(self, parameters: Array) -> Anchor:
         return self.anchor(self.table(parameters).shape[1])
 
@@ -157,9 +154,6 @@ class LinearizedImageNet(Record):
     def logits(self, params: Params, X: Any, origin: Params) -> Any:
         """The outputs for rows of images, one column per class; a JAX function."""
         return self.function(params, X, origin)
-
-    def describe(self) -> dict[str, Any]:
-        return {"model": WHO, "of": self.model.describe()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,6 +208,3 @@ class OutputLayer(Record):
         """The first weights of the last layer."""
         name = self.function.name
         return {name: self.net.start(images)[name]}
-
-    def describe(self) -> dict[str, Any]:
-        return {"model": "OutputLayer", "of": self.net.describe()}

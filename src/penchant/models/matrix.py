@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 
@@ -163,7 +162,3 @@ class DeepFactorization(Record, MatrixModel):
             slopes.append((behind @ before).T.ravel())
             behind = layer @ behind
         return np.concatenate(slopes[::-1])
-
-    def describe(self) -> dict[str, Any]:
-        names = ("depth", "width", "alpha", "log_alpha", "seed", "shape")
-        return {"model": "DeepFactorization"} | {name: getattr(self, name) for name in names}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
 
 import numpy as np
 
@@ -36,10 +35,6 @@ class Model(abc.ABC):
     @abc.abstractmethod
     def jacobian(self, parameters: Array, X: Array) -> Array:
         """df(x_n)/dw_j, one row per sample."""
-
-    @abc.abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """What is needed to build this model again, as plain JSON values."""
 
 
 class Separable(Model):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array, integer, integers, log_scale, one_of, positive
+from penchant.description import with_recipe
 from penchant.lazy import jax
 from penchant.models.function import FunctionModel
 
@@ -99,6 +100,7 @@ class ReluFunction:
         return sums
 
 
+@with_recipe
 def relu_net(
     depth: int,
     width: int,
@@ -158,16 +160,7 @@ def relu_net(
     begin = functools.partial(
         _start, function=function, kind=start, scale=scale, seed=seed, factors=factors
     )
-    details = {
-        "depth": depth,
-        "width": width,
-        "alpha": scale,
-        "start": start,
-        "seed": seed,
-        "layers": list(factors),
-        "unbiased": bool(unbiased),
-    }
-    return FunctionModel(function, begin, homogeneity=depth, name=WHO, details=details)
+    return FunctionModel(function, begin, homogeneity=depth, name=WHO)
 
 
 def _start(

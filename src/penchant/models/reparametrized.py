@@ -112,7 +112,3 @@ class Reparametrized(Record, Separable):
     def hessian(self) -> Callable[[Array], Any]:
         """The compiled second derivatives of the map at the rows of an array."""
         return jax.jit(jax.vmap(jax.hessian(lambda w: self.map(*w))))
-
-    def describe(self) -> dict[str, Any]:
-        name = getattr(self.map, "__name__", str(self.map))
-        return {"model": WHO, "map": name, "signed": self.signed, "start": self.begin.tolist()}

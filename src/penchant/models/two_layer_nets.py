@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array, finite_array, integer, integers, log_scale, one_of, positive
+from penchant.description import with_recipe
 from penchant.lazy import jax, jnp
 from penchant.models.function import FunctionModel
 
@@ -33,6 +34,7 @@ ACTIVATIONS = {  # the derivative of relu at zero is zero
 }
 
 
+@with_recipe
 def two_layer(
     width: int,
     *,
@@ -85,13 +87,6 @@ def two_layer(
         functools.partial(_start, width=width, scale=scale, seed=seed, bias=bias),
         homogeneity=None if bias or degree is None else degree + 1,
         name="two_layer",
-        details={
-            "width": width,
-            "alpha": scale,
-            "activation": activation,
-            "seed": seed,
-            "bias": bool(bias),
-        },
     )
 
 
@@ -126,6 +121,7 @@ class TwoLayerFunction:
         return sigma(X @ inner.T + shift) @ outer + offset
 
 
+@with_recipe
 def student(
     width: int,
     outputs: int = 1,
@@ -175,7 +171,6 @@ def student(
         functools.partial(_student_start, **sizes, scale=scale, seed=seed),
         homogeneity=2,
         name="student",
-        details={**sizes, "alpha": scale, "seed": seed},
     )
 
 

@@ -28,9 +28,6 @@ class Wrapper(Record, Model):
             who = type(self).__name__
             raise ValueError(f"{who}: expected a Model, got {type(self.model).__name__}")
 
-    def describe(self) -> dict[str, Any]:
-        return {"model": self.called or type(self).__name__, "of": self.model.describe()}
-
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Difference(Wrapper):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import Array, finite_array, integer, log_scale, positive
+from penchant.description import with_recipe
 from penchant.lazy import jax
 from penchant.models.function import FunctionModel
 from penchant.records import Record
@@ -28,6 +29,7 @@ class Layers(NamedTuple):
     c: float
 
 
+@with_recipe
 def univariate_relu(
     width: int,
     *,
@@ -72,9 +74,8 @@ def univariate_relu(
     width, seed = integer(WHO, "width", width, least=1), integer(WHO, "seed", seed, least=0)
     scaling = positive(WHO, "scaling", scaling)
     scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha)))
-    details: dict[str, Any] = {"width": width, "alpha": scale, "scaling": scaling, "seed": seed}
-    begin = functools.partial(_start, **details)
-    return FunctionModel(_doubled, begin, name=WHO, details=details)
+    begin = functools.partial(_start, width=width, alpha=scale, scaling=scaling, seed=seed)
+    return FunctionModel(_doubled, begin, name=WHO)
 
 
 def layers(parameters: Array) -> Layers:

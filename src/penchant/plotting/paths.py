@@ -104,9 +104,9 @@ def _title(labelled: Mapping[str, Path]) -> str:
     descriptions = [json.loads(path.dataset.attrs["description"]) for path in labelled.values()]
     shared: list[Any] = []
     for part in ("method", "model"):
-        names = {one.get(part, {}).get(part) for one in descriptions} - {None}
+        names = {one.get(part, {}).get("is") for one in descriptions} - {None}
         shared += names if len(names) == 1 else []
-    problems = {one["problem"]["description"] for one in descriptions}
+    problems = {one["about"] for one in descriptions}
     words = ", ".join(map(str, shared))
     return f"{words}: {problems.pop()}" if len(problems) == 1 else words
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import integer, real
-from penchant.problems.regression import recipe_of
+from penchant.description import with_recipe
 from penchant.records import Record
 
 Integers = NDArray[np.int64]
@@ -32,7 +31,6 @@ class TokenPairs(Record):
     labels: Integers
     train: Mask
     description: str = "pairs of tokens given as arrays"
-    recipe: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         integer(WHO, "tokens", self.tokens, least=1)
@@ -88,6 +86,7 @@ class TokenPairs(Record):
             raise ValueError(f"{WHO}: every pair may occur once, but ({a}, {b}) is repeated")
 
 
+@with_recipe
 def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> TokenPairs:
     """All pairs (a, b) labelled (a + b) mod `modulus`, a random `fraction` of them for training.
 
@@ -121,10 +120,9 @@ def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> T
     pairs = all_pairs(modulus)
     train = split(who, len(pairs), fraction, seed)
     total, samples = len(pairs), int(train.sum())
-    recipe = recipe_of(who, modulus=modulus, fraction=fraction, seed=seed)
     description = f"addition mod {modulus}, {samples} of {total} pairs for training, seed {seed}"
     labels = pairs.sum(axis=1) % modulus
-    return TokenPairs(modulus, modulus, pairs, labels, train, description, recipe)
+    return TokenPairs(modulus, modulus, pairs, labels, train, description)
 
 
 def all_pairs(tokens: int) -> Integers:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, integer, integers
-from penchant.problems.regression import Regression, frozen, recipe_of
+from penchant.description import with_recipe
+from penchant.problems.regression import Regression, frozen
 from penchant.problems.teacher import outputs_of
 from penchant.records import Record
 
@@ -36,8 +37,6 @@ class CircleTeacher(Record):
         The b_j.
     description
         One line that says what the data are.
-    recipe
-        The generator and its arguments, from which the same data can be drawn again.
 
     Examples
     --------
@@ -47,13 +46,14 @@ class CircleTeacher(Record):
     ((4,), (2, 2), (2,))
     """
 
+    recipe_parts: ClassVar = ("training", "test")
+
     training: Regression
     test: Regression
     angles: Array
     A: Array
     b: Array
     description: str
-    recipe: dict[str, Any]
 
     def outputs_at(self, X: ArrayLike) -> Array:
         """g(x) for every row x of `X`."""
@@ -69,6 +69,7 @@ class CircleTeacher(Record):
         return float(np.mean((given - self.test.y) ** 2))
 
 
+@with_recipe
 def circle_teacher(
     samples: int = 10, *, width: int = 3, test: int = 1000, seed: int = 0
 ) -> CircleTeacher:
@@ -108,14 +109,13 @@ def circle_teacher(
     angles = rng.uniform(0, 2 * np.pi, samples)
     A, b = rng.standard_normal((width, 2)), rng.standard_normal(width)
     b = b / np.sqrt(mean_square(A, b))
-    recipe = recipe_of(WHO, samples=samples, width=width, seed=seed, test=test)
     about = f"{samples} points on the circle, ReLU teacher of {width} units, seed {seed}"
     grid = 2 * np.pi * np.arange(test) / test
     training, held_out = (
-        Regression(X, outputs_of(A, b, X), noise=0.0, description=about, recipe=recipe)
+        Regression(X, outputs_of(A, b, X), noise=0.0, description=about)
         for X in map(_points, (angles, grid))
     )
-    return CircleTeacher(training, held_out, frozen(angles), frozen(A), frozen(b), about, recipe)
+    return CircleTeacher(training, held_out, frozen(angles), frozen(A), frozen(b), about)
 
 
 def mean_square(A: Array, b: Array) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penchant.arguments import Array, classification_data, integer, integers, one_of
-from penchant.problems.regression import Samples, recipe_of
+from penchant.description import with_recipe
+from penchant.problems.regression import Samples
 
 if TYPE_CHECKING:
     from penchant.problems.population import Population
@@ -32,8 +33,6 @@ class Classification(Samples):
         The direction that made the labels, where it is known.
     description
         One line that says what the data are.
-    recipe
-        The generator and its arguments, from which the same data can be drawn again.
     population
         The distribution of new samples, where it is known.
     test
@@ -52,7 +51,6 @@ class Classification(Samples):
     loss: str = "exp"
     truth: Array | None = None
     description: str = "classification data given as arrays"
-    recipe: dict[str, Any] | None = None
     population: Population | None = None
     test: Classification | None = dataclasses.field(default=None, kw_only=True)
 
@@ -78,6 +76,7 @@ THREE_POINTS = {
 }
 
 
+@with_recipe
 def three_points(name: str, *, loss: str = "exp") -> Classification:
     """The three points in R^3 constructed for a panel of the figures of M.
 
@@ -100,11 +99,11 @@ def three_points(name: str, *, loss: str = "exp") -> Classification:
     (3, 3)
     """
     rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
-    recipe = recipe_of("three_points", name=name, loss=loss)
     description = f"three constructed points in R^3 for panel {name}"
-    return Classification(np.array(rows), np.ones(3), loss, None, description, recipe)
+    return Classification(np.array(rows), np.ones(3), loss, None, description)
 
 
+@with_recipe
 def separable_points(
     samples: int, dimension: int, *, margin: float = 0.0, loss: str = "exp", seed: int = 0
 ) -> Classification:
@@ -146,26 +145,24 @@ def separable_points(
     height = X @ truth
     y = np.where(height >= 0, 1.0, -1.0)
     X += np.outer(y * np.maximum(margin - np.abs(height), 0.0), truth)
-    recipe = recipe_of(
-        who, samples=samples, dimension=dimension, margin=margin, seed=seed, loss=loss
-    )
     description = f"{samples} Gaussian samples in dimension {dimension} on two sides of a plane"
-    return Classification(X, y, loss, truth, f"{description}, seed {seed}", recipe)
+    return Classification(X, y, loss, truth, f"{description}, seed {seed}")
 
 
+@with_recipe
 def uniform_points(samples: int = 10, dimension: int = 10, *, seed: int = 0) -> Classification:
     """Figure 8(a) of M: points with all coordinates U(0, 1), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 1, (samples, dimension))
-    return _one_class(X, "uniform_points", f"{samples} points U(0, 1)^{dimension}", seed)
+    return _one_class(X, f"{samples} points U(0, 1)^{dimension}", seed)
 
 
+@with_recipe
 def spiked_points(samples: int = 4, dimension: int = 10, *, seed: int = 0) -> Classification:
     """Figure 8(b) of M: first coordinate 1, the others U(0, 0.5), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 0.5, (samples, dimension))
     X[:, 0] = 1
-    return _one_class(X, "spiked_points", f"{samples} points (1, U(0, 0.5), ...)", seed)
+    return _one_class(X, f"{samples} points (1, U(0, 0.5), ...)", seed)
 
 
-def _one_class(X: Array, generator: str, description: str, seed: int) -> Classification:
-    recipe = recipe_of(generator, samples=X.shape[0], dimension=X.shape[1], seed=seed)
-    return Classification(X, np.ones(len(X)), "exp", None, f"{description}, seed {seed}", recipe)
+def _one_class(X: Array, description: str, seed: int) -> Classification:
+    return Classification(X, np.ones(len(X)), "exp", None, f"{description}, seed {seed}")

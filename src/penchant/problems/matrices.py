@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import Array, finite_array, flag, integer, integers, positive, real
+from penchant.description import with_recipe
 from penchant.problems.matrix_problem import Completion, Sensing
-from penchant.problems.regression import recipe_of
 
 ROUNDING = 1e-10  # singular values below this part of the largest do not count for the rank
 
@@ -32,6 +30,7 @@ def coherence(matrix: ArrayLike) -> tuple[Array, Array]:
     )
 
 
+@with_recipe
 def coherent_completion(
     samples: int,
     truth: ArrayLike,
@@ -108,6 +107,7 @@ def _chosen(
     return np.concatenate([order[:first], rest]).astype(np.int64)
 
 
+@with_recipe
 def low_rank_completion(
     samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
 ) -> Completion:
@@ -142,19 +142,20 @@ def low_rank_completion(
     (9, 7, 1)
     """
     who = "low_rank_completion"
-    recipe, rng, about = _drawn(who, samples, dimension, rank, seed, loss=loss)
-    if recipe["samples"] > dimension**2:
+    sizes, rng, about = _drawn(who, samples, dimension, rank, seed)
+    if sizes["samples"] > dimension**2:
         raise ValueError(
             f"{who}: samples must be at most dimension^2 = {dimension**2}, the number of entries, "
             f"got {samples}"
         )
-    truth = _low_rank(rng, recipe)
-    positions = np.sort(rng.choice(truth.size, recipe["samples"], replace=False))
+    truth = _low_rank(rng, sizes)
+    positions = np.sort(rng.choice(truth.size, sizes["samples"], replace=False))
     entries = np.stack(np.unravel_index(positions, truth.shape), axis=1)
     values, description = truth.ravel()[positions], f"{samples} entries of {about}"
-    return Completion(truth.shape, entries, values, truth, False, description, recipe, loss=loss)
+    return Completion(truth.shape, entries, values, truth, False, description, loss=loss)
 
 
+@with_recipe
 def gaussian_sensing(
     samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
 ) -> Sensing:
@@ -186,14 +187,15 @@ def gaussian_sensing(
     (5, 3, 3)
     """
     who = "gaussian_sensing"
-    recipe, rng, about = _drawn(who, samples, dimension, rank, seed, loss=loss)
-    truth = _low_rank(rng, recipe)
-    measurements = rng.standard_normal((recipe["samples"], *truth.shape)) / recipe["dimension"]
+    sizes, rng, about = _drawn(who, samples, dimension, rank, seed)
+    truth = _low_rank(rng, sizes)
+    measurements = rng.standard_normal((sizes["samples"], *truth.shape)) / sizes["dimension"]
     y = measurements.reshape(len(measurements), -1) @ truth.ravel()
     description = f"{samples} Gaussian measurements of {about}"
-    return Sensing(measurements, y, truth, description, recipe, loss=loss)
+    return Sensing(measurements, y, truth, description, loss=loss)
 
 
+@with_recipe
 def commuting_sensing(
     samples: int, dimension: int, *, rank: int = 1, rotated: bool = True, seed: int = 0
 ) -> Sensing:
@@ -231,18 +233,19 @@ def commuting_sensing(
     """
     who = "commuting_sensing"
     rotated = flag(who, "rotated", rotated)
-    recipe, rng, about = _drawn(who, samples, dimension, rank, seed, rotated=rotated)
-    d = recipe["dimension"]
-    spectra = rng.standard_normal((recipe["samples"], d)) / np.sqrt(d)
+    sizes, rng, about = _drawn(who, samples, dimension, rank, seed)
+    d = sizes["dimension"]
+    spectra = rng.standard_normal((sizes["samples"], d)) / np.sqrt(d)
     spectrum = np.zeros(d)
-    spectrum[: recipe["rank"]] = rng.choice([-1.0, 1.0], recipe["rank"]) / np.sqrt(recipe["rank"])
+    spectrum[: sizes["rank"]] = rng.choice([-1.0, 1.0], sizes["rank"]) / np.sqrt(sizes["rank"])
     basis = np.linalg.qr(rng.standard_normal((d, d)))[0] if rotated else np.eye(d)
     measurements = (basis * spectra[:, None, :]) @ basis.T
     truth = (basis * spectrum) @ basis.T
     description = f"{samples} {'commuting' if rotated else 'diagonal'} measurements of {about}"
-    return Sensing(measurements, spectra @ spectrum, truth, description, recipe)
+    return Sensing(measurements, spectra @ spectrum, truth, description)
 
 
+@with_recipe
 def multiplication_table(
     dimension: int, *, fraction: float, mirrored: bool = True, seed: int = 0
 ) -> Completion:
@@ -289,29 +292,28 @@ def multiplication_table(
     seen = pairs[np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))]
     if mirrored:
         seen = np.concatenate([seen, seen[seen[:, 0] < seen[:, 1]][:, ::-1]])
-    recipe = recipe_of(who, dimension=dimension, fraction=fraction, seed=seed, mirrored=mirrored)
     description = (
         f"{count} of {len(pairs)} products in the {dimension} x {dimension} multiplication table "
         f"over {dimension}^2, seed {seed}"
     )
     values = truth[seen[:, 0], seen[:, 1]]
-    return Completion(truth.shape, seen, values, truth, True, description, recipe)
+    return Completion(truth.shape, seen, values, truth, True, description)
 
 
 def _drawn(
-    who: str, samples: int, dimension: int, rank: int, seed: int, **more: Any
-) -> tuple[dict[str, Any], np.random.Generator, str]:
+    who: str, samples: int, dimension: int, rank: int, seed: int
+) -> tuple[dict[str, int], np.random.Generator, str]:
     """The checked arguments, the generator they seed, and the truth in words."""
     dimension, rank, samples = integers(who, dimension=dimension, rank=rank, samples=samples)
     seed = integer(who, "seed", seed, least=0)
     if rank > dimension:
         raise ValueError(f"{who}: rank must be at most dimension={dimension}, got {rank}")
-    recipe = recipe_of(who, samples=samples, dimension=dimension, rank=rank, seed=seed, **more)
+    sizes = {"samples": samples, "dimension": dimension, "rank": rank}
     about = f"a {dimension} x {dimension} matrix of rank {rank}, seed {seed}"
-    return recipe, np.random.default_rng(seed), about
+    return sizes, np.random.default_rng(seed), about
 
 
-def _low_rank(rng: np.random.Generator, recipe: dict[str, Any]) -> Array:
+def _low_rank(rng: np.random.Generator, sizes: dict[str, int]) -> Array:
     """u v^T with Gaussian factors."""
-    u, v = rng.standard_normal((2, recipe["dimension"], recipe["rank"]))
+    u, v = rng.standard_normal((2, sizes["dimension"], sizes["rank"]))
     return u @ v.T

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +22,6 @@ class MatrixProblem(Record, abc.ABC):
     y: Array
     truth: Array | None
     description: str
-    recipe: dict[str, Any] | None
     loss: str
     test: None = None  # the truth tests a matrix
 
@@ -95,8 +93,6 @@ class Completion(MatrixProblem):
         which is not `hidden`.
     description
         One line that says what the data are.
-    recipe
-        The generator and its arguments, from which the same data can be drawn again.
     loss
         The sum of the squared residuals ("squares") or half of it ("half squares").
 
@@ -114,7 +110,6 @@ class Completion(MatrixProblem):
     truth: Array | None = None
     symmetric: bool = False
     description: str = "matrix entries given as arrays"
-    recipe: dict[str, Any] | None = None
     loss: str = dataclasses.field(default="squares", kw_only=True)
     y: Array = dataclasses.field(init=False, repr=False)
 
@@ -182,8 +177,6 @@ class Sensing(MatrixProblem):
         The matrix, where it is known.
     description
         One line that says what the data are.
-    recipe
-        The generator and its arguments, from which the same data can be drawn again.
     loss
         The sum of the squared residuals ("squares") or half of it ("half squares").
 
@@ -200,7 +193,6 @@ class Sensing(MatrixProblem):
     y: Array
     truth: Array | None = None
     description: str = "matrix measurements given as arrays"
-    recipe: dict[str, Any] | None = None
     loss: str = dataclasses.field(default="squares", kw_only=True)
     shape: Shape = dataclasses.field(init=False)
 

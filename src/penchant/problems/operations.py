@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import flag, integer, one_of, real
+from penchant.description import with_recipe
 from penchant.problems.arithmetic import Integers, Mask, TokenPairs, all_pairs, split
 
 Operation = Callable[[Integers, Integers], Any]  # of two integer arrays, before "mod p"
@@ -26,6 +27,7 @@ DIVISION = "/"
 LARGEST = 2**11  # pairs are stored one by one, and cubes must stay exact
 
 
+@with_recipe
 def modular_arithmetic(
     modulus: int,
     *,
@@ -71,11 +73,10 @@ def modular_arithmetic(
     if modulus > LARGEST:
         raise ValueError(f"{who}: modulus must be at most {LARGEST}, got {modulus}")
     name, pairs, labels = _table(who, operation, modulus)
-    recipe = {"generator": who, "operation": name, "modulus": modulus}
     return labelled_pairs(
         who,
         (modulus, pairs, labels),
-        (f"{name} mod {modulus}", None if callable(operation) else recipe),
+        f"{name} mod {modulus}",
         (fraction, seed, ordered),
     )
 
@@ -83,7 +84,7 @@ def modular_arithmetic(
 def labelled_pairs(
     who: str,
     table: tuple[int, Integers, Integers],
-    named: tuple[str, dict[str, Any] | None],
+    name: str,
     chosen: tuple[float, int, bool],
 ) -> TokenPairs:
     """The pairs of a `table` (tokens, pairs, labels), split; every class must be in training."""
@@ -95,12 +96,9 @@ def labelled_pairs(
         pairs, labels = _unordered(who, tokens, pairs, labels)
     train = split(who, len(pairs), fraction, seed)
     _every_class(who, labels, train, fraction)
-    name, recipe = named
     kind = "pairs" if ordered else "unordered pairs"
     text = f"{name}, {train.sum()} of {len(pairs)} {kind} for training, seed {seed}"
-    settings = {"fraction": fraction, "seed": seed, "ordered": bool(ordered)}
-    recipe = None if recipe is None else recipe | settings
-    return TokenPairs(tokens, tokens, pairs, labels, train, text, recipe)
+    return TokenPairs(tokens, tokens, pairs, labels, train, text)
 
 
 def _table(who: str, operation: str | Operation, p: int) -> tuple[str, Integers, Integers]:
@@ -172,6 +170,7 @@ def permutations(degree: int) -> Integers:
     return np.array(list(itertools.permutations(range(degree))), dtype=np.int64)
 
 
+@with_recipe
 def permutation_group(
     degree: int,
     *,
@@ -217,11 +216,10 @@ def permutation_group(
     operation = one_of(who, "operation", operation, PRODUCTS)
     table = _products(degree, operation)
     pairs = np.argwhere(table >= 0)
-    recipe = {"generator": who, "degree": degree, "operation": operation}
     return labelled_pairs(
         who,
         (len(table), pairs, table.ravel()),
-        (f"{operation} in S_{degree}", recipe),
+        f"{operation} in S_{degree}",
         (fraction, seed, ordered),
     )
 

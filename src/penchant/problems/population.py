@@ -5,14 +5,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, entries, finite_array, integer, integers, not_negative
+from penchant.arguments import Array, entries, integer, integers, not_negative, unit_vector
+from penchant.description import with_recipe
 from penchant.problems.classification import Classification
-from penchant.problems.regression import recipe_of
 from penchant.records import Record, assign
 
 SHEVTSOVA = 0.56  # Berry-Esseen's constant for summands of different laws, proved in 2010
@@ -31,14 +30,9 @@ class Population(Record, abc.ABC):
     def accuracy(self, beta: ArrayLike) -> float:
         """The probability that sgn<beta, x> is the label of x; a tie counts one half."""
 
-    @abc.abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """What the points are, as plain JSON values."""
-
     def __str__(self) -> str:
         """One line, since it is shown as a field of a problem."""
-        name, *fields = self.describe().items()
-        return f"{name[1]}: " + ", ".join(f"{field} {value}" for field, value in fields)
+        return ", ".join([type(self).__name__, *(f"{name} {text}" for name, text in self.rows())])
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -88,10 +82,6 @@ class MajorityCube(Population):
         uniform = SHEVTSOVA * thirds / spread**3
         return float(np.mean(np.minimum(uniform, np.exp(-((sums / spread) ** 2) / 2))))
 
-    def describe(self) -> dict[str, Any]:
-        sizes = {"dimension": self.dimension, "relevant": self.relevant}
-        return {"population": "MajorityCube", **sizes}
-
     def _sums(self, beta: ArrayLike) -> tuple[Array, float, float]:
         """y <beta, x> over the enumerated signs; the l2 norm and the l3 norm cubed of the rest."""
         weights = _weights("MajorityCube", beta, self.dimension)
@@ -121,11 +111,7 @@ class WideMargin(Population):
     gamma: float
 
     def __post_init__(self) -> None:
-        direction = finite_array("WideMargin", "direction", self.direction, ndim=1)
-        length = float(np.linalg.norm(direction))
-        if length == 0:
-            raise ValueError("WideMargin: direction must not be zero")
-        direction = direction / length
+        direction = unit_vector("WideMargin", "direction", self.direction)
         direction.setflags(write=False)
         assign(self, direction=direction, gamma=not_negative("WideMargin", "gamma", self.gamma))
 
@@ -144,9 +130,6 @@ class WideMargin(Population):
         slope = along / across if across > 0 else math.copysign(math.inf, along)
         return float(min(max(ndtr(shift) + 2 * owens_t(shift, slope), 0.0), 1.0))
 
-    def describe(self) -> dict[str, Any]:
-        return {"population": "WideMargin", "dimension": len(self.direction), "gamma": self.gamma}
-
 
 def _weights(who: str, beta: ArrayLike, dimension: int) -> Array:
     """`beta` with one entry per feature, its largest brought to size one."""
@@ -161,6 +144,7 @@ def _signs(count: int) -> Array:
     return np.asarray(2.0 * (bits & 1) - 1, dtype=np.float64)
 
 
+@with_recipe
 def majority(
     samples: int, dimension: int, *, relevant: int = 3, loss: str = "logistic", seed: int = 0
 ) -> Classification:
@@ -204,16 +188,14 @@ def majority(
     y = np.sign(X[:, :relevant].sum(axis=1))
     truth = np.zeros(dimension)
     truth[:relevant] = 1 / np.sqrt(relevant)
-    recipe = recipe_of(
-        who, samples=samples, dimension=dimension, seed=seed, relevant=relevant, loss=loss
-    )
     description = (
         f"{samples} corners of the cube {{-1, 1}}^{dimension} with the majority of "
         f"{relevant} signs, seed {seed}"
     )
-    return Classification(X, y, loss, truth, description, recipe, population)
+    return Classification(X, y, loss, truth, description, population)
 
 
+@with_recipe
 def wide_margin(
     samples: int, dimension: int, *, gamma: float, loss: str = "logistic", seed: int = 0
 ) -> Classification:
@@ -255,14 +237,11 @@ def wide_margin(
     push = population.gamma / 2 * truth
     for row, label in zip(X, y, strict=True):  # an outer product would be as large as X
         row += label * push
-    recipe = recipe_of(
-        who, samples=samples, dimension=dimension, gamma=population.gamma, seed=seed, loss=loss
-    )
     description = (
         f"{samples} Gaussian points in dimension {dimension} on two sides of a plane, "
         f"gap {population.gamma:g}, seed {seed}"
     )
-    return Classification(X, y, loss, truth, description, recipe, population)
+    return Classification(X, y, loss, truth, description, population)
 
 
 def _drawn(

@@ -18,6 +18,7 @@ from penchant.arguments import (
     one_of,
     regression_data,
 )
+from penchant.description import with_recipe
 from penchant.records import Record, assign
 
 
@@ -26,11 +27,6 @@ def frozen(array: Array) -> Array:
     copy = array.copy()
     copy.setflags(write=False)
     return copy
-
-
-def recipe_of(generator: str, **arguments: Any) -> dict[str, Any]:
-    """What makes the same data again: a function and its arguments."""
-    return {"generator": generator, **arguments}
 
 
 SQUARED = ("squares", "half squares")
@@ -96,8 +92,6 @@ class Regression(Samples):
         The standard deviation of the noise in the labels.
     description
         One line that says what the data are.
-    recipe
-        The generator and its arguments, from which the same data can be drawn again.
     loss
         The sum of the squared residuals ("squares") or half of it ("half squares").
     test
@@ -116,7 +110,6 @@ class Regression(Samples):
     truth: Array | None = None
     noise: float | None = None
     description: str = "regression data given as arrays"
-    recipe: dict[str, Any] | None = None
     loss: str = dataclasses.field(default="squares", kw_only=True)
     test: Regression | None = dataclasses.field(default=None, kw_only=True)
 
@@ -142,6 +135,7 @@ class Regression(Samples):
         return float(np.sum((self.per_feature("beta", beta) - self.truth) ** 2))
 
 
+@with_recipe
 def sparse_regression(
     samples: int, dimension: int, *, sparsity: int, noise: float = 0.1, seed: int = 0
 ) -> Regression:
@@ -183,16 +177,14 @@ def sparse_regression(
     truth[:sparsity] = 1 / np.sqrt(sparsity)
     X = rng.standard_normal((samples, dimension))
     y = X @ truth + noise * rng.standard_normal(samples)
-    recipe = recipe_of(
-        who, samples=samples, dimension=dimension, sparsity=sparsity, noise=noise, seed=seed
-    )
     description = (
         f"{samples} Gaussian samples in dimension {dimension}, truth with {sparsity} entries "
         f"1/sqrt({sparsity}), noise {noise:g}, seed {seed}"
     )
-    return Regression(X, y, truth, noise, description, recipe)
+    return Regression(X, y, truth, noise, description)
 
 
+@with_recipe
 def sparse_recovery(
     samples: int,
     dimension: int,
@@ -249,13 +241,11 @@ def sparse_recovery(
     signal = X @ truth
     noise = float(np.linalg.norm(signal)) / math.sqrt(samples * snr)
     y = signal + noise * rng.standard_normal(samples)
-    sizes = {"samples": samples, "dimension": dimension, "sparsity": sparsity}
-    recipe = recipe_of(who, **sizes, seed=seed, snr=snr, loss=loss)
     description = (
         f"{samples} Gaussian measurements of a vector with {sparsity} of {dimension} entries, "
         f"signal-to-noise ratio {snr:g}, seed {seed}"
     )
-    return Regression(X, y, truth, noise, description, recipe, loss=loss)
+    return Regression(X, y, truth, noise, description, loss=loss)
 
 
 def _sparse_sizes(who: str, samples: int, dimension: int, sparsity: int, seed: int) -> list[int]:
@@ -269,6 +259,7 @@ def _sparse_sizes(who: str, samples: int, dimension: int, sparsity: int, seed: i
     return [*sizes, integer(who, "seed", seed, least=0)]
 
 
+@with_recipe
 def zigzag() -> Regression:
     """Five points at which a linear spline bends up and down in turn.
 
@@ -278,6 +269,7 @@ def zigzag() -> Regression:
     return _points(x, y, "five points whose linear spline bends up and down in turn")
 
 
+@with_recipe
 def plateau() -> Regression:
     """The points (-1, 0), (-0.4, 1), (0.4, 1), (1, 0): two neighbouring bends of the same sign.
 
@@ -288,6 +280,7 @@ def plateau() -> Regression:
     return _points(x, y, "four points whose linear spline bends down twice in a row")
 
 
+@with_recipe
 def steep_end() -> Regression:
     """The points (-1, 0), (0.7, 1), (1, 0): one bend, far from 0 and near an end.
 

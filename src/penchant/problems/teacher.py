@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer, integers, not_negative
-from penchant.problems.regression import Regression, frozen, recipe_of
+from penchant.description import with_recipe
+from penchant.problems.regression import Regression, frozen
 from penchant.records import Record
 
 WHO = "teacher_student"
@@ -36,8 +37,6 @@ class TeacherStudent(Record):
         The teacher's derivatives in x at the rows of `training`, for DerivativeMatch.
     description
         One line that says what the data are.
-    recipe
-        The generator and its arguments, from which the same data can be drawn again.
 
     Examples
     --------
@@ -47,13 +46,14 @@ class TeacherStudent(Record):
     True
     """
 
+    recipe_parts: ClassVar = ("training", "test")
+
     training: Regression
     test: Regression
     A: Array
     B: Array
     slopes: Array
     description: str
-    recipe: dict[str, Any]
 
     @property
     def outputs(self) -> int:
@@ -76,6 +76,7 @@ class TeacherStudent(Record):
         return outputs_of(self.A, self.B, finite_array(WHO, "X", X, ndim=2))
 
 
+@with_recipe
 def teacher_student(
     samples: int,
     dimension: int = 100,
@@ -140,16 +141,14 @@ def teacher_student(
     X, Z = (rng.standard_normal((count, sizes["dimension"])) for count in (samples, test))
     if standard:
         B = B / np.sqrt(outputs_of(A, B, Z).var(axis=0).mean())
-    more = {"units": units, "reads": reads, "seed": seed, "test": test}
-    recipe = recipe_of(WHO, samples=samples, **sizes, **more, standard=bool(standard))
     description = (
         f"ReLU teacher {'-'.join(map(str, sizes.values()))}, {units} units that "
         f"read {reads} inputs each, seed {seed}"
     )
-    held_out = _labelled(A, B, Z, description, recipe)
-    training = dataclasses.replace(_labelled(A, B, X, description, recipe), test=held_out)
+    held_out = _labelled(A, B, Z, description)
+    training = dataclasses.replace(_labelled(A, B, X, description), test=held_out)
     slopes = frozen(slopes_of(A, B, X))
-    return TeacherStudent(training, held_out, frozen(A), frozen(B), slopes, description, recipe)
+    return TeacherStudent(training, held_out, frozen(A), frozen(B), slopes, description)
 
 
 def outputs_of(A: Array, B: Array, X: Array) -> Array:
@@ -195,10 +194,10 @@ def _weights(
     return A, B
 
 
-def _labelled(A: Array, B: Array, X: Array, about: str, recipe: dict[str, Any]) -> Regression:
+def _labelled(A: Array, B: Array, X: Array, about: str) -> Regression:
     """The teacher's answers as samples of one number each."""
     rows, answers = questions(X, len(B)), outputs_of(A, B, X).ravel()
-    return Regression(rows, answers, None, 0.0, about, recipe, loss="half squares")
+    return Regression(rows, answers, None, 0.0, about, loss="half squares")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

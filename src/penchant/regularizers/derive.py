@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,6 +105,8 @@ class Derived(Regularizer):
     >>> derived.start_predictor, derived.range
     (0.0, (-inf, inf))
     """
+
+    stored_as: ClassVar = {"line": "map", "unit": "_given_unit"}
 
     def __init__(self, line: Reparametrization, starts: Starts, unit: float | None = None) -> None:
         self.map, self.starts, self.dimension = line, starts, starts.dimension

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import integer, real
-from penchant.calls import call, equal_fields, hash_fields
+from penchant.description import call
+from penchant.equality import equal_fields, hash_fields
 from penchant.regularizers.arrays import leaves, mapped, space_of
 
 KNOWN = (
@@ -66,10 +67,6 @@ class Term(abc.ABC):
     def prox(self, theta: Any, weight: Any) -> Any:
         """The minimiser over z of |z - theta|^2 / 2 + weight h(z)."""
         raise ValueError(f"{self!r}: no proximal map is known; {KNOWN}")
-
-    def describe(self) -> dict[str, Any]:
-        """What is needed to build this term again, as plain JSON values."""
-        return {"penalty": repr(self)}
 
     @property
     def weighted(self) -> tuple[tuple[float, Term], ...]:
@@ -138,9 +135,9 @@ class Penalty(Term):
         object.__setattr__(self, "regularizer", regularizer)
 
     def __repr__(self) -> str:
-        inner = repr(self.regularizer)
-        several = isinstance(self.regularizer, PenaltySum)
-        return f"{self.weight!r} * {f'({inner})' if several else inner}"
+        if isinstance(self.regularizer, Penalty | PenaltySum):  # a product would multiply it out
+            return call(self)
+        return f"{self.weight!r} * {self.regularizer!r}"
 
     @property
     def weighted(self) -> tuple[tuple[float, Term], ...]:
@@ -179,6 +176,10 @@ class PenaltySum(Term):
     """The sum of penalties, written `1e-5 * L1() + 1e-3 * L2()`."""
 
     parts: tuple[Penalty, ...]
+
+    def __post_init__(self) -> None:
+        parts = tuple(part for given in self.parts for part in _parts(given))
+        object.__setattr__(self, "parts", parts)
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, positive, real
+from penchant.arguments import Array, positive, real, unit_vector
 from penchant.measures.distances import turn
 from penchant.training.stop import Stop
 
@@ -126,10 +125,7 @@ class Near(Stop):
     degrees: float
 
     def __init__(self, direction: ArrayLike, degrees: float) -> None:
-        vector = finite_array("Near", "direction", direction, ndim=1)
-        if not vector.any():
-            raise ValueError("Near: direction must not be zero")
-        object.__setattr__(self, "direction", vector / np.linalg.norm(vector))
+        object.__setattr__(self, "direction", unit_vector("Near", "direction", direction))
         object.__setattr__(self, "degrees", positive("Near", "degrees", degrees))
 
     def gap(self, predictor: Array) -> float:

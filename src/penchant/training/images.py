@@ -21,7 +21,7 @@ from penchant.training.cross_entropy import cross_entropy, log_cross_entropy
 from penchant.training.descent.compiled import Shared, per_sample
 from penchant.training.descent.method import Objective
 from penchant.training.exact.loss import log_sum
-from penchant.training.task import Measures, Moment, Task, described
+from penchant.training.task import Measures, Moment, Task
 
 BLOCK = 500  # images that pass the net at once outside training
 
@@ -160,10 +160,6 @@ class ImageTask(Task):
             first[self.live] = parameters[FIRST]
             parameters = parameters | {FIRST: first}
         return {name: parameters[name] for name in self.start}  # JAX sorts 10 before 2
-
-    def describe(self) -> dict[str, Any]:
-        names = ("train_images", "train_labels", "test_images", "test_labels")
-        return described(self.model, self.problem, *(getattr(self.problem, n) for n in names))
 
     def measures(self, moment: Moment) -> Measures:
         parameters = moment.state

@@ -7,7 +7,7 @@ import dataclasses
 import importlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path as FilePath
@@ -17,7 +17,9 @@ import numpy as np
 
 from penchant import store
 from penchant.arguments import Array
+from penchant.description import IS, build
 from penchant.records import Kind, Outcome, Record
+from penchant.words import digest_of
 
 MARK = "penchant_path"  # the attribute for everything that is not an array
 PREFIX = "path_"  # of the variables that hold parameters and memory
@@ -105,6 +107,10 @@ def note_outcome(outcome: Outcome) -> None:
 class Path(Record):
     """The path of a training run; `dataset` holds everything that was recorded, with labels.
 
+    `train(**path.arguments)` repeats the run. Model, problem and method are built from the
+    description that the dataset holds, so a path from a file has them too; a function of yours is
+    not in it, and the error says so.
+
     Attributes
     ----------
     outcome
@@ -115,6 +121,8 @@ class Path(Record):
         The final parameters, an array or a pytree of arrays; None where float64 cannot hold them.
     memory
         What a step-by-step method carries from step to step, for `resume`.
+    arrays
+        The large arrays that the description of the run names, such as data without a generator.
 
     Examples
     --------
@@ -130,6 +138,45 @@ class Path(Record):
     dataset: Any = dataclasses.field(repr=False)
     parameters: Any = dataclasses.field(default=None, repr=False)
     memory: tuple[Array, ...] | None = dataclasses.field(default=None, repr=False)
+    arrays: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The arguments of the run as plain JSON values, and the versions of the libraries."""
+        try:
+            description = json.loads(self.dataset.attrs["description"])
+        except (LookupError, TypeError, ValueError, RecursionError):
+            description = None
+        if not isinstance(description, dict):
+            raise ValueError("Path: the dataset does not hold the description of a run")
+        return description
+
+    @property
+    def model(self) -> Any:
+        """The model that was trained, made again."""
+        return self._made_again("model")
+
+    @property
+    def problem(self) -> Any:
+        """The problem that it was trained on, made again."""
+        return self._made_again("problem")
+
+    @property
+    def method(self) -> Any:
+        """The method that trained it, made again."""
+        return self._made_again("method")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments with which `train` repeats the run."""
+        given = (name for name in (*SAME, "stop", "record") if name in self.description)
+        return {name: self._made_again(name) for name in given}
+
+    def _made_again(self, name: str) -> Any:
+        told = self.description
+        if name not in told:
+            raise ValueError(f"Path: the description of the run has no {name}")
+        return build(told[name], self.arrays, who=f"the {name} of the path")
 
     @property
     def t(self) -> float:
@@ -165,7 +212,7 @@ class Path(Record):
         return plot(self, *names, x=x)
 
     def save(self, file: str | os.PathLike[str]) -> FilePath:
-        """Write everything to `file` for `load_path`, including what `resume` needs.
+        """Write everything to `file` for `penchant.load`, including what `resume` needs.
 
         It has a checksum, and appears completely or not at all.
         """
@@ -173,11 +220,14 @@ class Path(Record):
         header: dict[str, Any] = {"outcome": [self.outcome.kind.value, self.outcome.sentence]}
         for name in ("parameters", "memory"):
             header[name] = _structure(getattr(self, name), arrays)
+        held = [key for key in _digests(self.dataset) if key in self.arrays]
+        apart = {key: array for key, array in self.arrays.items() if key not in held}
+        header |= {"arrays": _structure(apart, arrays), "held": held}
         dataset = self.dataset
         for k, array in enumerate(arrays):
             axes = [f"{PREFIX}{k}_{axis}" for axis in range(array.ndim)]
             dataset = dataset.assign({f"{PREFIX}{k}": (axes, array)})
-        return store.save(dataset.assign_attrs({MARK: json.dumps(header)}), file)
+        return store.write(dataset.assign_attrs({MARK: json.dumps(header)}), file)
 
     def _last(self, name: str, why: str) -> Array:
         if name not in self.dataset:
@@ -193,49 +243,35 @@ class Path(Record):
         return [*found, ("dataset", f"{', '.join(map(str, self.dataset.data_vars))} ({sizes})")]
 
 
-def load_path(file: str | os.PathLike[str]) -> Path:
-    """The path that `path.save(file)` wrote; `train(..., resume=path)` continues it.
+def _digests(dataset: Any) -> dict[str, Array]:
+    """The variables of a dataset that do not change with time, by their digests."""
+    fixed = (v.values for v in dataset.variables.values() if "time" not in v.dims)
+    return {digest_of(values): values for values in fixed if values.dtype.kind in "iufb"}
 
-    Parameters
-    ----------
-    file
-        Where the path was saved.
 
-    Returns
-    -------
-    Path
-        The same path.
+def is_path(dataset: Any) -> bool:
+    """Whether the dataset of a file holds a path."""
+    return MARK in dataset.attrs
 
-    Examples
-    --------
-    >>> import os, penchant, tempfile
-    >>> problem = penchant.problems.sparse_regression(20, 50, sparsity=3)
-    >>> net, method = penchant.DiagonalNet(2, alpha=0.1), penchant.GradientDescent(1e-3)
-    >>> half = penchant.train(net, problem, method, stop=penchant.Steps(500))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     half = penchant.load_path(half.save(os.path.join(folder, "half.nc")))
-    >>> penchant.train(net, problem, method, stop=penchant.Steps(1000), resume=half).steps
-    1000
-    """
-    dataset = store.load(file, who="load_path")
-    if MARK not in dataset.attrs:
-        raise ValueError(
-            f"load_path: {file} holds a dataset, not a path; read it with load(), or write the path"
-            " with path.save(file)"
-        )
+
+def path_of(who: str, file: str | os.PathLike[str], dataset: Any) -> Path:
+    """The path that `path.save(file)` wrote as this dataset."""
     try:
         header = json.loads(dataset.attrs.pop(MARK))
         count = sum(str(name).startswith(PREFIX) for name in dataset.variables)
-        arrays = [dataset[f"{PREFIX}{k}"].values for k in range(count)]
-        parameters, memory = (_rebuilt(header[name], arrays) for name in ("parameters", "memory"))
+        leaves = [dataset[f"{PREFIX}{k}"].values for k in range(count)]
+        names = ("parameters", "memory", "arrays")
+        parameters, memory, apart = (_rebuilt(header[name], leaves) for name in names)
         kind, sentence = header["outcome"]
         outcome = Outcome(Kind(kind), sentence)
-    except (KeyError, IndexError, TypeError, ValueError) as reason:
+        dataset = dataset.drop_vars([f"{PREFIX}{k}" for k in range(count)])
+        fixed = _digests(dataset)
+        arrays = apart | {key: fixed[key] for key in header["held"]}
+        return Path(outcome, dataset, parameters, memory, arrays)
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as reason:
         raise ValueError(
-            f"load_path: {file} was not written by path.save ({type(reason).__name__}: {reason})"
+            f"{who}: {file} was not written by path.save ({type(reason).__name__}: {reason!s:.200})"
         ) from None
-    dataset = dataset.drop_vars([f"{PREFIX}{k}" for k in range(count)])
-    return Path(outcome, dataset, parameters, memory)
 
 
 SAME = ("problem", "model", "method", "penalty", "batch", "seed")
@@ -249,15 +285,15 @@ def resumed(who: str, before: Path, description: dict[str, Any], last: int) -> t
         )
     if before.memory is None:
         raise ValueError(f"{who}: resume must be a path of steps that did not diverge")
-    earlier = json.loads(before.dataset.attrs["description"])
+    earlier = before.description
     for part in SAME:
-        old, new = earlier.get(part), description[part]
+        old, new = earlier.get(part), description.get(part)
         if old != new:
             name = part
             if isinstance(old, dict) and isinstance(new, dict):
-                name = next(k for k in {**new, **old} if old.get(k) != new.get(k))
-                old, new = old.get(name), new.get(name)
-                name = f"{name} of the {part}"
+                key = next(k for k in {IS: None, **new, **old} if old.get(k) != new.get(k))
+                old, new = old.get(key), new.get(key)
+                name = part if key == IS else f"{key} of the {part}"
             raise ValueError(
                 f"{who}: resume must have the same {name}, which was {old} and now is {new};"
                 " start a new run"

@@ -17,11 +17,6 @@ KINDS = ("steps", "epochs", "times", "margins")
 class Rule(Record):
     """Which moments of a run are recorded."""
 
-    def describe(self) -> dict[str, Any]:
-        """What is needed to build this rule again, as plain JSON values."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        return {"rule": type(self).__name__, **given}
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class LogSpaced(Rule):

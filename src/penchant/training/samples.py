@@ -172,9 +172,6 @@ class SampleTask(Task):
             f"{type(self.model).__name__} are flat; use Nuclear with LinearMatrix or with shape="
         )
 
-    def describe(self) -> dict[str, Any]:
-        return describe(self.model, self.problem)
-
     def measures(self, moment: Moment) -> Measures:
         theta, problem = moment.state, self.problem
         found: Measures = {("log_loss", "loss"): lambda: self._losses(theta)}
@@ -259,18 +256,6 @@ def _check(who: str, model: object, problem: object) -> None:
             f"{who}: a matrix problem needs a model of a matrix such as Factorization, got "
             f"{type(model).__name__}; use problem.regression() for models of vectors"
         )
-
-
-def describe(model: Any, problem: Any) -> dict[str, Any]:
-    """A flat model and its problem as plain JSON values."""
-    names = ("description", "samples", "dimension", "recipe", "loss")
-    described = {name: getattr(problem, name) for name in names}
-    if isinstance(problem, MatrixProblem):
-        described["shape"] = list(problem.shape)
-    if problem.test is not None:
-        tested = ("description", "samples", "recipe")
-        described["test"] = {name: getattr(problem.test, name) for name in tested}
-    return {"problem": described, "model": model.describe()}
 
 
 @functools.lru_cache(maxsize=32)

@@ -8,8 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from penchant.arguments import Array, integer, positive, real, share
 from penchant.records import Checked
 
@@ -39,12 +37,6 @@ class Stop(Checked):
     def missed(self, numbers: Mapping[str, float]) -> str | None:
         """How a record misses the goal, in words; None if the goal is met."""
         return None
-
-    def describe(self) -> dict[str, Any]:
-        """What is needed to build this rule again, as plain JSON values."""
-        given = vars(self).items()
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in given}
-        return {"rule": type(self).__name__, **plain}
 
     def __str__(self) -> str:
         return self.words.format_map(vars(self))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import functools
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -93,10 +92,6 @@ class Task(abc.ABC):
     def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
         """The penalty and the measurements that belong to it."""
 
-    @abc.abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """The problem and the model as plain JSON values."""
-
     @property
     def begin(self) -> Moment:
         """The start, before any step."""
@@ -174,17 +169,6 @@ def traced(complaint: str, function: Callable[..., Any], *given: Any) -> Any:
     except TypeError as reason:  # among them: NumPy functions on what JAX traces
         why = str(reason).splitlines()[0].rstrip(".")
         raise ValueError(f"{complaint}, got: {why}") from reason
-
-
-def described(model: Any, problem: Any, *arrays: Any) -> dict[str, Any]:
-    """A net and its problem as plain JSON values, with a digest of `arrays`."""
-    digest = hashlib.sha256()
-    for part in arrays:
-        digest.update(f"{part.dtype} {part.shape}".encode())
-        digest.update(np.ascontiguousarray(part).data)
-    about = {"description": problem.description, "recipe": problem.recipe}
-    about["fingerprint"] = digest.hexdigest()[:16]
-    return {"problem": about, "model": model.describe()}
 
 
 class Meter:

@@ -16,7 +16,7 @@ from penchant.models.tokens.net import TokenNet
 from penchant.precision import double_precision
 from penchant.problems.arithmetic import Integers, Mask, TokenPairs
 from penchant.training.cross_entropy import Pairs, TokenLoss, all_pairs, distinct_pairs
-from penchant.training.task import Measures, Moment, Task, described, traced
+from penchant.training.task import Measures, Moment, Task, traced
 
 PROBES = 32  # pairs whose tangent kernel is followed
 NORMS = {
@@ -35,7 +35,7 @@ class TokenTask(Task):
         if not isinstance(model, TokenNet) or isinstance(model, type):
             raise ValueError(
                 f"{who}: the model must be a net on token pairs, got {type(model).__name__}; use "
-                "TokenMLP() or any TokenNet: symmetric, describe(), start() and logits()"
+                "TokenMLP() or any TokenNet: symmetric, start() and logits()"
             )
         self.model, self.problem, self.samples = model, problem, problem.samples
         self.start = _floats(who, model.start(problem))
@@ -46,10 +46,6 @@ class TokenTask(Task):
 
     def full_data(self) -> Pairs:
         return distinct_pairs(self.model, self.problem, self.dtype)
-
-    def describe(self) -> dict[str, Any]:
-        problem = self.problem
-        return described(self.model, problem, problem.pairs, problem.labels, problem.train)
 
     def measures(self, moment: Moment) -> Measures:
         parameters = doubled(moment.state)

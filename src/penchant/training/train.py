@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import integer
+from penchant.description import describe
 from penchant.lazy import jax
 from penchant.models.tokens.net import TokenNet
 from penchant.precision import computed_now, double_precision
@@ -25,20 +26,22 @@ from penchant.training import record as recording
 from penchant.training import stop as stopping
 from penchant.training.descent.compiled import batches
 from penchant.training.descent.driver import Run, follow
-from penchant.training.descent.from_optax import Optax, is_optimizer
+from penchant.training.descent.from_optax import Optax
 from penchant.training.descent.method import Scheme, StepMethod
 from penchant.training.descent.plan import StepPlan, plan
 from penchant.training.exact.flow import Flow, RunSettings, run_flow
 from penchant.training.images import ImageTask
 from penchant.training.path import Path, joined, note_outcome, resumed
-from penchant.training.samples import SampleTask, describe
+from penchant.training.samples import SampleTask
 from penchant.training.task import Progress, Task, traced
 from penchant.training.tokens import TokenTask
 from penchant.versions import versions
+from penchant.words import is_optimizer
 
 Stops = stopping.Stop | Sequence[stopping.Stop] | None
 Records = recording.Rule | Sequence[recording.Rule] | None
 Rules = tuple[tuple[stopping.Stop, ...], tuple[recording.Rule, ...]]
+Written = tuple[dict[str, Any], dict[str, Any]]  # a description and its large arrays
 
 
 @on_one_blas_thread
@@ -139,9 +142,8 @@ def _by_flow(
         if given is not None:
             raise ValueError(f"{type(flow).__name__}: an exact flow has no {name}; leave it out")
     followed = run_flow(flow, model, problem, penalty, RunSettings(*rules, progress=progress))
-    about = describe(model, problem)
-    description = _description(about, flow, rules, penalty=penalty, batch=None, seed=None)
-    return _path(followed.dataset, followed.outcome, description, followed.parameters)
+    written = _described(model, problem, flow, rules, penalty=penalty)
+    return _path(followed.dataset, followed.outcome, written, followed.parameters)
 
 
 def _by_steps(
@@ -172,11 +174,10 @@ def _by_steps(
     if seed >= 2**63:
         raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
     _stable(who, scheme, task, penalty, full=size.size is None)
-    about = task.describe()
-    description = _description(about, method, rules, penalty=penalty, batch=batch, seed=seed)
+    written = _described(model, problem, method, rules, penalty=penalty, batch=batch, seed=seed)
     with double_precision():
         run = Run(who, task, method, penalty, size, seed)
-        return _stepped(run, plan(run, *rules), description, resume, progress)
+        return _stepped(run, plan(run, *rules), written, resume, progress)
 
 
 def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
@@ -264,25 +265,19 @@ def _stable(who: str, scheme: Scheme, task: Task, penalty: Any, full: bool) -> N
         )
 
 
-def _description(
-    about: dict[str, Any], method: Any, rules: Rules, **arguments: Any
-) -> dict[str, Any]:
-    arguments = {"method": method, "stop": rules[0], "record": rules[1], **arguments}
-
-    def plain(thing: Any) -> Any:
-        if isinstance(thing, tuple):
-            return [plain(part) for part in thing]
-        return thing.describe() if hasattr(thing, "describe") else thing
-
-    description = about | {name: plain(given) for name, given in arguments.items()}
-    found: dict[str, Any] = json.loads(json.dumps(description | {"versions": versions()}))
-    return found
+def _described(model: Any, problem: Any, method: Any, rules: Rules, **more: Any) -> Written:
+    """What a path holds of the arguments of its run, and the large arrays among them."""
+    given = {"model": model, "problem": problem, "method": method, **more}
+    given |= {"stop": rules[0], "record": rules[1]}
+    arrays: dict[str, Any] = {}
+    written = {name: describe(thing, arrays) for name, thing in given.items()}
+    return written | {"about": problem.description, "versions": versions()}, arrays
 
 
 def _stepped(
     run: Run,
     todo: StepPlan,
-    description: dict[str, Any],
+    written: Written,
     before: Path | None,
     progress: Progress | None,
 ) -> Path:
@@ -290,7 +285,7 @@ def _stepped(
     moment = run.moment(state)
     meter.keep(moment, meter.look(moment))
     if before is not None:
-        state = run.again(state, *resumed("train", before, description, todo.last))
+        state = run.again(state, *resumed("train", before, written[0], todo.last))
         moment = run.moment(state)
     outcome = todo.goals.met(moment, meter.look(moment))
     if outcome is not None and before is not None:
@@ -309,7 +304,7 @@ def _stepped(
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
     outcome = Outcome(outcome.kind, outcome.sentence + run.scheme.note(state.memory))
     lost = outcome.kind is Kind.DIVERGED  # it cannot be resumed
-    return _path(dataset, outcome, description, parameters, None if lost else memory)
+    return _path(dataset, outcome, written, parameters, None if lost else memory)
 
 
 def _rarely(progress: Progress) -> Progress:
@@ -325,9 +320,10 @@ def _rarely(progress: Progress) -> Progress:
 
 
 def _path(
-    dataset: Any, outcome: Outcome, description: Any, parameters: Any, memory: Any = None
+    dataset: Any, outcome: Outcome, written: Written, parameters: Any, memory: Any = None
 ) -> Path:
+    description, arrays = written
     about = {"description": json.dumps(description), "outcome": outcome.kind.value}
     dataset.attrs = about | {"sentence": outcome.sentence}
     note_outcome(outcome)
-    return Path(outcome, dataset, parameters, memory)
+    return Path(outcome, dataset, parameters, memory, arrays)

@@ -56,7 +56,6 @@ from penchant.watch.measures import (
     read_labels,
 )
 from penchant.watch.optimizer import learning_rate_of, weight_decay_of
-from penchant.watch.record import load
 from penchant.watch.regime import (
     DISTANCE_LIMITS,
     MISSED_LIMITS,
@@ -78,7 +77,6 @@ __all__ = [
     "judge_regime",
     "kernel_row",
     "linearized_row",
-    "load",
     "output_row",
     "report",
     "watch",

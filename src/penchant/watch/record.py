@@ -169,7 +169,7 @@ def save(dataset: Any, file: str | os.PathLike[str]) -> Path:
     """Write the dataset of a watch to `file` by its suffix, .nc or .json, and return its path."""
     target = Path(file)
     if target.suffix == ".nc":
-        return store.save(dataset, target)
+        return store.write(dataset, target)
     if target.suffix != ".json":
         raise ValueError(f"{WHO}: a record is written as .nc or .json, got {target.name!r}")
     content = _plain(_listed(dataset))
@@ -179,11 +179,20 @@ def save(dataset: Any, file: str | os.PathLike[str]) -> Path:
     return target
 
 
-def load(file: str | os.PathLike[str]) -> Any:
-    """The dataset that `save` wrote to `file`, .nc or .json."""
+def read(file: str | os.PathLike[str]) -> Any:
+    """The dataset of a watch that `save` wrote to `file`, .nc or .json."""
     target = Path(file)
-    dataset = _from_json(target) if target.suffix == ".json" else store.load(target)
-    if dataset.attrs.get("kind") != MARK:
+    return checked(target, _from_json(target) if target.suffix == ".json" else store.read(target))
+
+
+def is_record(dataset: Any) -> bool:
+    """Whether a dataset says that it is the record of a watch."""
+    return bool(dataset.attrs.get("kind") == MARK)
+
+
+def checked(target: Path, dataset: Any) -> Any:
+    """The dataset of a file, if it is the whole record of a watch."""
+    if not is_record(dataset):
         raise ValueError(f"{WHO}: {target} is not the record of a watch")
     missing = [name for name in sorted(TAKEN) if name not in dataset.variables]
     missing += [name for name in ATTRIBUTES if name not in dataset.attrs]

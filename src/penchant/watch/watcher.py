@@ -209,7 +209,7 @@ class Watch:
         return found
 
     def save(self, file: str | os.PathLike[str]) -> Path:
-        """Write the record to `file`, .nc or .json; `from penchant.watch import load` opens it."""
+        """Write the record to `file`, .nc or .json; `penchant.load` opens it."""
         return save(self.dataset, file)
 
     def state_dict(self) -> dict[str, Any]:

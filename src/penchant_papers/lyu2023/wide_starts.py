@@ -97,7 +97,7 @@ after = sized(
 
 def check(dataset: Dataset, after: Dataset) -> Evidence:
     """The output stays of order one; what vanishes is its size against |grad f| |theta|."""
-    widths, runs = dataset.width.values, np.sqrt((dataset[list(SIZES)] ** 2).mean("seed"))
+    widths, runs = dataset.width.values, (dataset[list(SIZES)] ** 2).mean("seed") ** 0.5
     falls = {
         name: exponents(widths, dataset[name].transpose("seed", "width").values) for name in SIZES
     }

@@ -9,12 +9,12 @@ from penchant.problems import Completion
 SHAPE = (6, 6)
 
 
-def problem(recipe=None):
+def problem():
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(6, 2)) @ rng.normal(size=(2, 6))
     entries = np.argwhere(rng.random(SHAPE) < 0.6)
     values = truth[tuple(entries.T)]
-    return Completion(SHAPE, entries, values, truth, recipe=recipe)
+    return Completion(SHAPE, entries, values, truth)
 
 
 MODELS = {

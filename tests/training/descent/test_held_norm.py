@@ -1,7 +1,6 @@
 """Descent at a held norm: projections, closed forms and general solvers against it."""
 
 import itertools
-import json
 import math
 
 import jax
@@ -214,7 +213,7 @@ def test_a_path_says_what_it_is():
     stop = [Steps(500), Below("test_error", 1e-30)]
     path = train(LinearPredictor(1.0), SPARSE, method, stop=stop)
     assert path.outcome.kind is Kind.BUDGET_SPENT
-    assert json.loads(path.dataset.attrs["description"])["method"] == method.describe()
+    assert path.method == method
     np.testing.assert_array_equal(path.dataset.t, path.dataset.step)
     assert path.dataset.norm_l1.values == pytest.approx(0.3)
     assert "HeldNorm" in str(method)

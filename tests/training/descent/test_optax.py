@@ -94,7 +94,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(name, tmp_path):
     given = {"penalty": 1e-3 * L2()} | ({} if name == "lbfgs" else {"batch": 5, "seed": 1})
     whole = train(USER, DATA, OPTIMIZERS[name](), stop=Steps(12), **given)
     half = train(USER, DATA, OPTIMIZERS[name](), stop=Steps(5), **given)
-    half = penchant.load_path(half.save(tmp_path / "half.nc"))
+    half = penchant.load(half.save(tmp_path / "half.nc"))
     rest = train(USER, DATA, OPTIMIZERS[name](), stop=Steps(12), resume=half, **given)
     for part in whole.parameters:
         np.testing.assert_array_equal(rest.parameters[part], whole.parameters[part])
@@ -122,7 +122,7 @@ def test_float32_nets_keep_their_precision(part):
     if part == "images":
         rng = np.random.default_rng(0)
         arrays = rng.random((12, 8, 8, 1)), np.arange(12) % 2
-        about = {"classes": ("a", "b"), "description": "noise", "recipe": None}
+        about = {"classes": ("a", "b"), "description": "noise"}
         model, problem = (
             penchant.models.dense_net(4),
             penchant.problems.Images("noise", *arrays, *arrays, **about),

@@ -364,8 +364,8 @@ def test_the_path_of_a_function_is_labelled_like_any_other():
     assert all(variable.attrs["long_name"] for variable in data.variables.values())
     described = json.loads(data.attrs["description"])
     assert described["method"]["weight_decay"] == 0.1
-    assert described["method"]["method"] == "ParameterFlow"
-    assert described["problem"]["loss"] == "exp"
+    assert described["method"]["is"] == "ParameterFlow"
+    assert path.problem.loss == "exp"
     assert data.attrs["outcome"] == "solved"
     with pytest.raises(AttributeError, match="the model has no linear predictor"):
         _ = path.predictor

@@ -22,7 +22,7 @@ def read_study(file: str | Path) -> xarray.Dataset:
     if path.stat().st_size > MOST_BYTES:
         raise refused(path, f"has {path.stat().st_size} bytes, more than {MOST_BYTES}")
     try:
-        return _study(path, store.load(path, who=WHO, most=MOST_BYTES))
+        return _study(path, store.read(path, who=WHO, most=MOST_BYTES))
     except ValueError as reason:  # a page shows the name of a file, not its folder
         raise ValueError(str(reason).replace(str(path), path.name)) from None
 

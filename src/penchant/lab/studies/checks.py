@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penchant.arguments import one_of, real
+from penchant.description import check_call
 from penchant.lab.studies.cells import OPTIONAL, PARTS, RESERVED, placed, spec_at
 from penchant.lab.studies.parts import (
     built,
-    check_call,
     check_part,
     check_tables,
     function_named,

@@ -18,13 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from penchant.description import IS, named
 from penchant.lab.studies.cells import OPTIONAL, PARTS, RESERVED, canonical
 from penchant.lab.studies.parts import (
-    IS,
     DescriptionError,
     built,
     function_named,
-    named,
     resolved,
     variable,
 )

@@ -37,7 +37,7 @@ def keep_other(study: Study, file: Path) -> str | None:
     if not file.exists():
         return None
     try:
-        found = json.loads(store.load(file).attrs["description"])
+        found = json.loads(store.read(file).attrs["description"])
         if _nature(found) == _nature(study.describe()):
             return None
         mark = _digest(_nature(found).encode())
@@ -65,7 +65,7 @@ def _digest(text: bytes) -> str:
 def write_dataset(dataset: xarray.Dataset, file: Path) -> None:
     """Write the gathered file whole, and wait until the disk has it."""
     try:
-        store.save(dataset, file)
+        store.write(dataset, file)
     except OSError as reason:
         if reason.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

@@ -100,9 +100,6 @@ class TokenMLP(Record):
         """Whether (x1, x2) and (x2, x1) always have the same logits."""
         return self.variant == "source"
 
-    def describe(self) -> dict[str, Any]:
-        return {"model": WHO, **dataclasses.asdict(self)}
-
     def start(self, problem: TokenPairs) -> Tensors:
         """The parameters before training."""
         rng = np.random.default_rng(self.seed)

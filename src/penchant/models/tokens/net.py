@@ -39,9 +39,6 @@ class TokenNet(Protocol):
     def symmetric(self) -> bool:
         """Whether (a, b) and (b, a) always have the same logits."""
 
-    def describe(self) -> dict[str, Any]:
-        """What is needed to build this net again, as plain JSON values."""
-
     def start(self, problem: TokenPairs) -> Any:
         """The parameters before training, as NumPy arrays."""
 

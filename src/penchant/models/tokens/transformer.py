@@ -85,9 +85,6 @@ class TokenTransformer(Record):
         """Whether (a, b) and (b, a) always have the same logits."""
         return not self.positions
 
-    def describe(self) -> dict[str, Any]:
-        return {"model": WHO, **dataclasses.asdict(self)}
-
     def start(self, problem: TokenPairs) -> dict[str, Array]:
         """The parameters before training."""
         rng = np.random.default_rng(self.seed)

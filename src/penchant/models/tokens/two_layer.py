@@ -66,9 +66,6 @@ class TokenQuadratic(Record):
         """Whether (a, b) and (b, a) always have the same logits."""
         return self.shared
 
-    def describe(self) -> dict[str, Any]:
-        return {"model": "TokenQuadratic", **dataclasses.asdict(self)}
-
     def start(self, problem: TokenPairs) -> dict[str, Array]:
         """The parameters before training."""
         rng = np.random.default_rng(self.seed)
@@ -169,10 +166,6 @@ class TwoTokenNet(Record):
     def symmetric(self) -> bool:
         """Whether (a, b) and (b, a) always have the same logits."""
         return self.shared
-
-    def describe(self) -> dict[str, Any]:
-        names = ("width", "alpha", "shared", "seed", "precision")
-        return {"model": "TwoTokenNet", **{name: getattr(self, name) for name in names}}
 
     def codes(self, pairs: Any, tokens: int) -> Any:
         """x of every pair, one row each, for NumPy and JAX arrays alike."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import integer, one_of
+from penchant.description import with_recipe
 from penchant.problems.images import cache
 from penchant.problems.images.catalogue import Arrays, ImageSet, find
-from penchant.problems.regression import recipe_of
 from penchant.records import Record
 
 Pixels = NDArray[np.float32]
@@ -42,8 +41,6 @@ class Images(Record):
         The names of the classes.
     description
         One line that says what the data are.
-    recipe
-        The generator and its arguments, from which the same data can be drawn again.
 
     Examples
     --------
@@ -60,17 +57,19 @@ class Images(Record):
     test_labels: Labels
     classes: tuple[str, ...]
     description: str
-    recipe: dict[str, Any]
 
     def __post_init__(self) -> None:
         for field in ("train_images", "train_labels", "test_images", "test_labels"):
+            object.__setattr__(self, field, np.asarray(getattr(self, field)))
             getattr(self, field).setflags(write=False)
+        object.__setattr__(self, "classes", tuple(self.classes))
 
 
 WHO = "load_images"
 Part = tuple[Pixels, Labels]
 
 
+@with_recipe
 def load_images(
     name: str,
     train: int | None = None,
@@ -122,11 +121,9 @@ def load_images(
     }
     if flat:
         parts = {which: (x.reshape(len(x), -1), y) for which, (x, y) in parts.items()}
-    sizes = {"name": images.name, "train": train, "test": test}
-    recipe = recipe_of(WHO, **sizes, classes=chosen, seed=seed, flat=bool(flat))
     names = tuple(images.classes[label] for label in chosen)
     description = _description(images, arrays, parts, len(chosen), seed)
-    return Images(images.name, *parts["train"], *parts["test"], names, description, recipe)
+    return Images(images.name, *parts["train"], *parts["test"], names, description)
 
 
 def _classes(images: ImageSet, classes: Sequence[int | str] | None) -> list[int]:

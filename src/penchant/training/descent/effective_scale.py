@@ -158,13 +158,13 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     True
     """
     description = json.loads(path.dataset.attrs.get("description", "{}"))
-    seen = description.get("method", {}).get("method", "no method")
+    seen = description.get("method", {}).get("is", "no method")
     if seen != "EffectiveScale":
         raise ValueError(f"{WHO}: the path must be one of EffectiveScale(method), got {seen}")
     if path.memory is None:
         raise ValueError(f"{WHO}: the run diverged; take a smaller learning rate")
     parameters, dual = np.asarray(path.parameters), np.asarray(path.memory[-1])
-    if description["model"]["model"] == "DiagonalNet":
+    if description["model"]["is"] == "DiagonalNet":
         plus, minus = np.split(parameters, 2)
         return tilted(description["model"]["depth"], plus, minus, dual)
     if not isinstance(model, Reparametrized):

@@ -130,12 +130,6 @@ class StepMethod(Checked, abc.ABC):
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
         return {field.name: getattr(self, field.name) for field in fields}
 
-    def describe(self) -> dict[str, Any]:
-        """What is needed to build this method again, as plain JSON values."""
-        settings = self.settings()
-        inner = {"of": settings.pop("method").describe()} if "method" in settings else {}
-        return {"method": type(self).__name__, **inner, **settings}
-
     def numbers(self) -> dict[str, Any]:
         """The settings that are floating-point numbers; a zero stays one in compiled code."""
         given = self.settings().items()
@@ -216,9 +210,6 @@ class Wrapped(StepMethod):
     @property
     def scheme(self) -> Scheme:
         return self.method.scheme
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.method!r})"
 
 
 class Observer(Wrapped):

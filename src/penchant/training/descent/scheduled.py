@@ -69,9 +69,6 @@ class Scheduled(Wrapped):
             raise ValueError(f"Scheduled: factors must be >= 0 and not all 0, got {factors!r}")
         assign(self, steps=tuple(map(int, at)), factors=tuple(map(float, values)))
 
-    def __repr__(self) -> str:
-        return f"Scheduled({self.method!r}, {list(self.steps)}, {list(self.factors)})"
-
     @property
     def scheme(self) -> Scheme:
         inner = self.method.scheme

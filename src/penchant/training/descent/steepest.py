@@ -97,9 +97,6 @@ class SteepestDescent(Descent):
         moved = plus(parameters, -rate, self.norm.dual_norm.subgradient(mean))
         return moved, mean if self._remembers else ()
 
-    def describe(self) -> dict[str, Any]:
-        return super().describe() | {"norm": repr(self.norm)}
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SignDescent(SteepestDescent):

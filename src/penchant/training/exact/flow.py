@@ -94,11 +94,6 @@ class Flow(Checked, abc.ABC):
     def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         """Follows the flow of `model` on `problem`, whose loss is not "half squares"."""
 
-    def describe(self) -> dict[str, Any]:
-        """What is needed to build this method again, as plain JSON values."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {"method": type(self).__name__, **fields}
-
 
 LONGEST = 1000.0  # in units of 1/rate; all motion has ended long before
 AFTER = 8.0  # in units of 1/rate: how far to follow beyond the time when the start has decayed to 1

@@ -40,7 +40,6 @@ def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:
         test_labels=labels[rest],
         description=f"{known.description}; split anew into {count} and {len(rest)}, each pixel"
         f" {enlarged} x {enlarged} times",
-        recipe={**known.recipe, "split seed": seed, "train": count, "enlarged": enlarged},
     )
 
 

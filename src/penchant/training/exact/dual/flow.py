@@ -150,7 +150,7 @@ def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Problem]
     if not isinstance(model, DiagonalNet) or model.biased is not None or not model.signed:
         raise ValueError(
             f"{WHO}: the model must be a signed DiagonalNet with equal starts w+ = w-, got "
-            f"{model.describe()['model']} of another kind; use ParameterFlow"
+            f"{type(model).__name__} of another kind; use ParameterFlow"
         )
     return model, problem
 

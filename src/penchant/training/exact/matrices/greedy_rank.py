@@ -168,7 +168,7 @@ class Scaled:
     def __init__(self, problem: MatrixProblem) -> None:
         self.labels = int(np.frexp(np.abs(problem.y).max())[1])
         self.inputs, y = 0, np.ldexp(problem.y, -self.labels)
-        changed: dict[str, Any] = {"values": y, "truth": None, "recipe": None}
+        changed: dict[str, Any] = {"values": y, "truth": None}
         if isinstance(problem, Sensing):
             self.inputs = int(np.frexp(np.abs(problem.measurements).max())[1])
             changed["y"] = changed.pop("values")
