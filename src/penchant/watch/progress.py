@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import Array
-from penchant.measures.curves import Curve, crossing, smoothed
+from penchant.measures.curves import ScoreCurve, crossing, smoothed
 from penchant.measures.jump import Losses, Progress
 from penchant.measures.late_change import LATE
 
@@ -166,7 +166,7 @@ def losses(train: Metric, test: Metric, memorized: float) -> Losses | None:
     )
 
 
-def _log_curve(seen: Metric) -> Curve:
+def _log_curve(seen: Metric) -> ScoreCurve:
     return smoothed(seen.t, np.log(seen.value))
 
 

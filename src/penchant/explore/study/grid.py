@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.explore.controls import WHO
-from penchant.plotting.study.plan import SEED, TIME_AXES, Plan, Study, plan_of
+from penchant.plotting.study.plan import SEED, TIME_AXES, GatheredStudy, Plan, plan_of
 
 if TYPE_CHECKING:
     import xarray
@@ -113,7 +113,7 @@ def grid_of(dataset: xarray.Dataset) -> Grid:
     try:
         found = _with_plan(bare)
     except UNREADABLE:  # there is no number in it: its status is shown
-        return Grid(Study(bare).data, Requested())
+        return Grid(GatheredStudy(bare).data, Requested())
     axes = found.requested
     shown = Requested(axes.x, axes.y, axes.colour, remark=remark if _table(dataset) else "")
     return Grid(found.dataset, shown)
@@ -127,7 +127,7 @@ def _table(dataset: xarray.Dataset) -> Any:
 
 
 def _with_plan(dataset: xarray.Dataset) -> Grid:
-    study = Study(dataset)
+    study = GatheredStudy(dataset)
     plan = plan_of(study)
     y, log = plan.y or plan.lines or plan.panels, None if plan.log is None else bool(plan.log)
     requested = Requested(plan.x, y, plan.colour, _levels(plan), _range(plan), log)

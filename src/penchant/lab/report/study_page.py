@@ -31,7 +31,7 @@ DPI = 150  # sharp on a screen with many pixels, yet below 100 kB
 
 
 @dataclasses.dataclass(frozen=True)
-class Picture:
+class StudyPicture:
     """A PNG file, its title, and its intended width."""
 
     text: str
@@ -43,8 +43,8 @@ class Picture:
 class Pictures:
     """`first` is the study's own picture; `reasons` say why others are absent."""
 
-    first: Picture | None
-    more: tuple[Picture, ...]
+    first: StudyPicture | None
+    more: tuple[StudyPicture, ...]
     reasons: tuple[str, ...]
 
 
@@ -59,7 +59,7 @@ def pictures_of(dataset: xarray.Dataset) -> Pictures:
     return Pictures(first, more, tuple(reasons))
 
 
-def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> Picture | None:
+def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> StudyPicture | None:
     buffer = io.BytesIO()
     try:
         with styled():
@@ -68,7 +68,7 @@ def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> Picture
     except Exception as error:  # a failed picture must not prevent the report
         reasons.append(message_of(error))
         return None
-    return Picture(text, buffer.getvalue(), float(figure.get_size_inches()[0]))
+    return StudyPicture(text, buffer.getvalue(), float(figure.get_size_inches()[0]))
 
 
 NARROW = 7.0  # inches; a wider picture is not shrunk below legibility, but scrolls
@@ -119,7 +119,7 @@ def _pictures(pictures: Pictures) -> Markup:
     return joined(tag("h2", "Pictures" if more else "Picture"), first, more, *missing)
 
 
-def _figure(picture: Picture) -> Markup:
+def _figure(picture: StudyPicture) -> Markup:
     """A picture inside the page, with its title as alternative text."""
     data = base64.b64encode(picture.png).decode("ascii")
     wide = f"min-width:{picture.inches * 62:.0f}px" if picture.inches > NARROW else None
