@@ -9,9 +9,9 @@ import xarray
 from explore_study import ALPHAS, SEEDS, made, opened
 from penchant.explore.picture import Picture
 from penchant.explore.state import State, read_state
-from penchant.explore.study.file import read_study
 from penchant.explore.study.grid import plain
 from penchant.explore.study.view import study_view
+from penchant.lab.studies.gathered import read_gathered
 from penchant.lab.studies.run import run_study
 from penchant.lab.studies.study import Study
 
@@ -108,7 +108,7 @@ def test_addresses_of_a_study_are_checked():
 def gathered(folder, **description):
     study = Study(**description)
     run_study(study, folder)
-    return study_view(read_study(folder / f"{study.name}.nc"))
+    return study_view(read_gathered("explore", folder / f"{study.name}.nc"))
 
 
 def test_a_refined_study_is_blank_where_nothing_was_computed(tmp_path):

@@ -6,7 +6,6 @@ ignored, and the page says so.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.explore.controls import WHO
+from penchant.lab.studies.gathered import description_of, dimensions_of, variables_of
 from penchant.plotting.study.plan import SEED, TIME_AXES, GatheredStudy, Plan, plan_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Grid:
 
     @property
     def dims(self) -> tuple[str, ...]:
-        return tuple(map(str, self.dataset.status.dims))
+        return dimensions_of(self.dataset)
 
     @property
     def long(self) -> tuple[str, ...]:
@@ -66,24 +66,12 @@ class Grid:
     @property
     def quantities(self) -> list[str]:
         """The variables with one number per cell, and the status."""
-        dims = self.dataset.status.dims
-        numbers = (
-            name
-            for name, variable in self.dataset.data_vars.items()
-            if variable.dims == dims and variable.dtype.kind in "fiub"
-        )
-        return [*map(str, numbers), "status"]
+        return [*variables_of(self.dataset), "status"]
 
     @property
     def curves(self) -> list[str]:
         """The variables with a row of numbers per cell."""
-        return [
-            str(name)
-            for name, variable in self.dataset.data_vars.items()
-            if variable.dims[:-1] == self.dataset.status.dims
-            and variable.dtype.kind in "fiub"
-            and name not in TIMES
-        ]
+        return [name for name in variables_of(self.dataset, 1) if name not in TIMES]
 
     @property
     def seeds(self) -> bool:
@@ -121,7 +109,7 @@ def grid_of(dataset: xarray.Dataset) -> Grid:
 
 def _table(dataset: xarray.Dataset) -> Any:
     try:
-        return json.loads(dataset.attrs.get("description", "{}")).get("draw")
+        return description_of(dataset).get("draw")
     except UNREADABLE:
         return "unreadable"
 

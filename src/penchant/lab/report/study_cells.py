@@ -12,6 +12,7 @@ import numpy as np
 from penchant.lab.report.markup import Markup, definitions, joined, part, table, tag, tile
 from penchant.lab.studies.compute import ERROR
 from penchant.lab.studies.gather import MISSING, has_failed, is_doubtful
+from penchant.lab.studies.gathered import description_of
 from penchant.records import Kind
 
 if TYPE_CHECKING:
@@ -45,13 +46,13 @@ def ended(dataset: xarray.Dataset) -> Markup:
 def _word(kind: str, dataset: xarray.Dataset) -> str:
     if kind != MISSING:
         return kind
-    adaptive = json.loads(dataset.attrs["description"]).get("refine")
+    adaptive = description_of(dataset).get("refine")
     return "not needed" if adaptive else "not reached"
 
 
 def failures(dataset: xarray.Dataset) -> Markup | None:
     """The first failed cells with their messages."""
-    searched = json.loads(dataset.attrs["description"]).get("threshold")
+    searched = description_of(dataset).get("threshold")
     words = "Searches without a threshold" if searched else "Cells that failed"
     return _messages(dataset, words, has_failed(dataset.status.values))
 

@@ -11,11 +11,12 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penchant.lab.report.markup import Markup, definitions, document, joined, part, tag
 from penchant.lab.report.study_cells import doubts, ended, failures, outcome, parameters
 from penchant.lab.studies.compute import message_of
+from penchant.lab.studies.gathered import description_of
 from penchant.lab.writing import write_text
 from penchant.plotting.study.picture import draw_study, further
 from penchant.plotting.study.words import title_of
@@ -77,7 +78,7 @@ NARROW = 7.0  # inches; a wider picture is not shrunk below legibility, but scro
 def study_page(dataset: xarray.Dataset, pictures: Pictures) -> str:
     """The report of a gathered study as one HTML document that loads nothing."""
     title = str(dataset.attrs["title"])
-    description: dict[str, Any] = json.loads(dataset.attrs["description"])
+    description = description_of(dataset)
     parts = (
         _pictures(pictures),
         failures(dataset),
@@ -96,7 +97,7 @@ def _header(dataset: xarray.Dataset, title: str) -> Markup:
     doubtful = int(dataset.attrs.get("doubtful", 0))
     lead = f"{cells} cell{'s' * (cells != 1)}{f' over {sizes}' if sizes else ''}, {failed} failed"
     lead += f", {doubtful} doubtful." if doubtful else "."
-    if json.loads(dataset.attrs["description"]).get("threshold"):
+    if description_of(dataset).get("threshold"):
         lead = f"{cells} cells for {dataset.status.size} searches over {sizes or 'one line'}, "
         lead += f"{failed} of them without a threshold."
     return tag(

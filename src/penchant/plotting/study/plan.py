@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from penchant.arguments import one_of
 from penchant.lab.studies.compute import OK
 from penchant.lab.studies.gather import MISSING
+from penchant.lab.studies.gathered import description_of, dimensions_of, variables_of
 from penchant.plotting.study.ruler import sorted_axes
 from penchant.plotting.study.words import named, number, plain, short, title_of
 from penchant.plotting.style import CYCLE, GREY, sheet
@@ -53,9 +53,9 @@ class GatheredStudy:
     """A gathered study by its parts, with rising axes."""
 
     def __init__(self, dataset: xarray.Dataset):
-        self.dims = tuple(map(str, dataset.status.dims))
+        self.dims = dimensions_of(dataset)
         self.data = sorted_axes(dataset, self.dims)
-        self.table: dict[str, Any] = json.loads(dataset.attrs.get("description", "{}"))
+        self.table = description_of(dataset)
         self.who = f"study {plain(dataset.attrs.get('study', '?'), 60)}"
 
     @property
@@ -85,14 +85,7 @@ class GatheredStudy:
 
     def _named(self, more: int, without: tuple[str, ...], first: list[Any]) -> list[str]:
         """The variables with this many more dimensions than a cell, `first` ones first."""
-        every = [
-            str(name)
-            for name, variable in self.data.data_vars.items()
-            if variable.dims[: len(self.dims)] == self.data.status.dims
-            and len(variable.dims) == len(self.dims) + more
-            and variable.dtype.kind in "fiub"
-            and name not in without
-        ]
+        every = [name for name in variables_of(self.data, more) if name not in without]
         wanted = [*first, *self.table.get("labels", {})]
         return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
 
