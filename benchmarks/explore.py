@@ -131,9 +131,9 @@ def main() -> None:
 
     from explore_browser import CHROMIUM, served
     from penchant.explore import sphere
-    from penchant.explore.study.file import read_study
     from penchant.explore.study.view import study_view
     from penchant.explore.views import theory_views
+    from penchant.lab.studies.gathered import read_gathered
 
     quick = arguments(__doc__ or "").quick
     if CHROMIUM is None:
@@ -141,7 +141,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         study = large_study(Path(folder) / "large.nc", 10 if quick else 100)
         begin = time.perf_counter()
-        views = {**theory_views(), "study": study_view(read_study(study))}
+        views = {**theory_views(), "study": study_view(read_gathered("explore", study))}
         reading = time.perf_counter() - begin
         sphere.prepare()
         with served(study, warm=True) as url:

@@ -63,6 +63,7 @@ def test_verify_prints_the_table_and_writes_the_report():
     assert [name for name in written if name not in cells] == [
         "penchant-report/index.html",
         "penchant-report/verdicts.json",
+        "penchant-studies/pictures/A-SUM.quick.png",
     ]
     stored = json.loads(Path("penchant-report/verdicts.json").read_text(encoding="utf-8"))
     assert [verdict["status"] for verdict in stored["verdicts"]] == ["holds as corrected", "holds"]

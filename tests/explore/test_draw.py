@@ -8,9 +8,9 @@ import pytest
 from explore_study import opened, sloped
 from penchant import store
 from penchant.explore.state import State
-from penchant.explore.study.file import read_study
 from penchant.explore.study.grid import MOST_LINES
 from penchant.explore.study.view import study_view
+from penchant.lab.studies.gathered import read_gathered
 
 
 def test_the_table_says_what_is_shown_first():
@@ -122,4 +122,4 @@ def test_the_diagram_is_drawn_with_its_lines():
 
 def test_a_saved_study_keeps_its_table(tmp_path):
     file = store.write(sloped(x="b", y="a"), tmp_path / "sloped.nc")
-    assert study_view(read_study(file)).start["x"] == "b"
+    assert study_view(read_gathered("explore", file)).start["x"] == "b"

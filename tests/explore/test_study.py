@@ -11,9 +11,9 @@ from explore_study import ALPHAS, SEEDS, made, opened
 from penchant import Study
 from penchant.explore.picture import Picture
 from penchant.explore.state import State, read_state
-from penchant.explore.study.file import read_study
 from penchant.explore.study.grid import plain
 from penchant.explore.study.view import study_view
+from penchant.lab.studies.gathered import read_gathered
 
 
 def panel(picture: Picture, name: str):
@@ -108,7 +108,7 @@ def test_addresses_of_a_study_are_checked():
 def gathered(folder, **description):
     study = Study(**description)
     penchant.run(study, folder)
-    return study_view(read_study(folder / f"{study.name}.nc"))
+    return study_view(read_gathered("explore", folder / f"{study.name}.nc"))
 
 
 def test_a_refined_study_is_blank_where_nothing_was_computed(tmp_path):

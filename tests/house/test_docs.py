@@ -10,7 +10,7 @@ import pytest
 
 import penchant
 from penchant_papers.moroshko2020.open_question import CLOSE
-from penchant_papers.moroshko2020.ratchets import Case, random_set
+from penchant_papers.moroshko2020.ratchets import RatchetCase, random_set
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANGES = (ROOT / "CHANGELOG.md").read_text()
@@ -46,7 +46,7 @@ def test_the_counts_of_the_random_data_sets():
         r" the Q_mu path to the end in (\d+) of them and leaves it in (\d+); of the (\d+) whose"
         r" support vectors stay the same it still leaves (\d+)\."
     )
-    cases = [Case(*random_set(k)) for k in range(int(sets))]
+    cases = [RatchetCase(*random_set(k)) for k in range(int(sets))]
     gaps = [
         penchant.measures.angle(case.ratchet(case.depth).beta, case.q.beta).max() for case in cases
     ]

@@ -13,7 +13,7 @@ import grokking_bank
 from grokking_bank import BANK
 from penchant.measures import grokking, late_change
 from penchant.measures import grokking as module
-from penchant.measures.curves import Curve
+from penchant.measures.curves import ScoreCurve
 
 CURVES = grokking_bank.read(Path(__file__).with_name("grokking_bank.npz"))
 LABELS = {name: label for name, (_, _, label) in BANK.items()}
@@ -75,8 +75,8 @@ def without(monkeypatch, rule):
         "misgrok": (late_change, "_fall", lambda *_: None),
         "double descent": (late_change, "_second_rise", lambda *_: None),
         "slow": (late_change, "SLOW", math.inf),
-        "in progress": (Curve, "gained", lambda *_: 0.0),
-        "ceiling": (Curve, "gained", lambda *_: math.inf),
+        "in progress": (ScoreCurve, "gained", lambda *_: 0.0),
+        "ceiling": (ScoreCurve, "gained", lambda *_: math.inf),
         "mirage": (module, "doubted", lambda change, *_: change),
         "grok": (late_change, "LATE", 1e9),
         "none": (late_change, "LATE", 0.01),

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from penchant import L1, Q
 from penchant.problems import Completion, Sensing
 from penchant.regularizers import Frobenius, Nuclear, Schatten, Spectral
-from penchant.solvers.matrices.measurements import Rows, measurements
+from penchant.solvers.matrices.measurements import MeasurementRows, measurements
 from penchant.solvers.matrices.path import barrier_gram, weighted
-from penchant.solvers.matrices.state import Power, Sinh, State, law_of, spectrum
+from penchant.solvers.matrices.state import DualState, Power, Sinh, law_of, spectrum
 from refusals import refused_with
 
 settings.register_profile("penchant", deadline=None, derandomize=True, max_examples=25)
@@ -136,9 +136,9 @@ def test_scales_beyond_float64():
 
 def a_state(law, shape, seed=0, samples=3, m=-1.0):
     at = measurements(Sensing(gaussian((samples, *shape), seed), gaussian(samples, seed + 1)))
-    assert isinstance(at, Rows)
+    assert isinstance(at, MeasurementRows)
     nu = gaussian(len(at.y), seed + 2)
-    return State(at, law, m, 0.6 * nu / np.linalg.norm(at.adjoint(nu), 2))
+    return DualState(at, law, m, 0.6 * nu / np.linalg.norm(at.adjoint(nu), 2))
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
@@ -163,11 +163,11 @@ def test_the_barrier_s_hessian_for_single_entries(shape):
     entries = np.stack(np.unravel_index(positions, shape), axis=1)
     at = measurements(Completion(shape, entries, rng.normal(size=9)))
     nu = rng.normal(size=9)
-    state = State(at, Power(1.0), -2.0, 0.9 * nu / np.linalg.norm(at.adjoint(nu), 2))
+    state = DualState(at, Power(1.0), -2.0, 0.9 * nu / np.linalg.norm(at.adjoint(nu), 2))
     columns = [at.apply(state.derivative(at.adjoint(e))) for e in np.eye(9)]
     expected = np.stack(columns) + state.floor() * np.eye(9)
     assert barrier_gram(state) == pytest.approx(expected, rel=1e-10, abs=1e-13)
-    assert barrier_gram(State(at, Sinh(), -2.0, nu)) is None
+    assert barrier_gram(DualState(at, Sinh(), -2.0, nu)) is None
 
 
 def test_the_law_of_each_depth():

@@ -199,10 +199,10 @@ def read_runs(file):
 
 def main(file, examples):
     from penchant_papers.probe.grokking_runs import DEVELOPMENT
-    from penchant_papers.probe.trajectories import Run, record
+    from penchant_papers.probe.trajectories import ProbeRun, record
 
     runs = [(run, 1) for run in DEVELOPMENT]
-    runs += [(Run(*given[:7], **given[7]), given[8]) for given in MORE]
+    runs += [(ProbeRun(*given[:7], **given[7]), given[8]) for given in MORE]
     rows, families, shown = [], {}, {}
     names = {of: name for name, of in EXAMPLES.items()}
     for number, (run, seed) in enumerate(runs):

@@ -1,9 +1,9 @@
 """What a study reports while it runs."""
 
-from penchant.lab.studies.engines.complete import Progress
+from penchant.lab.studies.engines.complete import RunProgress
 
 
-class Recorder(Progress):
+class Recorder(RunProgress):
     """Keeps all reports; after `stop` cells the run is interrupted."""
 
     def __init__(self, stop=None):

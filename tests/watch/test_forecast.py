@@ -14,7 +14,7 @@ import penchant
 from jump_points import as_dataset, read_runs, truth
 from penchant.forecasts import forecast_jump
 from penchant.watch.optimizer import decay_rate
-from penchant.watch.schedule import Steps, glance_spacing
+from penchant.watch.schedule import LookSteps, glance_spacing
 from penchant.watch.watcher import Watch
 
 RUNS = read_runs(Path(__file__).parent / "recorded_runs.npz")
@@ -367,7 +367,7 @@ def _restore(watch, state):
 @pytest.mark.parametrize(("parameters", "spacing"), [(100, 5), (10**6, 10), (10**9, 10_000)])
 def test_glances_are_rare_where_they_are_dear(parameters, spacing):
     assert glance_spacing(parameters) == spacing
-    steps, taken = Steps(0, 32, spacing), []
+    steps, taken = LookSteps(0, 32, spacing), []
     for step in range(1, 100 * spacing):
         if steps.due(step):
             taken.append(step)

@@ -19,13 +19,13 @@ from penchant import load, watch
 from penchant.forecasts import forecast_jump
 from penchant.lab import double_precision
 from penchant.watch import DISTANCE_LIMITS
-from penchant.watch.backends.backend import Look
+from penchant.watch.backends.backend import LookOptions
 from penchant.watch.backends.jax_backend import JaxBackend
 from penchant.watch.measures import nuclear, read_labels
 from penchant.watch.prediction import verdict
 from penchant.watch.record import ATTRIBUTES, Log, save
 from penchant.watch.regime import regime
-from penchant.watch.schedule import DOUBT, Budget, Steps
+from penchant.watch.schedule import DOUBT, Budget, LookSteps
 from penchant.watch.watcher import CLOCKED, Watch
 
 ALWAYS = {"budget": None, "raise_errors": True}
@@ -68,7 +68,7 @@ def compiled(output=None):
     """A backend of `network` with its start, compiled once for many watches."""
     rng = np.random.default_rng(0)
     x, params = rng.standard_normal((7, 4)), start(rng)
-    return JaxBackend(network, params, x, Look(output)), x, params
+    return JaxBackend(network, params, x, LookOptions(output)), x, params
 
 
 def made(labels=None, output=None, wrapped=lambda backend: backend, **options):
@@ -348,7 +348,7 @@ def test_a_regime_needs_a_look_and_a_move():
 @given(start=st.integers(0, 1000), per_decade=st.integers(1, 40), stride=st.integers(1, 50))
 @settings(deadline=None, derandomize=True, max_examples=30)
 def test_steps_are_log_spaced(start, per_decade, stride):
-    steps, taken = Steps(start, per_decade), []
+    steps, taken = LookSteps(start, per_decade), []
     for step in range(start, start + 20000, stride):
         if steps.due(step):
             taken.append(step - start)

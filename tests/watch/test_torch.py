@@ -16,7 +16,7 @@ from torch.nn import functional  # noqa: E402
 
 from penchant import load, watch  # noqa: E402
 from penchant.measures import kernel_distance  # noqa: E402
-from penchant.watch.backends.backend import Look  # noqa: E402
+from penchant.watch.backends.backend import LookOptions  # noqa: E402
 from penchant.watch.backends.jax_backend import JaxBackend  # noqa: E402
 from penchant.watch.backends.torch_backend import TorchBackend  # noqa: E402
 
@@ -180,7 +180,7 @@ def test_kernel_and_linearized_model_by_a_second_route(name):
     module, x = build(), draw()
     change(module)
     low = 5e-3 if name == "mixed" else 2e-5  # bfloat16 rounds gradients to three digits
-    backend, J0, theta0 = TorchBackend(module, x, Look()), jacobian(module, x), flat(module)
+    backend, J0, theta0 = TorchBackend(module, x, LookOptions()), jacobian(module, x), flat(module)
     count = J0.shape[1]
     K0 = np.einsum("ncp,mcp->nm", J0, J0) / count
     np.testing.assert_allclose(backend.kernels().sum(0), K0, atol=low * np.abs(K0).max())
@@ -191,7 +191,7 @@ def test_kernel_and_linearized_model_by_a_second_route(name):
     np.testing.assert_allclose(backend.linearized(), tangent, atol=max(5 * low, 1e-4) * moved)
     backend.forward = False
     np.testing.assert_allclose(backend.linearized(), tangent, atol=max(5 * low, 1e-4) * moved)
-    one = TorchBackend(module, x, Look(count - 1))
+    one = TorchBackend(module, x, LookOptions(count - 1))
     J1 = jacobian(module, x)
     K1 = np.einsum("np,mp->nm", J1[:, -1], J1[:, -1])
     np.testing.assert_allclose(one.kernels().sum(0), K1, atol=low * np.abs(K1).max())
@@ -202,7 +202,7 @@ def test_operations_in_place_leave_the_probe_inputs_alone():
     x = torch.randn(8, 6)
     module = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(6, 9), nn.ReLU(inplace=True),
                            nn.Linear(9, 2))  # fmt: skip
-    backend = TorchBackend(module, x, Look())
+    backend = TorchBackend(module, x, LookOptions())
     J = jacobian(module, x.clone())
     np.testing.assert_allclose(
         backend.kernels().sum(0), np.einsum("ncp,mcp->nm", J, J) / 2, rtol=1e-4
@@ -215,14 +215,14 @@ def test_operations_in_place_leave_the_probe_inputs_alone():
 def test_which_gradients_torch_func_computes(name):
     """Only one that depends on a branch."""
     build, draw = CASES[name]
-    backend = TorchBackend(build(), draw(), Look())
+    backend = TorchBackend(build(), draw(), LookOptions())
     assert backend.gradients.rest == (["scale"] if name == "branching" else [])
     assert backend.gradients.together == (name != "branching")
 
 
 def test_gradients_too_large_to_hold_go_output_by_output(monkeypatch):
     module, x = convolutional(), torch.randn(8, 2, 5, 5)
-    backend = TorchBackend(module, x, Look())
+    backend = TorchBackend(module, x, LookOptions())
     whole, passes, asked = backend.kernels(), [], []
     block, forward = backend.gradients.block, backend.function.run
     monkeypatch.setattr(backend.function, "run", lambda *a: passes.append(0) or forward(*a))
@@ -265,8 +265,8 @@ def test_torch_and_jax_give_the_same_kernel_distance(kind, dtype):
         module = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(36, 3))
         module, x, apply = module.to(dtype), torch.randn(12, 2, 5, 5, dtype=dtype), None
         apply = convolutional_twin
-    ours = TorchBackend(module, x, Look())
-    theirs = JaxBackend(apply, arrays(module), x.numpy(), Look())
+    ours = TorchBackend(module, x, LookOptions())
+    theirs = JaxBackend(apply, arrays(module), x.numpy(), LookOptions())
     first = ours.kernels().sum(0), theirs.kernels(arrays(module)).sum(0)
     for size in (1e-3, 0.1, 1.0):
         change(module, size)
@@ -402,7 +402,7 @@ def test_training_is_the_same_to_the_last_bit(where):
 )
 def test_calls_in_other_modes(mode):
     module, x = perceptron(), torch.randn(8, 6)
-    kernel = TorchBackend(module, x, Look()).kernels().sum(0)
+    kernel = TorchBackend(module, x, LookOptions()).kernels().sum(0)
     with mode():
         seen = watch(module, x, **ALWAYS)
         seen(1, loss=module(x).mean())
@@ -412,10 +412,10 @@ def test_calls_in_other_modes(mode):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.compile itself
 def test_wrapped_modules_are_looked_into():
     module, x = perceptron(), torch.randn(8, 6)
-    kernel = TorchBackend(module, x, Look()).kernels().sum(0)
+    kernel = TorchBackend(module, x, LookOptions()).kernels().sum(0)
     for wrapped in (nn.DataParallel(module), torch.compile(module)):
         np.testing.assert_allclose(
-            TorchBackend(wrapped, x, Look()).kernels().sum(0), kernel, rtol=1e-6
+            TorchBackend(wrapped, x, LookOptions()).kernels().sum(0), kernel, rtol=1e-6
         )
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from penchant.cli.console import Engine, Jobs, Shift, errors_in_one_line, messages, output
 from penchant.lab.studies.compute import DOUBTFUL, USABLE
-from penchant.lab.studies.engines.complete import Progress
+from penchant.lab.studies.engines.complete import RunProgress
 from penchant.lab.studies.storage.folder import Done
 from penchant.problems.images import cache
 
@@ -203,7 +203,7 @@ def bytes_of(count: float) -> str:
 EVERY = 5.0  # seconds between two lines of progress without a bar
 
 
-class Shown(Progress):
+class Shown(RunProgress):
     """Counts the cells that a run reports, and shows the counts."""
 
     def __init__(self, show: Callable[[Shown], None], say: Callable[[str], None]):

@@ -59,7 +59,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Answer(RequestHandler):
+class PlainAnswer(RequestHandler):
     """A page that needs no bokeh."""
 
     def initialize(self, status: int, page: str, headers: Mapping[str, str]) -> None:
@@ -129,7 +129,7 @@ class Gate(Router):
         headers: Mapping[str, str] | None = None,
     ) -> HTTPMessageDelegate:
         given = {"status": status, "page": page, "headers": headers or {}}
-        return self.bokeh.get_handler_delegate(request, Answer, given)
+        return self.bokeh.get_handler_delegate(request, PlainAnswer, given)
 
     def _checked(self, request: HTTPServerRequest) -> None:
         """Raise Refused unless host, token, origin, method and path are allowed."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penchant.explore import sphere
+from penchant.explore.controls import WHO
 from penchant.explore.server import Explorer, check_binding, require_bokeh
 from penchant.explore.state import State, View
 from penchant.explore.views import theory_views
@@ -28,10 +29,10 @@ def prepared(
     check_binding(host, port, token)
     views, plain = theory_views(), {}
     if study is not None:
-        from penchant.explore.study.file import read_study
         from penchant.explore.study.view import study_view
+        from penchant.lab.studies.gathered import read_gathered
 
-        views = {"study": study_view(read_study(study)), **views}
+        views = {"study": study_view(read_gathered(WHO, study)), **views}
     if verdicts is not None:
         from penchant.explore.claims import ClaimsPage, claims_view, read_claims
 

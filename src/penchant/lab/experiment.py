@@ -27,7 +27,7 @@ from penchant.records import Record
 from penchant.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from penchant.lab.studies.engines.complete import Progress
+    from penchant.lab.studies.engines.complete import RunProgress
     from penchant.lab.studies.engines.named import Engine
 
 RAN = "ran to the end"
@@ -107,7 +107,7 @@ class Experiment(Record):
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
     def data(
-        self, setting: Setting | None = None, progress: Progress | None = None
+        self, setting: Setting | None = None, progress: RunProgress | None = None
     ) -> tuple[Dataset, ...]:
         """The dataset of every study; cells that are stored in the folder are not computed."""
         how = setting or Setting()
@@ -171,7 +171,7 @@ class Experiment(Record):
         png = keep_picture(file, key, lambda: self.picture(data, evidence))
         return base64.b64encode(png).decode()
 
-    def run(self, setting: Setting | None = None, progress: Progress | None = None) -> Verdict:
+    def run(self, setting: Setting | None = None, progress: RunProgress | None = None) -> Verdict:
         """The verdict of one run; an experiment that raises gives an inconclusive one."""
         how, start, picture = setting or Setting(), perf_counter(), ""
         with warnings.catch_warnings(record=True) as seen, one_blas_thread():

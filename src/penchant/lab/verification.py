@@ -16,7 +16,15 @@ from penchant.lab.evidence.verdict_json import pack_verdict, unpack_verdict
 from penchant.lab.experiment import Experiment, Setting, sentence_of, unfinished
 from penchant.lab.registry import Registry, all_claims
 from penchant.lab.studies.engines.named import cores
-from penchant.lab.studies.engines.pool import TRIES, Send, Task, Tasks, Work, Worker, run_in_pool
+from penchant.lab.studies.engines.pool import (
+    TRIES,
+    PoolTask,
+    Send,
+    Tasks,
+    Work,
+    Worker,
+    run_in_pool,
+)
 from penchant.lab.studies.sizes import SIZES, Size
 from penchant.versions import versions
 
@@ -121,7 +129,7 @@ class _ExperimentTasks(Tasks[Verdict]):
     def __len__(self) -> int:
         return len(self.queue)
 
-    def portion(self, worker: Worker, workers: Sequence[Worker]) -> list[Task]:
+    def portion(self, worker: Worker, workers: Sequence[Worker]) -> list[PoolTask]:
         if worker.given or not self.queue:
             return []
         others = [self.known[id].source for w in workers if w is not worker for id in w.given]
@@ -129,16 +137,16 @@ class _ExperimentTasks(Tasks[Verdict]):
         experiment = choose(self.queue, paper, others)
         # functions are pickled by their names, so this is small
         text = base64.b64encode(pickle.dumps(experiment)).decode()
-        return [Task(experiment.id, [experiment.id, text])]
+        return [PoolTask(experiment.id, [experiment.id, text])]
 
-    def put_back(self, tasks: list[Task]) -> None:
+    def put_back(self, tasks: list[PoolTask]) -> None:
         self.queue[:0] = [self.known[task.name] for task in tasks]
 
     def read(self, answer: list[Any]) -> Verdict:
         id, told, sentence = answer
         return unpack_verdict(told, id) if told else self._unfinished(id, sentence)
 
-    def give_up(self, task: Task, how: str) -> Verdict:
+    def give_up(self, task: PoolTask, how: str) -> Verdict:
         sentence = f"{TRIES} worker processes ended before the experiment was finished ({how})"
         return self._unfinished(task.name, sentence)
 

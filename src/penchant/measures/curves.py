@@ -38,7 +38,7 @@ MOST_RECORDS = 50  # to either side: enough for any noise, and cheap on long lin
 
 
 @dataclasses.dataclass(frozen=True)
-class Curve:
+class ScoreCurve:
     """A smoothed score (minus the error, so that higher is better) with its times and its noise."""
 
     t: Array
@@ -104,7 +104,7 @@ def standard_errors(noise: float, half: NDArray[np.int64]) -> Array:
     return 5 * noise / np.sqrt(2 * half + 1)
 
 
-def smoothed(t: Array, score: Array) -> Curve:
+def smoothed(t: Array, score: Array) -> ScoreCurve:
     """The smoothed curve; negative times are counted from the first."""
     origin = min(float(t[0]), 0.0)
     half = _half_windows(t - origin)
@@ -118,7 +118,7 @@ def smoothed(t: Array, score: Array) -> Curve:
         along = np.median(score[near] - slope * (index[near] - i))
         smooth[i] = np.clip(along, score[near].min(), score[near].max())
     smooth[~whole] = _end(score, smooth, half, noise)[~whole]
-    return Curve(t, origin, smooth, half, noise)
+    return ScoreCurve(t, origin, smooth, half, noise)
 
 
 def _slope(values: Array, noise: float) -> float:

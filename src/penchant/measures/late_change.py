@@ -29,7 +29,7 @@ import math
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.measures.curves import Curve
+from penchant.measures.curves import ScoreCurve
 
 LATE_CHANGES = ("none", "mirage", "misgrok", "grok", "slow", "in progress", "double descent")
 LATE = 1.5  # a test curve that follows training within half of its time is not delayed
@@ -59,7 +59,7 @@ class Change:
 
 
 def late_change(
-    test: Curve, t1: float, t2: float, best: float, tolerance: float, touched: bool
+    test: ScoreCurve, t1: float, t2: float, best: float, tolerance: float, touched: bool
 ) -> Change:
     """What a test curve does after t1; it is solved within `tolerance` of the score `best`.
 
@@ -84,7 +84,7 @@ def late_change(
     return _rise(test, t1, t2, late)
 
 
-def _fall(test: Curve, late: float, level: float, clear: float) -> Change | None:
+def _fall(test: ScoreCurve, late: float, level: float, clear: float) -> Change | None:
     """A misgrok, or None."""
     first = int(np.searchsorted(test.t, late))
     start, final = test.at(late), float(test.score[-1])
@@ -101,7 +101,7 @@ def _fall(test: Curve, late: float, level: float, clear: float) -> Change | None
     return Change("misgrok", reason, peak, final, _passage(turned, since, -peak, -final))
 
 
-def _second_rise(test: Curve, late: float, clear: float) -> Change | None:
+def _second_rise(test: ScoreCurve, late: float, clear: float) -> Change | None:
     """A double descent (of the error), or None."""
     score, final = test.score, float(test.score[-1])
     highest, lowest = np.maximum.accumulate(score), np.minimum.accumulate(score)
@@ -119,7 +119,7 @@ def _second_rise(test: Curve, late: float, clear: float) -> Change | None:
     return Change("double descent", reason, float(score[trough]), final, passage)
 
 
-def _rise(test: Curve, t1: float, t2: float, late: float) -> Change:
+def _rise(test: ScoreCurve, t1: float, t2: float, late: float) -> Change:
     """A clear late rise, by its speed and its end."""
     start, final = test.at(late), float(test.score[-1])
     rise, (clock, done) = final - start, test.rising(late)
@@ -164,7 +164,9 @@ def _quiet(t1: float, t2: float, start: float, level: float) -> str:
     return "the test curve is not solved, and does not change clearly after training is"
 
 
-def _passage(curve: Curve, since: float, low: float, high: float) -> tuple[float, float, float]:
+def _passage(
+    curve: ScoreCurve, since: float, low: float, high: float
+) -> tuple[float, float, float]:
     """When a rise from `low` at `since` to `high` at the end is done by 10, 50 and 90 percent."""
     first = int(np.searchsorted(curve.t, since, side="right"))
     tenth, half, most = (low + share * (high - low) for share in (0.1, 0.5, 0.9))
@@ -183,7 +185,7 @@ def _passage(curve: Curve, since: float, low: float, high: float) -> tuple[float
     return begins, jump, ends
 
 
-def doubted(change: Change, test: Curve, floor: float | None, norm: Array | None) -> Change:
+def doubted(change: Change, test: ScoreCurve, floor: float | None, norm: Array | None) -> Change:
     """The change, or a mirage with its cause if floor or norm explain a rise."""
     if change.kind not in ("grok", "slow", "in progress"):
         return change
@@ -197,7 +199,7 @@ def doubted(change: Change, test: Curve, floor: float | None, norm: Array | None
     return dataclasses.replace(change, kind="mirage", reason=reason, ceiling=math.nan)
 
 
-def _follows(test: Curve, norm: Array, change: Change) -> bool:
+def _follows(test: ScoreCurve, norm: Array, change: Change) -> bool:
     """Whether log(error / norm) changes by less than a fifth of the change of log(error)."""
     begins, _, ends = change.passage
     first = max(int(np.searchsorted(test.t, begins, side="right")) - 1, 0)

@@ -21,7 +21,7 @@ from penchant.regularizers.gradient_lines import DEGREE, DUAL, HEIGHT, Index, Or
 BLURRED = 1e-5  # a panel that takes a smaller part of the dual than this is not found by it
 
 
-class Position(NamedTuple):
+class LinePosition(NamedTuple):
     """Positions on lines: which line, which panel, and the fraction t in [0, 1] of that panel."""
 
     line: Index
@@ -38,7 +38,7 @@ class Motion(NamedTuple):
     speed: Array
 
 
-def motion(orbits: Orbits, position: Position) -> Motion:
+def motion(orbits: Orbits, position: LinePosition) -> Motion:
     """The gains since the panel began, and the speed."""
     angle = np.arccos(np.clip(2 * position.t - 1, -1, 1))
     basis = np.cos(angle[:, None] * np.arange(DEGREE + 1))  # Chebyshev polynomials
@@ -48,7 +48,7 @@ def motion(orbits: Orbits, position: Position) -> Motion:
     return Motion(so_far * dual_rate, so_far * height_rate, split, speed)
 
 
-def reading(orbits: Orbits, position: Position) -> tuple[Array, Array, Array, Array]:
+def reading(orbits: Orbits, position: LinePosition) -> tuple[Array, Array, Array, Array]:
     """(dual, height, slope b'(s), cost) at a position."""
     moved = motion(orbits, position)
     dual, height, cost, _ = orbits.knots[position.panel, :, position.line].T
@@ -68,29 +68,29 @@ def search(orbits: Orbits, line: Index, behind: Callable[[Index], NDArray[np.boo
     return low
 
 
-def by_dual(orbits: Orbits, line: Index, dual: Array) -> Position:
+def by_dual(orbits: Orbits, line: Index, dual: Array) -> LinePosition:
     """The position at `dual`, which must lie inside the tables."""
     panels = search(orbits, line, lambda k: orbits.knots[k, DUAL, line] <= dual)
     position = after(orbits, line, panels, dual - orbits.knots[panels, DUAL, line])
     last = dual >= orbits.end(DUAL, line)  # several last knots may have the same dual
     panels = np.where(last, orbits.used[line] - 1, panels)
-    return Position(line, panels, np.where(last, 1.0, position.t))
+    return LinePosition(line, panels, np.where(last, 1.0, position.t))
 
 
-def after(orbits: Orbits, line: Index, panels: Index, rest: Array) -> Position:
+def after(orbits: Orbits, line: Index, panels: Index, rest: Array) -> LinePosition:
     """The position at which the dual has grown by `rest` since the panel began."""
 
-    def excess(position: Position) -> tuple[Array, Array]:
+    def excess(position: LinePosition) -> tuple[Array, Array]:
         moved = motion(orbits, position)
         return moved.dual - rest, orbits.arc[panels, line] / moved.speed
 
     with np.errstate(all="ignore"):  # a panel may take no measurable time
         guess = np.nan_to_num(np.clip(rest / orbits.gain[panels, line], 0.0, 1.0))
-    position = solve(Position(line, panels, guess), excess)
+    position = solve(LinePosition(line, panels, guess), excess)
     return position._replace(t=np.where(rest > 0, position.t, 0.0))
 
 
-def shifted(orbits: Orbits, position: Position, step: Array) -> tuple[Position, Array]:
+def shifted(orbits: Orbits, position: LinePosition, step: Array) -> tuple[LinePosition, Array]:
     """(position, excess) after `step` in the dual, exact also where the dual itself saturates."""
     line = position.line
     dual = orbits.knots[position.panel, DUAL, line] + motion(orbits, position).dual + step
@@ -100,14 +100,14 @@ def shifted(orbits: Orbits, position: Position, step: Array) -> tuple[Position, 
     now = np.minimum(np.abs(dual), orbits.end(DUAL, line))
     blurred = np.flatnonzero(orbits.gain[panels, line] < BLURRED * now)
     if blurred.size:
-        part = Position(line[blurred], position.panel[blurred], position.t[blurred])
+        part = LinePosition(line[blurred], position.panel[blurred], position.t[blurred])
         panels[blurred], rest[blurred] = panel_by_panel(orbits, part, step[blurred])
     gain = orbits.gain[panels, line]
     excess = np.where(rest < 0, rest, np.maximum(rest - gain, 0.0))
     return after(orbits, line, panels, np.clip(rest, 0.0, gain)), excess
 
 
-def panel_by_panel(orbits: Orbits, position: Position, step: Array) -> tuple[Index, Array]:
+def panel_by_panel(orbits: Orbits, position: LinePosition, step: Array) -> tuple[Index, Array]:
     """(panel, growth of the dual in it) after `step`, counted panel by panel."""
     line, panels = position.line, position.panel
     rest = motion(orbits, position).dual + step
@@ -127,7 +127,9 @@ def panel_by_panel(orbits: Orbits, position: Position, step: Array) -> tuple[Ind
         rest = np.where(back, rest + orbits.gain[panels, line], rest)
 
 
-def solve(position: Position, function: Callable[[Position], tuple[Array, Array]]) -> Position:
+def solve(
+    position: LinePosition, function: Callable[[LinePosition], tuple[Array, Array]]
+) -> LinePosition:
     """The position in the same panels where an increasing function, with its slope, vanishes."""
     low, high = np.zeros(len(position.t)), np.ones(len(position.t))
     for _ in range(60):
@@ -142,7 +144,7 @@ def solve(position: Position, function: Callable[[Position], tuple[Array, Array]
     return position
 
 
-class Point(NamedTuple):
+class BranchPoint(NamedTuple):
     """Dual, height, slope d height/d dual, and cost (the integral of dual d height)."""
 
     dual: Array
@@ -164,7 +166,7 @@ class Summand:
         at_rest = self.orbits.ended[lines] & np.isfinite(self.orbits.beyond[lines])
         return np.where(at_rest, np.inf, self.orbits.end(DUAL, lines))
 
-    def at(self, kind: Index, dual: Array) -> Point:
+    def at(self, kind: Index, dual: Array) -> BranchPoint:
         """The point at `dual`; the end of the table where the line is not known so far."""
         orbits, lines = self.orbits, self.lines[kind]
         end = orbits.end(DUAL, lines)
@@ -174,7 +176,7 @@ class Summand:
         if past.any():
             height = np.where(past & ~np.isfinite(beyond), beyond, height)
             slope = np.where(past, np.where(np.isfinite(beyond), 0.0, beyond), slope)
-        return Point(dual, height, slope, cost)
+        return BranchPoint(dual, height, slope, cost)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,19 +188,19 @@ class Branch:
     def without(self, number: int) -> Branch:
         return Branch(self.summands[:number] + self.summands[number + 1 :])
 
-    def at_dual(self, kind: Index, dual: Array) -> Point:
+    def at_dual(self, kind: Index, dual: Array) -> BranchPoint:
         """The points at `dual`; not finite outside the domain of b."""
         for summand in self.summands:
             summand.orbits.cover_all(summand.lines[kind], dual)
         return self.total(kind, dual)
 
-    def total(self, kind: Index, dual: Array) -> Point:
+    def total(self, kind: Index, dual: Array) -> BranchPoint:
         """The sum of the summands at `dual`, as far as they are known."""
         height, slope, cost = np.zeros((3, len(kind)))
         for summand in self.summands:
             point = summand.at(kind, dual)
             height, slope, cost = height + point.height, slope + point.slope, cost + point.cost
-        return Point(dual, height, slope, cost)
+        return BranchPoint(dual, height, slope, cost)
 
     def reach(self, kind: Index, height: Array) -> Array:
         """The largest height known for each coordinate, after following the lines to `height`."""
@@ -246,15 +248,15 @@ class Branch:
         common = np.stack([summand.horizon(kind) for summand in self.summands]).min(axis=0)
         return np.argmax([summand.at(kind, common).height for summand in self.summands], axis=0)
 
-    def at_height(self, kind: Index, height: Array) -> Point:
+    def at_height(self, kind: Index, height: Array) -> BranchPoint:
         """The points where the predictor has risen to `height`, which must be within reach."""
         leaders, result = self.leaders(kind), np.zeros((4, len(kind)))
         for number in np.unique(leaders):
             chosen = leaders == number
             result[:, chosen] = self.led(int(number), kind[chosen], height[chosen])
-        return Point(*result)
+        return BranchPoint(*result)
 
-    def led(self, number: int, kind: Index, height: Array) -> Point:
+    def led(self, number: int, kind: Index, height: Array) -> BranchPoint:
         """`at_height`, parametrised by the line of the summand `number`."""
         orbits, lines = self.summands[number].orbits, self.summands[number].lines[kind]
         others = self.without(number)
@@ -263,7 +265,7 @@ class Branch:
             other = others.total(kind, orbits.knots[panel, DUAL, lines]).height
             return orbits.knots[panel, HEIGHT, lines] + other <= height
 
-        def excess(position: Position) -> tuple[Array, Array]:
+        def excess(position: LinePosition) -> tuple[Array, Array]:
             moved = motion(orbits, position)
             other = others.total(kind, orbits.knots[position.panel, DUAL, lines] + moved.dual)
             rest = height - orbits.knots[position.panel, HEIGHT, lines]
@@ -271,7 +273,7 @@ class Branch:
             return moved.height - rest + other.height, orbits.arc[position.panel, lines] * rate
 
         panels = search(orbits, lines, behind)
-        position = solve(Position(lines, panels, np.zeros(len(lines))), excess)
+        position = solve(LinePosition(lines, panels, np.zeros(len(lines))), excess)
         dual, _, slope, cost = reading(orbits, position)
         other = others.total(kind, dual)
-        return Point(dual, height, slope + other.slope, cost + other.cost)
+        return BranchPoint(dual, height, slope + other.slope, cost + other.cost)

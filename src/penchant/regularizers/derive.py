@@ -13,7 +13,7 @@ from penchant.arguments import Array, positive
 from penchant.records import brief, html_table, text_table
 from penchant.regularizers.gradient_lines import Index
 from penchant.regularizers.line_walk import (
-    Graph,
+    BranchPair,
     Growth,
     LineWalk,
     branches,
@@ -166,7 +166,7 @@ class Derived(Regularizer):
     def walk(self, dimension: int) -> LineWalk:
         """The point s = 0 of the graph of b, to be moved by increments of s."""
         leaders = {way: side.leader for way, side in self._growth.items()}
-        graph = Graph(self._branches, leaders, self.unit, self._offset)
+        graph = BranchPair(self._branches, leaders, self.unit, self._offset)
         return LineWalk.begin(graph, self._kind(dimension))
 
     @functools.cached_property

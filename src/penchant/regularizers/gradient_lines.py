@@ -45,7 +45,7 @@ AVERAGE = averaging_matrix()
 
 
 @dataclasses.dataclass(frozen=True)
-class Panel:
+class LinePanels:
     """A panel on each of several lines.
 
     `table` (lines, 4, degree + 1) holds Chebyshev coefficients in t of four smooth quantities from
@@ -91,7 +91,7 @@ def follow(
 
 def panel(
     line: Reparametrization, start: Array, heading: Array, arc: Array, uphill: float
-) -> Panel:
+) -> LinePanels:
     """The panels of length `arc` from the rows of `start` along `heading`."""
     with np.errstate(all="ignore"):  # a panel may leave the domain of F; it is refused then
         points, value, speed, directions, settled = follow(line, start, heading, arc, uphill)
@@ -107,7 +107,7 @@ def panel(
         rough = np.where(finite, roughness(speed, directions), np.inf)
         table = np.matmul(TO_COEFFICIENTS, quantities).transpose(2, 0, 1)
         gain = arc * quantities[:2, -1]
-    return Panel(
+    return LinePanels(
         table, gain, split[-1], points[-1], directions[-1], value[-1], speed[-1], rough, finite
     )
 
@@ -219,7 +219,7 @@ class Orbits:
             self.gain = np.concatenate([self.gain, np.zeros_like(self.gain)])
             self.knots = np.concatenate([self.knots, np.zeros_like(self.knots[1:])])
 
-    def store(self, lines: Index, new: Panel, taken: NDArray[np.bool_]) -> None:
+    def store(self, lines: Index, new: LinePanels, taken: NDArray[np.bool_]) -> None:
         """Appends the accepted panels and notes which lines end with them."""
         at = self.used[lines]
         self.table[at, lines], self.arc[at, lines] = new.table[taken], self.next_arc[lines]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.regularizers.branch import Branch, Position, Summand, reading, shifted
+from penchant.regularizers.branch import Branch, LinePosition, Summand, reading, shifted
 from penchant.regularizers.gradient_lines import PANELS, Index, Orbits
 from penchant.regularizers.reparametrization import Reparametrization, length
 
@@ -84,7 +84,7 @@ def growth_of(branch: Branch, scale: float) -> Growth:
 
 
 @dataclasses.dataclass(frozen=True)
-class Graph:
+class BranchPair:
     """The two branches of b, the summand that leads each of them, and the units of s and beta."""
 
     branches: dict[float, Branch]
@@ -99,7 +99,7 @@ class Graph:
 class LineWalk:
     """Which way each coordinate left its start, and where it stands on its leading line."""
 
-    def __init__(self, graph: Graph, kind: Index, way: Array, panel: Index, t: Array) -> None:
+    def __init__(self, graph: BranchPair, kind: Index, way: Array, panel: Index, t: Array) -> None:
         self.graph, self.kind, self.way, self.panel, self.t = graph, kind, way, panel, t
         self.beta, self.slope = np.full((2, len(kind)), np.nan)
         for sign, branch in graph.branches.items():
@@ -112,16 +112,16 @@ class LineWalk:
             self.slope[here] = (slope + other.slope) / graph.unit
 
     @classmethod
-    def begin(cls, graph: Graph, kind: Index) -> LineWalk:
+    def begin(cls, graph: BranchPair, kind: Index) -> LineWalk:
         return cls(graph, kind, np.ones(len(kind)), np.zeros_like(kind), np.zeros(len(kind)))
 
     def on(self, sign: float) -> Index:
         """The coordinates on one branch, and not past its end."""
         return np.flatnonzero((self.way == sign) & np.isfinite(self.t))
 
-    def position(self, sign: float, here: Index) -> Position:
+    def position(self, sign: float, here: Index) -> LinePosition:
         """The positions of the coordinates `here` on the leading lines of a branch."""
-        return Position(
+        return LinePosition(
             self.graph.leader(sign).lines[self.kind[here]], self.panel[here], self.t[here]
         )
 
@@ -144,8 +144,10 @@ class LineWalk:
                 t[over] = np.where(past > 0, np.nan, position.t)
         return LineWalk(self.graph, self.kind, way, panel, t)
 
-    def departed(self, sign: float, here: Index, dual: Array) -> tuple[Position, Array]:
+    def departed(self, sign: float, here: Index, dual: Array) -> tuple[LinePosition, Array]:
         """(position, excess) of coordinates that moved by `dual` along a branch from the start."""
         summand = self.graph.leader(sign)
-        start = Position(summand.lines[self.kind[here]], np.zeros_like(here), np.zeros(len(here)))
+        start = LinePosition(
+            summand.lines[self.kind[here]], np.zeros_like(here), np.zeros(len(here))
+        )
         return shifted(summand.orbits, start, dual)

@@ -33,7 +33,7 @@ class Quadratic(Protocol):
         """Minus the gradient at z, and how far rounding may have moved it."""
 
 
-class Bounded(NamedTuple):
+class BoundedMinimum(NamedTuple):
     """The least point, which of its numbers are free, the slope there, and whether it is sure."""
 
     z: Array
@@ -43,7 +43,7 @@ class Bounded(NamedTuple):
     sure: bool
 
 
-def least(problem: Quadratic, z: Array, free: Mask, low: Any, high: Any) -> Bounded:
+def least(problem: Quadratic, z: Array, free: Mask, low: Any, high: Any) -> BoundedMinimum:
     """The least point between `low` and `high`, from `z` with its `free` numbers."""
     tried = np.zeros(len(z), dtype=bool)  # freed at this z and held again at once, by rounding
     slope, noise = problem.slope(z)
@@ -54,7 +54,7 @@ def least(problem: Quadratic, z: Array, free: Mask, low: Any, high: Any) -> Boun
         inward = np.where(z == low, slope, -slope)
         inward[free] = 0
         if not (inward > noise).any():
-            return Bounded(z, free, slope, noise, True)
+            return BoundedMinimum(z, free, slope, noise, True)
         inward[tried | (inward <= noise)] = 0
         if not inward.any():
             break
@@ -65,7 +65,7 @@ def least(problem: Quadratic, z: Array, free: Mask, low: Any, high: Any) -> Boun
         slope, noise = problem.slope(z)
         tried &= bool((z == before).all())
         tried[first] |= not free[first]
-    return Bounded(z, free, slope, noise, False)
+    return BoundedMinimum(z, free, slope, noise, False)
 
 
 def _settled(problem: Quadratic, z: Array, free: Mask, low: Any, high: Any) -> tuple[Array, Mask]:

@@ -35,7 +35,7 @@ def solve(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Array, i
     if not len(X):
         free = Outcome(Kind.SOLVED, "no row constrains the predictor: it stays at the start")
         return begin(regularizer, X, y)[1].beta, np.zeros(0), 0, free
-    path = Path(regularizer, X, y)
+    path = HomotopyState(regularizer, X, y)
     failure = path.follow()
     # near the end Newton's method may reach y all the same, and the certificate decides
     if failure is None or path.done > NEAR:
@@ -45,7 +45,7 @@ def solve(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Array, i
     return path.walk.beta, path.nu, path.spent, outcome
 
 
-class Path:
+class HomotopyState:
     """The state of the solver: the dual, the point on the graph of b, and the work done."""
 
     def __init__(self, regularizer: Regularizer, X: Array, y: Array) -> None:

@@ -18,7 +18,7 @@ from penchant.models.linearized import LinearizedImageNet, OutputLayer
 from penchant.precision import double_precision
 from penchant.problems.images.load import Images
 from penchant.training.cross_entropy import cross_entropy, log_cross_entropy
-from penchant.training.descent.compiled import Shared, per_sample
+from penchant.training.descent.compiled import SharedPart, per_sample
 from penchant.training.descent.method import Objective
 from penchant.training.exact.loss import log_sum
 from penchant.training.task import Measures, Moment, Task
@@ -32,7 +32,7 @@ class Part(NamedTuple):
     inputs: Any
     labels: Any
     offsets: Any
-    origin: Shared | None = None
+    origin: SharedPart | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -200,7 +200,7 @@ class ImageTask(Task):
         labels = jnp.asarray(getattr(images, f"{which}_labels"), np.int32)
         if isinstance(model, LinearizedImageNet):
             origin = {name: jnp.asarray(part) for name, part in weights.items()}
-            return Part(inputs, labels, None, Shared(origin))
+            return Part(inputs, labels, None, SharedPart(origin))
         if isinstance(model, OutputLayer):
             inputs = outputs(Features(net.function), net.start(images), inputs)
         nothing = np.zeros((len(labels), len(images.classes)), net.dtype)

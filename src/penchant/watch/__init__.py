@@ -17,8 +17,8 @@ How it is called in each library:
     NNX           penchant.watch(module, x), watch(step, ...)
     Equinox       penchant.watch(module, x), watch(step, module, ...); x goes through jax.vmap
     JAX           penchant.watch(apply, x, parameters=w), watch(step, w, ...)
-    Lightning     from penchant.watch.lightning import WatchCallback, Trainer(callbacks=[...])
-    Transformers  from penchant.watch.transformers import WatchCallback, Trainer(callbacks=[...])
+    Lightning     from penchant.watch.lightning import LightningWatch, Trainer(callbacks=[...])
+    Transformers  from penchant.watch.transformers import TransformersWatch, and as above
     Keras         a function of its variables (the error message shows the line)
     a resumed run save watch.state_dict() with the checkpoint, and pass it to load_state_dict()
 
@@ -42,7 +42,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from penchant.arguments import integer, positive, real
-from penchant.watch.backends.backend import WHO, Look
+from penchant.watch.backends.backend import WHO, LookOptions
 from penchant.watch.backends.choice import backend_for
 from penchant.watch.export import trackers_for
 from penchant.watch.idle import Idle, rank
@@ -177,7 +177,7 @@ def watch(
     if labels is not None and hasattr(labels, "detach"):
         labels = labels.detach().cpu()
     decay = weight_decay_of(weight_decay, optimizer)
-    how = Look(output, projections, warm_batch)
+    how = LookOptions(output, projections, warm_batch)
     backend, given = backend_for(model, probe_inputs, parameters, how)
 
     def read(samples: int, count: int) -> Labels | None:

@@ -25,7 +25,7 @@ PREFIX = "watch"
 BATCH = 500  # MLflow takes at most 1000 numbers at a time
 
 
-class Curve(NamedTuple):
+class StepCurve(NamedTuple):
     """One number over the steps, without the steps at which it is NaN."""
 
     name: str
@@ -33,7 +33,7 @@ class Curve(NamedTuple):
     values: Array
 
 
-class Tracker(abc.ABC):
+class LookTracker(abc.ABC):
     """A place to which a record is sent look by look, each number once."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Tracker(abc.ABC):
         for curve in curves(dataset):
             known = self.sent.get(curve.name, 0)
             if len(curve.steps) > known:
-                new.append(Curve(curve.name, curve.steps[known:], curve.values[known:]))
+                new.append(StepCurve(curve.name, curve.steps[known:], curve.values[known:]))
         if new:
             self.numbers(new)
         for curve in new:
@@ -58,7 +58,7 @@ class Tracker(abc.ABC):
         self.texts({f"{PREFIX}/{name}": text for name, text in findings(dataset).items()}, step)
 
     @abc.abstractmethod
-    def numbers(self, new: list[Curve]) -> None:
+    def numbers(self, new: list[StepCurve]) -> None:
         """Send new parts of curves, each over its own steps."""
 
     @abc.abstractmethod
@@ -66,7 +66,7 @@ class Tracker(abc.ABC):
         """Send the findings at `step`."""
 
 
-def trackers_for(to: Any) -> dict[str, Tracker]:
+def trackers_for(to: Any) -> dict[str, LookTracker]:
     """Trackers by name, from "wandb", "mlflow", ("tensorboard", folder) or a list of these."""
     found = {}
     for place in to if isinstance(to, list) else [] if to is None else [to]:
@@ -76,7 +76,7 @@ def trackers_for(to: Any) -> dict[str, Tracker]:
     return found
 
 
-def tracker_for(to: str, folders: list[Path]) -> tuple[str, Tracker]:
+def tracker_for(to: str, folders: list[Path]) -> tuple[str, LookTracker]:
     """A tracker and its name, which contains the log folder of TensorBoard."""
     kind = TRACKERS[one_of(WHO, "tracker", to, TRACKERS)]
     if to == "tensorboard":
@@ -94,7 +94,7 @@ def tracker_for(to: str, folders: list[Path]) -> tuple[str, Tracker]:
     return " ".join([to, *map(str, folders)]), kind(*folders)
 
 
-def curves(dataset: Any) -> Iterator[Curve]:
+def curves(dataset: Any) -> Iterator[StepCurve]:
     """All numbers of a record that have a step: looks, layers, glances and metrics."""
     steps = {name: dataset[name].values for name in ("step", "call_step", "glance_step")}
     for name, variable in dataset.data_vars.items():
@@ -121,12 +121,12 @@ def findings(dataset: Any) -> dict[str, str]:
     }
 
 
-def _curve(name: str, steps: Array, values: Array) -> Curve:
+def _curve(name: str, steps: Array, values: Array) -> StepCurve:
     known = ~np.isnan(values)
-    return Curve(name, steps[known], values[known])
+    return StepCurve(name, steps[known], values[known])
 
 
-class TensorBoard(Tracker):
+class TensorBoard(LookTracker):
     """An event file in `folder`, in single precision, in which TensorBoard stores scalars."""
 
     def __init__(self, folder: Path):
@@ -143,7 +143,7 @@ class TensorBoard(Tracker):
                 self.writer = room.SummaryWriter(str(self.folder))
         return self.writer
 
-    def numbers(self, new: list[Curve]) -> None:
+    def numbers(self, new: list[StepCurve]) -> None:
         writer = self.opened()
         with np.errstate(over="ignore"):  # numbers beyond single precision become infinite
             for curve in new:
@@ -193,7 +193,7 @@ class EventWriter:
         self.file.close()
 
 
-class Wandb(Tracker):
+class Wandb(LookTracker):
     """A separate run in the group of the open one, with its id and "-watch".
 
     The steps of a run can only grow, and W&B drops rows below the last step. Rows of the watch in
@@ -226,7 +226,7 @@ class Wandb(Tracker):
             self.run.define_metric(f"{PREFIX}/*", step_metric=f"{PREFIX}/step")
         return self.run
 
-    def numbers(self, new: list[Curve]) -> None:
+    def numbers(self, new: list[StepCurve]) -> None:
         rows: dict[float, dict[str, float]] = {}
         for curve in new:
             for step, value in zip(curve.steps, curve.values, strict=True):
@@ -239,7 +239,7 @@ class Wandb(Tracker):
         self.opened().summary.update(found)
 
 
-class MLflow(Tracker):
+class MLflow(LookTracker):
     """The active run, in which every metric has its own steps; MLflow stores whole steps."""
 
     def active(self) -> Any:
@@ -251,7 +251,7 @@ class MLflow(Tracker):
             )
         return run
 
-    def numbers(self, new: list[Curve]) -> None:
+    def numbers(self, new: list[StepCurve]) -> None:
         run, client = self.active(), _needed("mlflow").MlflowClient()
         entities, now = importlib.import_module("mlflow.entities"), round(1000 * time.time())
         numbers = [
@@ -278,7 +278,7 @@ def _needed(package: str, extra: str | None = None) -> Any:
         ) from None
 
 
-TRACKERS: dict[str, Callable[..., Tracker]] = {
+TRACKERS: dict[str, Callable[..., LookTracker]] = {
     "tensorboard": TensorBoard,
     "wandb": Wandb,
     "mlflow": MLflow,

@@ -1,7 +1,7 @@
 """The watch as a callback of Lightning (extra stacks).
 
-    from penchant.watch.lightning import WatchCallback
-    watching = WatchCallback(probe_inputs, labels=labels)
+    from penchant.watch.lightning import LightningWatch
+    watching = LightningWatch(probe_inputs, labels=labels)
     trainer = lightning.Trainer(callbacks=[watching])
     trainer.fit(module, loader)
     watching.watch.report("run.nc", "run.png")
@@ -20,7 +20,7 @@ from penchant.watch.watcher import Watch
 Callback: Any = needed("lightning.pytorch").Callback
 
 
-class WatchCallback(Callback):
+class LightningWatch(Callback):
     """Looks at a LightningModule as it trains; `watch` is the Watch.
 
     The loss of training_step is recorded as train_loss, and metrics that validation logs keep their

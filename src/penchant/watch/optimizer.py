@@ -13,20 +13,20 @@ DECOUPLED = ("AdamW", "Muon", "Adafactor", "Lion")  # optimizers of torch style 
 PLACES = ("opt_state", "inner_opt_state", "inner_state")  # attributes with a wrapped state
 
 
-class Rates(NamedTuple):
+class OptimizerRates(NamedTuple):
     """The rates of the group with most parameters; NaN if the optimizer does not have them."""
 
     learning_rate: float
     weight_decay: float
 
 
-def rates_of(optimizer: Any) -> Rates:
+def rates_of(optimizer: Any) -> OptimizerRates:
     """The rates in the groups of a torch optimizer, or in an optax state of inject_hyperparams."""
     if groups := getattr(optimizer, "param_groups", None):
         largest = _largest(groups)
-        return Rates(_number(largest, "lr"), _number(largest, "weight_decay"))
+        return OptimizerRates(_number(largest, "lr"), _number(largest, "weight_decay"))
     for held in _hyperparams(optimizer):
-        return Rates(_number(held, "learning_rate"), _number(held, "weight_decay"))
+        return OptimizerRates(_number(held, "learning_rate"), _number(held, "weight_decay"))
     raise ValueError(
         f"{WHO}: a {type(optimizer).__name__} does not have a weight decay to read; give a torch "
         "optimizer, or the state of optax.inject_hyperparams(...), or weight_decay= instead"

@@ -41,7 +41,7 @@ SOLVED = 0.05  # an error that counts as none; of losses, this share of the firs
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Verdict(Record):
+class GrokkingVerdict(Record):
     """`kind` is one of those of measures.grokking ("grok", "in progress", ...) or "unknown".
 
     `t1` and `t2` are the steps from which the training and the test curve are solved, `jump` the
@@ -74,7 +74,7 @@ class Curves(NamedTuple):
         return min(near, wrong), max(wrong - near, 0.0)
 
 
-def verdict(dataset: Any) -> Verdict:
+def verdict(dataset: Any) -> GrokkingVerdict:
     """The kind of late change that the metrics of the record show, by `penchant.measures.grokking`.
 
     It uses the first available pair of train and test accuracies, train and test losses (solved
@@ -98,12 +98,12 @@ def verdict(dataset: Any) -> Verdict:
             norm=_norms(dataset, curves.t),
         )
     except ValueError as reason:
-        return Verdict("unknown", str(reason))
+        return GrokkingVerdict("unknown", str(reason))
     short = ""
     if found.ceiling != float(not curves.error):
         short = f"; the best test value is taken to be {found.ceiling:.3g}"
     sentence = f"{found.reason} (by {curves.source} up to step {curves.t[-1]:g}{short})"
-    return Verdict(found.kind, sentence, found.t1, found.t2, found.jump)
+    return GrokkingVerdict(found.kind, sentence, found.t1, found.t2, found.jump)
 
 
 def forecast_jump(dataset: Any) -> JumpForecast:

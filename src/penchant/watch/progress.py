@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penchant.arguments import Array
 from penchant.forecasts.jump import Losses, Progress
-from penchant.measures.curves import Curve, crossing, smoothed
+from penchant.measures.curves import ScoreCurve, crossing, smoothed
 from penchant.measures.late_change import LATE
 
 MEMORIZED = 0.99  # training accuracy
@@ -166,7 +166,7 @@ def losses(train: Metric, test: Metric, memorized: float) -> Losses | None:
     )
 
 
-def _log_curve(seen: Metric) -> Curve:
+def _log_curve(seen: Metric) -> ScoreCurve:
     return smoothed(seen.t, np.log(seen.value))
 
 

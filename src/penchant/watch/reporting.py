@@ -17,9 +17,9 @@ import numpy as np
 from penchant.records import Record
 from penchant.store import whole
 from penchant.watch.backends.backend import WHO
-from penchant.watch.export import Tracker, findings, tracker_for
+from penchant.watch.export import LookTracker, findings, tracker_for
 from penchant.watch.modules import module_moves
-from penchant.watch.prediction import JumpForecast, Verdict, forecast_jump, verdict
+from penchant.watch.prediction import GrokkingVerdict, JumpForecast, forecast_jump, verdict
 from penchant.watch.record import save
 from penchant.watch.regime import DISTANCE_LIMITS, Regime, regime, regimes
 
@@ -41,7 +41,7 @@ class Report(Record):
     """The findings of a record, and the `files` that were written; a notebook shows its figure."""
 
     regime: Regime
-    verdict: Verdict
+    verdict: GrokkingVerdict
     forecast: JumpForecast
     files: tuple[Path, ...] = ()
     dataset: Any = dataclasses.field(default=None, repr=False)
@@ -119,7 +119,7 @@ def deliver(
     files: Iterable[str | os.PathLike[str]],
     to: str | None,
     guard: Guard = contextlib.nullcontext,
-    trackers: dict[str, Tracker] | None = None,
+    trackers: dict[str, LookTracker] | None = None,
 ) -> list[Path]:
     """Write the files and send the record to a tracker, each inside its own guard.
 
@@ -172,7 +172,7 @@ def _draw(figure: Any, target: Any, kind: str) -> None:
         figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
-def _grokking(found: Verdict) -> str:
+def _grokking(found: GrokkingVerdict) -> str:
     if found.kind == "grok":
         return f"grokked (training solved at step {_count(found.t1)}, test at {_count(found.t2)})"
     words = {

@@ -30,7 +30,7 @@ def glance_spacing(parameters: int) -> int:
     return max(FREQUENT, parameters // CHEAP)
 
 
-class Steps:
+class LookSteps:
     """Steps start + 1, ..., with about `per_decade` of them in every decade from `start`.
 
     They are at least `spacing` apart.

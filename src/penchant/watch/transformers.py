@@ -1,7 +1,7 @@
 """The watch as a callback of the Trainer of Transformers (extra stacks).
 
-    from penchant.watch.transformers import WatchCallback
-    watching = WatchCallback({"input_ids": ids}, output=lambda answer: answer.logits[:, -1])
+    from penchant.watch.transformers import TransformersWatch
+    watching = TransformersWatch({"input_ids": ids}, output=lambda answer: answer.logits[:, -1])
     trainer = transformers.Trainer(model, args, train_dataset=data, callbacks=[watching])
     trainer.train()
     watching.watch.report("run.nc", "run.png")
@@ -27,7 +27,7 @@ TrainerCallback: Any = needed("transformers").TrainerCallback
 STATE = "penchant_watch.pt"
 
 
-class WatchCallback(TrainerCallback):
+class TransformersWatch(TrainerCallback):
     """Looks at a model as its Trainer trains it; `watch` is the Watch.
 
     The loss that the Trainer logs is recorded as train_loss, and metrics that it evaluates keep

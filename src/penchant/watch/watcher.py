@@ -14,16 +14,16 @@ from typing import Any
 from penchant.arguments import real
 from penchant.watch.backends.backend import WHO, Backend, ChangedModel
 from penchant.watch.checkpoint import restore, state_of
-from penchant.watch.export import Tracker
+from penchant.watch.export import LookTracker
 from penchant.watch.failures import Failure, Failures
 from penchant.watch.measures import Labels, Start, look_row, move_row, nuclear_row
 from penchant.watch.metrics import number
 from penchant.watch.optimizer import decay_rate, optimizer_notes, rates_of
-from penchant.watch.prediction import JumpForecast, Verdict, forecast_jump, verdict
+from penchant.watch.prediction import GrokkingVerdict, JumpForecast, forecast_jump, verdict
 from penchant.watch.record import Log, save
 from penchant.watch.regime import Regime, regime
 from penchant.watch.reporting import Report, deliver, read
-from penchant.watch.schedule import Budget, Steps, glance_spacing
+from penchant.watch.schedule import Budget, LookSteps, glance_spacing
 
 GLANCES = 32  # per decade: norm and direction alone, as many as the forecast needs
 # Of the budget, for looks by their own clock. The caches of the processor are cold after a look:
@@ -93,7 +93,7 @@ class Watch:
         raise_errors: bool,
         optimizer: Any = None,
         learning_rate: Callable[[float], float] | None = None,
-        trackers: dict[str, Tracker] | None = None,
+        trackers: dict[str, LookTracker] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         begun = clock()
@@ -102,8 +102,8 @@ class Watch:
         self.learning_rate = learning_rate
         self._changed, self._latest = "", parameters
         self._failures, self.log = Failures(raise_errors), Log(backend.names)
-        self.looks = Steps(step, points_per_decade)
-        self.glances = Steps(step, GLANCES)
+        self.looks = LookSteps(step, points_per_decade)
+        self.glances = LookSteps(step, GLANCES)
         self.share, self.setup_seconds = budget, 0.0
         self.budget = Budget(None if budget is None else CLOCKED * budget, clock)
         self._begin(parameters, labels)
@@ -182,7 +182,7 @@ class Watch:
         return regime(self.dataset)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GrokkingVerdict:
         """The kind of late change that the test curve shows: grok, in progress, mirage, ..."""
         return verdict(self.dataset)
 

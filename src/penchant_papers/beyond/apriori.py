@@ -28,7 +28,7 @@ from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.beyond.clock import net
 
 
-class Kind(NamedTuple):
+class RunKind(NamedTuple):
     """The batch, label noise and weight decay of a run."""
 
     batch: int | None
@@ -37,10 +37,10 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "all samples": Kind(None),
-    "one sample": Kind(1),
-    "two samples and decay": Kind(2, decay=0.01),
-    "one sample, noisy labels": Kind(1, label_noise=0.2),
+    "all samples": RunKind(None),
+    "one sample": RunKind(1),
+    "two samples and decay": RunKind(2, decay=0.01),
+    "one sample, noisy labels": RunKind(1, label_noise=0.2),
 }
 FAINT, ROUNDS = 1e-4, 3  # a learning rate far below the limit, and estimates of the limit from it
 DRAWN = [name for name, kind in KINDS.items() if kind.batch is not None]

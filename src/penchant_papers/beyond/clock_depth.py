@@ -32,7 +32,7 @@ ALPHA = 0.3
 STRAIN = 1.0  # the learning rate times the sharpness, at most: half of the limit of stability
 
 
-class Kind(NamedTuple):
+class MapKind(NamedTuple):
     """A map F with its first two derivatives, a loss, the longest step, and how long to train."""
 
     value: Callable[[Array], Array]
@@ -44,8 +44,8 @@ class Kind(NamedTuple):
     depth: int | None
 
 
-def power(depth: int, loss: str, longest: float, time: float) -> Kind:
-    return Kind(
+def power(depth: int, loss: str, longest: float, time: float) -> MapKind:
+    return MapKind(
         lambda w: w**depth,
         lambda w: depth * w ** (depth - 1),
         lambda w: depth * (depth - 1) * w ** (depth - 2),
@@ -63,7 +63,7 @@ def quartic(w: Any) -> Any:
 KINDS = {
     "depth 3": power(3, "squares", 0.008, 40.0),
     "depth 4": power(4, "squares", 0.008, 40.0),
-    "w² + w⁴": Kind(
+    "w² + w⁴": MapKind(
         quartic, lambda w: 2 * w + 4 * w**3, lambda w: 2 + 12 * w**2, "squares", 0.004, 30, None
     ),
     "depth 2, logistic": power(2, "logistic", 0.4, 40.0),
@@ -103,7 +103,7 @@ def gradient(of: Regression | Classification, beta: Array) -> Array:
     return -(of.y * push) @ of.X / len(of.y)
 
 
-class Flow(NamedTuple):
+class FlowIntegrals(NamedTuple):
     """The integral of g^2 F''(w)/2 over a flow, for w+ and w-, and the largest step to judge.
 
     Orders in the step size say nothing of steps that overshoot: beyond 2 over the sharpness, which
@@ -115,7 +115,7 @@ class Flow(NamedTuple):
 
 
 @functools.lru_cache(maxsize=32)
-def clock(name: str, samples: int, dimension: int, seed: int) -> Flow:
+def clock(name: str, samples: int, dimension: int, seed: int) -> FlowIntegrals:
     """The flow of one problem.
 
     Following the step w - gamma g F'(w) back along the flow leads to w - gamma^2 g^2 F'' F'/2,
@@ -137,10 +137,10 @@ def clock(name: str, samples: int, dimension: int, seed: int) -> Flow:
     if isinstance(of, Regression):
         scaled = of.X * np.sqrt(np.square(kind.first(last[:2])).sum(0))
         longest = min(longest, STRAIN / (2 * float(np.linalg.norm(scaled, 2)) ** 2))
-    return Flow(last[2:], longest)
+    return FlowIntegrals(last[2:], longest)
 
 
-def set_back(kind: Kind, back: Array) -> Array:
+def set_back(kind: MapKind, back: Array) -> Array:
     """w at the times -back for w' = F'(w) from alpha: in closed form or by integration."""
     if kind.depth == 2:
         return ALPHA * np.exp(-2 * back)

@@ -37,7 +37,7 @@ FAR = 30.0  # smallest margin of a start at the best predictor of another norm
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class MethodKind:
     """A method as a function of its learning rate, its own norm, and another one to start from."""
 
     make: Callable[[float], Descent]
@@ -48,15 +48,17 @@ class Kind:
 
 NORMS = {"l1": L1(), "l2": L2(), "l_inf": Linf()}
 STEEPEST = {
-    "sign descent": Kind(SignDescent, "l_inf", "l1"),
-    "normalized gradient descent": Kind(lambda rate: SteepestDescent(rate, L2()), "l2", "l_inf"),
-    "largest entry alone": Kind(lambda rate: SteepestDescent(rate, L1()), "l1", "l_inf", 3.0),
+    "sign descent": MethodKind(SignDescent, "l_inf", "l1"),
+    "normalized gradient descent": MethodKind(
+        lambda rate: SteepestDescent(rate, L2()), "l2", "l_inf"
+    ),
+    "largest entry alone": MethodKind(lambda rate: SteepestDescent(rate, L1()), "l1", "l_inf", 3.0),
 }
 HEADING = STEEPEST | {
-    "Adam": Kind(lambda rate: Adam(rate, square_decay=0.95, epsilon=0.0), "l_inf", "l1"),
+    "Adam": MethodKind(lambda rate: Adam(rate, square_decay=0.95, epsilon=0.0), "l_inf", "l1"),
 }
 WITH_EPSILON = {
-    "Adam, epsilon 1e-4": Kind(
+    "Adam, epsilon 1e-4": MethodKind(
         lambda rate: Adam(rate, square_decay=0.95, epsilon=1e-4), "l_inf", "l1"
     ),
 }
@@ -76,7 +78,7 @@ def data(seed: int, samples: int, dimension: int) -> Classification:
 
 
 def end(
-    of: Classification, kind: Kind, norms: Mapping[str, Any], steps: int, factor: float
+    of: Classification, kind: MethodKind, norms: Mapping[str, Any], steps: int, factor: float
 ) -> dict[str, Any]:
     """The shares of the best margins after steps of a rate proportional to 1/sqrt(steps)."""
     method = kind.make(factor * kind.rate / math.sqrt(steps))
@@ -98,7 +100,9 @@ def best(of: Classification, norm: Any) -> float:
     return max_margin(of, as_norm("best", norm)).value
 
 
-def falls(of: Classification, kind: Kind, norms: Mapping[str, Any], steps: int) -> dict[str, Any]:
+def falls(
+    of: Classification, kind: MethodKind, norms: Mapping[str, Any], steps: int
+) -> dict[str, Any]:
     """How far smoothed margins fall, as shares of their peaks, on the way from another norm's best.
 
     The run is as long as its start, in the norm of the method.
@@ -154,7 +158,7 @@ ways = sized(
 )
 
 
-def shares(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any, norm: str) -> Array:
+def shares(dataset: Dataset, kinds: Mapping[str, MethodKind], norms: Any, norm: str) -> Array:
     """Shares over (optimizer, steps, seed) in one norm, or of every method in its "own".
 
     At the learning rates that were chosen, unless the dataset is that of others.
@@ -169,12 +173,12 @@ def shares(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any, norm: str) -
     return np.array(rows)
 
 
-def ends(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any, norm: str) -> Array:
+def ends(dataset: Dataset, kinds: Mapping[str, MethodKind], norms: Any, norm: str) -> Array:
     """The medians over problems of the shares after the most steps, method by method."""
     return np.asarray(np.median(shares(dataset, kinds, norms, norm)[:, -1], axis=1))
 
 
-def at_other_rates(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> list[str]:
+def at_other_rates(dataset: Dataset, kinds: Mapping[str, MethodKind], norms: Any) -> list[str]:
     """The learning rates that were chosen, and the shares at multiples of them."""
     told = [f"{name} {kind.rate:g}" for name, kind in kinds.items()]
     lines = [
@@ -189,7 +193,7 @@ def at_other_rates(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> l
     return lines
 
 
-def orders(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> Array:
+def orders(dataset: Dataset, kinds: Mapping[str, MethodKind], norms: Any) -> Array:
     """The power of the steps that 1 - own share follows, for every method: a mean over problems."""
     gaps = 1 - shares(dataset, kinds, norms, "own")
     steps = dataset.steps.values
@@ -197,7 +201,7 @@ def orders(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> Array:
 
 
 def checks(
-    dataset: Dataset, ways: Dataset, kinds: Mapping[str, Kind], norms: Any
+    dataset: Dataset, ways: Dataset, kinds: Mapping[str, MethodKind], norms: Any
 ) -> dict[str, Check]:
     """The own share at the end; of steepest descent its rate, and that the margin never falls."""
     steepest = {name: kinds[name] for name in ways.optimizer.values}
@@ -254,7 +258,7 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
     )
 
 
-def draw_ends(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> None:
+def draw_ends(axes: Axes, dataset: Dataset, kinds: Mapping[str, MethodKind], norms: Any) -> None:
     """The shares of every method's ends, a ring around those in its own norm."""
     for colour, norm in zip(CYCLE, norms, strict=False):
         last = shares(dataset, kinds, norms, norm)[:, -1]
@@ -271,7 +275,7 @@ def draw_ends(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: An
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(norms))
 
 
-def draw_rates(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: Any) -> None:
+def draw_rates(axes: Axes, dataset: Dataset, kinds: Mapping[str, MethodKind], norms: Any) -> None:
     """The missing share in each method's own norm over the steps, with the slope -1/2."""
     steps, missing = dataset.steps.values, 1 - shares(dataset, kinds, norms, "own")
     for k, (name, rows) in enumerate(zip(kinds, missing.mean(axis=2), strict=True)):
@@ -284,7 +288,9 @@ def draw_rates(axes: Axes, dataset: Dataset, kinds: Mapping[str, Kind], norms: A
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def draw_both(dataset: Dataset, kinds: Mapping[str, Kind], norms: Any, width: float) -> Figure:
+def draw_both(
+    dataset: Dataset, kinds: Mapping[str, MethodKind], norms: Any, width: float
+) -> Figure:
     """Where runs end, and how fast; `width` in inches is that of the first panel."""
     picture, (a, b) = sheet_of(dataset, widths=(width, 6.2), height=4.6)
     draw_ends(a, dataset, kinds, norms)

@@ -14,7 +14,7 @@ from penchant.regularizers import Linf, Nuclear, Spectral
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.beyond.margins import (
     OWN,
-    Kind,
+    MethodKind,
     at_other_rates,
     checks,
     draw_both,
@@ -27,17 +27,19 @@ CLASSES, FEATURES = 4, 6
 SPECTRAL, NUCLEAR = Spectral((CLASSES, FEATURES)), Nuclear((CLASSES, FEATURES))
 NORMS = {"spectral": SPECTRAL, "Frobenius": L2(), "nuclear": NUCLEAR, "l_inf": Linf()}
 STEEPEST = {
-    "spectral descent": Kind(
+    "spectral descent": MethodKind(
         lambda rate: SteepestDescent(rate, SPECTRAL), "spectral", "nuclear", 2.0
     ),
-    "nuclear descent": Kind(
+    "nuclear descent": MethodKind(
         lambda rate: SteepestDescent(rate, NUCLEAR), "nuclear", "spectral", 4.0
     ),
-    "normalized gradient descent": Kind(
+    "normalized gradient descent": MethodKind(
         lambda rate: SteepestDescent(rate, L2()), "Frobenius", "spectral", 4.0
     ),
 }
-KINDS = {"Muon": Kind(lambda rate: Muon(rate, SPECTRAL), "spectral", "nuclear", 2.0)} | STEEPEST
+KINDS = {
+    "Muon": MethodKind(lambda rate: Muon(rate, SPECTRAL), "spectral", "nuclear", 2.0)
+} | STEEPEST
 
 
 @functools.lru_cache(maxsize=32)

@@ -39,7 +39,7 @@ LEFT, KEPT, CALM = "left", "kept", "calm"  # what happens to the Q path of a ran
 APART = 1e-2  # degrees between a Q path that is left and the ratchet, so that both can be told
 
 
-class Case:
+class RatchetCase:
     """One data set at one depth; all paths are lists of predictors at MUS."""
 
     def __init__(self, problem: Classification, depth: int):
@@ -83,18 +83,18 @@ class Case:
         return R, float(np.abs(R @ Z - s).max() / np.abs(s).max())
 
 
-def case_of(points: str, seed: int) -> tuple[Case, int]:
+def case_of(points: str, seed: int) -> tuple[RatchetCase, int]:
     """A panel, the set that is left and found again, or a random set; and the draws it took.
 
     "kept 1" is a random set of this kind, drawn until there is one.
     """
     if points == REJOINING:
-        return Case(*REJOINED), 1
+        return RatchetCase(*REJOINED), 1
     kind, _, number = points.partition(" ")
     if not number:
-        return Case(*named(points, seed)), 1
+        return RatchetCase(*named(points, seed)), 1
     first = 1000 * (100 * seed + int(number))  # every set has a thousand seeds of its own
-    return drawn(lambda k: Case(*random_set(k)), lambda case: case.kind == kind, first)
+    return drawn(lambda k: RatchetCase(*random_set(k)), lambda case: case.kind == kind, first)
 
 
 def steepest_fall(weights: Array) -> float:

@@ -12,7 +12,7 @@ from penchant.measures import lojasiewicz_quadratic
 from penchant_papers.notsawo2025.recoveries import arguments_of
 from penchant_papers.notsawo2025.single_steps import (
     LOSSES,
-    Loss,
+    SmoothLoss,
     Trials,
     delta,
     excess,
@@ -93,7 +93,7 @@ def gap(step: float, beta: float) -> float:
     return max(factor(step, beta, s) for s in (-1.0, 1.0)) - (1 - at(delta, step, beta))
 
 
-def chain(loss: Loss, step: float, beta: float, shrink: float, steps: int = 30) -> float:
+def chain(loss: SmoothLoss, step: float, beta: float, shrink: float, steps: int = 30) -> float:
     """The largest excess of g over (1 - shrink)^k g(0) along a run with h = |x|^2 m/2, H = m x.
 
     m = mu gives |H| <= |G|; the loss has one variable.
@@ -111,7 +111,7 @@ def strictness(radius_squared: float) -> float:
     return 4 * found.loss - radius_squared * found.upper
 
 
-def best_pl(loss: Loss) -> float:
+def best_pl(loss: SmoothLoss) -> float:
     """The least |grad g|^2 / (2 mu g) on a grid, at least 1 if g is mu-PL."""
     x = np.linspace(-20, 20, 400_002)[:, None]
     return float((loss.slope(x)[:, 0] ** 2 / (2 * loss.mu * loss.value(x))).min())

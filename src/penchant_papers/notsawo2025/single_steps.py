@@ -12,7 +12,7 @@ from penchant.lab import Array
 
 
 @dataclasses.dataclass(frozen=True)
-class Loss:
+class SmoothLoss:
     """g >= 0 with least value 0, mu-PL and L-smooth; rows of x are points."""
 
     value: Callable[[Array], Array]
@@ -22,15 +22,15 @@ class Loss:
     dimension: int
 
 
-def quadratic(sizes: tuple[float, ...]) -> Loss:
+def quadratic(sizes: tuple[float, ...]) -> SmoothLoss:
     """(1/2) sum_i sizes_i x_i^2; g does not depend on directions of size zero."""
     s = np.array(sizes)
-    return Loss(lambda x: 0.5 * (x**2 @ s), lambda x: s * x, s[s > 0].min(), s.max(), len(s))
+    return SmoothLoss(lambda x: 0.5 * (x**2 @ s), lambda x: s * x, s[s > 0].min(), s.max(), len(s))
 
 
-def wavy() -> Loss:
+def wavy() -> SmoothLoss:
     """x^2 + 3 sin(x)^2, not convex but PL (Karimi, Nutini and Schmidt 2016)."""
-    return Loss(
+    return SmoothLoss(
         lambda x: (x**2 + 3 * np.sin(x) ** 2)[:, 0],
         lambda x: 2 * x + 3 * np.sin(2 * x),
         1 / 32,
@@ -54,7 +54,7 @@ class Trials:
     Every vector v is the gradient at x of a convex h >= 0, namely h(z) = |z - x + v|^2 / 2.
     """
 
-    loss: Loss
+    loss: SmoothLoss
     x: Array
     H: Array
     step: Array
@@ -77,7 +77,7 @@ class Trials:
         return Trials(self.loss, self.x[kept], self.H[kept], self.step[kept], self.beta[kept])
 
 
-def trials(loss: Loss, count: int, seed: int | tuple[int, ...] = 0) -> Trials:
+def trials(loss: SmoothLoss, count: int, seed: int | tuple[int, ...] = 0) -> Trials:
     """Random points, steps in (0, 2/L), beta in (0, 1); H is -G, +G or random, |H| <= |G|."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(count, loss.dimension)) * np.exp(rng.normal(0, 1, (count, 1)))
@@ -91,19 +91,19 @@ def trials(loss: Loss, count: int, seed: int | tuple[int, ...] = 0) -> Trials:
     return Trials(loss, x, H, step, beta)
 
 
-def printed_delta(loss: Loss, step: Array, beta: Array) -> Array:
+def printed_delta(loss: SmoothLoss, step: Array, beta: Array) -> Array:
     """N's mu alpha ((2 - alpha L)(1 + beta) + alpha beta^2 L)."""
     a = step * loss.L
     return loss.mu * step * ((2 - a) * (1 + beta) + a * beta**2)
 
 
-def signed_delta(loss: Loss, step: Array, beta: Array) -> Array:
+def signed_delta(loss: SmoothLoss, step: Array, beta: Array) -> Array:
     """The same with the signs that N's next-to-last line gives."""
     a = step * loss.L
     return loss.mu * step * ((2 - a) * (1 - beta) - a * beta**2)
 
 
-def delta(loss: Loss, step: Array, gamma: Array) -> Array:
+def delta(loss: SmoothLoss, step: Array, gamma: Array) -> Array:
     """mu alpha min over s = -gamma, gamma of (1 + s)(2 - alpha L (1 + s)), for beta|H| <= gamma|G|.
 
     These are the worst cases, H = -G and H = G: steps of length alpha (1 - gamma) and
@@ -113,12 +113,12 @@ def delta(loss: Loss, step: Array, gamma: Array) -> Array:
     return loss.mu * step * np.minimum(*ends)
 
 
-def opposed_delta(loss: Loss, step: Array, gamma: Array) -> Array:
+def opposed_delta(loss: SmoothLoss, step: Array, gamma: Array) -> Array:
     """The same for H = -G alone, as if a penalty could only shorten the step."""
     return loss.mu * step * (1 - gamma) * (2 - step * loss.L * (1 - gamma))
 
 
-def excess(one: Trials, law: Callable[[Loss, Array, Array], Array]) -> float:
+def excess(one: Trials, law: Callable[[SmoothLoss, Array, Array], Array]) -> float:
     """The largest (g after - (1 - shrink) g) / g: at most 0 if g shrinks as the law claims."""
     shrink = law(one.loss, one.step, one.beta)
     return float(((one.after - (1 - shrink) * one.g) / one.g).max())
@@ -152,7 +152,9 @@ def last_bracket(one: Trials, sign: float) -> float:
     return float((np.abs(bracket - before) / a).max())
 
 
-def smooth_bound(loss: Loss, count: int, at_end: bool, share: float = 1.0, seed: int = 0) -> float:
+def smooth_bound(
+    loss: SmoothLoss, count: int, at_end: bool, share: float = 1.0, seed: int = 0
+) -> float:
     """The largest relative violation of lemma 1's first point, with the gradient at y or at x."""
     rng = np.random.default_rng((seed, 5))
     x, y = 3 * rng.normal(size=(2, count, loss.dimension))
@@ -162,7 +164,9 @@ def smooth_bound(loss: Loss, count: int, at_end: bool, share: float = 1.0, seed:
     return float(((end - begin - dot(y - x, slope) - curved) / (begin + end + curved)).max())
 
 
-def slope_bound(loss: Loss, count: int, curvature: float | None = None, seed: int = 0) -> float:
+def slope_bound(
+    loss: SmoothLoss, count: int, curvature: float | None = None, seed: int = 0
+) -> float:
     """The largest |grad g|^2 / (2 L g) of lemma 1's second point, or with `curvature` for L."""
     x = 3 * np.random.default_rng((seed, 6)).normal(size=(count, loss.dimension))
     slopes = loss.slope(x)

@@ -14,7 +14,7 @@ import numpy as np
 
 from penchant.forecasts import forecast_jump, forecast_run
 from penchant.lab import Array
-from penchant_papers.probe.trajectories import Run
+from penchant_papers.probe.trajectories import ProbeRun
 
 if TYPE_CHECKING:
     import xarray
@@ -74,10 +74,10 @@ def moments(t: Array, train: Array, test: Array) -> Moments:
 
 
 @dataclasses.dataclass(frozen=True)
-class Recorded:
+class RecordedRun:
     """A run, its curves by name, and its moments."""
 
-    run: Run
+    run: ProbeRun
     curves: dict[str, Array]
     moments: Moments
 
@@ -100,16 +100,16 @@ class Said(NamedTuple):
     high: float = math.nan
 
 
-Rule = Callable[[Recorded, float], Said]
+Rule = Callable[[RecordedRun, float], Said]
 
 
-def of_the_watch(recorded: Recorded, now: float) -> Said:
+def of_the_watch(recorded: RecordedRun, now: float) -> Said:
     """What `watch.forecast` is on a record that ends now."""
     found = forecast_jump(watched(recorded, now))
     return Said(found.step, found.low, found.high)
 
 
-def watched(recorded: Recorded, now: float) -> xarray.Dataset:
+def watched(recorded: RecordedRun, now: float) -> xarray.Dataset:
     """The record that a watch has of the run now."""
     import xarray
 
@@ -125,7 +125,7 @@ def watched(recorded: Recorded, now: float) -> xarray.Dataset:
     )
 
 
-def norm_rule(recorded: Recorded, now: float) -> Said:
+def norm_rule(recorded: RecordedRun, now: float) -> Said:
     """Where the displacement is as long as the decayed start, by two straight lines."""
     seen = recorded.until(now)
     try:
@@ -135,7 +135,7 @@ def norm_rule(recorded: Recorded, now: float) -> Said:
     return Said(found.transition, found.low, found.high)
 
 
-def norm_separation(recorded: Recorded, now: float) -> Said:
+def norm_separation(recorded: RecordedRun, now: float) -> Said:
     """t_mem + log(|theta_mem|^2 / |theta_post|^2) / (learning rate * decay), arXiv 2603.13331.
 
     theta_post is not known before the run groks: here the rule is given the norm that this very
@@ -150,7 +150,7 @@ def norm_separation(recorded: Recorded, now: float) -> Said:
     return Said(t_mem + 2 * math.log(before / after) / rate) if after < before else Said()
 
 
-def naive_clock(recorded: Recorded, now: float) -> Said:
+def naive_clock(recorded: RecordedRun, now: float) -> Said:
     """A fixed number of times t_mem."""
     widths = (0.0, -TENTH * SPREAD, TENTH * SPREAD)
     return Said(*(recorded.moments.t_mem * CLOCK * math.exp(width) for width in widths))
@@ -225,7 +225,7 @@ class Score:
         return len(self.pairs) + self.refused
 
 
-def score(runs: list[Recorded], rule: Rule, factor: float) -> Score:
+def score(runs: list[RecordedRun], rule: Rule, factor: float) -> Score:
     """How well a rule does when it is asked at `factor` times the memorization."""
     said = [(rule(run, run.asked(factor)), run) for run in runs]
     due = [

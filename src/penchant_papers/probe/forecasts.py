@@ -14,13 +14,13 @@ from penchant_papers.probe.forecast_rules import (
     ASKED,
     CLOCK,
     RULES,
-    Recorded,
+    RecordedRun,
     Score,
     moments,
     score,
 )
 from penchant_papers.probe.grokking_runs import LEAGUE, MLP, NEW, QUADRATIC, RUNS, random_run
-from penchant_papers.probe.trajectories import CURVES, Run, record
+from penchant_papers.probe.trajectories import CURVES, ProbeRun, record
 
 if TYPE_CHECKING:
     import xarray
@@ -41,7 +41,7 @@ def cell(seed: int, *, steps: int, quadratic: bool) -> dict[str, Any]:
     return {name: found[name] for name in CURVES} | own
 
 
-def drawn_run(seed: int, steps: float, quadratic: float) -> Run:
+def drawn_run(seed: int, steps: float, quadratic: float) -> ProbeRun:
     nets = (QUADRATIC,) if quadratic else (QUADRATIC, MLP)
     return random_run(int(seed), int(steps), nets)
 
@@ -79,7 +79,7 @@ league = sized(  # the table of docs/theory.md
 )
 
 
-def recorded(dataset: xarray.Dataset) -> list[Recorded]:
+def recorded(dataset: xarray.Dataset) -> list[RecordedRun]:
     """The runs of the dataset, each with its moments."""
     return [_recorded(_run_of(at), at) for at in _each(dataset)]
 
@@ -92,20 +92,20 @@ def _each(dataset: xarray.Dataset) -> list[xarray.Dataset]:
     return [row.isel(setting=k) for row in rows for k in range(dataset.sizes["setting"])]
 
 
-def _run_of(at: xarray.Dataset) -> Run:
+def _run_of(at: xarray.Dataset) -> ProbeRun:
     if "setting" in at.coords:
         return RUNS[str(at.setting.values)]
     return drawn_run(int(at.seed), float(at.length), float(at.alone))
 
 
-def _recorded(run: Run, at: xarray.Dataset) -> Recorded:
+def _recorded(run: ProbeRun, at: xarray.Dataset) -> RecordedRun:
     steps = at["step"].values
     curves = {name: at[name].values[np.isfinite(steps)] for name in CURVES}
     sides = (curves[name] for name in ("step", "train_accuracy", "test_accuracy"))
-    return Recorded(run, curves, moments(*sides))
+    return RecordedRun(run, curves, moments(*sides))
 
 
-def scores(runs: list[Recorded]) -> dict[str, dict[float, Score]]:
+def scores(runs: list[RecordedRun]) -> dict[str, dict[float, Score]]:
     """The score of every rule, by how many times the memorization it was asked."""
     return {
         name: {factor: score(runs, rule, factor) for factor in ASKED}
@@ -153,7 +153,7 @@ def _findings(by: dict[str, dict[float, Score]]) -> list[str]:
     ]
 
 
-def _parts(runs: list[Recorded]) -> list[str]:
+def _parts(runs: list[RecordedRun]) -> list[str]:
     """The watch family by family, and on those settings of the league that are new."""
     parts = {"settings without a run in development": [r for r in runs if r.run in NEW]}
     for run in runs:

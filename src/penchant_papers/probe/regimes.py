@@ -10,18 +10,18 @@ from penchant.plotting import BLUE, GREY, ORANGE, RED, sheet_of
 from penchant.watch import MISSED_LIMITS
 from penchant_papers.beyond import OWN_RUNS
 from penchant_papers.probe.rules import RULES, called, runs_of
-from penchant_papers.probe.runs import DENSE, SETTINGS, STILL, Setting, cell
+from penchant_papers.probe.runs import DENSE, SETTINGS, STILL, ProbeSetting, cell
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
 TINY = [
-    Setting("dense", 8.0, "descent", "centred"),
-    Setting("dense", 8.0, "descent", "pixels", True),
-    Setting("dense", 0.25, "AdamW", "pixels", True),
-    Setting("dense", 0.25, "descent", "centred"),
-    Setting("dense", 0.25, "momentum", "centred", True),
+    ProbeSetting("dense", 8.0, "descent", "centred"),
+    ProbeSetting("dense", 8.0, "descent", "pixels", True),
+    ProbeSetting("dense", 0.25, "AdamW", "pixels", True),
+    ProbeSetting("dense", 0.25, "descent", "centred"),
+    ProbeSetting("dense", 0.25, "momentum", "centred", True),
     STILL[0],
 ]
 QUICK = list(dict.fromkeys([*TINY, *DENSE[::5]]))  # one net: a program for each takes 4 s

@@ -17,7 +17,7 @@ from penchant_papers.probe.optimizers import OPTIMIZERS, Rates
 from penchant_papers.probe.twins import Data, Reals, kernel_of, seen, train, twin
 
 
-class Setting(NamedTuple):
+class ProbeSetting(NamedTuple):
     """One run: a net from weights times `scale`, an optimizer, inputs, and decay or not."""
 
     net: str
@@ -37,26 +37,28 @@ class Setting(NamedTuple):
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 INPUTS = ("centred", "pixels")
 DENSE = [
-    Setting("dense", *rest) for rest in itertools.product(SCALES, OPTIMIZERS, INPUTS, (False, True))
+    ProbeSetting("dense", *rest)
+    for rest in itertools.product(SCALES, OPTIMIZERS, INPUTS, (False, True))
 ]
 OTHERS = [
-    Setting(net, *rest)
+    ProbeSetting(net, *rest)
     for net in ("dense, biased", "LayerNorm")
     for rest in itertools.product((0.5, 1.0, 4.0), ("descent", "AdamW"), INPUTS, (False, True))
 ] + [
-    Setting(net, scale, optimizer, decay=decay)
+    ProbeSetting(net, scale, optimizer, decay=decay)
     for net, scales in (("BatchNorm", (0.5, 1.0, 4.0)), ("transformer", (0.5, 2.0)))
     for scale, optimizer, decay in itertools.product(scales, ("descent", "AdamW"), (False, True))
 ]
 SHIFTED = [
-    Setting("dense", scale, "AdamW", "pixels + 1", decay)
+    ProbeSetting("dense", scale, "AdamW", "pixels + 1", decay)
     for scale, decay in itertools.product((0.5, 1.0, 4.0), (False, True))
 ]
 GROKKED = [
-    Setting("quadratic", scale, "AdamW", "addition", True) for scale in (1.0, 0.5, 0.7, 1.4, 2.0)
+    ProbeSetting("quadratic", scale, "AdamW", "addition", True)
+    for scale in (1.0, 0.5, 0.7, 1.4, 2.0)
 ]
 STILL = [
-    Setting(net, 1.0, "descent", "pixels", decay=True, learns=False)
+    ProbeSetting(net, 1.0, "descent", "pixels", decay=True, learns=False)
     for net in ("dense, biased", "LayerNorm")
 ]
 SETTINGS = {one.name: one for one in (*DENSE, *OTHERS, *SHIFTED, *GROKKED, *STILL)}
@@ -94,7 +96,7 @@ def accuracy(outputs: Array, y: Reals) -> float:
     return float(np.mean(outputs.argmax(axis=1) == y.argmax(axis=1)))
 
 
-def rates(of: Setting, first: Any, data: Data, steps: int) -> Rates:
+def rates(of: ProbeSetting, first: Any, data: Data, steps: int) -> Rates:
     """Steps that are stable; decay that would halve the weights by the end of the run."""
     if of.inputs == "addition":
         return Rates(0.01, 1.0)

@@ -34,7 +34,7 @@ CURVES = (
 TRANSFORMERS = ("transformer", "transformer, not normalized")
 
 
-class Run(NamedTuple):
+class ProbeRun(NamedTuple):
     """A net, its data and its training; `learning_rate` as PyTorch has it.
 
     `p` is the modulus of the addition, and `share` the part of the pairs to train on; without p
@@ -118,7 +118,7 @@ def record_steps(total: int) -> Array:
     return np.unique(np.rint(both).astype(np.int64))
 
 
-def record(run: Run, seed: int) -> dict[str, Array]:
+def record(run: ProbeRun, seed: int) -> dict[str, Array]:
     """CURVES and the displacement at the steps of `record_steps`."""
     data = run.data(seed)
     first, at = run.start(data, seed), record_steps(run.steps)
@@ -128,7 +128,7 @@ def record(run: Run, seed: int) -> dict[str, Array]:
     return {"step": at.astype(np.float64), "learning_rate": run.rates(at), **curves}
 
 
-def _numbers(run: Run) -> tuple[float, float, int]:
+def _numbers(run: ProbeRun) -> tuple[float, float, int]:
     """The learning rate of a mean of gradients, the decay, and the number of steps."""
     mean = 1.0 if run.how.adaptive else 1 - run.how.memory
     return run.learning_rate / mean, run.weight_decay, run.steps

@@ -27,7 +27,7 @@ from penchant_papers.woodworth2020.lemmas.size_of_q import log_alpha_1
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class ExtremeCase:
     """A problem with the norms of its two extreme solutions and a slack eps < d."""
 
     X: Array
@@ -103,7 +103,7 @@ class Case:
         return printed, float(norm * (-2 * self.log_small + np.log(norm / self.d) - 1) / value)
 
 
-def random_case(seed: int) -> Case:
+def random_case(seed: int) -> ExtremeCase:
     """A Gaussian problem, or a near tie (one row, columns almost equal), where l1 is hardest."""
     rng = np.random.default_rng(seed)
     d, size = int(rng.integers(3, 30)), 10 ** rng.uniform(-1, 2)
@@ -113,19 +113,19 @@ def random_case(seed: int) -> Case:
     X = rng.normal(size=(int(rng.integers(1, min(d, 8))), d))
     y = size * rng.normal(size=len(X))
     l2 = float(np.linalg.norm(interpolate(X, y, L2()).beta))
-    return Case(X, y, eps, interpolate(X, y, L1()).value, l2)
+    return ExtremeCase(X, y, eps, interpolate(X, y, L1()).value, l2)
 
 
-def near_tie(columns: int, less: float, norm: float, eps: float) -> Case:
+def near_tie(columns: int, less: float, norm: float, eps: float) -> ExtremeCase:
     """One row of columns of which all but the first are smaller by the part `less`."""
     row = np.concatenate([[1.0], np.full(columns - 1, 1 - less)])
-    return Case(row[None, :], np.array([norm]), eps, norm, norm / float(np.linalg.norm(row)))
+    return ExtremeCase(row[None, :], np.array([norm]), eps, norm, norm / float(np.linalg.norm(row)))
 
 
-def equal_columns(columns: int, per_norm: float, eps: float) -> Case:
+def equal_columns(columns: int, per_norm: float, eps: float) -> ExtremeCase:
     """One row of equal columns, where the endpoint is spread and has the least l1 norm itself."""
     norm = columns / per_norm
-    return Case(np.ones((1, columns)), np.array([norm]), eps, norm, norm / np.sqrt(columns))
+    return ExtremeCase(np.ones((1, columns)), np.array([norm]), eps, norm, norm / np.sqrt(columns))
 
 
 # plausible wrong theorems for the l1 solution, and a near tie on which each is refuted: a theorem
@@ -144,7 +144,7 @@ WRONG = {
 LARGE_TIE = (30, 0.2, 1e6, 0.05)  # on which a bound for l2 without |b*|_2 is
 
 
-def wrong_log_alphas(c: Case) -> list[float]:
+def wrong_log_alphas(c: ExtremeCase) -> list[float]:
     """log alpha of each of WRONG."""
     return [
         -(2 + c.eps) / (2 * c.eps) * np.log(2 * (1 + c.eps) * c.l1),
@@ -154,7 +154,7 @@ def wrong_log_alphas(c: Case) -> list[float]:
     ]
 
 
-def proof_of(c: Case, beta: Array) -> dict[str, Any]:
+def proof_of(c: ExtremeCase, beta: Array) -> dict[str, Any]:
     """What the proof needs of one problem whose endpoint is beta."""
     printed, mended = c.first_lines(beta)
     return {

@@ -20,7 +20,7 @@ from html_pages import parsed, words
 from penchant import Study
 from penchant.lab.report.rendering import environment
 from penchant.lab.report.study_cells import toml
-from penchant.lab.report.study_page import Picture, Pictures, study_page, write_study_report
+from penchant.lab.report.study_page import Pictures, StudyPicture, study_page, write_study_report
 from penchant.lab.studies.compute import Result
 from penchant.lab.studies.gather import label, provenance
 from penchant.plotting.study.map import crossings
@@ -338,7 +338,7 @@ def test_everything_on_the_page_is_escaped(one, two, three):
     data = made(lambda a: ("error", two) if a == "x" else {"v": 1.0, "w": three},
                 study_cells.plain, grid=grid, title=three, labels={"v": one, "a": two})  # fmt: skip
     data.attrs["command"] = f"penchant run {one}"
-    found = Pictures(Picture(one, b"png", 9.0), (), (two,))
+    found = Pictures(StudyPicture(one, b"png", 9.0), (), (two,))
     tree = parsed(study_page(data, found))
     assert not {e.tag for e in tree.iter()} & {"script", "b<", "i"}
     title = " ".join(tree.find(".//h1").text.split()) if tree.find(".//h1").text else ""

@@ -14,7 +14,7 @@ import penchant
 from child_processes import PATH
 from penchant import Study
 from penchant.lab.studies.code import version as code
-from penchant.lab.studies.code.version import Code, numerical_versions
+from penchant.lab.studies.code.version import CodeVersion, numerical_versions
 from recorder import Recorder
 
 pytest.importorskip("distributed", reason="pip install 'penchant[distributed]'")
@@ -91,7 +91,7 @@ def test_wrong_code_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
     from penchant.lab.studies import run
 
     study = Study(name="plain", function="study_cells:plain", grid={"a": [1.0]})
-    other = Code("0.0.1+other", {"study_cells": "0123456789ab"}, numerical_versions())
+    other = CodeVersion("0.0.1+other", {"study_cells": "0123456789ab"}, numerical_versions())
     monkeypatch.setattr(run, "code_of", lambda study: other)
     with pytest.raises(
         ValueError, match="a worker has a different version of the module study_cells"

@@ -14,7 +14,7 @@ from penchant_papers.probe.forecast_rules import (
     RULES,
     SPREAD,
     Moments,
-    Recorded,
+    RecordedRun,
     Said,
     moments,
     norm_separation,
@@ -25,9 +25,9 @@ from penchant_papers.probe.forecast_rules import (
 from penchant_papers.probe.grokking_runs import DEVELOPMENT, LEAGUE, NEW, RUNS, random_run
 from penchant_papers.probe.nets import start
 from penchant_papers.probe.runs import digits
-from penchant_papers.probe.trajectories import CURVES, Run, factor, record, record_steps
+from penchant_papers.probe.trajectories import CURVES, ProbeRun, factor, record, record_steps
 
-SMALL = Run("quadratic", 5, 0.6, "momentum", 0.02, 0.01, 40, 0.7, 8, "mse", "warm-up, cosine")
+SMALL = ProbeRun("quadratic", 5, 0.6, "momentum", 0.02, 0.01, 40, 0.7, 8, "mse", "warm-up, cosine")
 TORCH = {
     "SGD": lambda torch, p, rate, decay: torch.optim.SGD(p, rate, weight_decay=decay),
     "momentum": lambda torch, p, rate, decay: torch.optim.SGD(p, rate, 0.9, weight_decay=decay),
@@ -72,7 +72,7 @@ def test_momentum_by_hand():
 @pytest.mark.parametrize("optimizer", TORCH)
 def test_a_run_is_that_of_pytorch(optimizer):
     torch = pytest.importorskip("torch")
-    run = Run("dense, biased", 5, 0.6, optimizer, 0.02, 0.1, 30, hidden=8)
+    run = ProbeRun("dense, biased", 5, 0.6, optimizer, 0.02, 0.1, 30, hidden=8)
     data = run.data(1)
     w = {k: torch.tensor(v, requires_grad=True) for k, v in run.start(data, 1).items()}
     stepper = TORCH[optimizer](torch, list(w.values()), 0.02, 0.1)
@@ -97,7 +97,7 @@ def test_the_share_that_decay_takes_is_that_of_the_watch(optimizer):
     torch = pytest.importorskip("torch")
     from penchant.watch.optimizer import decay_rate
 
-    run = Run("quadratic", 5, 0.6, optimizer, 0.02, 0.1, 30)
+    run = ProbeRun("quadratic", 5, 0.6, optimizer, 0.02, 0.1, 30)
     stepper = TORCH[optimizer](torch, [torch.zeros(3, requires_grad=True)], 0.02, 0.1)
     assert run.decay_rate == pytest.approx(decay_rate(stepper))
 
@@ -191,13 +191,13 @@ def test_a_level_is_reached_where_the_curve_stays():
 
 def made_up(run=None):
     """A run whose norm falls from memorization on by exp(-rate t) until it groks."""
-    run = run or Run("quadratic", 23, 0.6, "SGD", 0.1, 0.01, 4000)
+    run = run or ProbeRun("quadratic", 23, 0.6, "SGD", 0.1, 0.01, 4000)
     t = np.arange(0, 4001, 10.0)
     train, test = logistic(t, 200, 10), logistic(t, 2000, 50)
     zeros = np.zeros_like(t)
     columns = (t, zeros + run.learning_rate, 5 * np.exp(-1e-3 * t), zeros + 1, zeros, zeros)
     curves = dict(zip(CURVES, (*columns, train, test), strict=True))
-    return Recorded(run, curves, moments(t, train, test))
+    return RecordedRun(run, curves, moments(t, train, test))
 
 
 def test_the_clock_is_the_mean_of_the_runs_that_the_law_was_fitted_on():
@@ -228,7 +228,7 @@ def test_a_rule_sees_nothing_of_the_future(name):
     if name == "norm separation":
         later["norm"] = run.curves["norm"]
     np.testing.assert_equal(
-        RULES[name](Recorded(run.run, later, run.moments), now), RULES[name](run, now)
+        RULES[name](RecordedRun(run.run, later, run.moments), now), RULES[name](run, now)
     )
 
 
@@ -250,7 +250,7 @@ def test_the_record_of_a_watch_has_these_names():
 def test_a_score_by_hand():
     run = made_up()
     half = run.moments.t_half
-    quiet = Recorded(run.run, run.curves, Moments(200.0, math.nan, math.nan, 0.0, 0.0))
+    quiet = RecordedRun(run.run, run.curves, Moments(200.0, math.nan, math.nan, 0.0, 0.0))
     steps = iter([1.5 * half, math.nan, half, 100.0, 900.0])
     runs = [run, run, run, quiet, quiet]
     found = score(runs, lambda r, now: Said(step := next(steps), 0.9 * step, 1.1 * step), 1.2)

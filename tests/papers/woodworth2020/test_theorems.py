@@ -14,7 +14,7 @@ from penchant_papers.woodworth2020 import (
     theorem_4,
 )
 from penchant_papers.woodworth2020.lemmas import lemma_8, lemma_13
-from penchant_papers.woodworth2020.theorem_2 import Case, equal_columns
+from penchant_papers.woodworth2020.theorem_2 import ExtremeCase, equal_columns
 
 
 def holds(id):
@@ -91,7 +91,7 @@ def random_case(rng):
     """A problem of which only d, eps < d and |b*|_1 matter, over many orders of magnitude."""
     d = int(rng.integers(1, 2000))
     norm = 10 ** rng.uniform(-4, 6)
-    return Case(np.ones((1, d)), np.array([norm]), d * 10 ** rng.uniform(-4, 0), norm, 1.0)
+    return ExtremeCase(np.ones((1, d)), np.array([norm]), d * 10 ** rng.uniform(-4, 0), norm, 1.0)
 
 
 def test_the_theorems_own_condition_is_enough_for_the_mended_proof():

@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from penchant import load
-from penchant.watch.lightning import WatchCallback
+from penchant.watch import load
+from penchant.watch.lightning import LightningWatch
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*LeafSpec.*"),  # of torch, in Lightning's own code
@@ -73,7 +73,7 @@ def fitted(folder, epochs, checkpoint=None, **options):
     x, y = data()
     options = {"labels": y[:12], "budget": None, "raise_errors": True} | options
     probe, others = options.pop("probe_inputs", x[:12]), options.pop("callbacks", [])
-    watching = WatchCallback(probe, **options)
+    watching = LightningWatch(probe, **options)
     loader = DataLoader(TensorDataset(x, y), batch_size=10)
     saving = ModelCheckpoint(dirpath=folder, save_last=True)
     held = trainer(epochs, *others, watching, saving, default_root_dir=folder)
@@ -99,7 +99,7 @@ def test_a_resumed_run_is_the_run(tmp_path):
 
 def test_a_second_fit_goes_on(tmp_path):
     x, y = data()
-    watching = WatchCallback(x[:12], budget=None, raise_errors=True)
+    watching = LightningWatch(x[:12], budget=None, raise_errors=True)
     loader, learner = DataLoader(TensorDataset(x, y), batch_size=10), Learner()
     again = trainer(1, watching, enable_checkpointing=False)
     again.fit(learner, loader, loader)
@@ -173,7 +173,7 @@ def test_losses_are_those_without_a_watch(tmp_path):
     """The callback changes nothing: the same weights at the end."""
     x, y = data()
     ends = []
-    for callbacks in ([], [WatchCallback(x[:12], labels=y[:12], budget=None)]):
+    for callbacks in ([], [LightningWatch(x[:12], labels=y[:12], budget=None)]):
         learner, fitting = Learner(), trainer(2, *callbacks, enable_checkpointing=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

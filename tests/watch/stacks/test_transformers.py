@@ -11,7 +11,7 @@ import torch
 import transformers
 
 import penchant
-from penchant.watch.transformers import STATE, WatchCallback
+from penchant.watch.transformers import STATE, TransformersWatch
 
 VOCABULARY, PLACES, STEPS = 31, 6, 24
 
@@ -47,7 +47,7 @@ class Sentences(torch.utils.data.Dataset):
 
 def trained(folder, resume=None, stop=None, **options):
     options = {"output": last, "budget": None, "raise_errors": True} | options
-    watching = WatchCallback({"input_ids": tokens()[:8]}, **options)
+    watching = TransformersWatch({"input_ids": tokens()[:8]}, **options)
 
     class Stop(transformers.TrainerCallback):
         def on_step_end(self, args, state, control, **given):

@@ -6,7 +6,6 @@ ignored, and the page says so.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.explore.controls import WHO
+from penchant.lab.studies.gathered import description_of, dimensions_of, variables_of
 from penchant.mathematics import in_terminal
-from penchant.plotting.study.plan import SEED, TIME_AXES, Plan, Study, plan_of
+from penchant.plotting.study.plan import SEED, TIME_AXES, GatheredStudy, Plan, plan_of
 
 if TYPE_CHECKING:
     import xarray
@@ -57,7 +57,7 @@ class Grid:
 
     @property
     def dims(self) -> tuple[str, ...]:
-        return tuple(map(str, self.dataset.status.dims))
+        return dimensions_of(self.dataset)
 
     @property
     def long(self) -> tuple[str, ...]:
@@ -67,24 +67,12 @@ class Grid:
     @property
     def quantities(self) -> list[str]:
         """The variables with one number per cell, and the status."""
-        dims = self.dataset.status.dims
-        numbers = (
-            name
-            for name, variable in self.dataset.data_vars.items()
-            if variable.dims == dims and variable.dtype.kind in "fiub"
-        )
-        return [*map(str, numbers), "status"]
+        return [*variables_of(self.dataset), "status"]
 
     @property
     def curves(self) -> list[str]:
         """The variables with a row of numbers per cell."""
-        return [
-            str(name)
-            for name, variable in self.dataset.data_vars.items()
-            if variable.dims[:-1] == self.dataset.status.dims
-            and variable.dtype.kind in "fiub"
-            and name not in TIMES
-        ]
+        return [name for name in variables_of(self.dataset, 1) if name not in TIMES]
 
     @property
     def seeds(self) -> bool:
@@ -114,7 +102,7 @@ def grid_of(dataset: xarray.Dataset) -> Grid:
     try:
         found = _with_plan(bare)
     except UNREADABLE:  # there is no number in it: its status is shown
-        return Grid(Study(bare).data, Requested())
+        return Grid(GatheredStudy(bare).data, Requested())
     axes = found.requested
     shown = Requested(axes.x, axes.y, axes.colour, remark=remark if _table(dataset) else "")
     return Grid(found.dataset, shown)
@@ -122,13 +110,13 @@ def grid_of(dataset: xarray.Dataset) -> Grid:
 
 def _table(dataset: xarray.Dataset) -> Any:
     try:
-        return json.loads(dataset.attrs.get("description", "{}")).get("draw")
+        return description_of(dataset).get("draw")
     except UNREADABLE:
         return "unreadable"
 
 
 def _with_plan(dataset: xarray.Dataset) -> Grid:
-    study = Study(dataset)
+    study = GatheredStudy(dataset)
     plan = plan_of(study)
     y, log = plan.y or plan.lines or plan.panels, None if plan.log is None else bool(plan.log)
     requested = Requested(plan.x, y, plan.colour, _levels(plan), _range(plan), log)

@@ -13,6 +13,7 @@ import numpy as np
 from penchant.lab.report.markup import in_html
 from penchant.lab.studies.compute import ERROR
 from penchant.lab.studies.gather import MISSING, has_failed, is_doubtful
+from penchant.lab.studies.gathered import description_of
 from penchant.records import Kind
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def endings(dataset: xarray.Dataset) -> list[tuple[str, int, str, str]]:
 def _word(kind: str, dataset: xarray.Dataset) -> str:
     if kind != MISSING:
         return kind
-    adaptive = json.loads(dataset.attrs["description"]).get("refine")
+    adaptive = description_of(dataset).get("refine")
     return "not needed" if adaptive else "not reached"
 
 
@@ -58,7 +59,7 @@ class Messages:
 
 def failures(dataset: xarray.Dataset) -> Messages | None:
     """The first failed cells with their messages."""
-    searched = json.loads(dataset.attrs["description"]).get("threshold")
+    searched = description_of(dataset).get("threshold")
     words = "Searches without a threshold" if searched else "Cells that failed"
     return _messages(dataset, words, has_failed(dataset.status.values))
 

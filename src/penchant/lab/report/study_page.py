@@ -11,7 +11,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penchant.lab.report.rendering import render
 from penchant.lab.report.study_cells import (
@@ -24,6 +24,7 @@ from penchant.lab.report.study_cells import (
     toml,
 )
 from penchant.lab.studies.compute import message_of
+from penchant.lab.studies.gathered import description_of
 from penchant.lab.writing import write_text
 from penchant.plotting.study.picture import draw_study, further
 from penchant.plotting.study.words import title_of
@@ -39,7 +40,7 @@ DPI = 150  # sharp on a screen with many pixels, yet below 100 kB
 
 
 @dataclasses.dataclass(frozen=True)
-class Picture:
+class StudyPicture:
     """A PNG file, its title, and its intended width."""
 
     text: str
@@ -55,8 +56,8 @@ class Picture:
 class Pictures:
     """`first` is the study's own picture; `reasons` say why others are absent."""
 
-    first: Picture | None
-    more: tuple[Picture, ...]
+    first: StudyPicture | None
+    more: tuple[StudyPicture, ...]
     reasons: tuple[str, ...]
 
 
@@ -71,7 +72,7 @@ def pictures_of(dataset: xarray.Dataset) -> Pictures:
     return Pictures(first, more, tuple(reasons))
 
 
-def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> Picture | None:
+def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> StudyPicture | None:
     buffer = io.BytesIO()
     try:
         with styled():
@@ -80,7 +81,7 @@ def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> Picture
     except Exception as error:  # a failed picture must not prevent the report
         reasons.append(message_of(error))
         return None
-    return Picture(text, buffer.getvalue(), float(figure.get_size_inches()[0]))
+    return StudyPicture(text, buffer.getvalue(), float(figure.get_size_inches()[0]))
 
 
 NARROW = 7.0  # inches; a wider picture is not shrunk below legibility, but scrolls
@@ -89,7 +90,7 @@ NARROW = 7.0  # inches; a wider picture is not shrunk below legibility, but scro
 def study_page(dataset: xarray.Dataset, pictures: Pictures) -> str:
     """The report of a gathered study as one HTML document that loads nothing."""
     attributes, name = dataset.attrs, dataset.attrs["study"]
-    description: dict[str, Any] = json.loads(attributes["description"])
+    description = description_of(dataset)
     return render(
         "study.html",
         name=name,

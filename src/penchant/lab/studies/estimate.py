@@ -17,7 +17,7 @@ import numpy as np
 from penchant.lab.studies.adaptive.refine import on_lattice
 from penchant.lab.studies.adaptive.threshold import most_trials, read_threshold, with_axis
 from penchant.lab.studies.cells import Cell, cells_of
-from penchant.lab.studies.code.version import Code, code_of
+from penchant.lab.studies.code.version import CodeVersion, code_of
 from penchant.lab.studies.compute import ERROR
 from penchant.lab.studies.run import cells_folder
 from penchant.lab.studies.storage.cell_file import file_of
@@ -98,7 +98,7 @@ def _planned(study: Study) -> tuple[Study, int]:
     return study, 0
 
 
-def _sampled(cells: Sequence[Cell], code: Code) -> tuple[list[Done], list[int]]:
+def _sampled(cells: Sequence[Cell], code: CodeVersion) -> tuple[list[Done], list[int]]:
     """Ends and file sizes of cells from all over the grid; the first one includes the imports."""
     spread = np.unique(np.linspace(0, len(cells) - 1, SAMPLES + 1).astype(int))
     with tempfile.TemporaryDirectory(prefix="penchant-dry-") as directory, one_thread(xla=True):

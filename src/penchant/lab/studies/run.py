@@ -15,7 +15,7 @@ from penchant.lab.studies.adaptive.threshold import bisected
 from penchant.lab.studies.cells import canonical, cells_of
 from penchant.lab.studies.code.inputs import ABSENT
 from penchant.lab.studies.code.version import code_of
-from penchant.lab.studies.engines.complete import Progress, Rounds
+from penchant.lab.studies.engines.complete import Rounds, RunProgress
 from penchant.lab.studies.engines.named import Engine, engine_named
 from penchant.lab.studies.gather import gather
 from penchant.lab.studies.parts import DescriptionError
@@ -86,7 +86,7 @@ def run(
     out: str | os.PathLike[str] = "penchant-studies",
     engine: str | Engine = "here",
     jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: RunProgress | None = None,
     command: str = "",
 ) -> xarray.Dataset:
     """The finished study, which is also written to OUT/NAME.nc; only missing cells are computed.
@@ -126,7 +126,7 @@ def run(
     >>> dataset.largest.dims, dataset.largest.shape
     (('rows', 'ratio'), (2, 2))
     """
-    report = progress or Progress()
+    report = progress or RunProgress()
     dataset = compute_study(study, out, engine, jobs, report, command)
     # not with_suffix, which would cut a name such as v1.2
     file = cells_folder(study, out).with_name(f"{study.name}.nc")
@@ -142,13 +142,13 @@ def compute_study(
     out: str | os.PathLike[str],
     engine: str | Engine = "here",
     jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: RunProgress | None = None,
     command: str = "",
 ) -> xarray.Dataset:
     """The finished study from its cells; those that are missing are computed and stored."""
     chosen = engine if callable(engine) else engine_named(engine, jobs)
     cache = CellCache(cells_folder(study, out), code_of(study))
-    rounds = Rounds(cache, chosen, progress or Progress())
+    rounds = Rounds(cache, chosen, progress or RunProgress())
     for name in (name for name, digest in cache.code.inputs.items() if digest == ABSENT):
         rounds.progress.warn(f"study: inputs names {name}, which does not exist")
     try:

@@ -90,7 +90,7 @@ class ModelGradients(Gradients):
         self.params = finite_array("Gradients", "params", params, ndim=1)
 
 
-class Blocks(NamedTuple):
+class BlockSizes(NamedTuple):
     """The samples in one block, and how many of the first inputs are held at a time."""
 
     size: int
@@ -174,7 +174,7 @@ def plan(
     kept: int,
     memory: float,
     groups: int = 1,
-) -> Blocks:
+) -> BlockSizes:
     """The blocks that fit into `memory` bytes; otherwise the error says how many are enough."""
     result = 8 * rows * columns * kept**2 * groups
     free = ROOM * memory - gradients.fixed - result
@@ -190,7 +190,7 @@ def plan(
                 f"memory={enough} is enough"
             )
         size = int(max(1, min(size // 2, size * free / sum(needs))))
-    return Blocks(size, int(min(rows, size * ((free - needs[0]) // needs[1]))))
+    return BlockSizes(size, int(min(rows, size * ((free - needs[0]) // needs[1]))))
 
 
 def _needs(gradients: Gradients, size: int, kept: int) -> tuple[int, int]:
@@ -204,7 +204,7 @@ def _parts(
     gradients: Gradients,
     x: Any,
     x2: Any | None,
-    blocks: Blocks,
+    blocks: BlockSizes,
     full: bool,
     groups: Mapping[Any, int],
 ) -> Iterator[tuple[slice, slice, Array]]:

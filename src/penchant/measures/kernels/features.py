@@ -25,7 +25,7 @@ LARGEST = 900  # exponent of two of slopes in the unit of the features
 
 
 @dataclasses.dataclass(frozen=True)
-class Tangent:
+class TangentFeatures:
     """The features F = factor * grad f(start, x) of `model`.
 
     The gradients of the user's model are exp(log_unit) F; `log_output` is the logarithm of the
@@ -126,7 +126,7 @@ class Tangent:
         return (slice(at, at + size) for at in range(0, len(X), size))
 
 
-def tangent(who: str, model: Model, X: Array, start: Array | None = None) -> Tangent:
+def tangent(who: str, model: Model, X: Array, start: Array | None = None) -> TangentFeatures:
     """The tangent features of `model` at its start, or at the parameters given instead."""
     if not isinstance(model, Model):
         raise ValueError(f"{who}: expected a Model, got {type(model).__name__}")
@@ -161,7 +161,7 @@ def unit_twin(model: Model) -> tuple[Model, float, int] | None:
     return None
 
 
-def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
+def scaled(who: str, model: Model, X: Array, start: Array) -> TangentFeatures:
     """The features at `start`, divided by a power of two if their squares could overflow."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if isinstance(model, Separable):
@@ -183,7 +183,7 @@ def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
     slope = math.frexp(size)[1]  # the slopes in this unit stay in the range of float64, too
     exponent = max(slope - LARGEST, min(exponent, slope + LARGEST))
     exponent = max(-LARGEST, min(exponent, LARGEST))
-    return Tangent(model, start, math.ldexp(1.0, -exponent), exponent * math.log(2.0), 0.0)
+    return TangentFeatures(model, start, math.ldexp(1.0, -exponent), exponent * math.log(2.0), 0.0)
 
 
 class Frame(NamedTuple):
@@ -194,7 +194,7 @@ class Frame(NamedTuple):
     right: Array | None
 
 
-def chosen_route(who: str, at: Tangent, X: Array, route: str) -> str:
+def chosen_route(who: str, at: TangentFeatures, X: Array, route: str) -> str:
     """The given route; for "auto" the one that fits the sizes."""
     if one_of(who, "route", route, ROUTES) != "auto":
         return route
@@ -202,7 +202,7 @@ def chosen_route(who: str, at: Tangent, X: Array, route: str) -> str:
     return "kernel" if len(X) * width > HELD else "features"
 
 
-def lengths_of(who: str, at: Tangent, X: Array, route: str) -> Array:
+def lengths_of(who: str, at: TangentFeatures, X: Array, route: str) -> Array:
     """The lengths of the features, none of them zero."""
     if route == "kernel":
         sizes = np.sqrt(np.maximum(np.diag(at.kernel(X)), 0.0))
@@ -217,7 +217,7 @@ def lengths_of(who: str, at: Tangent, X: Array, route: str) -> Array:
     return sizes
 
 
-def framed(at: Tangent, X: Array, route: str, sizes: Array) -> Frame:
+def framed(at: TangentFeatures, X: Array, route: str, sizes: Array) -> Frame:
     """Features divided by `sizes`, in at most as many coordinates as samples, without rounding."""
     if route == "features":
         rows = at.rows(X) / sizes[:, None]

@@ -24,7 +24,7 @@ def several(given: Any) -> bool:
     return isinstance(given, Mapping | tuple)
 
 
-class Table:
+class InputTree:
     """A tree of mappings and tuples; its arrays have a row per sample, the rest is constant."""
 
     def __init__(self, who: str, name: str, tree: Any):
@@ -59,7 +59,7 @@ class Packed:
 
     def packed(self, name: str, tree: Any) -> Array:
         """One row of numbers per sample."""
-        given = Table(self.who, name, tree)
+        given = InputTree(self.who, name, tree)
         if mapped(given.tree, _row) != self.tree:
             raise ValueError(f"{self.who}: {name} must have the structure of the first inputs")
         parts = [self._numbers(name, leaf) for leaf in leaves(given.tree) if _has_rows(leaf)]
@@ -120,7 +120,7 @@ def digest(tree: Any) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class SampleRow:
     """The shape and dtype of one sample in one array."""
 
     shape: tuple[int, ...]
@@ -133,7 +133,7 @@ class Row:
 
 
 def _is_row(leaf: Any) -> bool:
-    return isinstance(leaf, Row)
+    return isinstance(leaf, SampleRow)
 
 
 def _row(leaf: Any) -> Any:
@@ -141,7 +141,7 @@ def _row(leaf: Any) -> Any:
         return leaf
     dtype = np.asarray(leaf).dtype
     kind = dtype.kind if dtype.kind in "iub" else "f"  # bfloat16 has another kind
-    return Row(tuple(leaf.shape[1:]), "" if kind == "f" else str(dtype), kind)
+    return SampleRow(tuple(leaf.shape[1:]), "" if kind == "f" else str(dtype), kind)
 
 
 def _has_rows(leaf: Any) -> bool:

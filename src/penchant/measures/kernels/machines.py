@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from penchant.arguments import Array, classification_data, finite_array, regression_data
 from penchant.measures.kernels.features import (
     Frame,
-    Tangent,
+    TangentFeatures,
     chosen_route,
     framed,
     lengths_of,
@@ -92,7 +92,7 @@ class KernelMachine(Record):
     log_unit: float
     outcome: Outcome
     certificate: Certificate
-    tangent: Tangent = dataclasses.field(repr=False)
+    tangent: TangentFeatures = dataclasses.field(repr=False)
 
     @property
     def error(self) -> float:
@@ -239,7 +239,7 @@ def kernel_svm(
         return machine
 
 
-class _Answer(NamedTuple):
+class _MachineAnswer(NamedTuple):
     """What was found: h = sum_n dual_n F(x_n), and what is known about it."""
 
     dual: Array
@@ -249,14 +249,14 @@ class _Answer(NamedTuple):
     kkt: float = 0.0
 
 
-def _pushed(at: Tangent, X: Array, move: Array) -> Array:
+def _pushed(at: TangentFeatures, X: Array, move: Array) -> Array:
     """F h, infinite where an answer is beyond float64."""
     if not np.isfinite(move).all():
         return np.full(len(X), np.inf)
     return at.push(X, move)
 
 
-def _weights(at: Tangent) -> tuple[Any, Array] | None:
+def _weights(at: TangentFeatures) -> tuple[Any, Array] | None:
     """Coordinates that move, and the weights of |h|^2 = sum_i weight_i beta_i^2, relative."""
     used = at.root > 0
     with np.errstate(over="ignore"):
@@ -264,7 +264,7 @@ def _weights(at: Tangent) -> tuple[Any, Array] | None:
     return (used, weights) if np.isfinite(weights).all() else None
 
 
-def _of_predictor(at: Tangent, used: Any, found: Solution) -> _Answer:
+def _of_predictor(at: TangentFeatures, used: Any, found: Solution) -> _MachineAnswer:
     """The displacement of a linear predictor beta: sum_i beta_i^2 / root_i^2 is its square.
 
     The solver works on the data as they are given, which no feature is.
@@ -277,10 +277,10 @@ def _of_predictor(at: Tangent, used: Any, found: Solution) -> _Answer:
         unit = found.log_dual_unit - 2 * math.log(float(at.root.max())) - math.log(2)
         nu = np.vstack([found.dual, *found.dual_rest]).sum(axis=0)
         dual = np.sign(nu) * np.exp(np.log(np.abs(nu)) + unit)  # the unit alone may overflow
-    return _Answer(dual, move, found.outcome, found.certificate)
+    return _MachineAnswer(dual, move, found.outcome, found.certificate)
 
 
-def _linear_interpolant(at: Tangent, X: Array, goal: Array) -> _Answer | None:
+def _linear_interpolant(at: TangentFeatures, X: Array, goal: Array) -> _MachineAnswer | None:
     """The certified answer for a model with a linear predictor; None if no predictor fits."""
     if not isinstance(at.model, Separable) or (known := _weights(at)) is None:
         return None
@@ -295,7 +295,7 @@ def _linear_interpolant(at: Tangent, X: Array, goal: Array) -> _Answer | None:
     return answer._replace(outcome=judge(FITTED, found.certificate))
 
 
-def _linear_svm(who: str, at: Tangent, X: Array, y: Array) -> _Answer:
+def _linear_svm(who: str, at: TangentFeatures, X: Array, y: Array) -> _MachineAnswer:
     """The same for margins."""
     known = _weights(at)
     if known is None:
@@ -312,7 +312,9 @@ def _linear_svm(who: str, at: Tangent, X: Array, y: Array) -> _Answer:
     return answer._replace(dual=answer.dual * y)
 
 
-def _least_squares(at: Tangent, X: Array, y: Array, goal: Array, route: str) -> _Answer:
+def _least_squares(
+    at: TangentFeatures, X: Array, y: Array, goal: Array, route: str
+) -> _MachineAnswer:
     """The shortest least-squares fit of `goal`, and an estimate of its error.
 
     The error is what a further step would move, and the rounding of the misfit in that step.
@@ -353,10 +355,12 @@ def _least_squares(at: Tangent, X: Array, y: Array, goal: Array, route: str) -> 
     certificate = Certificate(error, "estimate")
     outcome = judge(outcome, certificate)
     with np.errstate(over="ignore"):
-        return _Answer(np.ldexp(dual, power), np.ldexp(move, power), outcome, certificate, kkt)
+        return _MachineAnswer(
+            np.ldexp(dual, power), np.ldexp(move, power), outcome, certificate, kkt
+        )
 
 
-def _loses(frame: Frame, at: Tangent, X: Array) -> bool:
+def _loses(frame: Frame, at: TangentFeatures, X: Array) -> bool:
     """Whether rounding may have dropped a direction of the data, so that the error is not known.
 
     Features that are held have rounding of their own, and a direction below it is none; a kernel
@@ -370,7 +374,7 @@ def _loses(frame: Frame, at: Tangent, X: Array) -> bool:
     return not few or len(independent_rows(columns)) != len(frame.sizes)
 
 
-def _apart(at: Tangent, X: Array, dual: Array, move: Array) -> float:
+def _apart(at: TangentFeatures, X: Array, dual: Array, move: Array) -> float:
     """|h - sum_n dual_n F(x_n)| relative to the terms of the sum: duals of close points cancel."""
     with np.errstate(all="ignore"):
         apart, pulled = 0.0, at.pull(X, dual)
@@ -389,7 +393,9 @@ def _advice(frame: Frame) -> str:
     return " (the kernel does not resolve some differences of the features; route='features' does)"
 
 
-def _separating(who: str, at: Tangent, X: Array, y: Array, frame: Frame, sizes: Array) -> _Answer:
+def _separating(
+    who: str, at: TangentFeatures, X: Array, y: Array, frame: Frame, sizes: Array
+) -> _MachineAnswer:
     """The l2 max margin in the coordinates of `frame`."""
     rows = (frame.left * frame.sizes) * sizes[:, None]
     try:
@@ -415,7 +421,7 @@ def _separating(who: str, at: Tangent, X: Array, y: Array, frame: Frame, sizes: 
     outcome = judge(found.outcome, certificate)
     if not outcome.ok:
         outcome = Outcome(outcome.kind, outcome.sentence + _advice(frame))
-    return _Answer(dual, move, outcome, certificate)
+    return _MachineAnswer(dual, move, outcome, certificate)
 
 
 def _inseparable(who: str) -> ValueError:
@@ -427,8 +433,8 @@ def _inseparable(who: str) -> ValueError:
 
 def _machine(
     kind: str,
-    answer: _Answer,
-    at: Tangent,
+    answer: _MachineAnswer,
+    at: TangentFeatures,
     residual: float,
     kkt: float,
     least: float | None = None,

@@ -17,7 +17,7 @@ from penchant.measures.torch.agreement import Agreement
 from penchant.measures.torch.module import TorchFunction, as_array
 
 if TYPE_CHECKING:
-    from penchant.measures.torch.plans import Pass, Plan, Uses
+    from penchant.measures.torch.plans import ModulePlan, Pass, Uses
 
 
 class Costs(NamedTuple):
@@ -47,14 +47,14 @@ class TorchGradients(Gradients):
         factored: bool = True,
     ):
         # imported here because it imports torch
-        from penchant.measures.torch.plans import Plan
+        from penchant.measures.torch.plans import ModulePlan
         from penchant.measures.torch.tracing import traced
 
         self.function, self.every = function, outputs
         self.model = function
         self.params = function.parameters()
         self.names = {name: name for name in function.names}
-        self.plan = Plan()
+        self.plan = ModulePlan()
         if factored:
             with function.quiet():
                 self.plan = traced(function, x)
@@ -110,17 +110,17 @@ class TorchGradients(Gradients):
 
     def _tried(self, x: Any) -> Factors:
         """The gradients by the plan, or without one if its pass fails in any way."""
-        from penchant.measures.torch.plans import Plan
+        from penchant.measures.torch.plans import ModulePlan
 
         try:
             return self._factors(x)
         except Exception:
             if not self.plan.served:
                 raise
-            self._replan(Plan())
+            self._replan(ModulePlan())
             return self._factors(x)
 
-    def _replan(self, plan: Plan) -> None:
+    def _replan(self, plan: ModulePlan) -> None:
         self.plan, self.last, self.form = plan, None, self.form + 1
 
     def measure(self) -> None:

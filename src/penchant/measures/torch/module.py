@@ -12,7 +12,7 @@ from penchant.arguments import Array, finite_array
 from penchant.lazy import torch
 from penchant.limits import Turns
 from penchant.measures.kernels.gradients import ALONE, nudge
-from penchant.measures.kernels.inputs import Table, leaves, mapped, several, spread
+from penchant.measures.kernels.inputs import InputTree, leaves, mapped, several, spread
 from penchant.measures.kernels.outputs import Output
 from penchant.measures.torch.quiet import quiet
 
@@ -25,7 +25,7 @@ class TorchFunction:
     or the row numbers of `named_inputs`.
     """
 
-    named_inputs: Table | None = None
+    named_inputs: InputTree | None = None
     changing: tuple[str, ...] = ()  # parameters that a forward pass changes, such as by max_norm
 
     def __init__(
@@ -177,7 +177,7 @@ def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
     """
     if not several(x):
         return _tensor(function, name, x)
-    given = Table(function.who, name, mapped(x, lambda leaf: _leaf(function, name, leaf)))
+    given = InputTree(function.who, name, mapped(x, lambda leaf: _leaf(function, name, leaf)))
     known = function.named_inputs
     first = 0 if known is None else len(known)
     function.named_inputs = given if known is None else _joined(function.who, name, known, given)
@@ -188,14 +188,14 @@ def _leaf(function: TorchFunction, name: str, leaf: Any) -> Any:
     return _tensor(function, name, leaf) if len(getattr(leaf, "shape", ())) else leaf
 
 
-def _joined(who: str, name: str, first: Table, second: Table) -> Table:
+def _joined(who: str, name: str, first: InputTree, second: InputTree) -> InputTree:
     """The rows of both tables."""
     parts = iter(list(leaves(second.tree)))
     try:
         tree = mapped(first.tree, lambda leaf: _below(leaf, next(parts)))
     except (RuntimeError, StopIteration):
         raise ValueError(f"{who}: {name} must have the structure of the first inputs") from None
-    return Table(who, name, tree)
+    return InputTree(who, name, tree)
 
 
 def _below(first: Any, second: Any) -> Any:

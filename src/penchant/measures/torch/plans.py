@@ -16,7 +16,7 @@ Uses = list[tuple[int, bool]]  # places of operations, and whether a value is th
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ModulePlan:
     """The operations of a module with its parameters, and with what it computes from these alone.
 
     `roots` are, for each shared value, the parameters and rows of tables from which autograd
@@ -59,7 +59,7 @@ class Plan:
         steps = (step for step in self.steps if not step.shares and step.layout is None)
         return frozenset().union(*(self.behind[name] for step in steps for name in step.values))
 
-    def without(self, names: Iterable[str]) -> Plan:
+    def without(self, names: Iterable[str]) -> ModulePlan:
         """The plan without these parameters: operations with these alone are ignored."""
         left = self.left.union(names)
         steps = [
@@ -76,7 +76,7 @@ class Pass:
     It raises Unlike if its operations are not those of the plan.
     """
 
-    def __init__(self, function: TorchFunction, plan: Plan, params: dict[str, Any], x: Any):
+    def __init__(self, function: TorchFunction, plan: ModulePlan, params: dict[str, Any], x: Any):
         self.plan = plan
         inner = {root for name in plan.uses if name.startswith("#") for root in plan.roots[name]}
         grown = [name for name in params if name in inner or name in plan.idle]

@@ -20,10 +20,10 @@ from penchant.measures.torch.uses import (
     IN_PLACE,
     OPERATIONS,
     Entrywise,
-    Kind,
-    Layout,
     Lookup,
     Repeat,
+    SampleLayout,
+    WeightedKind,
 )
 
 
@@ -48,11 +48,11 @@ class Step(NamedTuple):
 
     function: Any
     values: tuple[str, ...]
-    kind: Kind | Entrywise | None = None
+    kind: WeightedKind | Entrywise | None = None
     weight: str | None = None
     bias: str | None = None
     shares: bool = False  # whether its outputs are shared values, too
-    layout: Layout | None = None  # None: no derivatives are taken in it
+    layout: SampleLayout | None = None  # None: no derivatives are taken in it
 
     @property
     def is_table(self) -> bool:
@@ -123,7 +123,7 @@ def tensors(outputs: Any) -> list[Any]:
     return [value for value in several if isinstance(value, torch.Tensor)]
 
 
-class Trace(Recorder):
+class ParameterTrace(Recorder):
     """Records the operations with everything that depends on parameters."""
 
     def __init__(self, params: Mapping[str, Any]):
@@ -179,7 +179,7 @@ class Tape(Recorder):
 
     def _read(self, place: int, args: Any, kwargs: Any) -> None:
         step = self.steps[place]
-        assert isinstance(step.kind, Kind)
+        assert isinstance(step.kind, WeightedKind)
         given = step.kind.read(args, kwargs)
         named = [self.named.get(id((given or {}).get(name))) for name in ("weight", "bias")]
         if given is None or named != [step.weight, step.bias]:
@@ -235,7 +235,7 @@ class Tape(Recorder):
         """h of an operation as (samples, T, K)."""
         if place not in self.inputs:
             step = self.steps[place]
-            assert isinstance(step.kind, Kind)
+            assert isinstance(step.kind, WeightedKind)
             h = step.kind.input(self.given[place]).detach()
             if step.layout is None:  # that of a table is shared
                 h = h.reshape(1, -1, h.shape[-1]).expand(self.samples, -1, -1)

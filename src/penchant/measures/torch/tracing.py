@@ -14,9 +14,9 @@ import torch
 
 from penchant.limits import Turns
 from penchant.measures.torch.module import TorchFunction
-from penchant.measures.torch.plans import Pass, Plan, dense, derivatives
-from penchant.measures.torch.tape import Call, Step, Trace, Unlike, output_name
-from penchant.measures.torch.uses import ENTRYWISE, OPERATIONS, Layout, Lookup
+from penchant.measures.torch.plans import ModulePlan, Pass, dense, derivatives
+from penchant.measures.torch.tape import Call, ParameterTrace, Step, Unlike, output_name
+from penchant.measures.torch.uses import ENTRYWISE, OPERATIONS, Lookup, SampleLayout
 
 ALIKE = 1e-3  # the largest relative difference of a gradient and that from the operations
 ROUNDING = 30  # times the machine precision, relative to the size of the summands
@@ -25,12 +25,12 @@ SEPARATE = 1e-6  # largest share of a derivative that may come from the other sa
 MOVED = 0.02  # relative change of the parameters before the test, as zeros hide dependences
 
 
-def traced(function: TorchFunction, x: Any) -> Plan:
+def traced(function: TorchFunction, x: Any) -> ModulePlan:
     """The plan for as many parameters of the module as possible, tested on the inputs `x`."""
     try:
         return Trial(function, x).plan()
     except Exception:  # an unusual module: torch.func computes everything
-        return Plan()
+        return ModulePlan()
 
 
 class Trial:
@@ -43,7 +43,7 @@ class Trial:
             if not bool(torch.isfinite(function(self.params, self.two)).all()):
                 self.params = function.parameters()
 
-    def plan(self) -> Plan:
+    def plan(self) -> ModulePlan:
         """The plan for the parameters whose gradients it computes rightly."""
         plan = self._planned()
         whole, outputs = self._by_autograd()
@@ -59,7 +59,7 @@ class Trial:
         idle = set(self.function.names) - plan.left - wrong - plan.served
         return dataclasses.replace(plan, idle=tuple(sorted(idle))).without(wrong)
 
-    def _planned(self) -> Plan:
+    def _planned(self) -> ModulePlan:
         """The plan from the operations with one sample and with two.
 
         Parameters that other operations use for two samples, as in a loop over them, are not
@@ -71,16 +71,16 @@ class Trial:
             turns.take()
             params = {name: value for name, value in params.items() if name not in differing}
             one, two = self._calls(params)
-        steps = Steps(params)
+        steps = SharedSteps(params)
         for pair in zip(one, two, strict=True):
             steps.add(*pair)
         left = frozenset(self.params.keys() - params.keys())
-        plan = Plan(steps.steps, steps.roots, steps.behind, left=left)
+        plan = ModulePlan(steps.steps, steps.roots, steps.behind, left=left)
         return plan.without(plan.unknown)
 
     def _calls(self, params: dict[str, Any]) -> tuple[list[Call], list[Call]]:
         """The operations with these parameters, for one sample and for two."""
-        traces = Trace(params), Trace(params)
+        traces = ParameterTrace(params), ParameterTrace(params)
         for trace, x in zip(traces, (self.one, self.two), strict=True):
             with torch.no_grad(), trace:
                 self.function(self.params, x)
@@ -98,7 +98,7 @@ class Trial:
         return whole, outputs.detach()
 
 
-class Steps:
+class SharedSteps:
     """The operations with shared values among all calls of two passes."""
 
     def __init__(self, params: dict[str, Any]):
@@ -196,16 +196,16 @@ def _wrong(done: Pass, sample: int, parts: dict[int, Any], whole: dict[str, Any]
     return wrong
 
 
-def _layout(one: tuple[int, ...], two: tuple[int, ...], features: int) -> Layout | None:
+def _layout(one: tuple[int, ...], two: tuple[int, ...], features: int) -> SampleLayout | None:
     """The axis of the samples, before the `features`, in outputs for one sample and for two."""
     axes = [axis for axis, (a, b) in enumerate(zip(one, two, strict=False)) if a != b]
     if len(one) != len(two) or len(axes) != 1 or axes[0] >= features:
         return None
     axis = axes[0]
-    return Layout(axis, one[axis]) if two[axis] == 2 * one[axis] else None
+    return SampleLayout(axis, one[axis]) if two[axis] == 2 * one[axis] else None
 
 
-def _options(layout: Layout) -> list[Layout]:
+def _options(layout: SampleLayout) -> list[SampleLayout]:
     return [layout, layout._replace(inner=True)] if layout.times > 1 else [layout]
 
 

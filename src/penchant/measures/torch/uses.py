@@ -20,7 +20,7 @@ from penchant.measures.kernels.factors import Use
 Arguments = dict[str, Any]
 
 
-class Layout(NamedTuple):
+class SampleLayout(NamedTuple):
     """The place of the samples in the output of an operation: `times` vectors each along `axis`.
 
     If the axis holds several vectors per sample, the sample is the outer index, or with `inner`
@@ -44,7 +44,7 @@ class Layout(NamedTuple):
         return split.reshape(samples, -1, tensor.shape[-1])
 
 
-class Kind(abc.ABC):
+class WeightedKind(abc.ABC):
     """Operations with a weight and perhaps a bias; `names` are those of their arguments."""
 
     def __init__(self, *names: str, channels: int = -1):
@@ -79,7 +79,7 @@ class Kind(abc.ABC):
         """
 
 
-class Product(Kind):
+class Product(WeightedKind):
     """A matrix product with a weight (O, K), or (K, O) if `transposed`."""
 
     def __init__(self, *names: str, transposed: bool = False, channels: int = -1):
@@ -135,7 +135,7 @@ class Convolution(Product):
         return torch.einsum("ntgk,ntcgo->ncgok", inner, outer).reshape(n, c, -1)
 
 
-class Scale(Kind):
+class Normalization(WeightedKind):
     """A normalization, whose result is scaled and shifted feature by feature."""
 
     def __init__(self, function: Any, *names: str, channels: int = -1):
@@ -158,7 +158,7 @@ class Scale(Kind):
         return torch.einsum("nto,ntco->nco", h, slopes)
 
 
-class Lookup(Kind):
+class Lookup(WeightedKind):
     """Rows of a table by their numbers."""
 
     def plain(self, given: Arguments) -> bool:
@@ -196,7 +196,7 @@ class Entrywise:
         """True if a value of this shape has length one along an axis counted from the end."""
         return len(shape) < -axis or shape[axis] == 1
 
-    def copies(self, value: Any, layout: Layout, samples: int) -> Any:
+    def copies(self, value: Any, layout: SampleLayout, samples: int) -> Any:
         """A copy of q for every vector of every sample, in which derivatives can be taken."""
         missing = max(0, -layout.axis - value.ndim)
         single = value.detach().reshape(*(1,) * missing, *value.shape)
@@ -204,7 +204,7 @@ class Entrywise:
         shape[layout.axis] = samples * layout.times
         return single.expand(shape).clone().requires_grad_()
 
-    def slopes(self, derivative: Any, layout: Layout, samples: int, shape: Any) -> Any:
+    def slopes(self, derivative: Any, layout: SampleLayout, samples: int, shape: Any) -> Any:
         """The derivative in the copies as (samples, times, size of q)."""
         return layout.split(derivative, samples).reshape(samples, layout.times, -1)
 
@@ -212,7 +212,7 @@ class Entrywise:
 class Repeat(Entrywise):
     """Operations whose output is nothing but copies of q, such as expand."""
 
-    def slopes(self, derivative: Any, layout: Layout, samples: int, shape: Any) -> Any:
+    def slopes(self, derivative: Any, layout: SampleLayout, samples: int, shape: Any) -> Any:
         """The derivative in the output, summed over its other copies."""
         inner = list((1,) * (derivative.ndim - len(shape)) + tuple(shape))
         del inner[layout.axis]
@@ -221,20 +221,22 @@ class Repeat(Entrywise):
         return summed.reshape(samples, layout.times, -1)
 
 
-OPERATIONS: dict[Any, Kind] = {
+OPERATIONS: dict[Any, WeightedKind] = {
     functional.linear: Product("input", "weight", "bias"),
     torch.addmm: Product("bias", "input", "weight", transposed=True),
     torch.conv2d: Convolution(
         "input", "weight", "bias", "stride", "padding", "dilation", "groups", channels=1
     ),
-    functional.layer_norm: Scale(
+    functional.layer_norm: Normalization(
         functional.layer_norm, "input", "normalized_shape", "weight", "bias", "eps"
     ),
-    functional.rms_norm: Scale(functional.rms_norm, "input", "normalized_shape", "weight", "eps"),
-    functional.group_norm: Scale(
+    functional.rms_norm: Normalization(
+        functional.rms_norm, "input", "normalized_shape", "weight", "eps"
+    ),
+    functional.group_norm: Normalization(
         functional.group_norm, "input", "num_groups", "weight", "bias", "eps", channels=1
     ),
-    functional.batch_norm: Scale(
+    functional.batch_norm: Normalization(
         functional.batch_norm, "input", "running_mean", "running_var", "weight", "bias", "training",
         "momentum", "eps", channels=1,
     ),

@@ -12,8 +12,8 @@ from penchant.plotting.plots import drawable
 from penchant.plotting.study.layer import Layer, layer, spans_decades
 from penchant.plotting.study.plan import (
     SEED,
+    GatheredStudy,
     Plan,
-    Study,
     blank,
     coloured,
     headed,
@@ -33,7 +33,7 @@ MARKERS = "os^Dv*Px"
 DENSE = 45  # points from which not every one is marked
 
 
-def draw_curves(study: Study, plan: Plan, note: str = "") -> Figure:
+def draw_curves(study: GatheredStudy, plan: Plan, note: str = "") -> Figure:
     """Curves of `plan.colour` over x; over texts, bars."""
     assert plan.x
     parts, x = panels(study, plan), ruler(study.data, plan.x)
@@ -106,14 +106,14 @@ def _failures(axes: Axes, x: Ruler, found: list[Layer], word: str) -> dict[str, 
     return {"failed": drawn}
 
 
-def _logarithmic(study: Study, plan: Plan) -> bool:
+def _logarithmic(study: GatheredStudy, plan: Plan) -> bool:
     """Whether the height is logarithmic: as the study says, or over many decades."""
     values = np.asarray(study.data[plan.colour].values, dtype=float)
     chosen = plan.log if plan.log is not None else plan.range is None and spans_decades(values)
     return bool(chosen and (values[np.isfinite(values)] > 0).any())
 
 
-def _frame(axes: Axes, x: Ruler, study: Study, plan: Plan, title: str) -> None:
+def _frame(axes: Axes, x: Ruler, study: GatheredStudy, plan: Plan, title: str) -> None:
     x.put(axes, "x")
     axes.set_axisbelow(True)
     axes.xaxis.grid(visible=not x.words)

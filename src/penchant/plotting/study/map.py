@@ -9,7 +9,7 @@ import numpy as np
 from penchant.arguments import Array
 from penchant.mathematics import escape
 from penchant.plotting.study.layer import Flags, Layer, layer, spans_decades
-from penchant.plotting.study.plan import Plan, Study, blank, headed, key, outer, panels
+from penchant.plotting.study.plan import GatheredStudy, Plan, blank, headed, key, outer, panels
 from penchant.plotting.study.ruler import Ruler, ruler
 from penchant.plotting.study.words import label, number, short
 from penchant.plotting.style import BLACK, GREY, PALE, RED
@@ -103,7 +103,7 @@ def _between(x: Array, y: Array, values: Array) -> Array:
 MAP = "viridis"  # rises in lightness, for every eye and in grey
 
 
-def draw_map(study: Study, plan: Plan) -> Figure:
+def draw_map(study: GatheredStudy, plan: Plan) -> Figure:
     """The map of `plan.colour` over x and y, one panel for every value of a third axis."""
     from matplotlib.colors import LogNorm
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from penchant.plotting.study.curves import draw_curves
 from penchant.plotting.study.map import draw_map
-from penchant.plotting.study.plan import Plan, Study, blank, plan_of
+from penchant.plotting.study.plan import GatheredStudy, Plan, blank, plan_of
 from penchant.plotting.study.trajectories import draw_rows, draw_threshold, draw_trials
 from penchant.plotting.study.words import label, named, number, plain
 from penchant.plotting.style import PALE, clear_logs, styled
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST = 14  # rows
 
 
-def draw_single(study: Study) -> Figure:
+def draw_single(study: GatheredStudy) -> Figure:
     """Name, value and meaning of every number of the cell."""
     names = study.numbers[:MOST]
     figure, (axes,) = blank(study, Plan(study.who, names[0]), 1)
@@ -67,19 +67,19 @@ class Drawing:
 
 def draw_study(dataset: xarray.Dataset) -> Figure:
     """The picture of a gathered study; a ValueError says why there is none."""
-    study = Study(dataset)
+    study = GatheredStudy(dataset)
     with styled():
         return clear_logs(_drawn(study))
 
 
-def _drawn(study: Study) -> Figure:
+def _drawn(study: GatheredStudy) -> Figure:
     if study.table.get("threshold") and "measured" in study.rows and not study.numbers:
         return draw_trials(study)  # no line has a threshold: the trials show why
     row = first_row(study)
     return draw_rows(study, row) if row else _of(study, plan_of(study))
 
 
-def first_row(study: Study) -> str | None:
+def first_row(study: GatheredStudy) -> str | None:
     """The row to draw as the study's picture: if it names one, or has nothing else to compare."""
     wanted = (study.table.get("draw") or {}).get("colour")
     if wanted in study.rows:
@@ -89,7 +89,7 @@ def first_row(study: Study) -> str | None:
     return study.rows[0] if study.rows and not compared and not threshold else None
 
 
-def _of(study: Study, plan: Plan) -> Figure:
+def _of(study: GatheredStudy, plan: Plan) -> Figure:
     if plan.y is not None:
         return draw_map(study, plan)
     if study.table.get("threshold") and plan.colour == "threshold":
@@ -101,7 +101,7 @@ def _of(study: Study, plan: Plan) -> Figure:
 
 def further(dataset: xarray.Dataset) -> list[Drawing]:
     """Other numbers drawn in the same way, then rows: a handful at most."""
-    study = Study(dataset)
+    study = GatheredStudy(dataset)
     if study.table.get("threshold"):
         text = "The measured values along the search"
         trials = Drawing(text, partial(draw_trials, study, text))
@@ -114,19 +114,19 @@ def further(dataset: xarray.Dataset) -> list[Drawing]:
     ]
 
 
-def _other(study: Study, name: str) -> Figure:
+def _other(study: GatheredStudy, name: str) -> Figure:
     if name in study.rows:
         return clear_logs(draw_rows(study, name, named(study.data, name)))
     return clear_logs(_of(study, plan_of(study, name)))
 
 
-def _others(study: Study) -> list[str]:
+def _others(study: GatheredStudy) -> list[str]:
     """The numbers that differ from cell to cell and are not yet drawn."""
     plan = None if first_row(study) else plan_of(study)
     known = {plan.colour, *plan.contours} if plan else set()
     return [name for name in study.numbers if name not in known and _varies(study, name)]
 
 
-def _varies(study: Study, name: str) -> bool:
+def _varies(study: GatheredStudy, name: str) -> bool:
     values = np.asarray(study.data[name].values, dtype=float)
     return len(np.unique(values[np.isfinite(values)])) > 1

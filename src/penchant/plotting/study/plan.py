@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from penchant.arguments import one_of
 from penchant.lab.studies.compute import OK
 from penchant.lab.studies.gather import MISSING
+from penchant.lab.studies.gathered import description_of, dimensions_of, variables_of
 from penchant.mathematics import escape, in_terminal
 from penchant.plotting.study.ruler import sorted_axes
 from penchant.plotting.study.words import named, number, plain, short, title_of
@@ -49,13 +49,13 @@ class Plan:
     title: str = ""
 
 
-class Study:
+class GatheredStudy:
     """A gathered study by its parts, with rising axes."""
 
     def __init__(self, dataset: xarray.Dataset):
-        self.dims = tuple(map(str, dataset.status.dims))
+        self.dims = dimensions_of(dataset)
         self.data = sorted_axes(dataset, self.dims)
-        self.table: dict[str, Any] = json.loads(dataset.attrs.get("description", "{}"))
+        self.table = description_of(dataset)
         self.who = f"study {plain(dataset.attrs.get('study', '?'), 60)}"
 
     @property
@@ -85,19 +85,12 @@ class Study:
 
     def _named(self, more: int, without: tuple[str, ...], first: list[Any]) -> list[str]:
         """The variables with this many more dimensions than a cell, `first` ones first."""
-        every = [
-            str(name)
-            for name, variable in self.data.data_vars.items()
-            if variable.dims[: len(self.dims)] == self.data.status.dims
-            and len(variable.dims) == len(self.dims) + more
-            and variable.dtype.kind in "fiub"
-            and name not in without
-        ]
+        every = [name for name in variables_of(self.data, more) if name not in without]
         wanted = [*first, *self.table.get("labels", {})]
         return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
 
 
-def plan_of(study: Study, colour: str | None = None) -> Plan:
+def plan_of(study: GatheredStudy, colour: str | None = None) -> Plan:
     """The plan of the study's picture, or of the same picture of another variable."""
     table: dict[str, Any] = study.table.get("draw") or {}
     for key in ("x", "y"):
@@ -115,7 +108,7 @@ def plan_of(study: Study, colour: str | None = None) -> Plan:
     return dataclasses.replace(plan, range=ends, log=table.get("log"))
 
 
-def _nothing(study: Study) -> str:
+def _nothing(study: GatheredStudy) -> str:
     kinds = sorted(set(map(str, study.data.status.values.flat)))
     if set(kinds) <= set(OK):
         return f"{study.who}: its cells gave no number, so there is nothing to draw"
@@ -126,7 +119,7 @@ def _nothing(study: Study) -> str:
     )
 
 
-def _axes(study: Study, table: Mapping[str, Any]) -> dict[str, Any]:
+def _axes(study: GatheredStudy, table: Mapping[str, Any]) -> dict[str, Any]:
     """Which axis goes where."""
     sizes, numeric = study.data.sizes, [d for d in study.long if _numeric(study, d)]
     x, y = table.get("x"), table.get("y")
@@ -143,11 +136,11 @@ def _axes(study: Study, table: Mapping[str, Any]) -> dict[str, Any]:
     return {"x": x, "y": y, "lines": lines, "panels": panels, "fixed": tuple(rest)}
 
 
-def _numeric(study: Study, dim: str) -> bool:
+def _numeric(study: GatheredStudy, dim: str) -> bool:
     return study.data[dim].dtype.kind in "fiu"
 
 
-def caption_of(study: Study, plan: Plan) -> str:
+def caption_of(study: GatheredStudy, plan: Plan) -> str:
     """The caption: what was done with the seeds, with other axes, and how the cells ended."""
     parts = []
     seeds = study.data.sizes.get(SEED, 1)
@@ -161,7 +154,7 @@ def caption_of(study: Study, plan: Plan) -> str:
     return " ".join([*parts, counted(study)])
 
 
-def counted(study: Study) -> str:
+def counted(study: GatheredStudy) -> str:
     """How many cells there are, and how many of them failed or are doubtful."""
     attributes = study.data.attrs
     cells, failed = (int(attributes.get(key, 0)) for key in ("cells", "failed"))
@@ -179,7 +172,7 @@ LETTERS = 10.5  # of a legend on an inch
 ONE, MANY = (5.8, 4.4), (3.6, 3.3)  # inches
 
 
-def panels(study: Study, plan: Plan) -> list[tuple[str, xarray.Dataset]]:
+def panels(study: GatheredStudy, plan: Plan) -> list[tuple[str, xarray.Dataset]]:
     """(what holds in the panel, its part of the study); of many values some, evenly chosen."""
     data = study.data.isel(dict.fromkeys(plan.fixed, 0))
     if plan.panels is None:
@@ -220,7 +213,9 @@ def some(count: int, most: int) -> list[int]:
     return [int(k) for k in np.unique(np.rint(np.linspace(0, count - 1, most)))]
 
 
-def blank(study: Study, plan: Plan, count: int, note: str = "") -> tuple[Figure, list[Axes]]:
+def blank(
+    study: GatheredStudy, plan: Plan, count: int, note: str = ""
+) -> tuple[Figure, list[Axes]]:
     """A sheet of `count` panels with the title and the caption of the study."""
     columns = count if count <= 3 else -(-count // 2)
     rows = -(-count // columns)
@@ -236,7 +231,7 @@ def blank(study: Study, plan: Plan, count: int, note: str = "") -> tuple[Figure,
     return figure, [figure.add_subplot(grid[cell]) for cell in cells[:count]]
 
 
-def _left_out(study: Study, dim: str | None, most: int) -> str:
+def _left_out(study: GatheredStudy, dim: str | None, most: int) -> str:
     size = study.data.sizes[dim] if dim else 0
     return f"{most} of the {size} values of {plain(dim, 30)}." if size > most else ""
 

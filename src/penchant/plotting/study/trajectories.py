@@ -15,7 +15,16 @@ from penchant.mathematics import escape
 from penchant.plotting.plots import drawable
 from penchant.plotting.study.curves import draw_curves
 from penchant.plotting.study.layer import layer, spans_decades
-from penchant.plotting.study.plan import SEED, TIME_AXES, Plan, Study, blank, coloured, key, panels
+from penchant.plotting.study.plan import (
+    SEED,
+    TIME_AXES,
+    GatheredStudy,
+    Plan,
+    blank,
+    coloured,
+    key,
+    panels,
+)
 from penchant.plotting.study.ruler import ruler
 from penchant.plotting.study.words import label, number, plain
 from penchant.plotting.style import GREY, RED
@@ -29,7 +38,7 @@ SEEDS = 5  # lines of one colour
 
 
 def draw_rows(
-    study: Study, name: str, title: str = "", note: str | None = None, **style: Any
+    study: GatheredStudy, name: str, title: str = "", note: str | None = None, **style: Any
 ) -> Figure:
     """The rows of `name`, in one colour for every value of an axis, a line for a seed."""
     wanted = (study.table.get("draw") or {}).get("x")
@@ -51,7 +60,7 @@ def draw_rows(
     return figure
 
 
-def _note(study: Study) -> str:
+def _note(study: GatheredStudy) -> str:
     seeds = study.data.sizes.get(SEED, 1)
     most = f" (the first {SEEDS} of {seeds})" if seeds > SEEDS else ""
     return f"One line per seed{most}." if seeds > 1 else ""
@@ -103,7 +112,7 @@ def _scales(axes: Any, groups: list[list[tuple[Array, Array]]]) -> None:
 NOTE = "Whiskers: the final bracket of the search. No point if most seeds have no threshold."
 
 
-def draw_threshold(study: Study, plan: Plan) -> Figure:
+def draw_threshold(study: GatheredStudy, plan: Plan) -> Figure:
     """The threshold over x, with bars from the last value that passes to the first that does not.
 
     Without an axis to draw it over, what was measured at the values that were tried.
@@ -120,7 +129,7 @@ def draw_threshold(study: Study, plan: Plan) -> Figure:
     return figure
 
 
-def _decided(study: Study) -> Study:
+def _decided(study: GatheredStudy) -> GatheredStudy:
     """The study without the places where most seeds have no threshold.
 
     The others are those with the largest or the smallest, and their median would hide it.
@@ -145,7 +154,7 @@ def _bracket(axes: Any, x: Any, data: Any, colour: Any, scale: Scale) -> None:
     axes.errorbar(x.at, value, yerr=reach, fmt="none", ecolor=colour, elinewidth=1.6, capsize=4)
 
 
-def rule_of(study: Study) -> str:
+def rule_of(study: GatheredStudy) -> str:
     """What the threshold is of, for the label of an axis."""
     table = study.table["threshold"]
     level = number(table.get("below", table.get("above")))
@@ -154,7 +163,7 @@ def rule_of(study: Study) -> str:
     )
 
 
-def draw_trials(study: Study, title: str = "") -> Figure:
+def draw_trials(study: GatheredStudy, title: str = "") -> Figure:
     """The measure at every value that was tried, with the level and the threshold."""
     table = study.table["threshold"]
     figure = draw_rows(

@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from penchant.arguments import Array
 from penchant.limits import TimeLimit
-from penchant.solvers.bounded import Bounded, least
+from penchant.solvers.bounded import BoundedMinimum, least
 from penchant.solvers.data import rows_of_order_one
 from penchant.solvers.exact import independent_rows
 from penchant.solvers.limits import rational
@@ -94,7 +94,7 @@ def _shortest(data: Kernel, s: Array, free: Any, rests: Any) -> tuple[Array, Any
     if not rests.any():
         return s, free, True
     one = np.full_like(s[rests], 1)
-    found: Bounded = least(data.rests(s, rests), s[rests], free[rests], -one, one)
+    found: BoundedMinimum = least(data.rests(s, rests), s[rests], free[rests], -one, one)
     s[rests], free[rests] = found.z, found.free
     return s, free, found.sure
 

@@ -68,7 +68,7 @@ def in_box(rows: Rows) -> tuple[Array, Array, int]:
 def least_nuclear(tensor: Array, c: Array) -> tuple[Array, Array, int]:
     """max c.nu under nu >= 0 and |sum nu_n A_n| <= 1, with the matrix of its barrier's slope."""
     top = float(np.linalg.norm(tensor.sum(axis=0), 2)) or 1.0
-    path = Path(c, np.eye(len(c)), tensor, np.full(len(c), 0.5 / top))
+    path = BarrierPath(c, np.eye(len(c)), tensor, np.full(len(c), 0.5 / top))
     x, move, mu, steps = path.end()
     barrier = Barrier.at(path.matrix(x))
     return mu * (barrier.slope() + barrier.bend(path.matrix(move))).ravel(), x, steps
@@ -87,7 +87,7 @@ def least_spectral(tensor: Array, c: Array, inside: Array) -> tuple[Array, Array
     basis = np.vstack([np.eye(size), np.zeros((1, size))]).reshape(-1, *tensor.shape[1:])
     L = np.hstack([tensor.reshape(n, -1), -c[:, None]])
     goal = np.append(np.zeros(size), 1.0)
-    x, move, mu, steps = Path(goal, L, basis, np.append(inside, -1.0)).end()
+    x, move, mu, steps = BarrierPath(goal, L, basis, np.append(inside, -1.0)).end()
     slack = L @ x
     return x[:-1] / x[-1], mu / slack * (1 - L @ move / slack), steps
 
@@ -139,7 +139,7 @@ class Barrier:
 
 
 @dataclasses.dataclass(frozen=True)
-class Path:
+class BarrierPath:
     """max goal.x / mu + sum log(L x) + log det(1 - M^T M), M = sum_k x_k tensor_k, as mu falls."""
 
     goal: Array

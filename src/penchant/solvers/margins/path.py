@@ -35,7 +35,7 @@ FOLLOWED = Outcome(Kind.SOLVED, "followed through every change of the support ve
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class SupportChange:
     """At this mu, coming from above, the sample joins the support vectors or leaves them."""
 
     mu: float
@@ -100,7 +100,7 @@ class MarginPath(Record):
     error: Array
     support: NDArray[np.bool_]
     iterations: NDArray[np.int_]
-    changes: tuple[Change, ...]
+    changes: tuple[SupportChange, ...]
     outcomes: tuple[Outcome, ...]
 
     def rows(self) -> list[tuple[str, str]]:
@@ -242,7 +242,8 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
             if walk.here is None:  # still linear: from where it ceases to be so nothing is skipped
                 walk.m = walk.reach - float(np.log(KERNEL))
     changes = tuple(
-        Change(exponential(m + unit + log_size), n, enters) for m, n, enters in tracker.changes
+        SupportChange(exponential(m + unit + log_size), n, enters)
+        for m, n, enters in tracker.changes
     )
     solutions = [solutions[k] for k in np.argsort(order)]
     if units is not None:
@@ -294,7 +295,7 @@ class RatchetPath(Record):
     dual: Array
     error: Array
     support: NDArray[np.bool_]
-    changes: tuple[Change, ...]
+    changes: tuple[SupportChange, ...]
     outcomes: tuple[Outcome, ...]
 
     def rows(self) -> list[tuple[str, str]]:
@@ -376,7 +377,7 @@ def flow_limit(Z: Array, largest: Q, mus: Array) -> RatchetPath:
         if outcomes[k].ok and (lost(W, beta[k], predictor) or lost(R, dual[k], predictor)):
             outcomes[k] = Outcome(Kind.OUT_OF_RANGE, BEYOND)
     changes = tuple(
-        Change(exponential(log_size - tau), n, enters) for tau, n, enters in walk.changes
+        SupportChange(exponential(log_size - tau), n, enters) for tau, n, enters in walk.changes
     )
     return RatchetPath(largest.depth, mus, beta, dual, error, support, changes, tuple(outcomes))
 

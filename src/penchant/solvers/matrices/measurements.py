@@ -17,7 +17,7 @@ Index = NDArray[np.intp]
 
 
 @dataclasses.dataclass(frozen=True)
-class Rows:
+class MeasurementRows:
     """Any measurement matrices, by their reduced design rows."""
 
     shape: tuple[int, int]
@@ -103,7 +103,7 @@ class Entries:
         return mended
 
 
-Measurements = Rows | Entries
+Measurements = MeasurementRows | Entries
 
 
 def missed(at: Measurements, problem: MatrixProblem, matrix: Array) -> Array:
@@ -126,4 +126,4 @@ def measurements(problem: MatrixProblem) -> Measurements | Outcome:
     except ValueError as error:  # raised for contradicting rows only
         sentence = str(error).removeprefix("interpolate: ").replace("no beta", "no matrix")
         return Outcome(Kind.INFEASIBLE, sentence.replace("range of X", "range of the measurements"))
-    return Rows(problem.shape, reduced.orthonormal())
+    return MeasurementRows(problem.shape, reduced.orthonormal())

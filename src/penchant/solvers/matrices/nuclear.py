@@ -13,8 +13,8 @@ from penchant.arguments import Array
 from penchant.records import Kind, Outcome
 from penchant.solvers.continuation import Failed
 from penchant.solvers.matrices.measurements import Measurements
-from penchant.solvers.matrices.path import Stop, corrected, descend
-from penchant.solvers.matrices.state import Power, State
+from penchant.solvers.matrices.path import WalkPoint, corrected, descend
+from penchant.solvers.matrices.state import DualState, Power
 
 GAP = 5e-11  # relative duality gap at the end of the path
 ALONE = Outcome(Kind.SOLVED, "the only minimiser, to the accuracy of the duality gap")
@@ -25,7 +25,7 @@ STRICT = 1e-6  # room below 1 that the other singular values of S must leave for
 
 
 def solve(at: Measurements) -> tuple[Array, Array, int, Outcome]:
-    stop: Stop | None = None
+    stop: WalkPoint | None = None
     try:
         for stop in descend(at, Power(1.0), last_level(at), close=1e-4):
             if (found := low_rank(stop.state)) is not None:
@@ -47,7 +47,7 @@ def last_level(at: Measurements) -> float:
     return float(np.log(GAP * least / min(at.shape)))
 
 
-def how_many(state: State, matrix: Array) -> Outcome:
+def how_many(state: DualState, matrix: Array) -> Outcome:
     """Whether the end of the path is the only minimiser, one of many, or nothing is proved."""
     rank = active(state)
     if (state.factors[1][rank:] > 1 - STRICT).any():
@@ -68,7 +68,7 @@ def how_many(state: State, matrix: Array) -> Outcome:
     return Outcome(Kind.NOT_UNIQUE, text)
 
 
-def free_directions(state: State, rank: int) -> list[Array]:
+def free_directions(state: DualState, rank: int) -> list[Array]:
     """An orthonormal basis of the U H V^T with H symmetric that no measurement sees."""
     U, _, V = state.factors
     block = state.at.rotated(U, V)[:, :rank, :rank]
@@ -85,13 +85,13 @@ def free_directions(state: State, rank: int) -> list[Array]:
     return found
 
 
-def active(state: State) -> int:
+def active(state: DualState) -> int:
     """The number of singular values whose size has outgrown their slack: the rank, at the end."""
     sizes = state.spectrum.values
     return int(np.sum(sizes > (1 - state.factors[1]) * sizes[0]))
 
 
-def low_rank(state: State) -> tuple[Array, Array] | None:
+def low_rank(state: DualState) -> tuple[Array, Array] | None:
     """An exact fit of low rank with a dual that proves it the unique minimiser, or None."""
     rank = active(state)
     d1, d2 = state.at.shape

@@ -15,7 +15,7 @@ from penchant.arguments import Array
 from penchant.limits import Turns, check_time
 from penchant.solvers.continuation import Failed
 from penchant.solvers.matrices.measurements import Entries, Measurements
-from penchant.solvers.matrices.state import Law, Power, State
+from penchant.solvers.matrices.state import DualState, Law, Power
 
 SQUARED = 1e-10  # relative size of Cholesky pivots above which the Gram matrix is good enough
 KERNEL = 0.1  # singular values of S where the walk begins: b is nearly linear there
@@ -25,10 +25,10 @@ EXACT = 1e-15  # misfit at the target below which nothing is left to do
 BUDGET = 600  # Newton steps a walk may take
 
 
-class Hessian:
+class FactoredHessian:
     """A factor R of A DM A^T = R^T R, by Cholesky where that is accurate, else by QR."""
 
-    def __init__(self, state: State):
+    def __init__(self, state: DualState):
         gram = barrier_gram(state)
         if gram is not None and self.cholesky(gram):
             return
@@ -59,7 +59,7 @@ class Hessian:
         return solution
 
 
-def barrier_gram(state: State) -> Array | None:
+def barrier_gram(state: DualState) -> Array | None:
     """The Hessian for single entries and b(s) = 2 mu s/(1 - s^2), where two small matrices do.
 
     DM along dS is 2 mu (P dS R + K dS^T K) with P = (1 - S S^T)^-1, R = (1 - S^T S)^-1, K = S R.
@@ -78,7 +78,7 @@ def barrier_gram(state: State) -> Array | None:
     return gram
 
 
-def weighted(state: State) -> tuple[Array, Array]:
+def weighted(state: DualState) -> tuple[Array, Array]:
     """Coordinates of all X_n in which the derivative of M is diagonal, and that diagonal."""
     U, s, V = state.factors
     k, spectrum = len(s), state.spectrum
@@ -102,12 +102,14 @@ def weighted(state: State) -> tuple[Array, Array]:
     return np.hstack(parts), np.maximum(np.concatenate(slopes), state.floor())
 
 
-def newton(state: State, close: float, misfit: float, budget: int) -> tuple[State, Hessian, int]:
+def newton(
+    state: DualState, close: float, misfit: float, budget: int
+) -> tuple[DualState, FactoredHessian, int]:
     """(state, Hessian there or just before, steps) once a step is relatively below `close`."""
     last = np.inf
     for step in range(1, budget + 1):
         check_time()
-        hessian = Hessian(state)
+        hessian = FactoredHessian(state)
         if np.abs(state.misfit).max() <= misfit:
             return state, hessian, step
         dnu = hessian.solve(state.misfit)
@@ -125,7 +127,7 @@ def newton(state: State, close: float, misfit: float, budget: int) -> tuple[Stat
     raise Failed(f"{budget} Newton steps did not converge")
 
 
-def search(state: State, dnu: Array) -> State:
+def search(state: DualState, dnu: Array) -> DualState:
     """A point along the Newton direction where the convex dual has ceased to fall steeply."""
     start = float(dnu @ state.misfit)
     factor = 1.0
@@ -140,7 +142,7 @@ def search(state: State, dnu: Array) -> State:
     raise Failed("the line search found no descent")
 
 
-def corrected(state: State, hessian: Hessian) -> Array:
+def corrected(state: DualState, hessian: FactoredHessian) -> Array:
     """M with A(M) = y to rounding: b(S) and its linear change for a step of S below rounding."""
     at, matrix = state.at, state.matrix
     for _ in range(3):
@@ -150,27 +152,27 @@ def corrected(state: State, hessian: Hessian) -> Array:
     return matrix + at.adjoint(at.least(at.y - at.apply(matrix)))
 
 
-class Stop(NamedTuple):
+class WalkPoint(NamedTuple):
     """A point of the walk with a Hessian from there or nearby, and the Newton steps that led here.
 
     Steps towards scales that were not reached, and tried again nearer, do not count.
     """
 
-    state: State
-    hessian: Hessian
+    state: DualState
+    hessian: FactoredHessian
     spent: int
 
 
 def descend(
     at: Measurements, law: Law, target: float, close: float, longest: float = np.inf
-) -> Iterator[Stop]:
+) -> Iterator[WalkPoint]:
     """Stops from the kernel regime down to m = log mu = target, the last one exact to `close`."""
     nu = at.least(at.y)
     size = float(np.linalg.norm(at.adjoint(nu), 2))
     m = law.kernel_level(size, KERNEL)
     nu = nu * (KERNEL / size * np.exp(min(m - target, 0.0)))
     m, step = max(m, target), -min(longest, 1.0)
-    stop = arrive(State(at, law, m, nu), close if m == target else PASSING, 0)
+    stop = arrive(DualState(at, law, m, nu), close if m == target else PASSING, 0)
     yield stop
     turns = Turns(100_000, "the path in log mu")
     while m > target:
@@ -195,20 +197,20 @@ def kernel_level(at: Measurements, law: Law) -> float:
     return law.kernel_level(float(np.linalg.norm(at.adjoint(at.least(at.y)), 2)), KERNEL)
 
 
-def predicted(stop: Stop, m: float) -> State:
+def predicted(stop: WalkPoint, m: float) -> DualState:
     """A guess at the scale m along the tangent d nu/d m = -H^-1 y."""
     state = stop.state
     dnu = -state.law.stretch(m - state.m) * stop.hessian.solve(state.at.y)
-    guess = State(state.at, state.law, m, state.nu + dnu)
+    guess = DualState(state.at, state.law, m, state.nu + dnu)
     if not guess.inside():
         raise Failed("the prediction left the domain")
     return guess
 
 
-def arrive(guess: State, close: float, spent: int) -> Stop:
+def arrive(guess: DualState, close: float, spent: int) -> WalkPoint:
     if close == PASSING:
         found = newton(guess, close, guess.law.negligible, 8)
     else:
         found = newton(guess, close, EXACT, 40)
     state, hessian, steps = found
-    return Stop(state, hessian, spent + steps)
+    return WalkPoint(state, hessian, spent + steps)

@@ -117,7 +117,7 @@ def law_of(q: Q) -> Law:
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class DualState:
     """A dual vector with the singular value decomposition of S = A^T nu, at one scale m."""
 
     at: Measurements
@@ -147,8 +147,8 @@ class State:
     def inside(self) -> bool:
         return bool(self.factors[1][0] < self.law.bound(self.m))
 
-    def moved(self, dnu: Array) -> State:
-        return State(self.at, self.law, self.m, self.nu + dnu)
+    def moved(self, dnu: Array) -> DualState:
+        return DualState(self.at, self.law, self.m, self.nu + dnu)
 
     def relative(self, dnu: Array) -> float:
         """The size of a step against the length over which b changes, worst singular pair."""

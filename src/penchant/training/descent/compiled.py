@@ -14,7 +14,7 @@ from penchant.training.descent.method import Objective, Oracle, StepMethod, plus
 NOISE = 2**32 - 1  # a number that no epoch has: it seeds the draws of the noise
 
 
-class Shared(NamedTuple):
+class SharedPart(NamedTuple):
     """A part of the data that belongs to all samples."""
 
     value: Any
@@ -24,7 +24,7 @@ def per_sample(function: Callable[[Any], Any], data: Any) -> Any:
     """The data with `function` applied to all arrays that have a row per sample."""
 
     def shared(part: Any) -> bool:
-        return isinstance(part, Shared)
+        return isinstance(part, SharedPart)
 
     return jax.tree.map(lambda part: part if shared(part) else function(part), data, is_leaf=shared)
 

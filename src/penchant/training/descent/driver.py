@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PROGRESS = 100  # the least number of calls of `progress` in a run
 
 
-class State(NamedTuple):
+class TrainingState(NamedTuple):
     """The state of training: parameters, memory of the method and the draws, steps taken."""
 
     parameters: Any
@@ -48,12 +48,14 @@ class Run:
         data = jax.tree.map(jnp.asarray, data)  # once, not in every call of compiled steps
         self.given = self.weights, method.numbers(), data
 
-    def begin(self) -> State:
+    def begin(self) -> TrainingState:
         parameters = jax.tree.map(jnp.asarray, self.scheme.start(self.task))
         memory = functions(self.code)[0](*self.given, parameters)
-        return State(parameters, memory, self.batches.start(self.seed, 0), 0)
+        return TrainingState(parameters, memory, self.batches.start(self.seed, 0), 0)
 
-    def again(self, start: State, parameters: Any, memory: Sequence[Any], taken: int) -> State:
+    def again(
+        self, start: TrainingState, parameters: Any, memory: Sequence[Any], taken: int
+    ) -> TrainingState:
         """The state in which an earlier run from `start` ended."""
         leaves = jax.tree.leaves(self.task.trained(parameters)), memory
         old, new = map(_shapes, (memory, jax.tree.leaves(start.memory)))
@@ -66,15 +68,15 @@ class Run:
             jax.tree.unflatten(jax.tree.structure(like), [jnp.asarray(leaf) for leaf in stored])
             for like, stored in zip((start.parameters, start.memory), leaves, strict=True)
         )
-        return State(trained, carried, self.batches.start(self.seed, taken), taken)
+        return TrainingState(trained, carried, self.batches.start(self.seed, taken), taken)
 
-    def advance(self, state: State, target: int) -> State:
+    def advance(self, state: TrainingState, target: int) -> TrainingState:
         carried = state.parameters, state.memory, state.draws
         advanced = functions(self.code)[1]
         parameters, memory, draws = advanced(*self.given, state.taken, target, *carried)
-        return State(parameters, memory, draws, target)
+        return TrainingState(parameters, memory, draws, target)
 
-    def reach(self, state: State, t: float, most: int) -> State:
+    def reach(self, state: TrainingState, t: float, most: int) -> TrainingState:
         """The state at the step that ends nearest to time `t`, but not beyond step `most`."""
         turns = Turns(100_000, "the steps to a time")
         while state.taken < most:
@@ -88,10 +90,12 @@ class Run:
             state = self.advance(state, min(most, state.taken + max(1, int(left / 2))))
         return state
 
-    def rate(self, state: State) -> float:
+    def rate(self, state: TrainingState) -> float:
         return float(self.scheme.clock.rate(state.parameters, state.taken))
 
-    def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
+    def last(
+        self, state: TrainingState, bad: int, good: Callable[[TrainingState], bool]
+    ) -> TrainingState:
         """The last state before step `bad` that is still good, by bisection."""
         turns = Turns(64, "the bisection of steps")
         while bad - state.taken > 1:
@@ -103,7 +107,7 @@ class Run:
                 bad = middle.taken
         return state
 
-    def moment(self, state: State) -> Moment:
+    def moment(self, state: TrainingState) -> Moment:
         """The state in NumPy arrays, as it is measured."""
         memory = jax.tree.map(np.asarray, state.memory)
         parameters = jax.tree.map(np.asarray, state.parameters)
@@ -113,8 +117,8 @@ class Run:
 
 
 def follow(
-    run: Run, state: State, plan: StepPlan, progress: Progress | None
-) -> tuple[State, Outcome]:
+    run: Run, state: TrainingState, plan: StepPlan, progress: Progress | None
+) -> tuple[TrainingState, Outcome]:
     """The last finite state, its records in the meter, and how training ended."""
     meter, goals, records = run.meter, plan.goals, set(plan.records)
     numbers = meter.first
@@ -157,8 +161,8 @@ def _held(outcome: Any, numbers: Mapping[str, float]) -> Any:
 
 
 def _advanced(
-    run: Run, state: State, look: Any, plan: StepPlan, progress: Progress | None
-) -> State:
+    run: Run, state: TrainingState, look: Any, plan: StepPlan, progress: Progress | None
+) -> TrainingState:
     if plan.timed:
         return run.reach(state, look, plan.last)
     piece = plan.last if progress is None else max(1, plan.last // PROGRESS)
@@ -179,7 +183,7 @@ def _far_from_goals(meter: Meter, goals: Goals, moment: Moment) -> bool:
     return any(goals.met(moment, bound) is None for bound in meter.bounds(moment))
 
 
-def _located(run: Run, goals: Goals, state: State) -> bool:
+def _located(run: Run, goals: Goals, state: TrainingState) -> bool:
     moment = run.moment(state)
     return goals.located(moment, run.meter.look(moment))
 
@@ -192,10 +196,10 @@ def _stalled(run: Run, moment: Moment, numbers: Mapping[str, float]) -> Outcome 
     return Outcome(Kind.STALLED, sentence)
 
 
-def _diverged(run: Run, state: State, bad: int) -> Outcome:
+def _diverged(run: Run, state: TrainingState, bad: int) -> Outcome:
     """The outcome of a run that was finite at `state` and not at step `bad`; it ends at `state`."""
 
-    def good(middle: State) -> bool:
+    def good(middle: TrainingState) -> bool:
         if not finite(middle.parameters):
             return False
         return not _beyond(run.meter.look(run.moment(middle)), run.meter.first)
@@ -214,7 +218,7 @@ def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
     return grown and not math.isfinite(found["loss"])
 
 
-def _blame(run: Run, state: State) -> None:
+def _blame(run: Run, state: TrainingState) -> None:
     """Raises if the penalty made a nan out of finite numbers."""
     if run.penalty is None:
         return

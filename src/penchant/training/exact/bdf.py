@@ -17,7 +17,7 @@ from penchant.arguments import Array
 from penchant.limits import Turns
 from penchant.training.exact.loss import Loss
 from penchant.training.exact.solver import SHORT, GaveUp
-from penchant.training.exact.task import Derivative, Samples
+from penchant.training.exact.task import Derivative, SampleFlow
 
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 LAZY = 0.1  # displacements below this part of the start are integrated as such
@@ -65,7 +65,7 @@ class GaussNewton:
 class Curved:
     """A with the curvature of the model, which matters for data that cannot be fitted."""
 
-    def __init__(self, tangent: GaussNewton, samples: Samples, at: Array, slopes: Array) -> None:
+    def __init__(self, tangent: GaussNewton, samples: SampleFlow, at: Array, slopes: Array) -> None:
         self.tangent, self.samples, self.at, self.slopes = tangent, samples, at, slopes
 
     def apply(self, direction: Array) -> Array:
@@ -108,7 +108,7 @@ class Form(abc.ABC):
 
     damping: float  # the rate at which the state itself decays
 
-    def __init__(self, samples: Samples, loss: Loss, rate: float, rtol: float) -> None:
+    def __init__(self, samples: SampleFlow, loss: Loss, rate: float, rtol: float) -> None:
         self.samples, self.loss, self.rate, self.rtol = samples, loss, rate, rtol
 
     @abc.abstractmethod
@@ -143,7 +143,7 @@ class Decayed(Form):
     """
 
     def __init__(
-        self, samples: Samples, loss: Loss, rate: float, rtol: float, separable: bool
+        self, samples: SampleFlow, loss: Loss, rate: float, rtol: float, separable: bool
     ) -> None:
         super().__init__(samples, loss, rate, rtol)
         self.small, self.least, self.damping = SMALL[separable], 0.0, rate
@@ -170,7 +170,7 @@ class Displaced(Form):
     damping = 0.0
 
     def __init__(
-        self, samples: Samples, loss: Loss, rate: float, rtol: float, start: Array, move: float
+        self, samples: SampleFlow, loss: Loss, rate: float, rtol: float, start: Array, move: float
     ) -> None:
         super().__init__(samples, loss, rate, rtol)
         self.start, self.size = start, 0.1 * move

@@ -53,7 +53,7 @@ class TangentState(NamedTuple):
     taken: Any
 
 
-class Limits(NamedTuple):
+class RunLimits(NamedTuple):
     """Limits of a run: a time, a loss, a number of tries; and `scale`, the size of the targets."""
 
     t: Any
@@ -126,7 +126,7 @@ def size(state: TangentState, error: Any, scale: Any) -> Any:
     return jnp.linalg.norm(error) * share
 
 
-def advanced(function: Any, X: Any, y: Any, state: TangentState, limits: Limits) -> TangentState:
+def advanced(function: Any, X: Any, y: Any, state: TangentState, limits: RunLimits) -> TangentState:
     """The state after one try, which counts only if its error is below the tolerance."""
     left = limits.t - state.t
     cut = state.step >= left
@@ -164,7 +164,9 @@ def compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
         return TangentState(zero, start, 0.01 / fastest, residual, here, jnp.int64(0), jnp.int64(0))
 
     @functools.partial(jax.jit, static_argnums=0)
-    def advance(function: Any, X: Any, y: Any, state: TangentState, limits: Limits) -> TangentState:
+    def advance(
+        function: Any, X: Any, y: Any, state: TangentState, limits: RunLimits
+    ) -> TangentState:
         def go_on(state: TangentState) -> Any:
             busy = (state.t < limits.t) & (jnp.sum(state.residual**2) > limits.loss)
             return busy & (state.tried < limits.tries) & moving(state) & ~unreachable(state)
@@ -275,7 +277,7 @@ class TangentIntegrator(Integrator):
         tried = self.steps
         with double_precision():
             go_on = compiled()[1]
-            self.state = go_on(self.function, self.X, self.y, self.state, Limits(*given))
+            self.state = go_on(self.function, self.X, self.y, self.state, RunLimits(*given))
         self.t, self.steps = float(self.state.t), int(self.state.tried)
         self.taken[self.t] = int(self.state.taken)
         if self.t < limit and self._loss() > self.target and self.steps < self.flow.max_steps:

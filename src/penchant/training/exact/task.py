@@ -60,7 +60,7 @@ class CompletionDerivative:
 Derivative = DenseDerivative | CompletionDerivative
 
 
-class Samples(abc.ABC):
+class SampleFlow(abc.ABC):
     """A model on the samples of a problem; `exact` if `displaced` loses no digits to the start."""
 
     exact = False
@@ -86,7 +86,7 @@ class Samples(abc.ABC):
         return self.predict(math.exp(log_scale) * (self.start + displacement))
 
 
-class RowSamples(Samples):
+class RowSamples(SampleFlow):
     """Any model on the rows of a design."""
 
     def predict(self, parameters: Array) -> Array:
@@ -122,7 +122,7 @@ class HomogeneousSamples(RowSamples):
         return self.problem.X @ self.whole(self.start, displacement, log_scale)
 
 
-class MatrixSamples(Samples):
+class MatrixSamples(SampleFlow):
     """Any matrix model on any matrix problem."""
 
     def predict(self, parameters: Array) -> Array:
@@ -165,7 +165,7 @@ class TwoFactorSamples(MatrixSamples):
         return CompletionDerivative(self, parameters)
 
 
-def samples_of(model: Model, problem: Any, start: Array) -> Samples:
+def samples_of(model: Model, problem: Any, start: Array) -> SampleFlow:
     if isinstance(problem, MatrixProblem):
         if isinstance(model, TwoFactors):
             return TwoFactorSamples(model, problem, start)

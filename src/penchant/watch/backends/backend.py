@@ -20,7 +20,7 @@ class ChangedModel(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Look:
+class LookOptions:
     """How a model is looked at: which outputs, how many random sums, and the warm batch."""
 
     output: str | int | Callable[[Any], Any] | None = None

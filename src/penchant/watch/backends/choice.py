@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from penchant.watch.backends.backend import WHO, Backend, Look
+from penchant.watch.backends.backend import WHO, Backend, LookOptions
 
 
-def backend_for(model: Any, probe_inputs: Any, parameters: Any, how: Look) -> tuple[Backend, Any]:
+def backend_for(
+    model: Any, probe_inputs: Any, parameters: Any, how: LookOptions
+) -> tuple[Backend, Any]:
     """The backend for a module or a function, and the parameters of its first call."""
     if isinstance(probe_inputs, set | str):
         raise ValueError(

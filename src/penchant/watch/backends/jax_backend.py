@@ -20,12 +20,12 @@ from penchant.precision import double_precision
 from penchant.watch.backends.backend import (
     WHO,
     ChangedModel,
-    Look,
+    LookOptions,
     groups_note,
     layers_of,
     projection_note,
 )
-from penchant.watch.backends.jax_models import FunctionModel, JaxModel
+from penchant.watch.backends.jax_models import ApplyFunction, JaxModel
 from penchant.watch.state import State, state_note, warmed
 
 
@@ -38,9 +38,9 @@ class JaxBackend:
 
     out_axis = -1
 
-    def __init__(self, model: Any, given: Any, x: Any, how: Look | None = None):
-        self.how = how or Look()
-        self.model = model if isinstance(model, JaxModel) else FunctionModel(model)
+    def __init__(self, model: Any, given: Any, x: Any, how: LookOptions | None = None):
+        self.how = how or LookOptions()
+        self.model = model if isinstance(model, JaxModel) else ApplyFunction(model)
         self.output = Output(WHO, self.how.name)
         params = self.model.trained(given)
         self.packed = Packed(WHO, self.model, x) if several(x) else None
@@ -66,9 +66,9 @@ class JaxBackend:
         return self.output((self.packed or self.model)(trained, x))
 
     def _compile(self, params: Any) -> None:
-        bare = type(self.model) is FunctionModel and self.packed is None and self.output.untouched
+        bare = type(self.model) is ApplyFunction and self.packed is None and self.output.untouched
         # a bare function reuses its earlier compilation
-        function = cast(FunctionModel, self.model).apply if bare else self.apply
+        function = cast(ApplyFunction, self.model).apply if bare else self.apply
         selected = checked_outputs(WHO, self.how.selected)
         self.gradients = FunctionGradients(WHO, function, params, self.x, outputs=selected)
         self.frozen = list(self.gradients.leaves)

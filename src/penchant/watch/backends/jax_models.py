@@ -63,7 +63,7 @@ class JaxModel(abc.ABC):
         )
 
 
-class FunctionModel(JaxModel):
+class ApplyFunction(JaxModel):
     """A function apply(params, x), whose floating-point leaves of params are all trained."""
 
     def __init__(self, apply: Callable[[Any, Any], Any]):
@@ -81,7 +81,7 @@ class FunctionModel(JaxModel):
         return given
 
 
-class LinenModel(FunctionModel):
+class LinenModel(ApplyFunction):
     """A Linen module with its variables, of which the collection params is trained."""
 
     def __init__(self, module: Any, given: Any):
@@ -211,7 +211,7 @@ def jax_model(model: Any, parameters: Any) -> tuple[JaxModel, Any]:
             f"{WHO}: a JAX function needs its parameters: penchant.watch(apply, x, parameters=w), "
             "and then watch(step, parameters, ...) at every call"
         )
-    return FunctionModel(model), parameters
+    return ApplyFunction(model), parameters
 
 
 def named_floats(tree: Any) -> State:

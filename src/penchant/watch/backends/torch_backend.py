@@ -18,7 +18,7 @@ from penchant.measures.torch.quiet import quiet
 from penchant.watch.backends.backend import (
     WHO,
     ChangedModel,
-    Look,
+    LookOptions,
     groups_note,
     layers_of,
     projection_note,
@@ -31,8 +31,8 @@ class TorchBackend:
 
     out_axis = 0
 
-    def __init__(self, module: Any, x: Any, how: Look | None = None):
-        how = how or Look()
+    def __init__(self, module: Any, x: Any, how: LookOptions | None = None):
+        how = how or LookOptions()
         output = Output(WHO, how.name)
         self.function = TorchFunction(WHO, module, output=output)
         self.names = self.function.names

@@ -18,7 +18,7 @@ from penchant.lab import (
     within,
 )
 from penchant_papers.moroshko2020.lemmas.runs import (
-    Run,
+    RecordedTraining,
     TimedRun,
     cases,
     h,
@@ -57,7 +57,7 @@ def deviations(run: TimedRun, w: Array, wrong: Array, slopes: Array) -> dict[str
     }
 
 
-def row_space(run: Run) -> tuple[float, float]:
+def row_space(run: RecordedTraining) -> tuple[float, float]:
     """Misfit of arcsinh(w/2 alpha^2) = 4 X rho over all records, and the lowest weight found."""
     s = np.arcsinh(run.predictor / (2 * run.case.mu))
     rho = np.linalg.lstsq(run.case.rows.T, s.T)[0].T / 4

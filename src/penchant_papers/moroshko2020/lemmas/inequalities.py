@@ -23,7 +23,7 @@ from penchant.plotting import latex
 from penchant.problems import three_points
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
-    Run,
+    RecordedTraining,
     cases,
     h,
     h_slope,
@@ -37,19 +37,19 @@ from penchant_papers.moroshko2020.lemmas.runs import (
 DEPTHS, POWERS = (2, 3, 5), (3, 4, 5, 8, 20)
 
 
-def gap(run: Run) -> Array:
+def gap(run: RecordedTraining) -> Array:
     """gtilde - gamma, between 0 and log N by eq. (10); the loss is that of the margins."""
     above = run.margins - run.margins.min(axis=1, keepdims=True)
     return np.asarray(-np.log(np.exp(-above).mean(axis=1)))
 
 
-def pull(run: Run) -> Array:
+def pull(run: RecordedTraining) -> Array:
     """|X r|_2 / |r|_1, at least gamma_2 by eq. (19)."""
     q = run.shares / run.shares.sum(axis=1, keepdims=True)
     return np.asarray(np.linalg.norm(q @ run.case.rows, axis=1))
 
 
-def supported(run: Run) -> int:
+def supported(run: RecordedTraining) -> int:
     """How many samples are within one percent of the smallest margin at the end."""
     last = run.margins[-1]
     return int((last < 1.01 * last.min()).sum())
@@ -62,7 +62,7 @@ def crowded() -> Classification:
     return Classification(np.concatenate([rows, more]), np.ones(30))
 
 
-def integrand(run: Run, sample: int, rho: float = 1.01) -> tuple[float, float]:
+def integrand(run: RecordedTraining, sample: int, rho: float = 1.01) -> tuple[float, float]:
     """gtilde_1^* of appendix F.2 for this rho_0, and the mean of exp(-x_k w + gtilde) up to it."""
     N = len(run.case.rows)
     ratio = run.margins[:, sample] / run.margins.min(axis=1)

@@ -10,7 +10,7 @@ from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log,
 from penchant.problems import three_points
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
-    Run,
+    RecordedTraining,
     of_kind,
     run_far,
     run_in_time,
@@ -22,19 +22,19 @@ from penchant_papers.moroshko2020.lemmas.runs import (
 DEPTHS = (2, 3, 5)
 
 
-def log_clock(run: Run, factor: float, gamma: float) -> Array:
+def log_clock(run: RecordedTraining, factor: float, gamma: float) -> Array:
     """log of factor D^2 alpha^(2D-2) gamma^2 t per record."""
     case, D = run.case, run.case.depth
     log_rate = np.log(factor * D**2) + (2 * D - 2) * np.log(case.alpha)
     return np.asarray(log_rate + 2 * np.log(gamma) + run.log_t)
 
 
-def log_excess(run: Run, factor: float, gamma: float) -> Array:
+def log_excess(run: RecordedTraining, factor: float, gamma: float) -> Array:
     """log of L(t) (1 + factor D^2 alpha^(2D-2) gamma^2 t) per record: <= 0 by lemma 3."""
     return np.asarray(np.logaddexp(0.0, log_clock(run, factor, gamma)) - run.smoothed_margin)
 
 
-def run_of(run: str, seed: int) -> Run:
+def run_of(run: str, seed: int) -> RecordedTraining:
     kind, _, number = run.rpartition(" ")
     if kind == "one point":
         return run_in_time(single(int(number), 100.0))

@@ -11,7 +11,7 @@ from penchant.lab import Array, Dataset, Evidence, Experiment, at_least, at_most
 from penchant.plotting import latex
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
-    Run,
+    RecordedTraining,
     h,
     listed,
     of_kind,
@@ -27,7 +27,7 @@ LARGE = np.array([1e2, 1e4, 1e6])
 BY_KERNEL = r"the kernel's bound $\bar{x} \tilde{\gamma}/\gamma_2^2$, one point, $\alpha = 0.3$"
 
 
-def linear_excess(run: Run) -> Array:
+def linear_excess(run: RecordedTraining) -> Array:
     """log |w|_inf minus log(x_bar gtilde / gamma_2^2), the bound of a kernel that never moves."""
     bound = run.case.x_bar / run.case.gamma_2**2 * run.smoothed_margin
     return np.asarray(np.log(np.abs(run.predictor).max(axis=1) / bound))
@@ -36,7 +36,7 @@ def linear_excess(run: Run) -> Array:
 # depth 2
 
 
-def sinh_excess(run: Run, factor: float) -> Array:
+def sinh_excess(run: RecordedTraining, factor: float) -> Array:
     """log |w|_inf minus the logarithm of the bound of lemma 11, per record."""
     case = run.case
     z = factor * case.x_bar / (case.gamma_2**2 * case.alpha**2) * run.smoothed_margin
@@ -53,7 +53,9 @@ def kernel_bracket(case: Case, alphas: Array) -> tuple[Array, Array]:
 def sinh_cell(run: str, *, factor: float, seed: int) -> dict[str, Any]:
     """How much of the bound one run uses, at every record; `factor` is that of lemma 11."""
     if run in SPECIAL:
-        found: Run = run_in_time(single(2, {"one point": 100.0, "small start": 0.3}[run]))
+        found: RecordedTraining = run_in_time(
+            single(2, {"one point": 100.0, "small start": 0.3}[run])
+        )
     else:
         found = run_named(run, seed, {"near": (2,), "far": (2,)})
     excess = sinh_excess(found, factor)
@@ -121,7 +123,7 @@ def check_depth_2(dataset: Dataset) -> Evidence:
 # greater depths
 
 
-def argument(run: Run) -> Array:
+def argument(run: RecordedTraining) -> Array:
     """(D-2) x_bar gtilde / (2 D gamma_2^2 alpha^D), the argument of h_D in lemma 13."""
     case, D = run.case, run.case.depth
     scale = (D - 2) * case.x_bar / (2 * D * case.gamma_2**2 * case.mu)
@@ -140,7 +142,9 @@ def bracket(case: Case) -> tuple[Array, Array]:
 def power_cell(run: str, *, tightened: float, seed: int) -> dict[str, Any]:
     """Bound and norm at every record of one run; the argument is multiplied by `tightened`."""
     if run in SPECIAL:
-        found: Run = run_in_time(single(3, {"one point": 30.0, "small start": 0.3}[run]))
+        found: RecordedTraining = run_in_time(
+            single(3, {"one point": 30.0, "small start": 0.3}[run])
+        )
     else:
         found = run_named(run, seed, DEPTHS)
     z, (over_square, own_bracket) = tightened * argument(found), bracket(found.case)

@@ -98,7 +98,7 @@ def of_kind(dataset: Dataset, *kinds: str) -> Dataset:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Run:
+class RecordedTraining:
     """Training recorded along the way; one row per record."""
 
     case: Case
@@ -115,7 +115,7 @@ class Run:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TimedRun(Run):
+class TimedRun(RecordedTraining):
     """A run that was integrated in the time of the flow.
 
     `impulse` is int_0^t r, carried along in the integration, and `growth` is dw/dt by the chain
@@ -190,16 +190,16 @@ def _unfolded(case: Case, start: Array, t: Array, states: Array) -> TimedRun:
     return TimedRun(case, np.log(t), g, predictor, margins, states[:, n:], np.array(growth))
 
 
-def run_far(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> Run:
+def run_far(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> RecordedTraining:
     """Gradient flow in the parameters to the smoothed margin `goal`, by ParameterFlow."""
     flow = ParameterFlow(rtol=rtol)
     path = trained(case.problem, case.model, [goal], flow, per_decade=8)
     data = path.dataset.isel(time=slice(1, None))  # the start itself has t = 0 and w = 0
     names = ("log_t", "smoothed_margin", "predictor", "margins")
-    return Run(case, *(np.asarray(data[name].values) for name in names))
+    return RecordedTraining(case, *(np.asarray(data[name].values) for name in names))
 
 
-def run_named(run: str, seed: int, depths: Mapping[str, tuple[int, ...]]) -> Run:
+def run_named(run: str, seed: int, depths: Mapping[str, tuple[int, ...]]) -> RecordedTraining:
     """The run "near 3" in time, or "far 3" to loss e^-1000000; the kinds draw their own cases."""
     kind, number = run.split()
     case = nth(cases(seed, ("near", "far").index(kind), depths[kind]), int(number))

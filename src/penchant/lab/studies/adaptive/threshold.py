@@ -138,7 +138,7 @@ def most_trials(rule: Threshold) -> int:
     return 2 + math.ceil(math.log2(max(steps, 1)))
 
 
-class Line:
+class Bisection:
     """One bisection: the values tried so far, and the bracket."""
 
     def __init__(self, rule: Threshold, study: Study, index: tuple[int, ...]):
@@ -218,7 +218,7 @@ def bisected(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The threshold of every line of a study; all lines advance together, one round at a time."""
     rule, plain = read_threshold(study.source, study.threshold or {}), with_axis(study)
     indices = itertools.product(*(range(size) for size in study.shape))
-    lines = [Line(rule, plain, index) for index in indices]
+    lines = [Bisection(rule, plain, index) for index in indices]
     seen: list[Result] = []
     turns = Turns(10_000, "the search for thresholds")
     while trials := [(line, value) for line in lines for value in line.next_values()]:

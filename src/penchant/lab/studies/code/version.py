@@ -31,7 +31,7 @@ _INPUTS: dict[str, str] = {}  # data file -> the digest of its content when firs
 
 
 @dataclasses.dataclass(frozen=True)
-class Code:
+class CodeVersion:
     """The version that cells carry, and what another machine must have to give the same.
 
     `files` are the user's modules, `own` is the digest of penchant's; `inputs` are data files.
@@ -62,7 +62,7 @@ class Code:
         return f"a different content of {changed[0]}" if changed else None
 
 
-def code_of(study: Study) -> Code:
+def code_of(study: Study) -> CodeVersion:
     """The code of a study as it is on disk now."""
     used, own_modules = dependencies(roots_of(study)), own_files()
     libraries, files, own = library_versions(used.packages), used.digests(), combined(own_modules)
@@ -79,7 +79,7 @@ def code_of(study: Study) -> Code:
         _INPUTS.setdefault(file, digest)
     if inputs:  # by the names that the study gives: a folder may be moved with its cells
         parts.append(combined(dict(zip(study.inputs, inputs.values(), strict=True))))
-    return Code("+".join(parts), files, libraries, own, inputs)
+    return CodeVersion("+".join(parts), files, libraries, own, inputs)
 
 
 def roots_of(study: Study) -> list[str]:
@@ -120,7 +120,7 @@ def _refuse_outdated(digests: Mapping[str, str]) -> None:
         _SEEN[name] = (digest, spec)
 
 
-def refuse_changed_inputs(code: Code) -> None:
+def refuse_changed_inputs(code: CodeVersion) -> None:
     """Raise if a data file was changed since this process saw it: a module may hold the old one."""
     for file, digest in code.inputs.items():
         if _INPUTS.get(file, digest) != digest:

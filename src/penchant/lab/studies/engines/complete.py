@@ -21,7 +21,7 @@ SHOWN = 5  # files that the study does not name
 ROUNDS = 3  # another run of the same study may set a file aside while we look at it
 
 
-class Progress:
+class RunProgress:
     """What a run reports while it works; this base class ignores the reports."""
 
     def begin(self, total: int, finished: Iterable[Done]) -> None:
@@ -39,7 +39,7 @@ class Progress:
 
 
 def complete(
-    cache: CellCache, cells: Sequence[Cell], engine: Engine, progress: Progress
+    cache: CellCache, cells: Sequence[Cell], engine: Engine, progress: RunProgress
 ) -> dict[str, Done]:
     """The cells that ended without a file; all others are on disk when this returns."""
     wanted = {cell.name: cell for cell in cells}
@@ -64,7 +64,7 @@ def complete(
     return lost
 
 
-def _found(cache: CellCache, wanted: Mapping[str, Cell], progress: Progress) -> list[Cell]:
+def _found(cache: CellCache, wanted: Mapping[str, Cell], progress: RunProgress) -> list[Cell]:
     """The cells that are still to be computed, after checking every file."""
     cache.folder.mkdir(parents=True, exist_ok=True)
     found, aside = survey(cache.folder, wanted, cache.code.version)
@@ -80,7 +80,7 @@ class Rounds:
 
     cache: CellCache
     engine: Engine
-    progress: Progress
+    progress: RunProgress
     lost: dict[str, Done] = dataclasses.field(default_factory=dict)
 
     def complete(self, cells: Sequence[Cell]) -> None:

@@ -41,7 +41,7 @@ Send = Callable[[Sequence[Any]], None]  # answers to the parent, each with its n
 Work = Callable[[list[Any], Send], None]  # what a worker does with a portion of tasks
 
 
-class Task(NamedTuple):
+class PoolTask(NamedTuple):
     """One piece of work; `content` reaches the worker as JSON."""
 
     name: str
@@ -70,11 +70,11 @@ class Tasks(abc.ABC, Generic[Answer]):
         """How many tasks wait."""
 
     @abc.abstractmethod
-    def portion(self, worker: Worker, workers: Sequence[Worker]) -> list[Task]:
+    def portion(self, worker: Worker, workers: Sequence[Worker]) -> list[PoolTask]:
         """The next tasks of a worker, taken out of those that wait; none if it has enough."""
 
     @abc.abstractmethod
-    def put_back(self, tasks: list[Task]) -> None:
+    def put_back(self, tasks: list[PoolTask]) -> None:
         """Let tasks of a dead worker wait again, before all others."""
 
     @abc.abstractmethod
@@ -82,10 +82,10 @@ class Tasks(abc.ABC, Generic[Answer]):
         """The answer of a worker."""
 
     @abc.abstractmethod
-    def give_up(self, task: Task, how: str) -> Answer:
+    def give_up(self, task: PoolTask, how: str) -> Answer:
         """The answer for a task whose workers died; `how` says it in a few words."""
 
-    def found(self, task: Task) -> Answer | None:
+    def found(self, task: PoolTask) -> Answer | None:
         """The answer that a dead worker has left on disk, if any."""
         return None
 
@@ -126,7 +126,7 @@ class Worker:
             stdout=subprocess.PIPE,
             env={**os.environ, **VARIABLES, "PYTHONPATH": path},
         )
-        self.given: dict[str, Task] = {}
+        self.given: dict[str, PoolTask] = {}
         self.last = ""
         self.ready = False
         self.send(setup)
@@ -138,7 +138,7 @@ class Worker:
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
             self.process.stdin.flush()
 
-    def give(self, tasks: list[Task]) -> None:
+    def give(self, tasks: list[PoolTask]) -> None:
         self.given |= {task.name: task for task in tasks}
         self.last = tasks[-1].name
         self.send([task.content for task in tasks])

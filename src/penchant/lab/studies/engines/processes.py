@@ -10,13 +10,13 @@ from time import perf_counter
 from typing import Any
 
 from penchant.lab.studies.cells import Cell
-from penchant.lab.studies.code.version import Code
+from penchant.lab.studies.code.version import CodeVersion
 from penchant.lab.studies.compute import ERROR
 from penchant.lab.studies.engines.pool import (
     TRIES,
+    PoolTask,
     Send,
     Stopped,
-    Task,
     Tasks,
     Work,
     Worker,
@@ -77,19 +77,19 @@ class _CellTasks(Tasks[Done]):
         self.cache = cache
         self.setup = describe_cache(cache)
         self.cells = {cell.name: cell for cell in cells}
-        self.waiting = deque(map(Task, self.cells, pack(cells)))
+        self.waiting = deque(map(PoolTask, self.cells, pack(cells)))
         self.chunks = ChunkSize()
 
     def __len__(self) -> int:
         return len(self.waiting)
 
-    def portion(self, worker: Worker, workers: Sequence[Worker]) -> list[Task]:
+    def portion(self, worker: Worker, workers: Sequence[Worker]) -> list[PoolTask]:
         count = self.chunks.portion(len(self.waiting), len(workers))
         if len(worker.given) > count // 2:
             return []
         return [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
 
-    def put_back(self, tasks: list[Task]) -> None:
+    def put_back(self, tasks: list[PoolTask]) -> None:
         self.waiting.extendleft(reversed(tasks))
 
     def read(self, answer: list[Any]) -> Done:
@@ -97,11 +97,11 @@ class _CellTasks(Tasks[Done]):
         self.chunks.took(done.seconds)
         return done
 
-    def found(self, task: Task) -> Done | None:
+    def found(self, task: PoolTask) -> Done | None:
         result = self.cache.read(self.cells[task.name])
         return None if result is None else Done.of(task.name, result)
 
-    def give_up(self, task: Task, how: str) -> Done:
+    def give_up(self, task: PoolTask, how: str) -> Done:
         sentence = f"{TRIES} worker processes ended while computing this cell ({how})"
         return Done(task.name, ERROR, sentence, 0.0, False)
 
@@ -122,7 +122,7 @@ def describe_cache(cache: CellCache) -> dict[str, Any]:
 
 def cache_from(described: dict[str, Any]) -> CellCache:
     """The cache of a worker, if it has the code that the study was planned with."""
-    code = Code(**described["code"])
+    code = CodeVersion(**described["code"])
     difference = code.difference()
     if difference:
         raise DescriptionError(

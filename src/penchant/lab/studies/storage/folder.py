@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from penchant.lab.studies.cells import Cell
 from penchant.lab.studies.code.inputs import opened_files, unnamed
-from penchant.lab.studies.code.version import Code
+from penchant.lab.studies.code.version import CodeVersion
 from penchant.lab.studies.compute import Result, compute
 from penchant.lab.studies.storage.cell_file import (
     PART,
@@ -134,7 +134,7 @@ class CellCache:
     """Where cells are written, and the version of the code that must compute them."""
 
     folder: Path
-    code: Code
+    code: CodeVersion
 
     def read(self, cell: Cell) -> Result | None:
         """The result of a cell on disk; None without a valid file, which `survey` sets aside."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.training.exact.dual.integrator import Anchor, DualForm, corner
+from penchant.training.exact.dual.integrator import DualForm, FlowAnchor, corner
 from penchant.training.exact.solver import GaveUp, tolerance
 from penchant.training.task import Moment
 
@@ -15,7 +15,7 @@ LAZY = 1e-3  # the largest |s| that the linearised flow may reach for this file 
 INSIDE = 0.1  # the largest |s| it then follows
 
 
-class LazyAnchor(Anchor):
+class LazyAnchor(FlowAnchor):
     """The flow near its linearisation, in numbers of the size of beta.
 
     nu = exp(log_size) * mu with mu of order one, however far nu is below what float64 holds. The
@@ -85,7 +85,7 @@ class LazyAnchor(Anchor):
 FAR = 30.0  # increments of s beyond which a new anchor is set
 
 
-class OpenAnchor(Anchor):
+class OpenAnchor(FlowAnchor):
     """Depth 2: beta_i = exp(c_i + s_i) - exp(c_i - s_i), c_i = log a_i; the state adds to nu.
 
     At small alpha the terms of c + s are large and cancel, so the sums themselves are stored.
@@ -172,7 +172,7 @@ class BoxPoint(NamedTuple):
         return np.minimum(self.below, self.above)
 
 
-class BoxAnchor(Anchor):
+class BoxAnchor(FlowAnchor):
     """Depth D > 2, where the dual stays inside the box |s_i| < 1 (W Lemma 8).
 
     Coordinates come closer to the wall than nu is rounded. So the state is z = log((1+s)/(1-s)) of

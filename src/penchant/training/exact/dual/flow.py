@@ -19,7 +19,7 @@ from penchant.training.exact.decay.dual import MarginDecay, SquareDecay
 from penchant.training.exact.decay.follow import follow_decay, recorded
 from penchant.training.exact.dual.anchors import LAZY, BoxAnchor, LazyAnchor, OpenAnchor
 from penchant.training.exact.dual.escape import opening
-from penchant.training.exact.dual.integrator import Anchor, DualIntegrator, dual_form
+from penchant.training.exact.dual.integrator import DualIntegrator, FlowAnchor, dual_form
 from penchant.training.exact.dual.margin import MarginDual
 from penchant.training.exact.flow import (
     Flow,
@@ -88,7 +88,7 @@ class DualFlow(Flow):
         else:
             log_size = form.log_reach()
             lazy = log_size < math.log(LAZY)
-            anchor: Anchor
+            anchor: FlowAnchor
             if lazy:
                 anchor = LazyAnchor(form, log_size)
             else:

@@ -124,7 +124,7 @@ NO_ADVANCE = (
 )
 
 
-class Anchor(abc.ABC):
+class FlowAnchor(abc.ABC):
     """The flow from time `t` on, in variables that are `start` there; times count from `t`."""
 
     newton: float  # the part of the tolerance that Newton's iteration may leave
@@ -155,7 +155,7 @@ class Anchor(abc.ABC):
     def far(self, solver: Any) -> bool:
         return False
 
-    def next(self, t: float, state: Array) -> Anchor:
+    def next(self, t: float, state: Array) -> FlowAnchor:
         raise GaveUp(SHORT)
 
     def first_step(self, t: float, solver: Any) -> float:
@@ -166,7 +166,7 @@ class DualIntegrator(FitIntegrator):
     """The flow of the dual; its time is training time over exp(log_unit)."""
 
     def __init__(
-        self, problem: Regression, anchor: Anchor, rtol: float, plan: FlowPlan, log_unit: float
+        self, problem: Regression, anchor: FlowAnchor, rtol: float, plan: FlowPlan, log_unit: float
     ) -> None:
         super().__init__(problem)
         self.rtol, self.t_max, self.log_unit = rtol, plan.t_max, log_unit
@@ -174,7 +174,7 @@ class DualIntegrator(FitIntegrator):
         self.h, self.failed = 1e-4 * plan.unit, 0
         self._set(anchor)
 
-    def _set(self, anchor: Anchor) -> None:
+    def _set(self, anchor: FlowAnchor) -> None:
         # not LSODA: it begins with a non-stiff method and does not recover from an overflow
         end, atol = self.t_max - anchor.t, anchor.atol(self.rtol, anchor.start)
         settings: Any = {"rtol": 1e-13, "atol": atol, "jac": anchor.jacobian}

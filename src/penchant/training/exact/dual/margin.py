@@ -71,7 +71,7 @@ class SinhLaw:
         return kappa0 * pull, kappa0
 
 
-class PowerLaw:
+class LiftedPowerLaw:
     """Depth D > 2: beta = a ((1-s)^-p - (1+s)^-p), state x = atanh(s) e^lift.
 
     atanh keeps the slack 1 - |s|, which gets far smaller than rounding of s.
@@ -132,7 +132,7 @@ class PowerLaw:
         return np.copysign(y, pull), float(kappa0[first])
 
 
-Law = SinhLaw | PowerLaw
+Law = SinhLaw | LiftedPowerLaw
 
 
 FAINT = 1e-16  # margins below this leave the loss weights equal to rounding
@@ -155,7 +155,7 @@ class MarginDual(MarginSystem):
         self.law: Law = SinhLaw(log_a)
         self.log_rate = math.log(4)  # s = rate * integral of r, M lemmas 10 and 12
         if net.depth > 2:
-            self.law = PowerLaw(log_a, net.depth, self.kappa)
+            self.law = LiftedPowerLaw(log_a, net.depth, self.kappa)
             self.log_rate = math.log(net.depth * (net.depth - 2))
             self.log_rate += (net.depth - 2) * net.log_alpha
         samples, dimension = self.Z.shape

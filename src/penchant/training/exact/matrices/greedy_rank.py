@@ -144,7 +144,7 @@ def greedy_rank(
     symmetric = flag(WHO, "symmetric", symmetric)
     if symmetric and problem.shape[0] != problem.shape[1]:
         raise ValueError(f"{WHO}: a symmetric matrix must be square, got shape {problem.shape}")
-    limit, scaled = TimeLimit(WHO, max_seconds), Scaled(problem)
+    limit, scaled = TimeLimit(WHO, max_seconds), ScaledProblem(problem)
     model = empty_factors(problem, symmetric)
     visits, outcome = greedy_points(scaled.problem, model, invariant(scaled.problem, model), limit)
     tau, points, loss, rates = (np.array(column) for column in zip(*visits, strict=True))
@@ -159,7 +159,7 @@ def greedy_rank(
     return GreedyRank(tau, points, loss, rates, outcome, certificate.error)
 
 
-class Scaled:
+class ScaledProblem:
     """The problem in units of powers of two, in which measurements and labels are near one.
 
     The sizes of the measurements relative to each other are weights of the loss, and stay.

@@ -62,7 +62,10 @@ def next_point(
     size = NUDGE * math.sqrt(-float(seen @ residual) / float(seen @ seen))
     wider = np.hstack([W, size * direction[:, None]])
     system = FactorSystem(starting(model, wider), problem)
-    speed, growth = 0.01 * float(np.linalg.norm(system.velocity(wider))), Growth(wider.shape[1])
+    speed, growth = (
+        0.01 * float(np.linalg.norm(system.velocity(wider))),
+        FactorGrowth(wider.shape[1]),
+    )
     for t, W in _flow(system, wider, spaces):
         growth.look(system, t, W)
         if limit.spent:
@@ -107,7 +110,7 @@ def _flow(system: FactorSystem, W: Array, spaces: list[Array]) -> Iterator[tuple
         yield t + stiff.t, _confined(stiff.W, spaces, owner)
 
 
-class Growth:
+class FactorGrowth:
     """Recognises factors that grow like a power of time for ever, from what they did by decades."""
 
     def __init__(self, rank: int) -> None:
