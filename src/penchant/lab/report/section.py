@@ -196,8 +196,9 @@ def tolerance_bars(evidence: Evidence) -> Markup | None:
         tag("span", "outside →"),
         class_="scale",
     )
-    note = f"Distance in units of the tolerance; each tick is a power of ten, up to 10^±{SPAN:.0f}."
-    return tag("figure", *rows, scale, tag("figcaption", note), class_="tolerance_bars")
+    note = "Distance in units of the tolerance; each tick is a power of ten, up to "
+    most = in_html(rf"$10^{{\pm {SPAN:.0f}}}$")
+    return tag("figure", *rows, scale, tag("figcaption", note, most, "."), class_="tolerance_bars")
 
 
 def _placeable(check: Check) -> bool:
