@@ -13,7 +13,6 @@ from penchant.lab.evidence.plot import log_log
 from penchant.lab.experiment import Experiment
 from penchant.lab.studies.sizes import sized
 from penchant.lazy import Dataset
-from penchant.mathematics import latex
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
     Run,
@@ -211,8 +210,8 @@ def check_beyond(dataset: Dataset) -> Evidence:
         },
         findings=[
             f"{crossed} of {runs.sizes['run']} runs pass the argument 1; read as a formula there, "
-            f"$h_D$ is negative for $D = 3$ ($h_3(2) = {latex(h(np.array(2.0), 3), '.3g')}$), "
-            f"falls for $D = 4$ ($h_4(2) = {latex(h(np.array(2.0), 4), '.3g')}$) and is not "
+            f"$h_D$ is negative for $D = 3$ ($h_3(2) = {float(h(np.array(2.0), 3)):.3g}$), falls "
+            f"for $D = 4$ ($h_4(2) = {float(h(np.array(2.0), 4)):.3g}$) and is not "
             "real for $D = 5$; the proof of Theorem 4 uses the lemma only where its argument "
             "tends to 0, so the theorem holds",
             r"the bound is attained by one point in the kernel regime ($\alpha = 30$, to loss "
