@@ -99,7 +99,7 @@ def test_rows_say_what_the_verdicts_say():
         "distance to pi^2/6: 5e-05 ≤ 0.0001",
     ]
     assert rows["A-SUM"][6].endswith(": partial sums of 20000 terms in float64")
-    assert rows["B-FALSE"][1] == "every <odd> number & its square are prime"
+    assert rows["B-FALSE"][1] == r"every \<odd\> number & its square are prime"
     assert rows["B-STOP"][5] == "—"
 
 
