@@ -70,7 +70,11 @@ def mathml(formula: str, display: str = "inline") -> str:
     bar = '<mo stretchy="false"{}>&#x0007C;</mo>'  # of a norm: no space beside it
     spaced = bar.format(' lspace="0" rspace="0"')
     signs = formula.replace("<", r"\lt ").replace(">", r"\gt ")  # which \text would not escape
-    return str(convert(signs, display=display)).replace(bar.format(""), spaced)
+    found = str(convert(signs, display=display)).replace(bar.format(""), spaced)
+    found = found.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")  # as in every HTML
+    return re.sub(
+        r"<mo>(?=[a-z]{3})", '<mo lspace="0">', found
+    )  # argmin, after a word of a sentence
 
 
 def wrap(text: str, width: int) -> str:

@@ -77,7 +77,7 @@ def sum_of_integers(dataset) -> Evidence:
         corrected={"largest error of n(n + 1)/2": within(np.abs(sums - n * (n + 1) / 2).max())},
         correction="the sum is n(n + 1)/2: the sign in front of 1 is a misprint",
         counterexample={"n": np.int64(3), "sum": np.int64(6), "printed formula": np.float64(3.0)},
-        controls={"n^2 / 2": np.abs(sums - n**2 / 2).max()},
+        controls={"$n^2 / 2$": np.abs(sums - n**2 / 2).max()},
     )
 
 

@@ -267,14 +267,15 @@ def check(dataset: Dataset, steps: Dataset, balls: Dataset) -> Evidence:
         r"$\Theta(1/(\mathrm{step}\,\beta))$ steps suffice where $h$ has a kink at its least "
         r"interpolator ($\ell_1$, nuclear norm: finite time); where it is smooth there the "
         r"approach is exponential in step $\beta t$, and an error $O(\mathrm{step}\,\beta^2)$ "
-        r"takes Theta(log($1/(\mathrm{step}\,\beta)$)/(step $\beta$)) steps.",
+        r"takes $\Theta(\log(1/(\mathrm{step}\,\beta))/(\mathrm{step}\,\beta))$ steps.",
         counterexample={
-            "h": "$g = (x + 2 y - 2)^2/2$, $h = |x| + |y|$, $h_g^* = 1$: descent ends at $y = 1 - "
-            rf"\beta/4$; with step {float(last.step):g} and $\beta$ 0.01, $|h - h_g^*| = "
-            f"{latex(float(last.h), '.4g')} = {float(last.h / (last.step * 1e-2)):.0f}$ step "
-            r"$\beta$",
+            "$h$": r"$g = (x + 2 y - 2)^2/2$, $h = |x| + |y|$, $h_g^* = 1$: descent ends at "
+            rf"$y = 1 - \beta/4$; with step {float(last.step):g} and $\beta$ 0.01, $|h - h_g^*| = "
+            f"{latex(float(last.h), '.4g')} = {float(last.h / (last.step * 1e-2)):.0f}"
+            r"\,\mathrm{step}\,\beta$",
             "time": "the same $g$, $h = x^2 + y^2$, from (2, -1): $|f - "
-            rf"f^*|/(\mathrm{{step}}\,\beta^2)$ after {TIME / 2:g}/(step $\beta$) steps: "
+            rf"f^*|/(\mathrm{{step}}\,\beta^2)$ after "
+            rf"${TIME / 2:g}/(\mathrm{{step}}\,\beta)$ steps: "
             f"{listed(half, '.3g')} at step 0.1, {reach}",
         },
         controls={

@@ -130,7 +130,7 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
         correction=r"$q(z) = |z| \log|z| - |z| + 2 + O(1/|z|)$; eq. (7) and its "
         r"$O(1/\log(1/\alpha^2))$ hold",
         counterexample={
-            "z": z[-1],
+            "$z$": z[-1],
             "$q(z)$": float(formulas.q[-1]),
             r"$|z| \log|z|$": z[-1] * np.log(z[-1]),
         },

@@ -171,7 +171,7 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
         correction=r"$R(\beta) = \alpha^2 \sum r(\beta_i/\alpha^2)$, and $r(z)$ is the smallest "
         "of the two real roots of $p_z$ (for $z = 0$ they are 0 and 2, the latter threefold)",
         counterexample={
-            "z": 1.0,
+            "$z$": 1.0,
             "real roots of $p_z$": f.roots_at_one.values,
             "$r(1)$ by search": float(f.r_at_one),
             r"$\sum r(b/\alpha^2)$ at $\alpha = 0.5$": R_printed,

@@ -127,8 +127,8 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
         correction=r"the bias term of $f_K$ is $f(w(0),x) = \alpha^D f(w_0,x)$: the printed "
         r"$\alpha^D f(w(0),x)$ counts the scale twice",
         counterexample={
-            "alpha": 2.0,
-            "D": 2,
+            r"$\alpha$": 2.0,
+            "$D$": 2,
             "relative error of the printed affine model at $w(0)$": printed,
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from penchant.lab.report.markup import in_html
 
-SPACE = "{http://www.w3.org/1998/Math/MathML}"
-
 
 @pytest.mark.parametrize(
     ("text", "seen"),
@@ -26,15 +24,15 @@ SPACE = "{http://www.w3.org/1998/Math/MathML}"
 def test_a_formula_shows_its_symbols(text, seen):
     tree = ElementTree.fromstring(f"<p>{in_html(text)}</p>")
     assert "".join(tree.itertext()) == seen
-    assert (tree.find(f"{SPACE}math") is None) == (" " in seen and "$" in seen)
+    assert (tree.find("math") is None) == (" " in seen and "$" in seen)
 
 
 def test_powers_and_indices_stand_above_and_below():
     shown = in_html(r"$Q_\mu$ and $\alpha^2$")
     tree = ElementTree.fromstring(f"<p>{shown}</p>")
-    assert tree.find(f".//{SPACE}msub/{SPACE}mi").text == "Q"
-    assert tree.find(f".//{SPACE}msup/{SPACE}mi").text == "α"
-    assert tree.find(f".//{SPACE}msup/{SPACE}mn").text == "2"
+    assert tree.find(".//msub/mi").text == "Q"
+    assert tree.find(".//msup/mi").text == "α"
+    assert tree.find(".//msup/mn").text == "2"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ def test_powers_and_indices_stand_above_and_below():
 def test_a_formula_brings_no_element_link_or_style(inside):
     tree = ElementTree.fromstring(f"<p>{in_html(f'${inside}$')}</p>")
     assert not {"href", "style"} & {key for element in tree.iter() for key in element.attrib}
-    assert all(element.tag.startswith((SPACE, "p")) for element in tree.iter())
+    assert all(element.tag.startswith("m") or element is tree for element in tree.iter())
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

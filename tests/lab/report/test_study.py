@@ -278,7 +278,7 @@ def test_geometric_axes_are_logarithmic(values, found):
 def test_a_zero_before_decades_gets_a_place_of_its_own():
     data = made(lambda a: {"v": a}, study_cells.plain, grid={"a": [1e-1, 0.0, 1e-3, 1e-2]})
     assert draw_study(data).axes[0].lines[0].get_xdata().tolist() == [0, 1, 2, 3]
-    assert [number(v) for v in (1e4, 1e-7, 0.25, True, 12)] == ["1e4", "1e-7", "0.25", "true", "12"]
+    assert [number(v) for v in (1e4, 1e-7, 0.25, True, 12)] == ["10⁴", "10⁻⁷", "0.25", "true", "12"]
 
 
 # --- the page ------------------------------------------------------------------------------

@@ -23,10 +23,10 @@ def test_the_detector_agrees(data_of, id, kind):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda d: {"accuracy_l2": d.accuracy_l1}, "minus that of the l2 max margin"),
-        (lambda d: {"accuracy_l1": d.accuracy_l2}, "minus that of the l1 max margin"),
-        (lambda d: {"trajectory_share_l2": d.trajectory_share_l1}, "l2 margin at half"),
-        (lambda d: {"trajectory_share_l1": d.trajectory_share_l2}, "l1 margin at the end"),
+        (lambda d: {"accuracy_l2": d.accuracy_l1}, r"minus that of the $\ell_2$ max margin"),
+        (lambda d: {"accuracy_l1": d.accuracy_l2}, r"minus that of the $\ell_1$ max margin"),
+        (lambda d: {"trajectory_share_l2": d.trajectory_share_l1}, r"$\ell_2$ margin at half"),
+        (lambda d: {"trajectory_share_l1": d.trajectory_share_l2}, r"$\ell_1$ margin at the end"),
         (lambda d: {"forecast": d.forecast * 3}, "time predicted"),
     ],
     ids=["l1 first", "l2 last", "l1 margin first", "l2 margin last", "three times later"],

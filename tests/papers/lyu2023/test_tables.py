@@ -97,7 +97,7 @@ def with_cells(dataset):
         (lambda d: {"last_excess": d.kernel_excess}, "nuclear norm over the least"),
         (lambda d: {"last_error": d.kernel_error}, "test error at alpha"),
         (lambda d: {"kkt": d.early_kkt}, "KKT residual"),
-        (lambda d: {"second": 0 * d.second}, "exponent in alpha (c = 1)"),
+        (lambda d: {"second": 0 * d.second}, r"exponent in $\alpha$ ($c = 1$)"),
     ],
     ids=["nuclear first", "kernel last", "its error", "no KKT point", "no certificate"],
 )

@@ -33,7 +33,10 @@ t1, t2, jump, clocked, wide = map(data_fixture, ("L-T1", "L-T2", "L-sharp", "L-c
         (lambda d: {"to_kernel": d.to_rich}, "angle to the kernel SVM"),
         (lambda d: {"to_kernel": d.to_random}, "slope of 1/tan(angle)"),
         (lambda d: {"turn": d.turn**2}, "exponent of turn/g"),
-        (lambda d: {"growth": d.growth * np.exp(0.05 * d.log_alpha)}, "|theta| e^(rate t)"),
+        (
+            lambda d: {"growth": d.growth * np.exp(0.05 * d.log_alpha)},
+            r"$|\theta| e^{\mathrm{rate}\, t}",
+        ),
     ],
     ids=["rich limit", "another kernel", "square of the turn", "slower decay"],
 )
@@ -48,7 +51,9 @@ def test_training_with_a_faster_decay_is_refuted(faster, t1, refuted):
     growth.loc[{"seed": 0, "depth": 2, "log_alpha": 40.0}] = theorem_1.cell(0, 2, 40.0, c=0.5)[
         "growth"
     ]
-    assert refuted("L-T1", (t1[0].assign(growth=growth), *t1[1:]), "|theta| e^(rate t)")
+    assert refuted(
+        "L-T1", (t1[0].assign(growth=growth), *t1[1:]), r"$|\theta| e^{\mathrm{rate}\, t}"
+    )
 
 
 def test_the_sparsest_interpolant_in_place_of_the_kernels_is_refuted(monkeypatch, t1, refuted):
@@ -86,7 +91,7 @@ def test_the_svm_of_a_weighted_kernel_by_scaled_features():
 
 def test_the_kernel_limit_in_place_of_the_rich_one_is_refuted(t2, refuted):
     wrong = t2[0].assign(to_rich=t2[0].to_kernel)
-    assert refuted("L-T2", (wrong, *t2[1:]), "angle to the l1")
+    assert refuted("L-T2", (wrong, *t2[1:]), r"angle to the $\ell_1$")
 
 
 def computed_again(dataset, cell):
@@ -106,7 +111,7 @@ def with_exact_cells(dataset, **arguments):
 
 
 def test_the_time_before_the_jump_is_refuted(t2, refuted):
-    assert refuted("L-T2", (with_exact_cells(t2[0], z=0.5), *t2[1:]), "angle to the l1")
+    assert refuted("L-T2", (with_exact_cells(t2[0], z=0.5), *t2[1:]), r"angle to the $\ell_1$")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +212,7 @@ def test_log_alpha_alone_does_not_follow_the_jump(jump, refuted):
 def test_a_jump_of_another_decay_is_refuted(faster, jump, refuted):
     faster(runs, 1.04)
     wrong = with_jumps(jump[0], first=-40.0)
-    assert refuted("L-sharp", (wrong, *jump[1:]), "rate t_half / log alpha")
+    assert refuted("L-sharp", (wrong, *jump[1:]), r"\mathrm{rate}\,t_{\mathrm{half}} / \log \alpha")
 
 
 def test_a_rate_that_stays_does_not_give_the_norm_at_the_jump(jump, refuted):

@@ -73,7 +73,10 @@ def test_the_printed_times_are_checked_at_the_size_of_the_source():
     assert all(control.misses for control in evidence.controls.values())
     assert evidence.controls["a tenth of the penalty"].tolerance < 1
     late, early = fake(560, 14_500), fake(330, 8000)
-    for wrong, name in ((late, "t2 from the printed 9150"), (early, "t1 from the printed 540")):
+    for wrong, name in (
+        (late, "$t_2$ from the printed 9150"),
+        (early, "$t_1$ from the printed 540"),
+    ):
         assert failed(judged(wrong, modulus=97)) == [
             f"largest distance of {name}, in factors of two"
         ]

@@ -60,7 +60,7 @@ def test_l2_in_the_place_of_l1_is_refuted(data):
     turned = sparse.assign_coords(norm=sparse.norm.values[::-1])
     wrong = missed(module.sparse_checks(turned, path))
     assert any("|a*|_1" in name for name in wrong)
-    assert any("any held l2" in name for name in wrong)
+    assert any(r"any held $\ell_2$" in name for name in wrong)
 
 
 def test_a_penalty_that_stays_on_the_shell_is_refuted(data):

@@ -51,7 +51,10 @@ def test_an_l2_norm_that_does_not_rise_under_l1_is_refuted():
     # 12% above its least value, and 1% above that at t2, which must be less at the printed size
     assert judge(figure_3.check(invented(rise=0.01)))[0] == "holds"
     status, reason = judge(figure_3.check(invented(rise=0.01, modulus=97)))
-    assert (status, "l2 norm at the end to that at t2 under l1" in reason) == ("fails", True)
+    assert (status, r"$\ell_2$ norm at the end to that at $t_2$ under $\ell_1$" in reason) == (
+        "fails",
+        True,
+    )
 
 
 def test_runs_that_do_not_generalize_or_not_later_for_a_smaller_beta_are_refuted():

@@ -121,7 +121,7 @@ def test_figure_8_holds():
     assert judge(evidence) == ("holds", "every check passes and every control misses")
     assert not evidence.arithmetic
     assert "exponent 6.00 at the smallest starts, 0.00 at these" in " ".join(evidence.findings)
-    assert "80 (alpha = 0.5), 35 (alpha = 0.7), 16 (alpha = 1)" in evidence.findings[0]
+    assert r"80 ($\alpha = 0.5$), 35 ($\alpha = 0.7$), 16 ($\alpha = 1$)" in evidence.findings[0]
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,12 @@ def test_wrong_curves_are_refuted(status, changes):
 
 def test_what_the_source_does_not_say_is_not_demanded():
     """W's starts all learned: that alpha = 2 does not, with our step, is a finding."""
-    assert "alpha = 2" not in figure_8.experiment.statement
+    assert r"\alpha = 2" not in figure_8.experiment.statement
     for dead in (0.1, 1.0):
         evidence = figure_8.check(*curves(dead=dead))
         assert judge(evidence)[0] == "holds"
         named = [*evidence.checks, *evidence.controls]
-        assert not any("alpha = 2" in name for name in named)
+        assert not any(r"\alpha = 2" in name for name in named)
 
 
 def test_the_rest_on_the_plateau_is_read_between_records():

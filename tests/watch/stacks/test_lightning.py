@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from penchant.watch import load
+from penchant import load
 from penchant.watch.lightning import LightningWatch
 
 pytestmark = [

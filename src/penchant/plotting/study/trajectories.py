@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penchant.arguments import Array
 from penchant.lab.evidence.plot import Scale
-from penchant.mathematics import escape
+from penchant.mathematics import escape, wrap
 from penchant.plotting.plots import drawable
 from penchant.plotting.study.curves import draw_curves
 from penchant.plotting.study.layer import layer, spans_decades
@@ -158,7 +157,7 @@ def rule_of(study: GatheredStudy) -> str:
     """What the threshold is of, for the label of an axis."""
     table = study.table["threshold"]
     level = number(table.get("below", table.get("above")))
-    return textwrap.fill(
+    return wrap(
         f"{plain(table['axis'], 40)} where {plain(table['measure'], 40)} crosses {level}", 48
     )
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import xarray
 
 FONT = "DejaVu Sans"
+GREEK = {
+    *("alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "kappa", "lambda"),
+    *("mu", "nu", "rho", "sigma", "tau", "phi"),
+}
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -30,8 +34,13 @@ def _letters() -> frozenset[int]:
 
 
 def plain(text: object, most: int = 200) -> str:
-    """A foreign text on one line, cut, in letters that the font of the pictures has."""
+    """A foreign text on one line, cut, in letters that the font of the pictures has.
+
+    The name of a Greek letter, as variables have it, becomes this letter.
+    """
     words = " ".join(str(text).split())
+    if words in GREEK:
+        return rf"$\{words}$"
     simple = words.isascii() and words.isprintable()  # which every font has
     known = words if simple else "".join(c if ord(c) in _letters() else UNKNOWN for c in words)
     shown = in_terminal(known)
@@ -68,7 +77,7 @@ def short(dataset: xarray.Dataset, name: str, most: int = 48) -> str:
 def named(dataset: xarray.Dataset, name: str) -> str:
     """The name of a variable and its meaning."""
     meaning = label(dataset, name, 400)
-    return meaning if meaning == name else f"{plain(name, 40)}: {meaning}"
+    return meaning if meaning == plain(name) else f"{plain(name, 40)}: {meaning}"
 
 
 def title_of(dataset: xarray.Dataset) -> str:

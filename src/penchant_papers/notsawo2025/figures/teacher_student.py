@@ -292,15 +292,15 @@ def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
 
 def _checks(name: str, runs: Dataset) -> dict[str, Check]:
     """Checks of the kinds, final errors and times of the students with one penalty."""
-    group, leaves = {
-        "l1": (r"$\ell_1$ and a sparse teacher", r"$\ell_1$ leaves"),
-        "derivatives": ("derivatives", "derivatives leave"),
+    penalty, group, leaves = {
+        "l1": (r"$\ell_1$", r"$\ell_1$ and a sparse teacher", r"$\ell_1$ leaves"),
+        "derivatives": ("derivatives", "derivatives", "derivatives leave"),
     }[name]
     growth = at_least(min(map(least_growth, by_seed(runs))), 1.3)
     return {
         f"share of the runs with {group} that grok": at_least(share_of_groks(runs), 1.0),
         f"largest test error that {leaves}": at_most(runs.final_error.max(), LEVEL),
-        rf"least growth of $t_2$ with {name} from a $\beta$ to a third of it": growth,
+        rf"least growth of $t_2$ with {penalty} from a $\beta$ to a third of it": growth,
     }
 
 
