@@ -99,3 +99,48 @@ def test_l1_margins_of_two_rows_over_thirteen_decades():
     # 1 / 4.4e-8 on a free column, and 1 / 1.1e5 where both rows meet, paid back in the first
     least = 1 / 4.4e-8 + 2 / 1.1e5
     assert solution.value == pytest.approx(least, rel=1e-12)
+
+
+MATRICES = GENERATOR.normal(size=(3, 2, 3))
+SIX = GENERATOR.normal(size=(3, 6))
+SIGNS = np.sign(SIX @ GENERATOR.normal(size=6))
+IN_UNITS = {
+    "interpolate L1": lambda k: penchant.interpolate(np.ldexp(X, k), Y, penchant.L1()).beta,
+    "interpolate Lp": lambda k: (
+        penchant.interpolate(np.ldexp(X, k), Y, penchant.regularizers.Lp(3.0)).beta
+    ),
+    "stationary_points": lambda k: np.array(
+        [
+            p.beta
+            for p in penchant.solvers.stationary_points(
+                np.ldexp(SIX, k), SIGNS, penchant.regularizers.Lp(0.5), starts=9
+            )
+        ]
+    ),
+    **{
+        f"interpolate {norm}": lambda k, norm=norm: (
+            penchant.interpolate(np.ldexp(MATRICES, k), Y, norm).matrix
+        )
+        for norm in (penchant.regularizers.Nuclear(), penchant.regularizers.Frobenius())
+    },
+    **{
+        f"max_margin {norm}": lambda k, norm=norm: (
+            penchant.max_margin(np.ldexp(SIX, k), SIGNS, norm).beta
+        )
+        for norm in (
+            penchant.L1(),
+            penchant.L2(),
+            penchant.regularizers.Linf(),
+            penchant.regularizers.Lp(3.0),
+            penchant.regularizers.Nuclear((2, 3)),
+            penchant.regularizers.Spectral((2, 3)),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("name", IN_UNITS)
+def test_units_of_all_rows_change_no_digit(name, power):
+    """A constant of its own unit that decides about data would decide otherwise here."""
+    np.testing.assert_array_equal(np.ldexp(IN_UNITS[name](power), power), IN_UNITS[name](0))

@@ -347,3 +347,15 @@ def test_a_picture_that_is_no_base64_is_refused(verdicts):
     odd = Verdicts((dataclasses.replace(verdicts["A-SUM"], picture='" onerror="alert(1)'),))
     with pytest.raises(ValueError, match="damaged verdict file"):
         verdict_json.loads(verdict_json.dumps(odd))
+
+
+@pytest.mark.parametrize("field", ["ran", "correction"])
+def test_a_sentence_that_is_no_text_is_refused(verdicts, field):
+    """A number in place of a text got as far as the page, and ended it with a traceback."""
+    verdict = verdicts["A-SUM"]
+    odd = dataclasses.replace(verdict.evidence)
+    object.__setattr__(odd, field, 7.0)
+    with pytest.raises(ValueError, match="damaged verdict file"):
+        verdict_json.loads(
+            verdict_json.dumps(Verdicts((dataclasses.replace(verdict, evidence=odd),)))
+        )
