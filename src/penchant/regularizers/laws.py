@@ -20,7 +20,10 @@ Scale = Array | float
 
 
 def gradient(beta: Array, log_mu: Scale, p: float) -> Array:
-    """b^-1(beta): arcsinh(beta / 2 mu), W eq. (19), or the s in (-1, 1) of W eq. (60)."""
+    """b^-1(beta): arcsinh(beta / 2 mu) at depth 2, beyond it the s in (-1, 1) with b(s) = beta.
+
+    Woodworth et al. 2020, eq. 19 and 60.
+    """
     space = space_of(beta)
     if not math.isinf(p):
         return space.copysign(space.tanh(angle(log_ratio(beta, log_mu), p)), beta)
@@ -32,7 +35,7 @@ def gradient(beta: Array, log_mu: Scale, p: float) -> Array:
 
 
 def terms(beta: Array, log_mu: Scale, p: float) -> Array:
-    """mu q_D(beta/mu) = |beta| s - mu int_0^s h; W eq. (20) for depth 2."""
+    """mu q_D(beta/mu) = |beta| s - mu int_0^s h; Woodworth et al. 2020, eq. 20 for depth 2."""
     space = space_of(beta)
     if math.isinf(p):
         s = abs(gradient(beta, log_mu, p))

@@ -180,10 +180,10 @@ def kernel_svm(
     route: str = "auto",
     throw: bool = True,
 ) -> KernelMachine:
-    """The shortest displacement h with y_n <grad f(start, x_n), h> >= 1: L's kernel SVM.
+    """The shortest displacement h with y_n <grad f(start, x_n), h> >= 1: the kernel SVM.
 
-    The output at the start is omitted: it is zero under the assumptions of L, and without decay
-    the growth along a separating direction makes it negligible.
+    The output at the start is omitted: it is zero under the assumptions of Lyu et al. 2023, and
+    without decay the growth along a separating direction makes it negligible.
 
     Parameters
     ----------
@@ -210,6 +210,11 @@ def kernel_svm(
     ------
     ValueError
         The features do not separate the labels.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tangent kernels (W section 3) of any model, and the predictor of a frozen one."""
+"""Tangent kernels of any model, and the predictor of a frozen one."""
 
 from __future__ import annotations
 

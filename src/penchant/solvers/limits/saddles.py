@@ -167,6 +167,10 @@ def saddles(
     NumericalError
         No end was found; see `throw`.
 
+    References
+    ----------
+    .. [1] Pesme and Flammarion (2023), Saddle-to-Saddle Dynamics in Diagonal Linear Networks.
+
     Examples
     --------
     >>> import penchant

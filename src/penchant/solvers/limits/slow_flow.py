@@ -2,8 +2,9 @@
 
 Once X a = y, descent on (1/2)|X a - y|^2 + beta |a|_1 with a small learning_rate * beta follows
 da/dtau = -P s in tau = learning_rate * beta * steps, P the projection on the kernel of X and s
-the subgradient of |a|_1 that makes P s shortest. It gives the delay of source N exactly, constant
-included, where N gives its order |a_hat - a*|_inf. `pieces` walks from corner to corner.
+the subgradient of |a|_1 that makes P s shortest. It gives the delay of grokking exactly, constant
+included, where Notsawo et al. 2025 give its order |a_hat - a*|_inf. `pieces` walks from corner to
+corner.
 """
 
 from __future__ import annotations
@@ -116,6 +117,10 @@ def slow_flow(
         An argument is wrong.
     NumericalError
         No end was found, or the path cannot be certified; see `throw`.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------

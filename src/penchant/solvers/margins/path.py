@@ -165,6 +165,11 @@ def max_margin_path(
     MarginPath
         One row per scale.
 
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
+
     Examples
     --------
     >>> import penchant

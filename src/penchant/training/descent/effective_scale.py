@@ -58,6 +58,11 @@ class EffectiveScale(Observer):
         momentum, the change of the start is a function of learning_rate (1 + momentum) /
         (1 - momentum)^2, to second order in 1 - momentum; what the path holds is exact.
 
+    References
+    ----------
+    .. [1] Even et al. (2023), (S)GD over Diagonal Linear Networks: Implicit Regularisation, Large
+       Stepsizes and Edge of Stability.
+
     Examples
     --------
     >>> import penchant

@@ -202,7 +202,7 @@ class TangentFlow(Flow):
     eigenvalues of K do not limit the steps; how fast K turns limits them. `rtol` is the error of
     one step, relative to the parameters or to what it does to an output, whichever is more. Where
     ReLU units slide along their kinks the steps grow in number as 1/rtol; errors of outputs were
-    at most 0.6 rtol on the nets of W's Figure 6, mostly far below.
+    at most 0.6 rtol on the nets of Woodworth et al. 2020, figure 6, mostly far below.
 
     Without a goal the flow stops at 1e-9 of the loss of the zero predictor. Every record ends a
     step; record=At(times=[]) is the fastest run. Nets whose functions are equal share what is
@@ -216,6 +216,10 @@ class TangentFlow(Flow):
         The most steps of the integrator.
     weight_decay
         Must be 0: this flow has none.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------

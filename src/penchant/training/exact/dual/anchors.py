@@ -150,7 +150,7 @@ class OpenAnchor(FlowAnchor):
 
     def moment(self, t: float, state: Array) -> Moment:
         (s, up, down), nu = self.moved(state), self.nu + state
-        growth = np.array([s, -s]) / 2  # W eq. 16
+        growth = np.array([s, -s]) / 2  # Woodworth et al. 2020, eq. 16
         predictor, dual = self.predictor(s, up, down), nu @ self.form.basis.T
         return Moment(t, nu, predictor=predictor, dual=dual, log_growth=growth)
 
@@ -173,7 +173,9 @@ class BoxPoint(NamedTuple):
 
 
 class BoxAnchor(FlowAnchor):
-    """Depth D > 2, where the dual stays inside the box |s_i| < 1 (W Lemma 8).
+    """Depth D > 2, where the dual stays inside the box |s_i| < 1.
+
+    That is lemma 8 of Woodworth et al. 2020.
 
     Coordinates come closer to the wall than nu is rounded. So the state is z = log((1+s)/(1-s)) of
     a basis, the closest ones; the slacks of the others follow by increments from this point.
@@ -276,6 +278,6 @@ class BoxAnchor(FlowAnchor):
     def moment(self, t: float, state: Array) -> Moment:
         point = self.clipped(state)
         nu = np.linalg.solve(self.corner.T, point.s[self.basis])
-        growth = np.log([point.below, point.above]) / (2 - self.form.depth)  # W eq. 56
+        growth = np.log([point.below, point.above]) / (2 - self.form.depth)  # their eq. 56
         predictor, dual = self.predictor(point), nu @ self.form.basis.T
         return Moment(t, nu, predictor=predictor, dual=dual, log_growth=growth)

@@ -26,10 +26,10 @@ class DualForm:
     """beta_i = a_i h(s_i) with s_i = kappa_i <x_i, nu> and nu' = -rate (X beta - y).
 
     From w' = -2 D (X^T r) w^(D-1), the gradient of sum r^2. Depth 2: log w is linear in the
-    integral of r, so h(s) = 2 sinh(s), kappa = 1 and rate = 8 (W eq. 15 to 17 with the factor 2
-    of their loss put back). Depth D > 2: w^(2-D) is linear in it, so with p = D/(D-2)
-    h(s) = (1-s)^-p - (1+s)^-p, kappa_i = |w0_i|^(D-2) and rate = 2 D (D-2) alpha^(D-2)
-    (W eq. 51 to 59, likewise).
+    integral of r, so h(s) = 2 sinh(s), kappa = 1 and rate = 8 (Woodworth et al. 2020, eq. 15 to 17,
+    with the factor 2 of their loss put back). Depth D > 2: w^(2-D) is linear in it, so with p =
+    D/(D-2) h(s) = (1-s)^-p - (1+s)^-p, kappa_i = |w0_i|^(D-2) and rate = 2 D (D-2) alpha^(D-2)
+    (their eq. 51 to 59, likewise).
 
     The samples are reduced to their row space, X = basis @ rows, so that duplicate or dependent
     samples cannot make the dual drift; `nu` and `y` live there.

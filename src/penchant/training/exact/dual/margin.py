@@ -1,9 +1,9 @@
 """How a diagonal net's predictor depends on the integral of the loss weights, for any scale.
 
-With rho this integral, s_i = kappa_i <z_i, rho> and beta_i = a_i h(s_i) (M lemmas 10 and 12, in the
-notation of `DualForm`). Everything that may be beyond float64 is a logarithm; `lift` >= 0 is a
-common factor e^lift taken out of a_i and put into the state, so that huge starts, which hardly
-move, still have digits.
+With rho this integral, s_i = kappa_i <z_i, rho> and beta_i = a_i h(s_i) (Moroshko et al. 2020,
+lemmas 10 and 12, in the notation of `DualForm`). Everything that may be beyond float64 is a
+logarithm; `lift` >= 0 is a common factor e^lift taken out of a_i and put into the state, so that
+huge starts, which hardly move, still have digits.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class MarginDual(MarginSystem):
         log_a = net.depth * (net.log_alpha + log_shape)
         self.kappa = np.exp((net.depth - 2) * log_shape)
         self.law: Law = SinhLaw(log_a)
-        self.log_rate = math.log(4)  # s = rate * integral of r, M lemmas 10 and 12
+        self.log_rate = math.log(4)  # s = rate * integral of r, lemmas 10 and 12 above
         if net.depth > 2:
             self.law = LiftedPowerLaw(log_a, net.depth, self.kappa)
             self.log_rate = math.log(net.depth * (net.depth - 2))

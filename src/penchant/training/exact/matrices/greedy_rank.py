@@ -126,6 +126,11 @@ def greedy_rank(
         The flow of some rank does not converge, since its least loss may lie at infinity; see
         `throw`.
 
+    References
+    ----------
+    .. [1] Li, Luo and Lyu (2021), Towards Resolving the Implicit Bias of Gradient Descent for
+       Matrix Factorization: Greedy Low-Rank Learning.
+
     Examples
     --------
     >>> import penchant
