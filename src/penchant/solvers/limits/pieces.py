@@ -1,8 +1,9 @@
 """The straight pieces of steepest descent of |a|_1 on {a : X a = X start}, in two arithmetics.
 
-The velocity is v = -P s: P projects on the kernel of X, s is the subgradient of |a|_1 that makes it
-shortest (`bounded.least` over the entries of s where a rests). A piece ends when an entry of a
-vanishes. Only the rows' span matters, so rows are divided by powers of two.
+How it works (docs/theory.md section 22). The velocity is v = -P s: P projects on the kernel of X, s
+is the subgradient of |a|_1 that makes it shortest (`bounded.least` over the entries of s where a
+rests). A piece ends when an entry of a vanishes. Only the rows' span matters, so rows are divided
+by powers of two.
 
 - `FloatKernel` projects by orthonormal rows; the rounding of a projection grows with the condition
   of the rows. A velocity below its rounding counts as none, and what it could have moved is summed:

@@ -1,11 +1,11 @@
 """The effective scale and tilt of a run on a separable model: how its steps changed its start.
 
-A flow carries every coordinate along the gradient line w'(s) = grad F(w) of its map, with the dual
-s as its time. A run of finite steps leaves the line of its start. But the sum s of its gradients in
-beta, each times its rate, is a combination of the samples, and the line through its last
-parameters, followed back by s, gives an effective start: a flow from there reaches the same
-parameters. So beta exactly minimises the regularizer of that start among all predictors with its
-outputs, at every step, for any batches and any momentum.
+How it works (docs/theory.md section 29). A flow carries every coordinate along the gradient line
+w'(s) = grad F(w) of its map, with the dual s as its time. A run of finite steps leaves the line of
+its start. But the sum s of its gradients in beta, each times its rate, is a combination of the
+samples, and the line through its last parameters, followed back by s, gives an effective start: a
+flow from there reaches the same parameters. So beta exactly minimises the regularizer of that start
+among all predictors with its outputs, at every step, for any batches and any momentum.
 
 For w+^D - w-^D the effective start is a scale and a tilt: with a = w^(2-D) (log w for D = 2), a
 flow moves a+ and a- by opposite amounts. Half their sum is the scale, half their difference is s
