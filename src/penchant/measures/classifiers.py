@@ -105,6 +105,13 @@ def margin_shares(
     xarray.DataArray
         Shares with the dimensions `time` and `norm`; `.plot.line(x="t")` draws them.
 
+    References
+    ----------
+    .. [1] Fan et al. (2025), Implicit Bias of Spectral Descent and Muon on Multiclass Separable
+       Data.
+    .. [2] Tsilivis et al. (2024), Flavors of Margin: Implicit Bias of Steepest Descent in
+       Homogeneous Neural Networks.
+
     Examples
     --------
     >>> import penchant

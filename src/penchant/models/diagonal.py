@@ -192,6 +192,10 @@ class ProductNet(Record, Separable):
     v
         The output weights at the start.
 
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
+
     Examples
     --------
     >>> import penchant

@@ -230,6 +230,10 @@ def commuting_sensing(
     Sensing
         With its truth.
 
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
+
     Examples
     --------
     >>> import numpy as np
@@ -278,6 +282,11 @@ def multiplication_table(
     -------
     Completion
         With its truth.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------

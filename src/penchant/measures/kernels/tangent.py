@@ -211,6 +211,11 @@ def tangent_kernel(
     array or dict
         The kernel, or with `layers` the kernels by the names of the layers.
 
+    References
+    ----------
+    .. [1] Jacot et al. (2018), Neural Tangent Kernel: Convergence and Generalization in Neural
+       Networks.
+
     Examples
     --------
     >>> import numpy as np

@@ -95,9 +95,9 @@ def _shortest(data: Kernel, s: Array, free: Any, rests: Any) -> tuple[Array, Any
     if not rests.any():
         return s, free, True
     one = np.full_like(s[rests], 1)
-    found: BoundedMinimum = least(data.rests(s, rests), s[rests], free[rests], -one, one)
-    s[rests], free[rests] = found.z, found.free
-    return s, free, found.sure
+    minimum: BoundedMinimum = least(data.rests(s, rests), s[rests], free[rests], -one, one)
+    s[rests], free[rests] = minimum.z, minimum.free
+    return s, free, minimum.sure
 
 
 def _relative(doubt: Array, corners: list[Any]) -> float:

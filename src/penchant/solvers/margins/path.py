@@ -354,6 +354,11 @@ def ratchet_path(
     RatchetPath
         One row per scale.
 
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
+
     Examples
     --------
     >>> import penchant

@@ -155,6 +155,12 @@ class Muon(SteepestDescent):
     check
         Has no effect here: no bound of stable rates is known.
 
+    References
+    ----------
+    .. [1] Jordan et al. (2024), Muon: An optimizer for hidden layers in neural networks.
+    .. [2] Fan et al. (2025), Implicit Bias of Spectral Descent and Muon on Multiclass Separable
+       Data.
+
     Examples
     --------
     >>> import penchant
