@@ -328,3 +328,17 @@ def test_a_paper_called_by_its_letter_is_seen(text):
 )
 def test_a_matrix_is_not_taken_for_a_paper(text):
     assert not LETTER.search(text)
+
+
+def test_the_sections_of_the_theory_that_are_named_exist():
+    headings = re.findall(r"^## (\d+)\. ", (ROOT / "docs/theory.md").read_text(), re.M)
+    named = [
+        (file.relative_to(SOURCE), number)
+        for file in sorted(SOURCE.rglob("*.py"))
+        for numbers in re.findall(
+            r"docs/theory\.md,?\s+sections?\s+(\d+(?:\s+and\s+\d+)?)", file.read_text()
+        )
+        for number in re.findall(r"\d+", numbers)
+    ]
+    assert named
+    assert not [pair for pair in named if pair[1] not in headings]
