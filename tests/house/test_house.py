@@ -268,11 +268,76 @@ def test_papers_import_public_names_alone():
     assert not wrong, wrong
 
 
+# ids of claims, and papers called by their letters; W, M, L and N are also matrices and counts
+CLAIM = re.compile(r"(?<![\w-])[WMLN]-(?:[A-Z]\w*\d|T\d|L\d|F\d|[a-z]+\b)")
+PLACES = r"\b(?:eq|section|appendix|theorem|lemma|figure|footnote|definition|condition)"
+PARTS = r"\b(?:source|assumption|notation|trick|task|net|MLP|panel)"
+LETTER = re.compile(
+    r"(?<![\w)'])\([WMLN]\)"
+    rf"|\b[WMLN],? (?i:{PLACES})"
+    rf"|(?i:{PLACES}|{PARTS})s?( [\d.()a-z]+)? of [WMLN]\b"
+    r"|(?i:source) [WMLN]\b"
+    r"|\b[WMLN]'s\b"
+    r"|\b[WMLN] (?:itself |theory )?(?:prints|gives|expects|calls|puts|predicts|says|shows)\b"
+    r"|\b(?:as in|see) [WMLN]\b"
+    r'|"""[WMLN], \w+:'
+)
+
+
 def test_the_library_names_no_claim():
-    ids = re.compile(r"(?<![\w-])[WMLN]-(?:[A-Z]\w*\d|T\d|L\d|F\d|[a-z]+\b)")
     wrong = [
-        f"{file.relative_to(SOURCE)}: {found}"
-        for file in sorted(SOURCE.rglob("*.py"))
-        for found in ids.findall(file.read_text())
+        f"{file.relative_to(SOURCE)}: {match[0]}"
+        for file in sorted(SOURCE.rglob("*.py*"))
+        if file.suffix in (".py", ".pyi")
+        for pattern in (CLAIM, LETTER)
+        for match in pattern.finditer(file.read_text())
     ]
     assert not wrong, wrong
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the MLP of N on pairs",
+        "with ReLUs (L).",
+        "W eq. (20) for depth 2",
+        "M appendix H.5",
+        "data of W, Figure 6",
+        "Figure 8(a) of M",
+        "source N, with",
+        "N's dense teacher",
+        "L expects its proofs",
+        "chosen as in W.",
+        '"""L, grokking: x uniform',
+    ],
+)
+def test_a_paper_called_by_its_letter_is_seen(text):
+    assert LETTER.search(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "entries of M = part(W W^T)",
+        "the rows of W, from N(0, 1)",
+        "model.lift(M), np.zeros(N)",
+        "R(c M) = c^degree R'(M)",
+        "a mean of B out of N, over those of one",
+    ],
+)
+def test_a_matrix_is_not_taken_for_a_paper(text):
+    assert not LETTER.search(text)
+
+
+def test_the_sections_of_the_theory_that_are_named_exist():
+    headings = re.findall(r"^## (\d+)\. ", (ROOT / "docs/theory.md").read_text(), re.M)
+    named = [
+        (file.relative_to(SOURCE), number)
+        for file in sorted(SOURCE.rglob("*.py"))
+        for numbers in re.findall(
+            r"docs/theory\.md,?\s+sections?\s+(\d+(?:\s+and\s+\d+)?)", file.read_text()
+        )
+        for number in re.findall(r"\d+", numbers)
+    ]
+    assert named
+    assert not [pair for pair in named if pair[1] not in headings]

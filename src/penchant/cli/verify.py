@@ -58,7 +58,7 @@ def verify(
     \b
     [bold]Examples[/bold]
       penchant verify                    everything
-      penchant verify W                  all claims of source W
+      penchant verify W                  all claims whose ids begin with W-
       penchant verify ID OTHER-ID --size printed
                                       two claims, at the size of the source
       penchant verify W --shift 1000     with other seeds: do the verdicts stay?

@@ -1,11 +1,12 @@
 """When the test accuracy of a run jumps under weight decay: a law fitted on runs that grok.
 
-Time is measured in z, the sum of (learning rate x weight decay) over the steps: what the data do
-not hold shrinks as e^(-z), whatever the schedule. Theory puts the end of memorization at z = log
-of the start - (1/L) log of the margin (section 21), so log z of the jump is taken to be linear in
-the logarithm of the margin when the training accuracy reaches 0.99, and in what the run shows
-since: z itself, the test loss, and how fast it falls. Runs with another loss than cross-entropy,
-or without recorded losses, have a second law of test accuracy, norm and turn.
+How it works (docs/theory.md section 26). Time is measured in z, the sum of (learning rate x weight
+decay) over the steps: what the data do not hold shrinks as e^(-z), whatever the schedule. Theory
+puts the end of memorization at z = log of the start - (1/L) log of the margin (section 21), so log
+z of the jump is taken to be linear in the logarithm of the margin when the training accuracy
+reaches 0.99, and in what the run shows since: z itself, the test loss, and how fast it falls. Runs
+with another loss than cross-entropy, or without recorded losses, have a second law of test
+accuracy, norm and turn.
 
 The constants were fitted on 56 runs that grok, asked about a dozen times each: quadratic nets, ReLU
 nets and transformers of one block, SGD, momentum and AdamW, addition mod 19 to 97, digits from a
@@ -84,8 +85,8 @@ class JumpForecast(Record):
     @property
     def row(self) -> dict[str, float]:
         """The forecast as a look records it; NaN where nothing is ahead."""
-        found = (self.step, self.low, self.high) if self.ahead else (math.nan,) * 3
-        return dict(zip(("forecast_step", "forecast_low", "forecast_high"), found, strict=True))
+        numbers = (self.step, self.low, self.high) if self.ahead else (math.nan,) * 3
+        return dict(zip(("forecast_step", "forecast_low", "forecast_high"), numbers, strict=True))
 
 
 def no_forecast(state: str, sentence: str, event: str = "test accuracy") -> JumpForecast:

@@ -1,10 +1,10 @@
 """Gradient steps on w+^2 - w-^2, averaged over the draws of batches and label noise.
 
-With c = log(w+ w-), s = log(w+/w-) = X^T nu + tilt and r = X beta - y, a step of rate gamma on B of
-N samples moves nu by -4 gamma (N/B) r on these (for a sum of squares), c by
-log((1 - gamma lambda)^2 (1 - q^2)) and the tilt by -2 (artanh(q) - q), with
-q = 2 gamma g/(1 - gamma lambda). The means of q^2 and q^3 over batches without replacement are sums
-over samples.
+How it works (docs/theory.md sections 29 and 33). With c = log(w+ w-), s = log(w+/w-) = X^T nu +
+tilt and r = X beta - y, a step of rate gamma on B of N samples moves nu by -4 gamma (N/B) r on
+these (for a sum of squares), c by log((1 - gamma lambda)^2 (1 - q^2)) and the tilt by -2 (artanh(q)
+- q), with q = 2 gamma g/(1 - gamma lambda). The means of q^2 and q^3 over batches without
+replacement are sums over samples.
 
 Steps differ from a flow because they come one after another: the residual of a sample is computed
 before its own step and between the steps of the others. To first order the residual that steps use
@@ -46,8 +46,8 @@ class Gains(NamedTuple):
 def total(table: Any, weights: Array) -> Array:
     """table @ weights in the precision of the table, whatever the size of the weights."""
     size = np.abs(weights).max() or np.float64(1.0)
-    found: Array = (table @ (weights / size).astype(table.dtype)).astype(float)
-    return size * found
+    sums: Array = (table @ (weights / size).astype(table.dtype)).astype(float)
+    return size * sums
 
 
 class MeanSteps:
@@ -125,10 +125,10 @@ class MeanSteps:
     def implicit(self, dt: float) -> Array:
         """1 - dt times the Jacobian of the drift of nu."""
         K, scale = self.kernel, dt * self.speed
-        found = (scale * (1 + self.half * (1 - self.together) * self.own))[:, None] * K
+        matrix = (scale * (1 + self.half * (1 - self.together) * self.own))[:, None] * K
         if self.together > 0:
-            found += (scale * self.half * self.together) * (K @ K)
-        return found + self.identity
+            matrix += (scale * self.half * self.together) * (K @ K)
+        return matrix + self.identity
 
     def strain(self) -> float:
         """eps (P |K| + (1 - P) max diag K): steps diverge at 2; the first order holds far below."""

@@ -147,6 +147,13 @@ def predict_run(
     PredictedRun
         Regularizer, predictor, and an interval of the scale.
 
+    References
+    ----------
+    .. [1] Even et al. (2023), (S)GD over Diagonal Linear Networks: Implicit Regularisation, Large
+       Stepsizes and Edge of Stability.
+    .. [2] Pesme et al. (2021), Implicit Bias of SGD for Diagonal Linear Networks: a Provable
+       Benefit of Stochasticity.
+
     Examples
     --------
     >>> import penchant

@@ -2,7 +2,7 @@
 
 The start decays as e^(-z) theta0, z = rate t, while the displacement that fits the data grows like
 e^((L-1) z). Either way z = log alpha + a constant - (1/L) log g with g the margin: the (1/rate) log
-alpha of L, and how far a finite start is from it.
+alpha of Lyu et al. 2023, and how far a finite start is from it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ class Forecast(Record):
 def transition_time(
     *, alpha: float | None = None, log_alpha: float | None = None, weight_decay: float
 ) -> float:
-    """(1/weight_decay) log alpha, where L puts the jump; alpha multiplies a start of fixed size.
+    """(1/weight_decay) log alpha, the jump in the limit of Lyu et al. 2023.
+
+    alpha multiplies a start of fixed size.
 
     Parameters
     ----------
@@ -114,6 +116,11 @@ def transition_time(
     -------
     float
         The time of the jump.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------
@@ -178,6 +185,11 @@ def forecast(
     -------
     Forecast
         The times.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------

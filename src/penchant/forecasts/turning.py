@@ -1,7 +1,22 @@
 """How a predictor turns while its start decays: through the minimisers of Q, scale by scale.
 
-At the time t of a slow run it is the one that the flow without decay selects from e^(-rate t)
-theta0: from the least l2 (Frobenius) norm of the kernel regime to the least l1 (nuclear) norm.
+How it works. With theta = e^(-rate t) phi the decay leaves the equation of phi, so at the time t of
+a slow run the predictor is the one that the flow without decay selects from e^(-rate t) theta0
+(docs/theory.md section 19): from the least l2 (Frobenius) norm of the kernel regime to the least l1
+(nuclear) norm. These minimisers are followed by the solvers' continuations in log alpha, without
+training. In regression rate t = log(alpha0/alpha). On labels the margin level g of the run enters,
+by the balance of loss and decay in section 21, e^-g = (rate/L) g^(2/L - 1) |theta|^2, and shifts
+each time by log(g)/L.
+
+The transition is the time in which the predictor turns at a quarter of its top speed or more; with
+a measure (the test accuracy of a known population, say) it is the time in which that number
+changes, which may be long after the direction did. For models without a known Q `meeting` gives the
+time at which the displacement that fits the data is as long as the decayed start.
+
+Pitfalls. log alpha alone, the leading term, misses the constants of the data, which matter at every
+size that is trained (section 21). The minimisers are followed until they turn slowly, and at most
+10 in log alpha, because at depth 2 they approach l1 only like 1/log(1/alpha) and never rest. Strong
+decay never fits the data: a level g below 1, or a misfit of half the labels, is refused.
 """
 
 from __future__ import annotations
@@ -132,8 +147,8 @@ def _vectors(q: Q, problem: Regression | Classification) -> Iterator[tuple[float
     first = walk.m + q.depth * BEFORE
     for k in itertools.count():
         m = first - q.depth * STRIDE * k
-        found = walk.at(m)
-        beta = found[0] if isinstance(found, tuple) else found.beta
+        point = walk.at(m)
+        beta = point[0] if isinstance(point, tuple) else point.beta
         yield (m + math.log(scale)) / q.depth, scale * beta
 
 
@@ -145,8 +160,8 @@ def _matrices(problem: MatrixProblem) -> Iterator[tuple[float, Array]] | None:
     if isinstance(fit, Outcome):
         return None
     walk = descend(fit, law_of(Q(2, alpha=1.0)), -math.inf, close=1e-10, longest=2 * STRIDE)
-    found = ((stop.state.m, corrected(stop.state, stop.hessian)) for stop in walk)
-    return (((m + math.log(fit.scale)) / 2, fit.scale * matrix) for m, matrix in found)
+    stops = ((stop.state.m, corrected(stop.state, stop.hessian)) for stop in walk)
+    return (((m + math.log(fit.scale)) / 2, fit.scale * matrix) for m, matrix in stops)
 
 
 def _symmetric(problem: MatrixProblem) -> MatrixProblem:

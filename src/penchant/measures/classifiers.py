@@ -1,4 +1,4 @@
-"""Margins of a linear predictor, their shares of the best, and support vectors (M condition 5)."""
+"""Margins of a linear predictor, their shares of the best, and the stability of support vectors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def margins(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Array:
 
 
 def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> NDArray[np.bool_]:
-    """True where a margin exceeds the smallest one by at most `rtol` of it (M footnote 4).
+    """True where a margin exceeds the smallest one by at most `rtol` of it.
+
+    This is the rule of Moroshko et al. 2020, footnote 4.
 
     Parameters
     ----------
@@ -63,6 +65,11 @@ def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> NDArray[np.bool_]
     -------
     array of bool
         One answer per margin.
+
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
 
     Examples
     --------
@@ -97,6 +104,13 @@ def margin_shares(
     -------
     xarray.DataArray
         Shares with the dimensions `time` and `norm`; `.plot.line(x="t")` draws them.
+
+    References
+    ----------
+    .. [1] Fan et al. (2025), Implicit Bias of Spectral Descent and Muon on Multiclass Separable
+       Data.
+    .. [2] Tsilivis et al. (2024), Flavors of Margin: Implicit Bias of Steepest Descent in
+       Homogeneous Neural Networks.
 
     Examples
     --------
@@ -176,6 +190,8 @@ def stability(
 ) -> Stability:
     """The stability of the support vectors along `path`, a path on a Classification.
 
+    It is condition 5 of Moroshko et al. 2020.
+
     Parameters
     ----------
     path
@@ -184,7 +200,7 @@ def stability(
         The margins y_n <x_n, w_hat> of the direction with which the path is compared, in any unit.
     rho
         The ratio > 1 that the watched samples must keep; by default half-way between 1 and the
-        smallest of their limits, as in M appendix E.
+        smallest of their limits, as in Moroshko et al. 2020, appendix E.
     rtol
         Samples above the smallest limit by more than this are watched.
 
@@ -192,6 +208,11 @@ def stability(
     -------
     Stability
         Whether they stay off the margin, and since when.
+
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
 
     Examples
     --------

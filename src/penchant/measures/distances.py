@@ -39,8 +39,9 @@ def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
 def gradient_distance(F0: ArrayLike, F1: ArrayLike) -> float:
     """1 - cosine of the angle between two arrays of gradients, over samples and parameters.
 
-    That is the 'grad distance' of W's Figure 6 (b). A kernel contains only the inner products of
-    gradients: a rotation of all of them leaves the kernel distance at zero, but not this one.
+    That is the 'grad distance' of Woodworth et al. 2020, figure 6 (b). A kernel contains only the
+    inner products of gradients: a rotation of all of them leaves the kernel distance at zero, but
+    not this one.
 
     Parameters
     ----------
@@ -53,6 +54,10 @@ def gradient_distance(F0: ArrayLike, F1: ArrayLike) -> float:
     -------
     float
         The distance.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------

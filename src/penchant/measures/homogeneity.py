@@ -1,4 +1,7 @@
-"""What the theorems of L assume about a model, measured: homogeneity, smoothness, zero output."""
+"""What theorems on grokking assume about a model, measured.
+
+They are those of Lyu et al. 2023: homogeneity, smoothness and zero output.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,7 @@ FACTORS = np.array([0.13, 0.37, 0.71, 1.6, 3.1, 7.3])  # deliberately not powers
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Assumptions(Record):
-    """The three assumptions of L for one model on one data set, each with its number.
+    """The three assumptions of Lyu et al. 2023 for a model on a data set, each with its number.
 
     Attributes
     ----------
@@ -120,6 +123,11 @@ class Assumptions(Record):
         Whether the output at the start is zero.
     output
         The largest |f(theta_0, x)| relative to |grad f| |theta_0|.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------
@@ -167,6 +175,11 @@ def assumptions(model: Model, X: ArrayLike, seed: int = 0) -> Assumptions:
     Assumptions
         The three answers, each with its number.
 
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
+
     Examples
     --------
     >>> import numpy as np
@@ -189,7 +202,8 @@ def require_theorem(
 ) -> Assumptions:
     """The measured assumptions; raises a ValueError in the name of `who` where one fails.
 
-    L expects its proofs to extend to models that are not smooth; `smooth=False` lets them pass.
+    Lyu et al. 2023 expect their proofs to extend to models that are not smooth; `smooth=False`
+    lets them pass.
     """
     found = assumptions(model, X, seed)
     if not found.homogeneous:

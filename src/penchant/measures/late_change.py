@@ -18,7 +18,8 @@ fastest third of the rise took, still contributes a tenth of it.
 - *grok*: all other rises. A curve that has levelled off below the level has its *ceiling* there,
 and counts as solved within the tolerance of the ceiling.
 - *mirage*: a rise of the last three kinds that memorization explains: it ends on the error floor,
-  or the error stays proportional to the parameter norm meanwhile (N theorem 3.6).
+  or the error stays proportional to the parameter norm meanwhile (Notsawo et al.
+  2025, theorem 3.6).
 """
 
 from __future__ import annotations

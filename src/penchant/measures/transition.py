@@ -119,8 +119,8 @@ def grokking(
         perfection.
     floor
         A lower bound on the test error (one minus the accuracy) that memorization cannot pass
-        (N theorem 3.6): a late rise that ends on it, within a tenth, is a mirage wherever the
-        level is.
+        (Notsawo et al. 2025, theorem 3.6): a late rise that ends on it, within a tenth, is a
+        mirage wherever the level is.
     norm
         The parameter norm at the same times: a rise during which the test error stays
         proportional to it is a mirage too, since a shrinking norm explains it.
@@ -131,6 +131,10 @@ def grokking(
     -------
     Grokking
         The kind of change and its times.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Diagonal linear networks: beta = w+^D - w-^D (W eq. 3 and 10) and beta = u v (W Appendix C)."""
+"""Diagonal linear networks: beta = w+^D - w-^D and beta = u v.
+
+Woodworth et al. 2020, eq. 3 and 10, and appendix C.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,12 @@ class DiagonalNet(Record, Separable):
     signed
         False is w^depth alone.
     start
-        (w_plus, w_minus) sets a biased start instead, w+ != w- (W footnote 2); then give no scale.
+        (w_plus, w_minus) sets a biased start instead, w+ != w- (footnote 2 of Woodworth et al.
+        2020); then give no scale.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------
@@ -183,6 +191,10 @@ class ProductNet(Record, Separable):
         The input weights at the start.
     v
         The output weights at the start.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------

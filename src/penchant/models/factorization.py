@@ -1,4 +1,7 @@
-"""Matrices as products of two factors: U V^T, W W^T and U U^T - V V^T (W section 6)."""
+"""Matrices as products of two factors: U V^T, W W^T and U U^T - V V^T.
+
+Woodworth et al. 2020, section 6.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,10 @@ class Factorization(Record, TwoFactors):
     factors
         (U, V) gives the start itself instead.
 
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
+
     Examples
     --------
     >>> import penchant
@@ -103,7 +110,8 @@ class Factorization(Record, TwoFactors):
 
     def lift(self, weights: Array) -> Array:
         rows, columns = weights.shape[-2:]
-        # W section 6 halves the blocks of its measurements: <M, X> appears twice in the lifted one
+        # Woodworth et al. 2020, section 6, halve the blocks of their measurements: <M, X> appears
+        # twice in the lifted one
         lifted = np.zeros((*weights.shape[:-2], rows + columns, rows + columns))
         lifted[..., :rows, rows:] = weights
         lifted[..., rows:, :rows] = np.swapaxes(weights, -1, -2)

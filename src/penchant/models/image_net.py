@@ -1,4 +1,7 @@
-"""ReLU nets on images, dense or convolutional, without biases: the nets of W appendix B.2."""
+"""ReLU nets on images, dense or convolutional, without biases.
+
+They are the nets of Woodworth et al. 2020, appendix B.2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models linear in what is trained: expanded at the start (M Theorem 1), or their last layer."""
+"""Models linear in what is trained: expanded at the start, or their last layer."""
 
 from __future__ import annotations
 
@@ -31,13 +31,19 @@ class Anchor(NamedTuple):
 class Linearized(Record, Separable):
     """beta(u) = beta(u0) + sum_k slope_k(u0) (u - u0)_k of `model`, from its own start u0.
 
-    Training it is training with the tangent kernel of the start, held fixed. A net on images is
+    Training it is training with the tangent kernel of the start, held fixed (Moroshko et al. 2020,
+    theorem 1). A net on images is
     linearized as well: f(u) = f(u0) + J(u0) (u - u0).
 
     Parameters
     ----------
     model
         A model with a separable linear predictor, such as DiagonalNet, or a net on images.
+
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
 
     Examples
     --------

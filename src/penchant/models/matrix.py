@@ -1,4 +1,4 @@
-"""Models whose linear predictor is a matrix, f(x) = <M, X> (W section 6), and M = W_1 ... W_L."""
+"""Models whose linear predictor is a matrix, f(x) = <M, X>, and M = W_1 ... W_L."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Fully connected ReLU networks without biases, of any depth: the nets of W appendix B."""
+"""Fully connected ReLU networks without biases, of any depth.
+
+They are the nets of Woodworth et al. 2020, appendix B.
+"""
 
 from __future__ import annotations
 
@@ -135,13 +138,18 @@ def relu_net(
         Multiplies the start of every layer by a number of its own; if their product is one, the
         outputs stay as they are.
     unbiased
-        Chizat's trick: the difference of two nets with equal starts, flat one after the other,
-        whose output begins at zero.
+        The trick of Chizat et al. 2019: the difference of two nets with equal starts, flat one
+        after the other, whose output begins at zero.
 
     Returns
     -------
     FunctionModel
         The net.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
+    .. [2] Chizat et al. (2019), On Lazy Training in Differentiable Programming.
 
     Examples
     --------

@@ -60,8 +60,9 @@ def two_layer(
     activation
         sigma: "linear", "quadratic", "cubic", "relu", "squared_relu", "softplus" or "tanh".
     bias
-        True is W's net of appendix B.1, sigma(<w_j, x> + b_j) and an output bias c, flat as (W,
-        v, b, c) with b = c = 0 at the start; with c the net is not homogeneous.
+        True is the net of Woodworth et al. 2020, appendix B.1, sigma(<w_j, x> + b_j) and an output
+        bias c, flat as (W, v, b, c) with b = c = 0 at the start; with c the net is not
+        homogeneous.
     seed
         The seed of all random numbers.
 
@@ -69,6 +70,10 @@ def two_layer(
     -------
     FunctionModel
         The net.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------
@@ -202,7 +207,7 @@ def rescale_layers(parameters: Array, inner: int, size: float) -> Array:
     """(lambda A, B / lambda) with the norm `size` and the larger lambda of the two that give it.
 
     The first `inner` parameters are A and the others B. For one ReLU layer in between, it is the
-    same function (N, w(lambda) with L = 1). The norms of A and B bound `size` from below.
+    same function (Notsawo et al. 2025). The norms of A and B bound `size` from below.
     """
     theta = finite_array("rescale_layers", "parameters", parameters, ndim=1)
     inner = integer("rescale_layers", "inner", inner, least=1)

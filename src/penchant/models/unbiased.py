@@ -33,14 +33,20 @@ class Wrapper(Record, Model):
 class Difference(Wrapper):
     """f(theta_1, x) - f(theta_2, x), both copies from the start of `model`.
 
-    The difference trick of L, and what W calls the unbiasing trick: W's unbiased model (3) is
-    the difference of two copies of w^2. The flat parameters are (theta_1, theta_2). A model
-    with a separable linear predictor stays one.
+    The difference trick of Lyu et al. 2023, which Woodworth et al. 2020 call the unbiasing trick:
+    their unbiased model (3) is the difference of two copies of w^2. The flat parameters are
+    (theta_1, theta_2). A model with a separable linear predictor stays one.
 
     Parameters
     ----------
     model
         The model that is copied.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
+    .. [2] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------
@@ -116,14 +122,19 @@ class SeparableDifference(Separable, Difference):
 class Unbiased(Wrapper):
     """f(theta, x) - f(theta_0, x) with theta_0 the start of `model`, which stays fixed.
 
-    It removes the bias term f(w(0), x) of W section 3. What W itself calls unbiasing is
-    another trick, `Difference`. Gradients are those of the model, so training towards targets y
-    is training the model towards y + f(theta_0, x). A separable linear predictor stays one.
+    It removes the bias term f(w(0), x) of Woodworth et al. 2020, section 3. What they themselves
+    call unbiasing is another trick, `Difference`. Gradients are those of the model, so training
+    towards targets y is training the model towards y + f(theta_0, x). A separable linear predictor
+    stays one.
 
     Parameters
     ----------
     model
         The model whose initial outputs are subtracted.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------

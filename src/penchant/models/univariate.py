@@ -1,4 +1,7 @@
-"""W's univariate ReLU net of appendix B.1 with its subtracted copy: its kernel, its function."""
+"""A univariate ReLU net with biases and its subtracted copy: its kernel, its function.
+
+It is the net of Woodworth et al. 2020, appendix B.1.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,9 @@ def univariate_relu(
 ) -> FunctionModel:
     """f(x) = w2 relu(w1 x + b1) + b2 minus a copy of itself, from alpha times a Gaussian start.
 
-    W appendix B.1: w1, b1 ~ N(0, 1) and w2 of standard deviation sqrt(2 / width). The copy
-    (Chizat's unbiasing) makes all outputs zero at the start. The flat parameters are (w1, w2,
-    b1, b2) of the net, then of its copy.
+    Woodworth et al. 2020, appendix B.1: w1, b1 ~ N(0, 1) and w2 of standard deviation
+    sqrt(2 / width). The copy (the unbiasing of Chizat et al. 2019) makes all outputs zero at the
+    start. The flat parameters are (w1, w2, b1, b2) of the net, then of its copy.
 
     Parameters
     ----------
@@ -62,6 +65,11 @@ def univariate_relu(
     -------
     FunctionModel
         The net.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
+    .. [2] Chizat et al. (2019), On Lazy Training in Differentiable Programming.
 
     Examples
     --------

@@ -90,7 +90,8 @@ class TokenPairs(Record):
 def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> TokenPairs:
     """All pairs (a, b) labelled (a + b) mod `modulus`, a random `fraction` of them for training.
 
-    Source L: modulus 97 and fraction 0.4. About that fraction of the test pairs then are twins.
+    Lyu et al. 2023 have modulus 97 and fraction 0.4. About that fraction of the test pairs then are
+    twins.
 
     Parameters
     ----------
@@ -105,6 +106,11 @@ def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> T
     -------
     TokenPairs
         The pairs and their classes.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Points on the unit circle labelled by a small ReLU teacher: the synthetic data of W, Figure 6."""
+"""Points on the unit circle labelled by a small ReLU teacher.
+
+They are the synthetic data of Woodworth et al. 2020, figure 6.
+"""
 
 from __future__ import annotations
 
@@ -75,8 +78,8 @@ def circle_teacher(
 ) -> CircleTeacher:
     """`samples` uniform points of the unit circle, labelled by a teacher with `width` ReLU units.
 
-    The defaults are W's. The teacher's weights are Gaussian, and all its outputs are divided by
-    one number that makes their mean square over the circle one.
+    The defaults are those of Woodworth et al. 2020. The teacher's weights are Gaussian, and all its
+    outputs are divided by one number that makes their mean square over the circle one.
 
     Parameters
     ----------
@@ -94,6 +97,10 @@ def circle_teacher(
     -------
     CircleTeacher
         Training samples, test grid and teacher.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------

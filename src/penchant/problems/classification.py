@@ -1,4 +1,4 @@
-"""Binary classification data, given, drawn, or one of the constructed sets of source M."""
+"""Binary classification data, given, drawn, or constructed (Moroshko et al. 2020)."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Classification(Samples):
         return self.X * self.y[:, None]
 
 
-#: y_n x_n of the three points that stand for each panel of M; the source prints no data, so
-#: these are constructed to show what it describes
+#: y_n x_n of the three points that stand for a panel of Moroshko et al. 2020, who print no data:
+#: these are constructed to show what they describe
 THREE_POINTS = {
     "3b": ([1.5, 2, -0.5], [1.5, 0.5, 1.5], [2, 1.5, 2]),
     "3c": ([0, 3, 1], [1, 1, 0.5], [1, 2.5, -1]),
@@ -78,7 +78,7 @@ THREE_POINTS = {
 
 @with_recipe
 def three_points(name: str, *, loss: str = "exp") -> Classification:
-    """The three points in R^3 constructed for a panel of the figures of M.
+    """The three points in R^3 constructed for a panel of the figures of Moroshko et al. 2020.
 
     Parameters
     ----------
@@ -91,6 +91,11 @@ def three_points(name: str, *, loss: str = "exp") -> Classification:
     -------
     Classification
         Three samples with three features.
+
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
 
     Examples
     --------
@@ -151,14 +156,17 @@ def separable_points(
 
 @with_recipe
 def uniform_points(samples: int = 10, dimension: int = 10, *, seed: int = 0) -> Classification:
-    """Figure 8(a) of M: points with all coordinates U(0, 1), all of one class."""
+    """Points with all coordinates U(0, 1), all of one class: Moroshko et al. 2020, figure 8(a)."""
     X = np.random.default_rng(seed).uniform(0, 1, (samples, dimension))
     return _one_class(X, f"{samples} points U(0, 1)^{dimension}", seed)
 
 
 @with_recipe
 def spiked_points(samples: int = 4, dimension: int = 10, *, seed: int = 0) -> Classification:
-    """Figure 8(b) of M: first coordinate 1, the others U(0, 0.5), all of one class."""
+    """First coordinate 1, the others U(0, 0.5), all of one class.
+
+    Moroshko et al. 2020, figure 8(b).
+    """
     X = np.random.default_rng(seed).uniform(0, 0.5, (samples, dimension))
     X[:, 0] = 1
     return _one_class(X, f"{samples} points (1, U(0, 0.5), ...)", seed)

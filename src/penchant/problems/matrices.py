@@ -42,8 +42,8 @@ def coherent_completion(
 ) -> Completion:
     """`samples` entries of `truth`: round(tau * samples) by coherence, the rest at random.
 
-    The former have the largest row plus column coherence, with ties in C order (N, data
-    selection: tau=0 is uniform, tau=1 is not random at all).
+    The former have the largest row plus column coherence, with ties in C order, as Notsawo
+    et al. 2025 select data: tau=0 is uniform, tau=1 is not random at all.
 
     Parameters
     ----------
@@ -64,6 +64,10 @@ def coherent_completion(
     -------
     Completion
         With its truth.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------
@@ -113,7 +117,7 @@ def low_rank_completion(
 ) -> Completion:
     """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
 
-    W Appendix A, Figure 5, has samples=60, dimension=10, rank=1.
+    Woodworth et al. 2020, figure 5, have samples=60, dimension=10, rank=1.
 
     Parameters
     ----------
@@ -132,6 +136,10 @@ def low_rank_completion(
     -------
     Completion
         With its truth.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------
@@ -222,6 +230,10 @@ def commuting_sensing(
     Sensing
         With its truth.
 
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
+
     Examples
     --------
     >>> import numpy as np
@@ -270,6 +282,11 @@ def multiplication_table(
     -------
     Completion
         With its truth.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Linear measurements of an unknown matrix: single entries, or inner products (W section 6)."""
+"""Linear measurements of an unknown matrix: single entries, or inner products."""
 
 from __future__ import annotations
 

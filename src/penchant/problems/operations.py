@@ -38,7 +38,7 @@ def modular_arithmetic(
 ) -> TokenPairs:
     """Pairs (x, y) over Z/p with the class x operation y mod p, a random `fraction` for training.
 
-    Figure 1 of N has "+", modulus 97 and fraction 0.4.
+    Figure 1 of Notsawo et al. 2025 has "+", modulus 97 and fraction 0.4.
 
     Parameters
     ----------
@@ -59,6 +59,10 @@ def modular_arithmetic(
     -------
     TokenPairs
         The pairs and their classes.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------

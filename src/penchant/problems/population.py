@@ -1,4 +1,4 @@
-"""The two tasks of source L, and how often a linear classifier is right on new data."""
+"""Two tasks of Lyu et al. 2023, and how often a linear classifier is right on new data."""
 
 from __future__ import annotations
 
@@ -148,9 +148,10 @@ def _signs(count: int) -> Array:
 def majority(
     samples: int, dimension: int, *, relevant: int = 3, loss: str = "logistic", seed: int = 0
 ) -> Classification:
-    """L, grokking: x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
+    """x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
 
-    The label has a sparse classifier, which the l1 margin finds and the l2 margin does not.
+    The task on which Lyu et al. 2023 show grokking. The label has a sparse classifier, which the l1
+    margin finds and the l2 margin does not.
 
     Parameters
     ----------
@@ -169,6 +170,11 @@ def majority(
     -------
     Classification
         With its truth and population.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------
@@ -199,9 +205,10 @@ def majority(
 def wide_margin(
     samples: int, dimension: int, *, gamma: float, loss: str = "logistic", seed: int = 0
 ) -> Classification:
-    """L, misgrokking: Gaussian points on two sides of a plane, a gap `gamma` apart.
+    """Gaussian points on two sides of a plane, a gap `gamma` apart.
 
-    The label has a dense classifier of large l2 margin, which the l1 margin does not find.
+    The task on which Lyu et al. 2023 show misgrokking. The label has a dense classifier of large l2
+    margin, which the l1 margin does not find.
 
     Parameters
     ----------
@@ -220,6 +227,11 @@ def wide_margin(
     -------
     Classification
         With its truth and population.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Regression data: given, drawn from a sparse truth (W section 4; N), and points on a line."""
+"""Regression data: given, drawn from a sparse truth, and points on a line."""
 
 from __future__ import annotations
 
@@ -141,8 +141,9 @@ def sparse_regression(
 ) -> Regression:
     """x ~ N(0, I) and y ~ N(<truth, x>, noise^2), with a truth of `sparsity` equal entries.
 
-    W section 4: the non-zero entries are 1/sqrt(sparsity) and the noise variance is 0.01. They
-    are the first coordinates, without loss of generality because x has no preferred axes.
+    As in Woodworth et al. 2020, section 4, the non-zero entries are 1/sqrt(sparsity) and the noise
+    variance is 0.01. They are the first coordinates, without loss of generality because x has no
+    preferred axes.
 
     Parameters
     ----------
@@ -161,6 +162,10 @@ def sparse_regression(
     -------
     Regression
         With its truth.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------
@@ -196,7 +201,7 @@ def sparse_recovery(
 ) -> Regression:
     """y = X a + noise with X ~ N(0, 1/samples) and `sparsity` entries of a ~ N(0, 1/dimension).
 
-    N's experiment has samples=30, dimension=100, sparsity=5. The support is a random set.
+    Notsawo et al. 2025 have samples=30, dimension=100, sparsity=5. The support is a random set.
 
     Parameters
     ----------
@@ -207,7 +212,7 @@ def sparse_recovery(
     sparsity
         The number of non-zero entries of the truth.
     loss
-        N's "half squares", half the sum of the squared residuals, or "squares".
+        "half squares", half the sum of the squared residuals as in that work, or "squares".
     snr
         The power of the signal over that of the noise: the noise has the standard deviation |X
         a| / sqrt(samples * snr), and inf leaves the labels clean.
@@ -218,6 +223,10 @@ def sparse_recovery(
     -------
     Regression
         With its truth.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------

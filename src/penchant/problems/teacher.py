@@ -91,10 +91,10 @@ def teacher_student(
 ) -> TeacherStudent:
     """Samples of y = B relu(A x) with x ~ N(0, 1), A ~ N(0, 1) and B ~ N(0, 1/units^2).
 
-    The defaults are N's dense teacher, 100-500-2 without biases, B of standard deviation 1/500.
-    A sparse one uses only `units` of the hidden units, and each of these reads only `reads` of
-    the inputs; all other weights are zero. The loss is N's, half the sum of the squared
-    residuals.
+    The defaults are the dense teacher of Notsawo et al. 2025, 100-500-2 without biases, B of
+    standard deviation 1/500. A sparse one uses only `units` of the hidden units, and each of these
+    reads only `reads` of the inputs; all other weights are zero. The loss is half the sum of the
+    squared residuals, as theirs.
 
     Parameters
     ----------
@@ -122,6 +122,10 @@ def teacher_student(
     -------
     TeacherStudent
         Training samples, test samples and teacher.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------

@@ -186,7 +186,7 @@ class Search:
         return bool(error <= AGREES * np.abs(expected).max())
 
     def name(self, F: Any) -> str | None:
-        """The regularizer of the sources that this is, in words."""
+        """The Q that this is, in words, or None."""
         from penchant.regularizers.q import Q
 
         depth = F.exp if F.is_Pow and F.base == self.arguments[0] else None

@@ -58,12 +58,16 @@ def derive(
     unit
         The factor between the clock w'(s) = grad map(w), in which the dual is the time integral
         of the residuals, and the dual of the regularizer. It scales value and gradient and
-        does not change the minimisers. By default it follows the sources, see `Derived.unit`.
+        does not change the minimisers. By default it is that of Q, see `Derived.unit`.
 
     Returns
     -------
     Derived
         A regularizer for `interpolate` and `max_margin`.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------
@@ -96,7 +100,7 @@ class Derived(Regularizer):
     starts
         The parameters that each coordinate starts from.
     unit
-        The factor between the time of the map and the dual; None follows the sources.
+        The factor between the time of the map and the dual; None is that of Q.
 
     Examples
     --------
@@ -135,9 +139,10 @@ class Derived(Regularizer):
     def unit(self) -> float:
         """The factor between s in w'(s) = grad F and the dual.
 
-        It is chosen as in W. Where the dual is confined to a box the box is (-1, 1), so that large
-        predictors cost |beta| (Theorem 3); where b grows exponentially its rate is one, and they
-        cost |beta| log|beta| (Theorem 1); otherwise it is 1. There is one unit for all
+        It is chosen as in Woodworth et al. 2020. Where the dual is confined to a box the box is
+        (-1, 1), so that large predictors cost |beta| (their theorem 3); where b grows
+        exponentially its rate is one, and they cost |beta| log|beta| (their theorem 1); otherwise
+        it is 1. There is one unit for all
         coordinates, that of the coordinate that starts fastest.
         """
         if self._given_unit is not None:

@@ -1,9 +1,23 @@
 """Gradient lines of a reparametrization, followed in one direction from many starts.
 
-With the dual variable s as time (`dual` below) the parameters of a coordinate move by w'(s) = grad
-F(w), so the predictor b(s) = F(w(s)) rises at the rate |grad F|^2 (W section 4, the general
-approach). A line is followed by its arc length l, dw/dl = grad F/|grad F|, along which nothing
-blows up, in panels of Chebyshev collocation: ds = dl/|grad F|, db = |grad F| dl, dQ = s db.
+How it works. With the dual variable s as time (`dual` below) the parameters of a coordinate move by
+w'(s) = grad F(w), so the predictor b(s) = F(w(s)) rises at the rate |grad F|^2 (docs/theory.md
+section 10; Woodworth et al. 2020, section 4, the general approach). A line is followed by its arc
+length l, dw/dl = grad F/|grad F|, along which nothing blows up, in panels of Chebyshev collocation:
+ds = dl/|grad F|, db = |grad F| dl, dQ = s db. A panel stores averages from its beginning, from
+which s, b and Q follow without cancellation, and it is accepted where its last coefficients are
+small.
+Panels are added when a question needs them, so one line answers for all s, and lines from many
+starts are extended together, in one evaluation of the map.
+
+In time s itself, lines that grow exponentially or reach infinity at a finite s would stop an
+integrator; in l both are smooth.
+
+Pitfalls. Rounding inside the map leaves a roughness that no shorter panel cures; where halving a
+panel does not help, a larger one is accepted. Across a kink no polynomial fits, but a panel too
+short to matter is let through. A line whose direction seems to turn back has met a point where grad
+F vanishes, and ends. Whether a line that has ended would still grow is judged by its last panels:
+the range of b is what training can reach.
 """
 
 from __future__ import annotations

@@ -1,8 +1,20 @@
 """The law b(s) of a net of any depth, its inverse and antiderivative, in the log domain.
 
-Depth 2 (p infinite) is b(s) = 2 mu sinh(s); depth D > 2 is mu ((1-s)^-p - (1+s)^-p), p = D/(D-2).
+How it works. Depth 2 (p infinite) is b(s) = 2 mu sinh(s); depth D > 2 is mu ((1-s)^-p - (1+s)^-p),
+p = D/(D-2) (docs/theory.md sections 1 and 14). The gradient of Q is the inverse b^-1, the value is
+beta s minus the integral of b. mu enters as a logarithm, since it may be 10^-2000 while b is of
+order one.
+
 With u = artanh(s) the two powers combine to 2 cosh(u)^p sinh(p u), which has no cancellation for
-small s and no overflow for s close to 1.
+small s and no overflow for s close to 1. Its inverse has no closed form for finite p: Newton's
+method solves for log u, with log beta as its goal, which keeps u positive, is exact for small u and
+begins at the limits of small and large beta, both exact.
+
+Pitfalls. Differences that vanish are written as expm1, log1p or a series: cosh(s) - 1 and the value
+of Q near zero are quadratic in numbers whose squares underflow. Iterations continue only for
+entries that still move, and with a fixed count inside compiled code (JAX), which also takes
+subnormal numbers for zero. s itself cannot resolve b near |s| = 1 for deep nets; solvers that go
+there hold slacks (`dual_state`), and this module is for single evaluations.
 """
 
 from __future__ import annotations
@@ -20,7 +32,10 @@ Scale = Array | float
 
 
 def gradient(beta: Array, log_mu: Scale, p: float) -> Array:
-    """b^-1(beta): arcsinh(beta / 2 mu), W eq. (19), or the s in (-1, 1) of W eq. (60)."""
+    """b^-1(beta): arcsinh(beta / 2 mu) at depth 2, beyond it the s in (-1, 1) with b(s) = beta.
+
+    Woodworth et al. 2020, eq. 19 and 60.
+    """
     space = space_of(beta)
     if not math.isinf(p):
         return space.copysign(space.tanh(angle(log_ratio(beta, log_mu), p)), beta)
@@ -32,7 +47,7 @@ def gradient(beta: Array, log_mu: Scale, p: float) -> Array:
 
 
 def terms(beta: Array, log_mu: Scale, p: float) -> Array:
-    """mu q_D(beta/mu) = |beta| s - mu int_0^s h; W eq. (20) for depth 2."""
+    """mu q_D(beta/mu) = |beta| s - mu int_0^s h; Woodworth et al. 2020, eq. 20 for depth 2."""
     space = space_of(beta)
     if math.isinf(p):
         s = abs(gradient(beta, log_mu, p))

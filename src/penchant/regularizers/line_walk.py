@@ -1,4 +1,24 @@
-"""b above and below its start, its growth, and a walk along it that resolves more than s does."""
+"""b above and below its start, its growth, and a walk along it that resolves more than s does.
+
+How it works. b(s) is the sum of what the gradient lines of its map rise (docs/theory.md section 10;
+`gradient_lines` has the lines, `branch` their sum). A coordinate leaves its start on one of two
+branches, above or below. A signed pair has two lines on each, one uphill and one downhill, and far
+out one of them makes up all of b: the leader.
+
+A solver that moves s by increments (`homotopy`) needs b where s has no digits left: if s is
+confined to a box, b grows without bound while s stays at the edge. So a `LineWalk` stores where
+each coordinate stands on its leading line, as a panel and a fraction of it, and an increment of s
+moves that position: the digits are those of the arc length, along which nothing blows up. The other
+line of a pair is read at the same s.
+
+`growth` decides the unit of s, so that a derived regularizer has the form of Q where it is one: it
+follows the coordinate that starts fastest to heights of 1e15 to 1e60 and looks at what s does
+there. If its increments vanish or shrink like a power, s ends at the edge of a box, which becomes
+1; if b'/b is steady, growth is exponential and its rate becomes 1; otherwise the unit stays.
+
+Pitfalls. A walk may go back through its start, onto the other branch, with what is left of the
+step. Past the end of a branch beta is not finite, which the solvers take as a refused step.
+"""
 
 from __future__ import annotations
 

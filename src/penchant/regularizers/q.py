@@ -147,11 +147,11 @@ class SignedPair(Regularizer):
 class Q(SignedPair):
     """The implicit regularizer of beta = w+^D - w-^D from w+ = w- = alpha * w0.
 
-    Depth 2 is W Theorem 1 (hypentropy), depth D > 2 is W Theorem 3. Give the scale as alpha, as
-    log_alpha or as mu.
+    Depth 2 is theorem 1 of Woodworth et al. 2020 (hypentropy), depth D > 2 their theorem 3. Give
+    the scale as alpha, as log_alpha or as mu.
 
     With a shape coordinate i is (mu_i/kappa_i) q_D(beta_i/mu_i), where mu_i = (alpha |w0_i|)^D
-    and kappa_i = |w0_i|^(D-2); for D = 2 that is W eq. (5).
+    and kappa_i = |w0_i|^(D-2); for D = 2 that is their eq. 5.
 
     Parameters
     ----------
@@ -169,6 +169,10 @@ class Q(SignedPair):
         A vector whose inner product with beta is subtracted. A start with w+ != w- is a tilt: at
         alpha = 1 that of w+ = u, w- = v has the shape sqrt(u v) and the tilt log(u/v) for depth 2;
         for D > 2 with a = u^(2-D), b = v^(2-D) it has ((a + b)/2)^(1/(2-D)) and (b - a)/2.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------
@@ -214,7 +218,7 @@ class Q(SignedPair):
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class R(SignedPair):
-    """min |w - alpha w0|^2 over w+^2 - w-^2 = beta, W eq. (9).
+    """min |w - alpha w0|^2 over w+^2 - w-^2 = beta (Woodworth et al. 2020, eq. 9).
 
     In units of alpha w0 Lagrange's conditions give w+ = 1/(1-s), w- = 1/(1+s), hence
     beta_i/mu_i = (1-s)^-2 - (1+s)^-2 with mu_i = (alpha w0_i)^2. That is h_4: the explicit
@@ -230,6 +234,10 @@ class R(SignedPair):
         alpha**2.
     shape
         The vector w0; None stands for ones.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------

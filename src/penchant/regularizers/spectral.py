@@ -257,12 +257,16 @@ class Frobenius(SpectralFunction):
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Schatten(SpectralFunction):
-    """Q of the singular values, W Theorem 4.
+    """Q of the singular values (Woodworth et al. 2020, theorem 4).
 
     Parameters
     ----------
     q
         The regularizer Q of a vector, without a shape.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------

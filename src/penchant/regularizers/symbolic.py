@@ -13,7 +13,7 @@ from penchant.regularizers.reparametrization import Reparametrization
 
 LONGEST = 24  # operations in an expression that is still integrated or simplified
 # A route takes F and its argument symbols to (start symbols, s) -> F(w(s)) with w'(s) = grad F,
-# and to the unit in which W would measure s (None if that is not known).
+# and to the unit of s in Q (None if that is not known).
 Flow = Callable[[list[Any], Any], Any]
 Unit = Callable[[list[Any]], Any] | None
 Route = Callable[[Any, list[Any]], tuple[Flow, Unit]]

@@ -1,7 +1,8 @@
 """How far an answer is from the exact minimiser, computed from the answer and the data alone.
 
-Let R be convex, beta' a predictor that meets the constraints exactly and s = X^T nu for any dual
-nu. With b the inverse gradient of R, Fenchel and Young's inequality gives for every coordinate
+How it works (docs/theory.md section 12). Let R be convex, beta' a predictor that meets the
+constraints exactly and s = X^T nu for any dual nu. With b the inverse gradient of R, Fenchel and
+Young's inequality gives for every coordinate
 
     0 <= r(beta') + r*(s) - beta' s <= (beta' - b(s)) (r'(beta') - s),
 

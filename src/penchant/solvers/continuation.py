@@ -1,7 +1,22 @@
 """The minimiser of Q (or R) followed in the scale, down from the kernel regime.
 
-Newton's method on X b(X^T nu) = y, where the Hessian of one scale serves many cheap steps, a
-predictor from the last two tangents, and step control in log mu.
+How it works. The minimiser under X beta = y is beta = b(X^T nu), with the law b of docs/theory.md
+section 7 (depth 2) or section 14 (deeper), so Newton's method solves X b(X^T nu) = y for one number
+nu_n per sample. Its Hessian is H = X diag(b') X^T. At fixed s = X^T nu, b is proportional to mu, so
+with m = log mu the path has the tangent d nu/dm = -H^-1 y. In the kernel regime b is linear, beta
+does not depend on m and nu is a multiple of e^-m; this is the start. From there m falls in steps:
+
+- The last two tangents predict nu, in the variable in which it is smooth: m at depth 2, e^(m/p)
+  with p = D/(D-2) beyond, like which the slacks 1 - |s| shrink.
+- Newton's method corrects. A Hessian serves as long as each step with it reduces the residual to
+  0.3 of the last one; only steps with a new Hessian need a line search.
+- The step in m doubles where two Hessians were enough, and shrinks where four were needed.
+
+Pitfalls. The exponent |s| grows like |m| at depth 2, and its rounding with it: no fixed tolerance
+can be met, so it grows by 4e-16 |s|. Slacks of deep nets reach 1e-28, which 1 - X^T nu cannot show:
+`dual_state` keeps and updates them. Sparse data without noise make the slopes b' differ by hundreds
+of decades and H singular to rounding: then `rebase` combines the rows so that the heaviest columns
+become unit vectors, and slopes below rounding count as if they were at its edge.
 """
 
 from __future__ import annotations

@@ -1,8 +1,21 @@
 """argmin of any separable regularizer under X beta = y: Newton's method on X b(X^T nu) = y.
 
-The targets move from what the start reaches, y0 = X b(0), to y; Newton's method corrects a tangent
-step for each. The dual function is convex, so its slope along a direction is monotone and a line
-search needs no values.
+How it works. b is the inverse gradient of the regularizer (docs/theory.md section 10), known by its
+values and slopes alone, and it has no scale that could be followed as in `continuation`. So the
+targets are followed instead: they move from what the start reaches, y0 = X b(0), to y. A step of
+the targets is predicted along the tangent H^-1 (y - y0), H = X diag(b') X^T, and corrected by
+Newton's method to a loose accuracy; the last one, at y itself, goes on as long as it gains digits.
+
+The dual function is convex and its gradient is the residual. So its slope along a direction is
+monotone, and a line search needs slopes and no values: a step is short enough where the slope has
+not turned far beyond zero.
+
+Pitfalls. b may grow exponentially or have an end, so a tangent step that multiplies the largest
+slope by 100 is refused before it is corrected. Slopes over many decades make the Cholesky factor of
+H useless: `Graded` then takes a QR factor of the columns, large ones first, which is stable for
+rows of graded sizes. l_p norms have slope 0 or infinity at s = 0 and begin at a multiple of the
+dual of l2. A walk that fails may have no solution to go to: where b has ends, a linear program says
+whether any predictor inside them fits y.
 """
 
 from __future__ import annotations
@@ -91,10 +104,10 @@ class HomotopyState:
                 self.nu, self.walk = nu, walk
                 return True
             self.spent += 1
-            found = searched(self.X, walk, target, residual, halvings=6)
-            if found is None:
+            move = searched(self.X, walk, target, residual, halvings=6)
+            if move is None:
                 return False
-            nu, walk = nu + found[0], found[1]
+            nu, walk = nu + move[0], move[1]
         return False
 
     def finish(self) -> Outcome:
@@ -111,10 +124,10 @@ class HomotopyState:
                 break
             error = now
             self.spent += 1
-            found = searched(self.X, walk, self.y, residual, halvings=30)
-            if found is None:
+            move = searched(self.X, walk, self.y, residual, halvings=30)
+            if move is None:
                 break
-            nu, walk = nu + found[0], found[1]
+            nu, walk = nu + move[0], move[1]
         # the certificate decides whether this is good enough
         return Outcome(Kind.SOLVED, f"Newton's method came to rest after {self.spent} steps")
 

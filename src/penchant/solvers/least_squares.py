@@ -1,8 +1,8 @@
 """Where descent on (1/2)|X a - y|^2 + beta h(a) goes, how fast, and when it may generalize.
 
-Source N, with its loss g = (1/2) sum r^2. Gradient descent memorizes first: it goes to the least
-squares point nearest to its start. Then the penalty takes over: beta |a|_2^2 leads to the ridge
-point, which contains nothing of the part of the truth that X does not measure.
+The theory of Notsawo et al. 2025, with g = (1/2) sum r^2. Gradient descent memorizes first: it goes
+to the least squares point nearest to its start. Then the penalty takes over: beta |a|_2^2 leads to
+the ridge point, which contains nothing of the part of the truth that X does not measure.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def least_squares_limit(
 ) -> LinearLimit:
     """The least squares point nearest to `start`, and the rate towards it.
 
-    N's (X^T X)^+ X^T y is this point only if the start has no part outside the row space of X.
+    The (X^T X)^+ X^T y of Notsawo et al. 2025 is this point only if the start has no part outside
+    the row space of X.
     """
     origin = np.broadcast_to(start, X.shape[1])
     sizes = _spectrum(X)
@@ -49,8 +50,9 @@ def least_squares_limit(
 def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> LinearLimit:
     """The minimiser of (1/2)|X a - y|^2 + beta |a|_2^2, and the rate rho_2 towards it.
 
-    The gradient of the penalty is 2 beta a, so 2 beta stands where N theorem 3.6 prints beta: in
-    the point, in rho_2 and in the bound 2/(sigma_max(X^T X) + 2 beta) of the step.
+    The gradient of the penalty is 2 beta a, so 2 beta stands where theorem 3.6 of Notsawo et al.
+    2025 prints beta: in the point, in rho_2 and in the bound 2/(sigma_max(X^T X) + 2 beta) of the
+    step.
     """
     sizes = _spectrum(X) + 2 * beta
     if len(sizes) < X.shape[1]:  # in a direction that X does not measure, only the penalty acts
@@ -107,9 +109,10 @@ def memorization_steps(
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Delay(Record):
-    """The steps at which source N predicts that a run memorizes and generalizes, and its errors.
+    """The predicted steps at which a run memorizes and generalizes, and its errors.
 
-    N gives orders, not constants: see `penchant.solvers.slow_flow` for an exact t2.
+    Notsawo et al. 2025 give orders, not constants: see `penchant.solvers.slow_flow` for an exact
+    t2.
 
     Attributes
     ----------
@@ -123,6 +126,10 @@ class Delay(Record):
         The order learning_rate * beta of the error at t2.
     floor
         The least error that a run without the right penalty can reach.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------
@@ -157,7 +164,7 @@ def predicted_delay(
     norm: str = "l1",
     level: float = 1e-4,
 ) -> Delay:
-    """t1, t2 and the errors that source N predicts for descent from (nearly) zero.
+    """t1, t2 and the errors that Notsawo et al. 2025 predict for descent from (nearly) zero.
 
     The objective is (1/2)|X a - y|^2 + beta |a|.
 
@@ -169,13 +176,13 @@ def predicted_delay(
         One label per sample.
     truth
         The vector or matrix that generated the labels. Its distance from the least squares point
-        is measured in the dual norm of the penalty: the largest entry for "l1" (N theorems 3.1 and
-        3.3), the operator norm for "nuclear" (N theorems 3.4 and 3.5). For "nuclear" it is a
-        matrix, and X has a column for each of its entries, row after row.
+        is measured in the dual norm of the penalty: the largest entry for "l1" (theorems 3.1 and
+        3.3), the operator norm for "nuclear" (theorems 3.4 and 3.5). For "nuclear" it is a matrix,
+        and X has a column for each of its entries, row after row.
     learning_rate
         The learning rate.
     beta
-        The weight of the penalty in the notation of N, as in `train(..., penalty=beta * L1())`.
+        The weight of the penalty, as in `train(..., penalty=beta * L1())`.
     norm
         "l1" or "nuclear".
     level
@@ -185,6 +192,10 @@ def predicted_delay(
     -------
     Delay
         The predicted steps and errors.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------

@@ -1,4 +1,21 @@
-"""The heaviest independent columns of a matrix, also where ties and scales mislead a QR."""
+"""The heaviest independent columns of a matrix, also where ties and scales mislead a QR.
+
+How it works. Where the slopes b' of a dual Newton method differ by many decades, its equations are
+well posed in another basis: nu is replaced by s on the coordinates that carry most of the
+predictor, that is, rows are combined so that those columns become unit vectors. This module chooses
+the columns, greedily by weight times the part that is new, and eliminates.
+
+LAPACK's QR with pivoting chooses in one call and is right almost always. It is not where two equal
+columns are heavy: after the first one the second leaves only rounding, but rounding times a large
+weight outweighs every light column, and both are taken. So what is left of each chosen column is
+compared with its own length, and in doubt the columns are projected out one after the other.
+
+Pitfalls. The weights are squares of sizes and leave the range of float64, so they are logarithms.
+Elimination of columns whose condition is beyond 1e4 leaves errors that the dual shows: its
+residuals are then computed exactly (`exact.rest`) and the solution is refined until it rests. An
+entry that is no more than the rounding of its sum is set to zero, so that a column that is zero
+stays zero. Units are removed by powers of two, which rounds nothing.
+"""
 
 from __future__ import annotations
 
@@ -80,8 +97,8 @@ class Elimination:
     def missed(self, right: Array, x: Array) -> Array:
         """right - columns x, each entry rounded once."""
         pairs = zip(np.atleast_2d(right.T), np.atleast_2d(x.T), strict=True)
-        found = [exact.rest(target, guess[None], self.columns.T) for target, guess in pairs]
-        return np.array(found).T.reshape(right.shape)
+        rests = [exact.rest(target, guess[None], self.columns.T) for target, guess in pairs]
+        return np.array(rests).T.reshape(right.shape)
 
     def of(self, right: Array) -> Array:
         """The combinations of `right`; what is no more than their rounding is zero."""

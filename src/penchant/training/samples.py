@@ -76,7 +76,8 @@ class SampleLoss(Objective):
         if self.loss == "logistic":  # log log(1 + exp(-m)), which is -m in the tail
             near = jnp.log(jnp.logaddexp(0.0, -jnp.minimum(margins, TAIL)))
             logs = jnp.where(margins < TAIL, near, -margins)
-        # its gradient, grad L / L, is the softmax of the gaps to the smallest margin: M eq. (87)
+        # its gradient, grad L / L, is the softmax of the gaps to the smallest margin
+        # (Moroshko et al. 2020, eq. 87)
         return jax.nn.logsumexp(logs) - math.log(len(y))
 
 

@@ -186,12 +186,19 @@ class Interpolated(Stop):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Scale(Stop):
-    """Stop at the smoothed margin alpha^D / mu, where M theorem 6 expects the Q_mu direction.
+    """Stop at the smoothed margin alpha^D / mu, where the direction of Q_mu is expected.
+
+    It is expected there by Moroshko et al. 2020, theorem 6.
 
     Parameters
     ----------
     mu
         The scale mu of Q.
+
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
 
     Examples
     --------

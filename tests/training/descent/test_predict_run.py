@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penchant
+from penchant.forecasts import mean_steps
+from penchant.forecasts import runs as module
 from penchant.forecasts.mean_steps import MeanSteps
-from penchant.training.descent import mean_steps
-from penchant.training.descent import predict_run as module
 
 PROBLEM = penchant.problems.sparse_regression(12, 30, sparsity=2, seed=1)
 NET = penchant.DiagonalNet(2, alpha=0.1)

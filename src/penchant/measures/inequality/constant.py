@@ -1,7 +1,8 @@
 """The Chatterjee-Lojasiewicz constant of a loss on a ball, and what it implies for descent.
 
 chi(g, x, r) = inf |grad g|^2 / g over the points of B(x, r) where g is not zero. If 4 g(x) < r^2
-chi (N definition 1), the path of the gradient flow from x is shorter than 2 sqrt(g(x)/chi) < r.
+chi (Notsawo et al. 2025, definition 1), the path of the gradient flow from x is shorter than
+2 sqrt(g(x)/chi) < r.
 """
 
 from __future__ import annotations
@@ -122,6 +123,11 @@ def lojasiewicz_quadratic(
     Lojasiewicz
         The bounds, equal to rounding.
 
+    References
+    ----------
+    .. [1] Chatterjee (2022), Convergence of gradient descent for deep neural networks.
+    .. [2] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
+
     Examples
     --------
     >>> import numpy as np
@@ -180,6 +186,11 @@ def lojasiewicz(
     -------
     Lojasiewicz
         The bounds.
+
+    References
+    ----------
+    .. [1] Chatterjee (2022), Convergence of gradient descent for deep neural networks.
+    .. [2] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------

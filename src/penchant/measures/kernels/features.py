@@ -144,7 +144,7 @@ def tangent(who: str, model: Model, X: Array, start: Array | None = None) -> Tan
     if begin is None and twin is not None:
         at_one, log_alpha, depth = twin
         found = scaled(who, at_one, X, at_one.start(X.shape[1]))
-        # grad f(alpha w0) = alpha^(D-1) grad f(w0), W section 3
+        # grad f(alpha w0) = alpha^(D-1) grad f(w0), Woodworth et al. 2020, section 3
         log_unit = found.log_unit + (depth - 1) * log_alpha
         return dataclasses.replace(found, log_unit=log_unit, log_output=depth * log_alpha)
     assert begin is not None

@@ -1,4 +1,23 @@
-"""The solutions that a frozen tangent kernel selects: kernel SVM and kernel interpolant."""
+"""The solutions that a frozen tangent kernel selects: kernel SVM and kernel interpolant.
+
+How it works. Linearised at its start the model is f(start, x) + <F(x), h> with the tangent features
+F(x) = grad f(start, x), and training moves h to the shortest displacement that fits the values, or
+that has margins of one (docs/theory.md sections 20 and 21 need both and their lengths). Either is
+h = sum_n dual_n F(x_n), a problem in as many unknowns as samples.
+
+There are three ways to it. Models with a separable linear predictor are problems in beta with a
+weighted l2 norm, solved on the data as they are given, with the certificate of `interpolate` or
+`max_margin`: a bound. Otherwise the features are written in a few orthonormal coordinates, by the
+singular values of the features or, where these do not fit into memory, by the eigenvectors of the
+kernel, and solved there; the error is an estimate then, for features as float64 has them.
+
+Pitfalls. A kernel squares the condition number of its features: what it cannot resolve may be a
+direction of the data, so solutions are refined with the features themselves, and where a direction
+may have been lost the error is infinite and not small. Margins and misfits are computed from the
+features of the returned h, not in the coordinates in which it was found. A huge output at the start
+takes digits from the targets, which is not the solver's error. Starts with log alpha of hundreds
+are computed at alpha = 1, with the factor alpha^(D-1) of homogeneity in `log_unit`.
+"""
 
 from __future__ import annotations
 
@@ -180,10 +199,10 @@ def kernel_svm(
     route: str = "auto",
     throw: bool = True,
 ) -> KernelMachine:
-    """The shortest displacement h with y_n <grad f(start, x_n), h> >= 1: L's kernel SVM.
+    """The shortest displacement h with y_n <grad f(start, x_n), h> >= 1: the kernel SVM.
 
-    The output at the start is omitted: it is zero under the assumptions of L, and without decay
-    the growth along a separating direction makes it negligible.
+    The output at the start is omitted: it is zero under the assumptions of Lyu et al. 2023, and
+    without decay the growth along a separating direction makes it negligible.
 
     Parameters
     ----------
@@ -210,6 +229,11 @@ def kernel_svm(
     ------
     ValueError
         The features do not separate the labels.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------
@@ -264,20 +288,20 @@ def _weights(at: TangentFeatures) -> tuple[Any, Array] | None:
     return (used, weights) if np.isfinite(weights).all() else None
 
 
-def _of_predictor(at: TangentFeatures, used: Any, found: Solution) -> _MachineAnswer:
+def _of_predictor(at: TangentFeatures, used: Any, solution: Solution) -> _MachineAnswer:
     """The displacement of a linear predictor beta: sum_i beta_i^2 / root_i^2 is its square.
 
     The solver works on the data as they are given, which no feature is.
     """
     beta = np.zeros(len(at.root))
-    beta[used] = found.beta
+    beta[used] = solution.beta
     with np.errstate(all="ignore"):
         move = at.expand(np.divide(beta, at.root, out=np.zeros_like(beta), where=used))
         # X^T nu = 2 beta root_max^2 / root^2 for the solver's dual nu
-        unit = found.log_dual_unit - 2 * math.log(float(at.root.max())) - math.log(2)
-        nu = np.vstack([found.dual, *found.dual_rest]).sum(axis=0)
+        unit = solution.log_dual_unit - 2 * math.log(float(at.root.max())) - math.log(2)
+        nu = np.vstack([solution.dual, *solution.dual_rest]).sum(axis=0)
         dual = np.sign(nu) * np.exp(np.log(np.abs(nu)) + unit)  # the unit alone may overflow
-    return _MachineAnswer(dual, move, found.outcome, found.certificate)
+    return _MachineAnswer(dual, move, solution.outcome, solution.certificate)
 
 
 def _linear_interpolant(at: TangentFeatures, X: Array, goal: Array) -> _MachineAnswer | None:
@@ -286,13 +310,13 @@ def _linear_interpolant(at: TangentFeatures, X: Array, goal: Array) -> _MachineA
         return None
     used, weights = known
     try:
-        found = interpolate(X[:, used], goal, L2(weights), throw=False)
+        solution = interpolate(X[:, used], goal, L2(weights), throw=False)
     except ValueError:
         return None
-    answer = _of_predictor(at, used, found)
-    if not found.outcome.ok:
+    answer = _of_predictor(at, used, solution)
+    if not solution.outcome.ok:
         return answer
-    return answer._replace(outcome=judge(FITTED, found.certificate))
+    return answer._replace(outcome=judge(FITTED, solution.certificate))
 
 
 def _linear_svm(who: str, at: TangentFeatures, X: Array, y: Array) -> _MachineAnswer:
@@ -303,12 +327,12 @@ def _linear_svm(who: str, at: TangentFeatures, X: Array, y: Array) -> _MachineAn
         raise ValueError(f"{who}: {text}")
     used, weights = known
     try:
-        found = max_margin(X[:, used], y, L2(weights), throw=False)
+        solution = max_margin(X[:, used], y, L2(weights), throw=False)
     except ValueError:
         raise _inseparable(who) from None
     except NumericalError as reason:
         raise NumericalError(who, reason.outcome) from None
-    answer = _of_predictor(at, used, found)
+    answer = _of_predictor(at, used, solution)
     return answer._replace(dual=answer.dual * y)
 
 
@@ -399,26 +423,27 @@ def _separating(
     """The l2 max margin in the coordinates of `frame`."""
     rows = (frame.left * frame.sizes) * sizes[:, None]
     try:
-        found = max_margin(rows, y, L2(), throw=False)
+        solution = max_margin(rows, y, L2(), throw=False)
     except ValueError:
         raise _inseparable(who) from None
     except NumericalError as reason:
         raise NumericalError(who, reason.outcome) from None
-    if found.outcome.sentence.startswith(TOO_CLOSE):  # up to rounding of the features
+    if solution.outcome.sentence.startswith(TOO_CLOSE):  # up to rounding of the features
         raise _inseparable(who)
-    if found.outcome.ok:
-        cosines = y * (rows @ found.beta) / (sizes * np.linalg.norm(found.beta))
+    if solution.outcome.ok:
+        cosines = y * (rows @ solution.beta) / (sizes * np.linalg.norm(solution.beta))
         if cosines.min() < FLAT:
             raise _inseparable(who)
-    dual = found.dual * y / 2  # L2() is |beta|^2: its gradient 2 beta is the sum of y_n dual_n x_n
+    # L2() is |beta|^2: its gradient 2 beta is the sum of y_n dual_n x_n
+    dual = solution.dual * y / 2
     if frame.right is not None:
-        move = at.expand(found.beta @ frame.right)
+        move = at.expand(solution.beta @ frame.right)
     else:
         move = at.pull(X, dual)
     # the margins are those of the features as they are now, not of their coordinates
     short = float(np.maximum(1 - y * at.push(X, move), 0.0).max())
-    certificate = Certificate(found.error + short, "estimate")
-    outcome = judge(found.outcome, certificate)
+    certificate = Certificate(solution.error + short, "estimate")
+    outcome = judge(solution.outcome, certificate)
     if not outcome.ok:
         outcome = Outcome(outcome.kind, outcome.sentence + _advice(frame))
     return _MachineAnswer(dual, move, outcome, certificate)

@@ -1,4 +1,4 @@
-"""Tangent kernels (W section 3) of any model, and the predictor of a frozen one."""
+"""Tangent kernels of any model, and the predictor of a frozen one."""
 
 from __future__ import annotations
 
@@ -210,6 +210,11 @@ def tangent_kernel(
     -------
     array or dict
         The kernel, or with `layers` the kernels by the names of the layers.
+
+    References
+    ----------
+    .. [1] Jacot et al. (2018), Neural Tangent Kernel: Convergence and Generalization in Neural
+       Networks.
 
     Examples
     --------

@@ -1,4 +1,26 @@
-"""How one pass computes the gradients of all samples of a torch module, and such a pass."""
+"""How one pass computes the gradients of all samples of a torch module, and such a pass.
+
+How it works. The gradient of sample n in the weight of a linear layer is the outer product of its
+input h_n and of delta_n, the derivative of the output in what the layer returns; convolutions,
+embeddings and biases have forms of the same kind. So one forward pass that keeps the inputs of all
+operations with parameters, and one backward pass of an output summed over the samples, give its
+gradients for all samples at once: samples do not mix, hence the derivative of the sum in row n is
+that of sample n. A `ModulePlan` lists these operations as a `tape` recorded them on test inputs; a
+`Pass` runs the module again and refuses (`Unlike`) if its operations differ.
+
+A weight may be computed from parameters: normalized, tied, sliced. Such shared values (names that
+begin with "#") get their gradients first, and autograd then takes them back to their parameters,
+for all samples in one batched call.
+
+Why not torch.func alone: it computes every gradient in full, while here the factors h and delta are
+often much smaller and the kernel of a layer is a product of their kernels. Gradients in parameters
+of operations that are not known are computed by torch.func, or sample by sample (`gradients`); for
+every size of a block those of one sample are compared with what autograd gives for it alone.
+
+Pitfalls. A parameter that is used twice has one gradient, the sum over its uses, so whole gradients
+are added before anything is squared. A value detached from its parameters has none. The gradient of
+Embedding(sparse=True) is sparse and is made dense.
+"""
 
 from __future__ import annotations
 

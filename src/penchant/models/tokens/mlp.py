@@ -1,4 +1,7 @@
-"""The MLP of N on pairs of tokens: embeddings multiplied, one hidden layer, a logit per class."""
+"""An MLP on pairs of tokens: embeddings multiplied, one hidden layer, a logit per class.
+
+It is the net of Notsawo et al. 2025.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ VARIANTS = ("source", "code")
 
 
 class Tensors(NamedTuple):
-    """Parameters with N's shapes; what a variant does not have is None, which JAX skips.
+    """The parameters; what a variant does not have is None, which JAX skips.
 
     `embedding` and `partner` are tokens x d1, `inner` is d2 x d1, `outer` is classes x d2.
     """
@@ -39,8 +42,8 @@ class Tensors(NamedTuple):
 class TokenMLP(Record):
     """logits = b2 + W2 relu(b1 + W1 (E_x1 o E_x2)), all learnable, o the entrywise product.
 
-    The source does not print its start; this is PyTorch's: E ~ N(0, 1), and layers with n
-    inputs uniform within 1/sqrt(n), biases too.
+    It is the net of Notsawo et al. 2025. They do not print its start; this is PyTorch's: E ~ N(0,
+    1), and layers with n inputs uniform within 1/sqrt(n), biases too.
 
     Parameters
     ----------
@@ -59,6 +62,10 @@ class TokenMLP(Record):
         The seed of all random numbers.
     precision
         Training is in "single" or "double" precision.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------

@@ -28,7 +28,7 @@ class TokenTransformer(Record):
     The stream s becomes s + W_out relu(W_in s + b_in) + b_out after attention, and logits are
     `unembedding` times it. The start is N(0, 1/width) for embedding and position, times
     `scale`, N(0, 1/n) for layers with n inputs, zero for biases. Sizes by default are those of
-    Nanda et al.
+    Nanda et al. 2023.
 
     Parameters
     ----------
@@ -47,6 +47,10 @@ class TokenTransformer(Record):
         The seed of all random numbers.
     precision
         Training is in "single" or "double" precision.
+
+    References
+    ----------
+    .. [1] Nanda et al. (2023), Progress measures for grokking via mechanistic interpretability.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Two-layer nets on pairs of tokens: with squares (Gromov), and with ReLUs (L)."""
+"""Two-layer nets on pairs of tokens, with squares (Gromov 2023) or ReLUs (Lyu et al. 2023)."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ class TokenQuadratic(Record):
         The seed of all random numbers.
     precision
         Training is in "single" or "double" precision.
+
+    References
+    ----------
+    .. [1] Gromov (2023), Grokking modular arithmetic.
 
     Examples
     --------
@@ -118,6 +122,11 @@ class TwoTokenNet(Record):
         The seed of all random numbers.
     precision
         Training is in "single" or "double" precision.
+
+    References
+    ----------
+    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
+       Grokking.
 
     Examples
     --------

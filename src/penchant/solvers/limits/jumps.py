@@ -1,8 +1,9 @@
 """The walk from saddle to saddle of a diagonal net, in float64 or in rational numbers.
 
-Between two jumps the dual s moves along a straight line, ds/dtau = rate X^T (y - X beta), until a
-coordinate reaches +-1; there beta jumps to the least squares under the signs that s allows
-(`bounded.least`). Everything is rational, and nothing depends on the units of the data:
+How it works. Between two jumps the dual s moves along a straight line, ds/dtau = rate X^T (y - X
+beta) (docs/theory.md section 28), until a coordinate reaches +-1; there beta jumps to the least
+squares under the signs that s allows (`bounded.least`). Everything is rational, and nothing depends
+on the units of the data:
 
 - `FloatColumns` divides the columns and the labels by powers of two, which is exact, and says for
   every slope how far rounding may have moved it. A slope below that counts as none. What such a
@@ -115,11 +116,11 @@ def _saddle(data: Columns, s: Array, beta: Array) -> tuple[Array, Array | None, 
     z = np.maximum(beta[places] * signs, 0)
     problem = data.signed(places, signs)
     low, high = np.zeros_like(z), np.full_like(z, np.inf)
-    found = least(problem, z, z > 0, low, high)
+    end = least(problem, z, z > 0, low, high)
     beta = data.zeros()
-    beta[places] = found.z * signs
-    level = ~found.free & (np.abs(found.slope) <= found.noise)
-    return beta, places[found.free | level] if level.any() else None, found.sure
+    beta[places] = end.z * signs
+    level = ~end.free & (np.abs(end.slope) <= end.noise)
+    return beta, places[end.free | level] if level.any() else None, end.sure
 
 
 class FloatColumns:
@@ -254,9 +255,9 @@ class WholeColumns:
         tau, points, dual = (np.array(column, dtype=object) for column in zip(*legs, strict=True))
         unit = Fraction(2) ** (-self.power - self.labels) / Fraction(self.factor)
         times, saddles = tau * unit, points * Fraction(2) ** (self.labels - self.power)
-        found = [rational.floats(numbers) for numbers in (times, saddles, dual)]
-        lost = _lost((tau, found[0]), (points, found[1]))
-        return Walk(found[0], found[1], found[2], lost, **known)
+        rounded = [rational.floats(numbers) for numbers in (times, saddles, dual)]
+        lost = _lost((tau, rounded[0]), (points, rounded[1]))
+        return Walk(rounded[0], rounded[1], rounded[2], lost, **known)
 
 
 def _lost(*pairs: tuple[Any, Array]) -> bool:

@@ -1,8 +1,9 @@
 """The straight pieces of steepest descent of |a|_1 on {a : X a = X start}, in two arithmetics.
 
-The velocity is v = -P s: P projects on the kernel of X, s is the subgradient of |a|_1 that makes it
-shortest (`bounded.least` over the entries of s where a rests). A piece ends when an entry of a
-vanishes. Only the rows' span matters, so rows are divided by powers of two.
+How it works (docs/theory.md section 22). The velocity is v = -P s: P projects on the kernel of X, s
+is the subgradient of |a|_1 that makes it shortest (`bounded.least` over the entries of s where a
+rests). A piece ends when an entry of a vanishes. Only the rows' span matters, so rows are divided
+by powers of two.
 
 - `FloatKernel` projects by orthonormal rows; the rounding of a projection grows with the condition
   of the rows. A velocity below its rounding counts as none, and what it could have moved is summed:
@@ -94,9 +95,9 @@ def _shortest(data: Kernel, s: Array, free: Any, rests: Any) -> tuple[Array, Any
     if not rests.any():
         return s, free, True
     one = np.full_like(s[rests], 1)
-    found: BoundedMinimum = least(data.rests(s, rests), s[rests], free[rests], -one, one)
-    s[rests], free[rests] = found.z, found.free
-    return s, free, found.sure
+    minimum: BoundedMinimum = least(data.rests(s, rests), s[rests], free[rests], -one, one)
+    s[rests], free[rests] = minimum.z, minimum.free
+    return s, free, minimum.sure
 
 
 def _relative(doubt: Array, corners: list[Any]) -> float:

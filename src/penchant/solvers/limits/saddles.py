@@ -1,10 +1,11 @@
 """Training from a vanishing start: the jumps between saddles, without integrating.
 
-As alpha goes to 0 a diagonal net rests at saddles and jumps between them. In the time tau below the
-dual s = log(w+/w-) / (2 log(1/alpha)) moves by ds/dtau = -2 dL/dbeta, beta_i is zero where
-|s_i| < 1, and where |s_i| = 1 it has the sign of s_i or is zero: after a jump beta has the least
-loss under these signs (Pesme and Flammarion 2023). For depth D > 2 the dual is
-1 - (w/alpha)^(2-D) in place of the logarithm, and the same holds in another unit of time (ours).
+How it works. As alpha goes to 0 a diagonal net rests at saddles and jumps between them
+(docs/theory.md section 28). In the time tau below the dual s = log(w+/w-) / (2 log(1/alpha)) moves
+by ds/dtau = -2 dL/dbeta, beta_i is zero where |s_i| < 1, and where |s_i| = 1 it has the sign of s_i
+or is zero: after a jump beta has the least loss under these signs (Pesme and Flammarion 2023). For
+depth D > 2 the dual is 1 - (w/alpha)^(2-D) in place of the logarithm, and the same holds in another
+unit of time (ours).
 """
 
 from __future__ import annotations
@@ -167,6 +168,10 @@ def saddles(
     NumericalError
         No end was found; see `throw`.
 
+    References
+    ----------
+    .. [1] Pesme and Flammarion (2023), Saddle-to-Saddle Dynamics in Diagonal Linear Networks.
+
     Examples
     --------
     >>> import penchant
@@ -200,31 +205,31 @@ def saddles(
 
 def _certified(data: tuple[Array, Array, float], limit: TimeLimit) -> tuple[Walk, Certificate]:
     """The walk in float64, or in rational numbers where these are needed and affordable."""
-    found = walk(FloatColumns(*data), limit)
-    certificate = certify(*data, found)
+    path = walk(FloatColumns(*data), limit)
+    certificate = certify(*data, path)
     if certificate.ok or limit.spent or not affordable(data[0]):
-        return found, certificate
-    found = walk(WholeColumns(*data), limit)
-    return found, Certificate(EPS if found.ended else math.inf)
+        return path, certificate
+    path = walk(WholeColumns(*data), limit)
+    return path, Certificate(EPS if path.ended else math.inf)
 
 
-def _ended(found: Walk, limit: TimeLimit) -> Outcome:
+def _ended(path: Walk, limit: TimeLimit) -> Outcome:
     """What the walk itself says about its end."""
-    where = f"tau = {found.tau[-1]:.6g} after {len(found.tau) - 1} jumps"
-    if not found.ended:
+    where = f"tau = {path.tau[-1]:.6g} after {len(path.tau) - 1} jumps"
+    if not path.ended:
         way = str(limit) if limit.spent else "perturb X a little"
         return Outcome(Kind.BUDGET_SPENT, f"no end at {where}; {way}")
-    if found.lost:
+    if path.lost:
         what = "a time or a weight is beyond float64 in the units of the data; rescale X or y"
         return Outcome(Kind.OUT_OF_RANGE, what)
-    if found.choice is not None:
-        what = f"columns depend on each other, and from tau = {found.tau[found.choice]:.6g} on"
+    if path.choice is not None:
+        what = f"columns depend on each other, and from tau = {path.tau[path.choice]:.6g} on"
         more = "other saddles fit the labels as well; one of them is given"
         return Outcome(Kind.NOT_UNIQUE, f"{what} {more}")
     return Outcome(Kind.SOLVED, "the last saddle has the least loss")
 
 
-def certify(X: Array, y: Array, rate: float, found: Walk) -> Certificate:
+def certify(X: Array, y: Array, rate: float, path: Walk) -> Certificate:
     """An estimate of the relative error of a list, from the data and the list alone.
 
     It is the worst of: what rounding did on the way, by how much the dual misses its straight
@@ -235,17 +240,17 @@ def certify(X: Array, y: Array, rate: float, found: Walk) -> Certificate:
     units, label = column_exponents(X), int(np.frexp(np.abs(y).max())[1])
     X, y = np.ldexp(X, -units), np.ldexp(y, -label)
     with np.errstate(all="ignore"):
-        points = np.ldexp(found.points, units - label)
+        points = np.ldexp(path.points, units - label)
         slow = np.ldexp(rate, units - units.max())
-        stays = np.ldexp(np.diff(found.tau), int(units.max()) + label)
+        stays = np.ldexp(np.diff(path.tau), int(units.max()) + label)
         used = (points != 0).any(axis=0)
         left = y - points[:, used] @ X[:, used].T
         terms = np.abs(y) + np.abs(points[:, used]) @ np.abs(X[:, used]).T
         rows = np.where(np.abs(left) <= FITTED * terms, 0.0, left)
         pull = rows @ X
-        moved = np.clip(found.dual[:-1] + stays[:, None] * slow * pull[:-1], -1, 1)
-        errors = [found.doubt, _largest(moved - found.dual[1:])]
-        errors.append(_largest((np.sign(points) - found.dual)[points != 0]))
+        moved = np.clip(path.dual[:-1] + stays[:, None] * slow * pull[:-1], -1, 1)
+        errors = [path.doubt, _largest(moved - path.dual[1:])]
+        errors.append(_largest((np.sign(points) - path.dual)[points != 0]))
         errors.append(_largest(np.abs(pull[points != 0])) / (_largest(terms) or 1.0) / len(y))
         sizes = np.abs(rows[-1]) @ np.abs(X)
         errors.append(_largest(pull[-1] / np.where(sizes > 0, sizes, 1.0)))

@@ -1,9 +1,17 @@
 """The slow phase after memorization: steepest descent of a norm among interpolators.
 
-Once X a = y, descent on (1/2)|X a - y|^2 + beta |a|_1 with a small learning_rate * beta follows
-da/dtau = -P s in tau = learning_rate * beta * steps, P the projection on the kernel of X and s
-the subgradient of |a|_1 that makes P s shortest. It gives the delay of source N exactly, constant
-included, where N gives its order |a_hat - a*|_inf. `pieces` walks from corner to corner.
+How it works. Once X a = y, descent on (1/2)|X a - y|^2 + beta |a|_1 with a small learning_rate *
+beta follows da/dtau = -P s in tau = learning_rate * beta * steps (docs/theory.md section 22), P the
+projection on the kernel of X and s the subgradient of |a|_1 that makes P s shortest. The path is a
+chain of straight pieces, which `pieces` follows from corner to corner, so nothing is integrated. It
+gives the delay of grokking exactly, constant included, where Notsawo et al. 2025 give its order
+|a_hat - a*|_inf.
+
+The walk is in float64 first, with a certificate computed afterwards from its corners: how far they
+are from X a = X start, signs that contradict the points, and the part of the subgradients that
+neither the rows of X nor the moves explain. Where it is too large, or the end may not be at rest
+(rows that nearly depend on each other, signs that nearly are a combination of rows), the walk is
+repeated in rational numbers, if they are affordable.
 """
 
 from __future__ import annotations
@@ -116,6 +124,10 @@ def slow_flow(
         An argument is wrong.
     NumericalError
         No end was found, or the path cannot be certified; see `throw`.
+
+    References
+    ----------
+    .. [1] Notsawo et al. (2025), Grokking Beyond the Euclidean Norm of Model Parameters.
 
     Examples
     --------

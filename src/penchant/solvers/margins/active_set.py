@@ -1,8 +1,23 @@
 """The active set of a margin problem: which rows of A b >= c hold with equality.
 
-The dual of min R(b) under A b >= c is concave in nu >= 0. On a set of rows taken as equations its
-maximiser is what `interpolate` computes; Lawson and Hanson's exchange of rows, made for least
-squares, finds the right set for any R. The dual always rises, so no set occurs twice.
+How it works. The conditions of min R(b) under A b >= c are grad R(b) = A^T nu with nu >= 0, and
+nu_n = 0 wherever a margin is larger than c_n (docs/theory.md section 12). With a set of rows taken
+as equations this is what `interpolate` solves, except that nu may come out negative. Lawson and
+Hanson's exchange, made for least squares, finds the right set for any convex R: move nu from where
+it is towards the solution on the present rows; if a weight gets to zero first, stop there and drop
+its row; if none does, add the row that is violated most; end when none is violated. The dual rises
+with every move, so no set occurs twice and no rule against cycling is needed.
+
+`settle` knows R only through `on`, which solves with equations, so one exchange serves l2, Q at any
+scale and the other norms.
+
+Pitfalls. A row that enters may depend on the active ones, and equations on dependent rows have no
+solution: dual weight is then moved from the rows that make it up to the new row, which changes no
+predictor, until one of them has none left (`enter`). If no row can give weight, the rows have a
+nonnegative combination at zero and the data are not separable. Whether a sum is zero is decided in
+units of the rows' own lengths, since the units of a row are the user's. The l2 problem begins at
+the answer of a compiled nonnegative least squares, which may cycle or stop on dependent rows, so
+its answer is a start and never the end.
 """
 
 from __future__ import annotations
@@ -190,8 +205,8 @@ def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
             b = np.sqrt(softness) * inner
         return Iterate(nu, b)
 
-    found = nonnegative(weighted, rows.c)
-    nu = np.zeros(len(rows.c)) if found is None else found[0] / found[1]
+    scaled_dual = nonnegative(weighted, rows.c)
+    nu = np.zeros(len(rows.c)) if scaled_dual is None else scaled_dual[0] / scaled_dual[1]
     active = np.flatnonzero(nu > 0)
     if not independent_rows(weighted[active]):
         nu, active = np.zeros(len(rows.c)), active[:0]
@@ -201,12 +216,12 @@ def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
 def in_span(rows: Rows, softness: Array, span: Span) -> tuple[Index, Iterate, int]:
     """The same with one coordinate for each row: the answer is a combination of the rows."""
     inner = dataclasses.replace(rows, A=span.rows)
-    active, found, steps = least_squares(inner, np.ones(len(rows.c)))
-    b = np.sqrt(softness) * span.out(found.b)
+    active, end, steps = least_squares(inner, np.ones(len(rows.c)))
+    b = np.sqrt(softness) * span.out(end.b)
     # one step of refinement, with the margins of the rows themselves
     missing = rows.c[active] - rows.A[active] @ b
     b = b + np.sqrt(softness) * span.out(least_norm(span.rows[active], missing)[1])
-    return active, Iterate(found.nu, b), steps
+    return active, Iterate(end.nu, b), steps
 
 
 class Span:

@@ -1,4 +1,17 @@
-"""The paths in mu of the max margin of Q and of the gradient flow, with their support vectors."""
+"""The paths in mu of the max margin of Q and of the gradient flow, with their support vectors.
+
+The first minimises Q_mu under margins of at least one (docs/theory.md section 12), by `walk`; the
+second is the limit of large starts at the same mu (section 14), by `ratchet`. They are one path
+until a weight of the first would have to fall. Both are followed from the largest mu down, whatever
+order was asked for, since each scale starts from the one above it.
+
+From the first requested scale on every change of the support vectors is located, so steps in log mu
+are at most 0.5: a sample that enters and leaves within one step is not seen. Where a walk is still
+in the linear regime at the first scale, its tracking begins where that regime ends. Data in units
+far from one are first divided by powers of two, which rounds nothing, and the results are restored;
+numbers that the units of the data cannot hold end as an outcome, not as infinities. Certificates
+are computed for sixteen scales at once: faster than one by one, and little of a long path is held.
+"""
 
 from __future__ import annotations
 
@@ -165,6 +178,11 @@ def max_margin_path(
     MarginPath
         One row per scale.
 
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
+
     Examples
     --------
     >>> import penchant
@@ -227,12 +245,12 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
         q = scales[where]
         try:
             b, nu, spent = walk.at(q.level - log_size - unit)
-            found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED, mend=walk.mend)
+            answer = Found(rows.scale * b, rows.factors * nu, spent, SOLVED, mend=walk.mend)
         except Failed as reason:
-            found = failed(Z, f"no solution at {q}: {reason}")
+            answer = failed(Z, f"no solution at {q}: {reason}")
         except OutOfTime as reason:
-            found = failed(Z, f"no solution at {q}: {reason}", Kind.BUDGET_SPENT)
-        waiting.append((q.in_units(log_size), found))
+            answer = failed(Z, f"no solution at {q}: {reason}", Kind.BUDGET_SPENT)
+        waiting.append((q.in_units(log_size), answer))
         if len(waiting) == TOGETHER or where == order[-1]:
             solutions += certified_path(given, waiting)
             waiting = []
@@ -335,6 +353,11 @@ def ratchet_path(
     -------
     RatchetPath
         One row per scale.
+
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
 
     Examples
     --------

@@ -1,8 +1,21 @@
 """The ratchet followed in tau = 1/mu, from one change of its support vectors to the next.
 
-Between changes a fixed set S of weights grows, all others rest, and Z_S W(Z^T R) = tau determines
-R_S: no integration is needed. A weight of S whose rate comes to zero rests from then on; a resting
-one whose margin falls back to tau begins to grow.
+How it works. This is the limit alpha -> infinity of gradient flow on separable data (docs/theory.md
+section 14): the gradient of Q at the predictor is Z^T R, where the weights R of the samples are
+integrals of positive numbers and so only grow. Let W(s) be the law of that section. As tau grows
+the smallest margin is tau. Between changes a fixed set S of weights grows, all others rest, and
+Z_S W(Z^T R) = tau determines R_S: these are the equations of an interpolation, solved by Newton's
+method at any tau, so nothing is integrated and no error adds up. A weight of S whose rate comes to
+zero rests from then on (on the path of max margins it would fall); a resting one whose margin falls
+back to tau begins to grow. Both events are zeros of one number per sample, `clearance`, located by
+root finding within the step.
+
+Pitfalls. Which weights grow after a change is a problem of its own, since others may have to rest
+when one begins: `growing` solves it as an l2 margin problem, whose dual are the rates. A sample
+that comes and goes within one step is not seen, so steps are at most 0.25 in log tau. Only products
+of the rows with the roots of the slopes are factorized, by QR: their Gram matrix would square a
+condition that is large already. The certificate compares a row with its conditions and with the
+weights of the row before; a change that was missed does not show in it.
 """
 
 from __future__ import annotations
@@ -203,9 +216,9 @@ def rates(Z: Array, slope: Array, marks: Marks) -> Array:
 def growing(Z: Array, slope: Array, among: Marks) -> Marks:
     """Whose weights grow, of those that may: the rows `among`, which stand at the same margin."""
     rows = np.flatnonzero(among)
-    _, found, _ = least_squares(scaled_rows(Z[rows]), slope / slope.max())
+    _, rate, _ = least_squares(scaled_rows(Z[rows]), slope / slope.max())
     marks = np.zeros(len(Z), dtype=bool)
-    marks[rows[found.nu > 0]] = True
+    marks[rows[rate.nu > 0]] = True
     return marks
 
 

@@ -1,4 +1,23 @@
-"""The margin problem of Q (or R) followed in the scale, with the changes of its active set."""
+"""The margin problem of Q (or R) followed in the scale, with the changes of its active set.
+
+How it works. At a large scale Q is a weighted l2 norm, whose margin problem needs no continuation.
+From there m = log mu falls in steps, as in `continuation`: the active rows are equations, tangents
+predict and Newton's method corrects. After each step the conditions of docs/theory.md section 12
+are checked. If a dual weight has become negative or a margin is missed, the active set of the last
+step no longer serves: `settle` exchanges rows at the new scale, or `exchange`, where it is set,
+finds the scale of every change one by one (`changes.Tracker`), as the path of `max_margin_path`
+needs them.
+
+Why this way. Each scale could be solved alone by `settle`, but from no active row it solves at
+least one system for every support vector. Along the path the active set changes by one row at a
+time, and a step that needs at most two Hessians doubles the next one.
+
+Pitfalls. Between two iterates of an exchange nu is a mixture, and so must be the slacks of a deep
+net, which nu no longer resolves: a state is carried along with every iterate and mixed with it. The
+rows of the support vectors may be a poor basis while the data as a whole are not, so a failed step
+is tried once more in another basis, and then to a residual of 1e-11. A tilt is added once, at the
+first scale where the tilted minimiser alone does not meet all margins, and in parts.
+"""
 
 from __future__ import annotations
 

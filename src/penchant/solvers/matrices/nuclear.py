@@ -1,7 +1,19 @@
 """The fit of least nuclear norm: the infinite-depth path, and the low-rank minimiser at its end.
 
-As the depth grows p = D/(D-2) tends to 1 and the dual of Schatten-Q becomes the barrier
-y.nu + mu log det(1 - S^T S): the central path of the nuclear norm.
+How it works. As the depth grows, p = D/(D-2) tends to 1 and the dual of Schatten-Q (docs/theory.md
+section 17) becomes the barrier y.nu + mu log det(1 - S^T S): the central path of the nuclear norm.
+`path.descend` follows it down in mu. At every stop the rank is guessed from the singular values
+that have outgrown their slack 1 - s. A matrix of that rank that fits y is then computed by
+Gauss-Newton steps on the manifold of this rank, and a dual S = U V^T + W with |W| < 1 proves that
+it is the only minimiser. This ends the path early, with an answer that is exact to rounding.
+
+The end of the path alone would be right only to its duality gap, which is mu per singular value.
+
+Pitfalls. A guess of the rank can be wrong on the way, so a fit counts only with its dual, and a
+step that y does not determine ends the attempt. The minimisers may fill a face: a direction
+U H V^T that no measurement sees is tried, and only if it really gives another matrix of the same
+value, clearly apart, is the answer called not unique. Otherwise nothing about uniqueness is
+claimed.
 """
 
 from __future__ import annotations
@@ -28,8 +40,8 @@ def solve(at: Measurements) -> tuple[Array, Array, int, Outcome]:
     stop: WalkPoint | None = None
     try:
         for stop in descend(at, Power(1.0), last_level(at), close=1e-4):
-            if (found := low_rank(stop.state)) is not None:
-                return *found, stop.spent, UNIQUE
+            if (fit := low_rank(stop.state)) is not None:
+                return *fit, stop.spent, UNIQUE
     except Failed as reason:
         if stop is None:
             raise
@@ -77,12 +89,12 @@ def free_directions(state: DualState, rank: int) -> list[Array]:
     rows = weight * (block + block.transpose(0, 2, 1))[:, i, j]
     _, sizes, basis = np.linalg.svd(rows)
     seen = int(np.sum(sizes > 1e-7 * sizes[0]))
-    found = []
+    directions = []
     for coordinates in basis[seen:]:
         H = np.zeros((rank, rank))
         H[i, j] = weight * coordinates
-        found.append(U[:, :rank] @ (H + H.T) @ V[:, :rank].T)
-    return found
+        directions.append(U[:, :rank] @ (H + H.T) @ V[:, :rank].T)
+    return directions
 
 
 def active(state: DualState) -> int:
@@ -111,11 +123,11 @@ def fitted(at: Measurements, matrix: Array, rank: int) -> Array | None:
         if np.abs(misfit).max() <= 4e-15 * sizes[0]:
             return matrix
         rows, mask = tangent_rows(at, U, Vt.T, rank)
-        found, _, independent, _ = np.linalg.lstsq(rows, misfit, rcond=1e-7)
+        solution, _, independent, _ = np.linalg.lstsq(rows, misfit, rcond=1e-7)
         if independent < rows.shape[1]:  # the misfit does not determine the step
             return None
         turned = np.zeros(at.shape)
-        turned[mask] = found
+        turned[mask] = solution
         step = U @ turned @ Vt
         if np.abs(step).max() > sizes[0]:
             return None

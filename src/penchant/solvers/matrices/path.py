@@ -1,6 +1,21 @@
 """The minimiser of a spectral regularizer followed in its scale by Newton's method on its dual.
 
-The equations are A(U b(s) V^T) = y with S = A^T nu; their Hessian is A DM A^T.
+How it works. Q of the singular values (docs/theory.md section 17) under A(M) = y has the minimiser
+M = U b(s) V^T, where U s V^T is the singular value decomposition of S = A^T nu and b the law of
+`continuation`. So the equations are A(U b(s) V^T) = y in one number nu_n per measurement; their
+Hessian is A DM A^T with DM the derivative of the map from S to M, diagonal in the singular bases
+(`state`). As there, m = log mu falls from the kernel regime along the tangent d nu/dm = -H^-1 y,
+Newton's method corrects, and its line search uses slopes of the convex dual alone.
+
+What differs from vectors: the bases turn with nu, so every Newton step has a Hessian of its own.
+In exchange a scale that is only passed need not be exact (PASSING), since the next one corrects it:
+at depth 2 vanishing singular values fall by a factor e in a Newton step, and are not waited for.
+
+Pitfalls. The slopes differ by many decades once the rank is low. Cholesky's factor of the Hessian
+is used where its pivots allow, and else a QR factor of the weighted rows, the heavy ones first and
+the columns in the order of a pivoted Cholesky factorization. Slopes below rounding have a floor.
+Then no step of S changes what they should fit, so at the end M itself is corrected by its linear
+change, and the last digits by the least change of M (`corrected`).
 """
 
 from __future__ import annotations
@@ -180,14 +195,14 @@ def descend(
         ahead = max(m + step, target)
         try:
             guess = predicted(stop, ahead)
-            found = arrive(guess, close if ahead == target else PASSING, stop.spent)
+            reached = arrive(guess, close if ahead == target else PASSING, stop.spent)
         except Failed as reason:
             step /= 3
             if step > -1e-3:
                 raise Failed(f"{reason} at log mu = {m:.4g}") from None
             continue
-        step = max(step * (2.5 if found.spent - stop.spent <= 3 else 1.0), -longest)
-        stop, m = found, ahead
+        step = max(step * (2.5 if reached.spent - stop.spent <= 3 else 1.0), -longest)
+        stop, m = reached, ahead
         yield stop
         if stop.spent > BUDGET:
             raise Failed(f"{BUDGET} Newton steps were spent at log mu = {m:.4g}")
@@ -208,9 +223,6 @@ def predicted(stop: WalkPoint, m: float) -> DualState:
 
 
 def arrive(guess: DualState, close: float, spent: int) -> WalkPoint:
-    if close == PASSING:
-        found = newton(guess, close, guess.law.negligible, 8)
-    else:
-        found = newton(guess, close, EXACT, 40)
-    state, hessian, steps = found
+    misfit, budget = (guess.law.negligible, 8) if close == PASSING else (EXACT, 40)
+    state, hessian, steps = newton(guess, close, misfit, budget)
     return WalkPoint(state, hessian, spent + steps)

@@ -1,4 +1,22 @@
-"""The driver of all step-by-step methods: compiled steps between two measurements."""
+"""The driver of all step-by-step methods: compiled steps between two measurements.
+
+How it works. A run is a state (parameters, memory of the method, draws of the batches, number of
+steps) and a compiled function that advances it to any later step. The plan lists the steps at which
+the run is measured, log-spaced; between two of them nothing leaves the compiled loop. What is
+compiled depends on the objective, the kind of method and the shapes alone, so runs that differ in
+numbers (learning rates, weights, data) share it. The draws of an epoch depend on the seed and its
+number alone, so a run can be resumed at any step and gives the same bits.
+
+A goal such as a level of the loss is passed between two measurements. The step that met it is found
+by bisection from the state before, since any step can be computed again; the same bisection finds
+the last finite step of a run that diverged. So measurements can be few and ends are still exact.
+
+Pitfalls. Methods with variable steps have no fixed number of steps to a time: `reach` goes half the
+estimated way at a time, because the rate may grow. A look that is no record is measured by cheap
+bounds first, which mostly show that every goal is still far. A run that left float64 returns its
+last measured finite state, with that as its last record. A nan may come from the penalty and not
+from the steps: then the penalty is named, and a smaller learning rate is not advised.
+"""
 
 from __future__ import annotations
 
@@ -213,9 +231,9 @@ def _diverged(run: Run, state: TrainingState, bad: int) -> Outcome:
     return Outcome(Kind.DIVERGED, f"beyond float64 after {last.taken + 1} steps; take {smaller}")
 
 
-def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    grown = not found["log_loss"] <= first["log_loss"] or not found["log_loss"] < math.inf
-    return grown and not math.isfinite(found["loss"])
+def _beyond(numbers: Mapping[str, float], first: Mapping[str, float]) -> bool:
+    grown = not numbers["log_loss"] <= first["log_loss"] or not numbers["log_loss"] < math.inf
+    return grown and not math.isfinite(numbers["loss"])
 
 
 def _blame(run: Run, state: TrainingState) -> None:

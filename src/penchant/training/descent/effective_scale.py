@@ -1,11 +1,11 @@
 """The effective scale and tilt of a run on a separable model: how its steps changed its start.
 
-A flow carries every coordinate along the gradient line w'(s) = grad F(w) of its map, with the dual
-s as its time. A run of finite steps leaves the line of its start. But the sum s of its gradients in
-beta, each times its rate, is a combination of the samples, and the line through its last
-parameters, followed back by s, gives an effective start: a flow from there reaches the same
-parameters. So beta exactly minimises the regularizer of that start among all predictors with its
-outputs, at every step, for any batches and any momentum.
+How it works (docs/theory.md section 29). A flow carries every coordinate along the gradient line
+w'(s) = grad F(w) of its map, with the dual s as its time. A run of finite steps leaves the line of
+its start. But the sum s of its gradients in beta, each times its rate, is a combination of the
+samples, and the line through its last parameters, followed back by s, gives an effective start: a
+flow from there reaches the same parameters. So beta exactly minimises the regularizer of that start
+among all predictors with its outputs, at every step, for any batches and any momentum.
 
 For w+^D - w-^D the effective start is a scale and a tilt: with a = w^(2-D) (log w for D = 2), a
 flow moves a+ and a- by opposite amounts. Half their sum is the scale, half their difference is s
@@ -57,6 +57,11 @@ class EffectiveScale(Observer):
         GradientDescent, with any batches, momentum and weight decay. For heavy-ball
         momentum, the change of the start is a function of learning_rate (1 + momentum) /
         (1 - momentum)^2, to second order in 1 - momentum; what the path holds is exact.
+
+    References
+    ----------
+    .. [1] Even et al. (2023), (S)GD over Diagonal Linear Networks: Implicit Regularisation, Large
+       Stepsizes and Edge of Stability.
 
     Examples
     --------

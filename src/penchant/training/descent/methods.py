@@ -171,6 +171,11 @@ class Adam(Descent):
     check
         False also allows a learning rate beyond the bound of a quadratic loss.
 
+    References
+    ----------
+    .. [1] Kingma and Ba (2015), Adam: A Method for Stochastic Optimization.
+    .. [2] Loshchilov and Hutter (2019), Decoupled Weight Decay Regularization.
+
     Examples
     --------
     >>> import penchant

@@ -28,6 +28,11 @@ class Proximal(Descent):
     check
         False also allows a learning rate beyond the bound of a quadratic loss.
 
+    References
+    ----------
+    .. [1] Beck and Teboulle (2009), A Fast Iterative Shrinkage-Thresholding Algorithm for Linear
+       Inverse Problems.
+
     Examples
     --------
     >>> import penchant

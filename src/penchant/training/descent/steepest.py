@@ -41,6 +41,11 @@ class SteepestDescent(Descent):
     check
         Has no effect here: no bound of stable rates is known.
 
+    References
+    ----------
+    .. [1] Fan et al. (2025), Implicit Bias of Spectral Descent and Muon on Multiclass Separable
+       Data.
+
     Examples
     --------
     >>> import penchant
@@ -150,6 +155,12 @@ class Muon(SteepestDescent):
     check
         Has no effect here: no bound of stable rates is known.
 
+    References
+    ----------
+    .. [1] Jordan et al. (2024), Muon: An optimizer for hidden layers in neural networks.
+    .. [2] Fan et al. (2025), Implicit Bias of Spectral Descent and Muon on Multiclass Separable
+       Data.
+
     Examples
     --------
     >>> import penchant
@@ -175,10 +186,10 @@ def _spectral(who: str, norm: object) -> Spectral:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class NormalizedDescent(Descent):
-    """w <- w - learning_rate * grad L(w) / L(w), in the stable form of M appendix H.5.
+    """w <- w - learning_rate * grad L(w) / L(w), in a form that no small loss makes underflow.
 
-    A step takes learning_rate / L of training time, so that its paths share the axes of the flows.
-    Only log L is ever represented.
+    The form is that of Moroshko et al. 2020, appendix H.5. A step takes learning_rate / L of
+    training time, so that its paths share the axes of the flows. Only log L is ever represented.
 
     Parameters
     ----------
@@ -188,6 +199,11 @@ class NormalizedDescent(Descent):
         Must be 0: this method has none.
     check
         False also allows a learning rate beyond the bound of a quadratic loss.
+
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
 
     Examples
     --------

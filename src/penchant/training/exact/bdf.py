@@ -1,7 +1,23 @@
-"""Two forms of theta' = -grad L(theta) - rate theta: with the decay, or with it factored out.
+"""Two forms of theta' = -grad L(theta) - rate theta, and backward differentiation of either.
 
-phi = e^(rate t) theta is not decayed: phi' = -e^(rate t) grad L(e^(-rate t) phi). From a large
-start it barely moves, and predictors differ by its displacement only.
+How it works. phi = e^(rate t) theta is not decayed: phi' = -e^(rate t) grad L(e^(-rate t) phi)
+(docs/theory.md section 19). From a large start it barely moves, and predictors differ by its
+displacement only, so `Displaced` integrates phi - start; its digits are those of the displacement,
+not of the start. Once that is no longer small, `Backward.change` carries the history of the method
+over to `Decayed`, the flow of theta itself, without a restart at order one.
+
+The flow is stiff: the loss is fitted within 1/|start|^2 and the decay takes 1/rate. Backward
+differentiation of order up to 5 is stable here, because gradient flows have real eigenvalues. Its
+linear systems have as many unknowns as parameters, but the stiff part of the Jacobian is
+-J^T diag(bends) J with one row of J per sample, so Woodbury's identity solves them through the
+kernel J J^T. The curvature of the model times the residuals is left out of the Jacobian, which
+changes the convergence of Newton's iteration and not its answer.
+
+Pitfalls. Where data cannot be fitted the residuals stay and that curvature matters: if the
+iteration fails, `Curved` adds it, by conjugate gradients preconditioned with the other solver. A
+kernel of dependent samples is indefinite by rounding, which is added to its diagonal. Parameters of
+separable models keep their signs and need relative accuracy down to tiny values, since they may
+grow again; those of other models cross zero, where that is impossible.
 """
 
 from __future__ import annotations
@@ -268,13 +284,13 @@ class Backward:
             self._choose(weights)
 
     def _newton(self, ahead: Array, weights: Array) -> Array | None:
-        if self._tangent is not None and (found := self._iterate(ahead, weights)) is not None:
-            return found
-        found = self._with_new_tangent(ahead, weights)
-        if found is None and not self.curved:
+        if self._tangent is not None and (total := self._iterate(ahead, weights)) is not None:
+            return total
+        total = self._with_new_tangent(ahead, weights)
+        if total is None and not self.curved:
             self.curved = True
-            found = self._with_new_tangent(ahead, weights)
-        return found
+            total = self._with_new_tangent(ahead, weights)
+        return total
 
     def _with_new_tangent(self, ahead: Array, weights: Array) -> Array | None:
         new = self.system.curved if self.curved else self.system.tangent

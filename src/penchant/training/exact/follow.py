@@ -1,4 +1,20 @@
-"""The outer loop of every exact flow: records, stop rules, budgets, progress and the outcome."""
+"""The outer loop of every exact flow: records, stop rules, budgets, progress and the outcome.
+
+How it works. An `Integrator` takes steps of its own choice and interpolates within the last one; a
+`FlowPlan` says which times to record and what ends the run. After each step `_steps` looks for the
+first goal that was met inside the step, at the place where its gap falls to zero; records the times
+that were passed, by interpolation; and asks whether the loss is low enough, the time or the number
+of steps is spent, or nothing moves any more.
+
+So a record never changes the steps of a flow that interpolates, and a stop is located to rounding,
+not to the end of a step. Integrators that cannot interpolate end a step at the `limit` they get.
+
+Pitfalls. A flow near a saddle stands still for most of a run and goes on afterwards. It counts as
+at rest only where no variable has moved by 1e-9 of itself over a whole decade of time and the loss
+has not halved meanwhile. The loss that rounding leaves may be above the one asked for; then the
+outcome says so and the run ends there. The loss of a fit is evaluated after every eighth of many
+small steps only, or when the time has grown by a tenth.
+"""
 
 from __future__ import annotations
 
@@ -240,12 +256,12 @@ def _met(flow: Integrator, plan: FlowPlan, now: Moment, loss: float) -> str | No
 def _first_met(
     flow: Integrator, plan: FlowPlan, before: float, now: float
 ) -> tuple[float, Callable[[Moment], Outcome]] | None:
-    found = []
+    crossings = []
     for goal in plan.goals:
         if goal.gap(flow.at(now)) <= 0:
             t = crossing(lambda t, gap=goal.gap: gap(flow.at(t)), before, now)  # type: ignore[misc]
-            found.append((t, goal.outcome))
-    return min(found, key=lambda pair: pair[0], default=None)
+            crossings.append((t, goal.outcome))
+    return min(crossings, key=lambda pair: pair[0], default=None)
 
 
 def _end(records: list[Moment], last: Moment) -> Moment:

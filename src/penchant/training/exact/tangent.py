@@ -1,8 +1,23 @@
 """Steps of gradient flow on the squared loss in which the tangent kernel acts exactly.
 
-With the kernel K = J J^T held over a step, the residual is r(s) = exp(-2 K s) r and the parameters
-move by -J^T times the integral of 2 r(s): no step is too long for the fast modes of K, and a model
-that is linear in its parameters is solved in one step of any length.
+How it works. With the kernel K = J J^T held over a step, the residual is r(s) = exp(-2 K s) r and
+the parameters move by -J^T times the integral of 2 r(s), through the eigenvectors of the small K.
+No step is too long for the fast modes of K, and a model that is linear in its parameters is solved
+in one step of any length; in the kernel regime (docs/theory.md section 8) a run takes few steps.
+What limits a step is how fast K turns. The exponential midpoint rule, with K of the middle of the
+step, is of second order; the trapezoidal rule is too, and their difference is the error estimate.
+The kernel at the end is that of the next step's beginning, so a step costs two kernels. Descent
+needs steps below 1/|K| throughout.
+
+All steps between two records run in one compiled loop, and what is compiled depends on the function
+and the shapes alone: nets that differ in their start share it.
+
+Pitfalls. Two rules that look at the same points would not notice a ReLU that switches between them;
+these two look at both ends and the middle. Where units slide along their kinks the steps grow in
+number like 1/rtol. An error of the parameters is measured by
+itself and by what it does to an output, because at a large start outputs change by as much as the
+targets while the parameters hardly move. Eigenvalues of K below rounding are zero: a residual in
+their directions cannot fall, and the run ends.
 """
 
 from __future__ import annotations
@@ -202,7 +217,7 @@ class TangentFlow(Flow):
     eigenvalues of K do not limit the steps; how fast K turns limits them. `rtol` is the error of
     one step, relative to the parameters or to what it does to an output, whichever is more. Where
     ReLU units slide along their kinks the steps grow in number as 1/rtol; errors of outputs were
-    at most 0.6 rtol on the nets of W's Figure 6, mostly far below.
+    at most 0.6 rtol on the nets of Woodworth et al. 2020, figure 6, mostly far below.
 
     Without a goal the flow stops at 1e-9 of the loss of the zero predictor. Every record ends a
     step; record=At(times=[]) is the fastest run. Nets whose functions are equal share what is
@@ -216,6 +231,10 @@ class TangentFlow(Flow):
         The most steps of the integrator.
     weight_decay
         Must be 0: this flow has none.
+
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
     --------

@@ -1,12 +1,21 @@
 """How a diagonal net's predictor depends on its dual while weight decay shrinks the start.
 
-With u = e^(-rate t) phi the decay leaves the equation of phi, so the closed forms of the flow
-without decay hold with a start that shrinks (L, the kernel regime "with direction kept"):
+How it works. With u = e^(-rate t) phi the decay leaves the equation of phi, so the closed forms of
+the flow without decay hold with a start that shrinks (docs/theory.md section 19):
 log a_i(t) = D (log(alpha |w0_i|) - rate t), s_i = kappa_i <z_i, x> / sigma and beta_i = a_i h(s_i),
-h(s) = 2 sinh(s) at depth 2 and (1-s)^-p - (1+s)^-p, p = D/(D-2), beyond it.
+h(s) = 2 sinh(s) at depth 2 and (1-s)^-p - (1+s)^-p, p = D/(D-2), beyond it. One number per sample
+is integrated, whatever the dimension: 100,000 features run to the transition in seconds.
 
 `x` is the dual times sigma = 1 + max a: a huge start has tiny s and a decayed one a tiny a, and
-in these units x is of the size of the predictor in the first case and of s in the second.
+in these units x is of the size of the predictor in the first case and of s in the second. The
+variable tau = log(1 + R t) + rate t resolves the first moments, in which the loss is fitted, and
+then the decay, which takes longer by many orders of magnitude.
+
+Pitfalls. Late in the run a relative error of s is a much larger one of beta, since a_i is tiny and
+h huge (`sensitivity`): the tolerance is divided by that. With very many features the cost is that
+of the products with the data. They are computed in single precision where the tolerance allows, in
+pieces that are summed in double precision, after a common size is divided out, since single
+precision ends at 1e-38.
 """
 
 from __future__ import annotations
@@ -139,17 +148,17 @@ class RowProducts:
         if self.single is None:
             return x @ self.rows
         unit = float(np.abs(x).max()) or 1.0  # single precision ends at 1e-38
-        found = (x / unit).astype(np.float32) @ self.single
-        return np.multiply(found, unit, dtype=np.float64)
+        pulled = (x / unit).astype(np.float32) @ self.single
+        return np.multiply(pulled, unit, dtype=np.float64)
 
     def outputs(self, beta: Array) -> Array:
         if self.single is None:
             return self.rows @ beta
         unit = float(np.abs(beta).max()) or 1.0
-        scaled, found = (beta / unit).astype(np.float32), np.zeros(len(self.rows))
+        scaled, outputs = (beta / unit).astype(np.float32), np.zeros(len(self.rows))
         for at in range(0, len(beta), PIECE):
-            found += self.single[:, at : at + PIECE] @ scaled[at : at + PIECE]
-        return unit * found
+            outputs += self.single[:, at : at + PIECE] @ scaled[at : at + PIECE]
+        return unit * outputs
 
     def gram(self, weights: Array) -> Array:
         """rows diag(weights) rows^T for weights >= 0."""
@@ -157,11 +166,11 @@ class RowProducts:
             return (self.rows * weights) @ self.rows.T
         unit = float(weights.max()) or 1.0
         root = np.sqrt(weights / unit).astype(np.float32)
-        found = np.zeros((len(self.rows), len(self.rows)))
+        gram = np.zeros((len(self.rows), len(self.rows)))
         for at in range(0, len(root), PIECE):
             part = self.single[:, at : at + PIECE] * root[at : at + PIECE]
-            found += part @ part.T  # NumPy detects the symmetry and does half the work
-        return unit * found
+            gram += part @ part.T  # NumPy detects the symmetry and does half the work
+        return unit * gram
 
 
 class Force(NamedTuple):

@@ -1,4 +1,27 @@
-"""The dual flow on values near an anchor: in the kernel regime, at depth 2, and deeper."""
+"""The dual flow on values near an anchor: in the kernel regime, at depth 2, and deeper.
+
+How it works. All three follow nu' = -rate (X beta - y) of `integrator`, in the variables that
+resolve beta at their end of the scales:
+
+- `LazyAnchor`, for large starts: s is so small that beta is nearly linear in it, and may be below
+  what float64 holds. The state is of the size of beta instead, with the unit of s kept apart.
+- `OpenAnchor`, depth 2: beta_i = e^(c_i + s_i) - e^(c_i - s_i). At a small alpha both terms of an
+  exponent are large and cancel, so the sums are stored and moved, and the state counts from the
+  anchor.
+- `BoxAnchor`, deeper nets: s stays inside (-1, 1), and beta grows like (1 - |s|)^-p. Slacks get far
+  smaller than the rounding of s, so the state is z = log((1+s)/(1-s)) of as many coordinates as
+  there are samples, those closest to the wall or largest, and the slacks of the others move by
+  increments.
+
+Errors are bounded where they matter: an error in s is a relative error of beta, so its tolerance is
+absolute however large s has become, and at large starts it is divided by how much larger the
+amplitudes are than the predictor.
+
+Pitfalls. Coordinates outside the basis of `BoxAnchor` may come close to the wall too; then an
+anchor with another basis is set before their increments lose digits. The preference for close
+coordinates is capped, or the basis would be nearly singular. A trial step beyond the wall must fail
+and not be NaN, so slacks have a floor that no accepted step reaches.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +173,7 @@ class OpenAnchor(FlowAnchor):
 
     def moment(self, t: float, state: Array) -> Moment:
         (s, up, down), nu = self.moved(state), self.nu + state
-        growth = np.array([s, -s]) / 2  # W eq. 16
+        growth = np.array([s, -s]) / 2  # Woodworth et al. 2020, eq. 16
         predictor, dual = self.predictor(s, up, down), nu @ self.form.basis.T
         return Moment(t, nu, predictor=predictor, dual=dual, log_growth=growth)
 
@@ -173,7 +196,9 @@ class BoxPoint(NamedTuple):
 
 
 class BoxAnchor(FlowAnchor):
-    """Depth D > 2, where the dual stays inside the box |s_i| < 1 (W Lemma 8).
+    """Depth D > 2, where the dual stays inside the box |s_i| < 1.
+
+    That is lemma 8 of Woodworth et al. 2020.
 
     Coordinates come closer to the wall than nu is rounded. So the state is z = log((1+s)/(1-s)) of
     a basis, the closest ones; the slacks of the others follow by increments from this point.
@@ -276,6 +301,6 @@ class BoxAnchor(FlowAnchor):
     def moment(self, t: float, state: Array) -> Moment:
         point = self.clipped(state)
         nu = np.linalg.solve(self.corner.T, point.s[self.basis])
-        growth = np.log([point.below, point.above]) / (2 - self.form.depth)  # W eq. 56
+        growth = np.log([point.below, point.above]) / (2 - self.form.depth)  # their eq. 56
         predictor, dual = self.predictor(point), nu @ self.form.basis.T
         return Moment(t, nu, predictor=predictor, dual=dual, log_growth=growth)

@@ -63,6 +63,12 @@ class DualFlow(Flow):
     weight_decay
         The rate c of theta' = -grad L - c theta.
 
+    References
+    ----------
+    .. [1] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
+    .. [2] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
+       vs Training Accuracy.
+
     Examples
     --------
     >>> import penchant

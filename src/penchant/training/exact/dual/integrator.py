@@ -1,4 +1,23 @@
-"""A diagonal network seen from its samples, and stiff steps of its dual from anchor to anchor."""
+"""A diagonal network seen from its samples, and stiff steps of its dual from anchor to anchor.
+
+How it works. Under gradient flow every weight of a diagonal net is a function of s_i = kappa_i
+<x_i, nu>, where nu is the time integral of the residuals (docs/theory.md sections 7 and 14). So the
+flow of 2 d weights is an equation in one number per sample, nu' = -rate (X beta - y), which holds
+for any alpha: amplitudes and rates are logarithms. `DualForm` has its constants.
+
+The equation is stiff: fitted directions relax at the rates of the tangent kernel while the next
+weight waits at a saddle. An implicit method with the exact Jacobian follows it, and after steps in
+which much has changed a new `FlowAnchor` is set, from which the variables, and the time where that
+has lost its digits, are counted anew: what is small later would be lost in the rounding of what is
+large by then.
+
+Pitfalls. LSODA begins with a method that is not stiff and does not recover from the overflow of a
+trial step, so SciPy's BDF is used, with trial values capped: a wild step then fails and is
+repeated shorter. The error that its Newton iteration leaves bounds the residual that can be
+reached, so the anchor sets it. Equal or dependent samples let nu drift in directions that change no
+predictor: X is reduced to its row space. Near a saddle the time stands still in float64 while
+weights grow by many decades, so the flow counts as stuck only when neither advances.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +45,10 @@ class DualForm:
     """beta_i = a_i h(s_i) with s_i = kappa_i <x_i, nu> and nu' = -rate (X beta - y).
 
     From w' = -2 D (X^T r) w^(D-1), the gradient of sum r^2. Depth 2: log w is linear in the
-    integral of r, so h(s) = 2 sinh(s), kappa = 1 and rate = 8 (W eq. 15 to 17 with the factor 2
-    of their loss put back). Depth D > 2: w^(2-D) is linear in it, so with p = D/(D-2)
-    h(s) = (1-s)^-p - (1+s)^-p, kappa_i = |w0_i|^(D-2) and rate = 2 D (D-2) alpha^(D-2)
-    (W eq. 51 to 59, likewise).
+    integral of r, so h(s) = 2 sinh(s), kappa = 1 and rate = 8 (Woodworth et al. 2020, eq. 15 to 17,
+    with the factor 2 of their loss put back). Depth D > 2: w^(2-D) is linear in it, so with p =
+    D/(D-2) h(s) = (1-s)^-p - (1+s)^-p, kappa_i = |w0_i|^(D-2) and rate = 2 D (D-2) alpha^(D-2)
+    (their eq. 51 to 59, likewise).
 
     The samples are reduced to their row space, X = basis @ rows, so that duplicate or dependent
     samples cannot make the dual drift; `nu` and `y` live there.

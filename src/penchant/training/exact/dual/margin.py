@@ -1,9 +1,21 @@
 """How a diagonal net's predictor depends on the integral of the loss weights, for any scale.
 
-With rho this integral, s_i = kappa_i <z_i, rho> and beta_i = a_i h(s_i) (M lemmas 10 and 12, in the
-notation of `DualForm`). Everything that may be beyond float64 is a logarithm; `lift` >= 0 is a
-common factor e^lift taken out of a_i and put into the state, so that huge starts, which hardly
-move, still have digits.
+How it works. With rho this integral, s_i = kappa_i <z_i, rho> and beta_i = a_i h(s_i) (Moroshko et
+al. 2020, lemmas 10 and 12, in the notation of `DualForm`; docs/theory.md section 14). The flow is
+integrated in the smoothed margin g = log(1/loss) and not in time, so nothing in it over- or
+underflows (section 15): with q the loss weights over their sum and v = Z^T q, ds = v dg / sum_i
+beta_i' v_i^2. The variable is sigma = log(1 + (g - g0)/unit), since stiffness grows like g.
+
+Everything that may be beyond float64 is a logarithm; `lift` >= 0 is a common factor e^lift taken
+out of a_i and put into the state, so that huge starts, which hardly move, still have digits. The
+time is T = t e^-g, whose own equation has no exponential.
+
+Pitfalls. rho alone loses the margins: only differences of order one between margins of 1e7 drive
+the flow. So the state also has the gap of every margin from g, with its own equation, and a term
+that vanishes up to rounding keeps the gaps consistent with g. From depth 3 on s_i comes closer to 1
+than float64 resolves, so the state holds artanh(s_i). A tiny start would spend its first phase on
+margins of 1e-300; until they reach 1e-16 all samples contribute equally, and that point has a
+closed form. Explicit methods took 1e6 steps, so the Jacobian is exact and the integrator implicit.
 """
 
 from __future__ import annotations
@@ -153,7 +165,7 @@ class MarginDual(MarginSystem):
         log_a = net.depth * (net.log_alpha + log_shape)
         self.kappa = np.exp((net.depth - 2) * log_shape)
         self.law: Law = SinhLaw(log_a)
-        self.log_rate = math.log(4)  # s = rate * integral of r, M lemmas 10 and 12
+        self.log_rate = math.log(4)  # s = rate * integral of r, lemmas 10 and 12 above
         if net.depth > 2:
             self.law = LiftedPowerLaw(log_a, net.depth, self.kappa)
             self.log_rate = math.log(net.depth * (net.depth - 2))

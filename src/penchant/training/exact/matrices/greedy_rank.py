@@ -1,10 +1,20 @@
 """Factors from a vanishing start: the critical points that they visit, one rank after another.
 
-Training of M = U V^T from U = V = 0 never starts. From a start of vanishing size it leaves a
-critical point along the fastest growing direction of the stack W of the factors, an eigenvector of
--lift(grad), and follows the flow of one more column to the next (greedy low-rank learning, Li, Luo
-and Lyu 2021). Where all measurements leave some subspaces invariant, as those that commute do,
-what grew in one of them is not forgotten, so each subspace has its own sequence of times (ours).
+How it works. Training of M = U V^T from U = V = 0 never starts. From a start of vanishing size it
+leaves a critical point along the fastest growing direction of the stack W of the factors, an
+eigenvector of -lift(grad), and follows the flow of one more column to the next (greedy low-rank
+learning, Li, Luo and Lyu 2021; docs/theory.md section 30). Nothing depends on alpha but the unit of
+time: a direction of size alpha^e has reached size one after e/rate, and the others, which grew
+meanwhile, keep their exponents to the next point. `next_point` follows the flow between points.
+
+Where all measurements leave some subspaces invariant, as those that commute do, what grew in one of
+them is not forgotten, so each subspace has its own sequence of times (ours). Without this the list
+takes the wrong direction from the second point on: on 24 of 60 problems with diagonal measurements
+it led to another end. The subspaces are those of two random combinations of the measurements.
+
+Pitfalls. Rates that tie make the path a matter of choice, and the outcome says so. The least loss
+of a rank may lie at infinity; then the list ends there, with its reason. Units of the measurements
+are divided out first, and a rate below the rounding of the residual counts as none.
 """
 
 from __future__ import annotations
@@ -125,6 +135,11 @@ def greedy_rank(
     NumericalError
         The flow of some rank does not converge, since its least loss may lie at infinity; see
         `throw`.
+
+    References
+    ----------
+    .. [1] Li, Luo and Lyu (2021), Towards Resolving the Implicit Bias of Gradient Descent for
+       Matrix Factorization: Greedy Low-Rank Learning.
 
     Examples
     --------
@@ -254,7 +269,7 @@ def greedy_points(
     W, tau = np.zeros((len(spaces[0]), 0)), 0.0
     exponents = [np.ones(space.shape[1]) for space in spaces]
     outcome = Outcome(Kind.SOLVED, "no direction grows at the last point")
-    found: list[tuple[float, Array, float, float]] = []
+    points: list[tuple[float, Array, float, float]] = []
     for _ in range(POINTS * len(W)):
         matrix = model.part(W @ W.T)
         residual = problem.apply(matrix) - problem.y
@@ -269,9 +284,9 @@ def greedy_points(
         first = int(np.argmin(waits))
         wait, (rates, directions) = waits[first], modes[first]
         rate = float(tops[first] if wait < math.inf else tops.max())
-        found.append((tau, matrix, half * float(residual @ residual), rate))
+        points.append((tau, matrix, half * float(residual @ residual), rate))
         if wait == math.inf:
-            return found, outcome
+            return points, outcome
         ties = [*(rates[-2:-1] > (1 - TIE) * rate), sum(w < (1 + TIE) * wait for w in waits) > 1]
         if any(ties) and outcome.kind is Kind.SOLVED:
             what = f"two directions grow equally fast at the point of rank {W.shape[1]}"
@@ -285,9 +300,11 @@ def greedy_points(
             W = next_point(problem, model, W, spaces[first] @ directions[:, -1], spaces, limit)
         except GaveUp as why:
             kind = Kind.BUDGET_SPENT if limit.spent else Kind.STALLED
-            return found, Outcome(kind, f"after the point of rank {W.shape[1]} {why}")
+            return points, Outcome(kind, f"after the point of rank {W.shape[1]} {why}")
         exponents = [_left(*pair, W) for pair in zip(exponents, spaces, strict=True)]
-    return found, Outcome(Kind.BUDGET_SPENT, f"no end after {len(found)} points; perturb the data")
+    return points, Outcome(
+        Kind.BUDGET_SPENT, f"no end after {len(points)} points; perturb the data"
+    )
 
 
 def _left(sizes: Array, space: Array, W: Array) -> Array:

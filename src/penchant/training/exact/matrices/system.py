@@ -150,8 +150,8 @@ class SparseKernel:
 class LiftedSystem:
     """P' = -2 (S P + P S) - 2 rate P for P = W W^T, closed in itself; S = lift(sum_n r_n X_n).
 
-    W section 6 prints the right side with the opposite sign and without the 2 of the sum of
-    squares, so that the loss would grow.
+    Woodworth et al. 2020, section 6, print the right side with the opposite sign and without the
+    2 of the sum of squares, so that the loss would grow.
     """
 
     def __init__(self, system: FactorSystem) -> None:
