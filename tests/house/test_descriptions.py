@@ -263,7 +263,12 @@ PROBLEMS = st.one_of(
         fraction=st.floats(0.2, 1.0),
         mirrored=flag,
     ),
-    call(penchant.problems.modular_addition, st.integers(3, 9), seed=st.integers(0, 9)),
+    call(
+        penchant.problems.modular_arithmetic,
+        st.integers(3, 9),
+        fraction=st.just(0.9),
+        seed=st.integers(0, 9),
+    ),
     call(
         penchant.problems.modular_arithmetic,
         st.just(7),
@@ -469,7 +474,7 @@ RUNS = {
     "tokens": (
         *(
             penchant.models.TokenQuadratic(width=6),
-            penchant.problems.modular_addition(5, fraction=0.8),
+            penchant.problems.modular_arithmetic(5, fraction=0.8),
         ),
         *(penchant.Adam(0.01), {"stop": steps}),
     ),

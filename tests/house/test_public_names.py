@@ -209,7 +209,6 @@ MAKERS = {
     "wide_margin": ["samples", "dimension"],
     "circle_teacher": ["samples"],  # the points lie in the plane
     "coherent_completion": ["samples", "truth"],  # the matrix has the dimension
-    "modular_addition": ["modulus"],
     "modular_arithmetic": ["modulus"],
     "multiplication_table": ["dimension"],
     "permutation_group": ["degree"],

@@ -122,7 +122,7 @@ CALLS = [
     "gaussian_sensing(samples=4, dimension=3, rank=1, seed=2)",
     "low_rank_completion(samples=9, dimension=4, rank=2, loss='half squares', seed=4)",
     "majority(samples=9, dimension=5)",
-    "modular_addition(7, fraction=0.5, seed=4)",
+    "modular_arithmetic(7, fraction=0.5, seed=4)",
     'modular_arithmetic(7, operation="x^2+y^2", fraction=0.7)',
     "multiplication_table(5, fraction=0.5)",
     "permutation_group(3)",
