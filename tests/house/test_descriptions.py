@@ -334,7 +334,7 @@ def test_a_description_makes_an_equal_object_again(kind, data):
 ABSTRACT = {"Descent", "Model", "Observer", "Regularizer", "Separable", "SpectralFunction", "Stop"}
 ABSTRACT |= {"Term", "TokenNet"}
 RESULTS = {"GreedyRank", "HeldSweep", "Hinges", "Layers", "Oracle", "Path"}
-MADE_BY = {"Derived", "ImageNet"}
+MADE_BY = {"Derived", "ImageModel"}
 OF_FUNCTIONS = {"Custom", "FunctionModel", "Reparametrized"}
 
 

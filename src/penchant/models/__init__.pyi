@@ -7,7 +7,7 @@ from penchant.models.factorization import (
     SymmetricFactorization,
 )
 from penchant.models.function import FunctionModel
-from penchant.models.image_net import ImageNet, conv_net, dense_net
+from penchant.models.image_model import ImageModel, conv_net, dense_net
 from penchant.models.linear import LinearMatrix, LinearPredictor
 from penchant.models.linearized import Linearized, OutputLayer
 from penchant.models.matrix import DeepFactorization
@@ -41,7 +41,7 @@ __all__ = [
     "Factorization",
     "FunctionModel",
     "Hinges",
-    "ImageNet",
+    "ImageModel",
     "Layers",
     "LinearMatrix",
     "LinearPredictor",

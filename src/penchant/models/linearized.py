@@ -11,7 +11,7 @@ import numpy as np
 from penchant.arguments import Array
 from penchant.lazy import jax
 from penchant.models.image_layers import ImageFunction, Params, name_of
-from penchant.models.image_net import ImageNet
+from penchant.models.image_model import ImageModel
 from penchant.models.model import Separable
 from penchant.problems.images.load import Images
 from penchant.records import Record
@@ -52,8 +52,8 @@ class Linearized(Record, Separable):
     model: Separable
 
     def __new__(cls, model: Any = None) -> Any:
-        if cls is Linearized and isinstance(model, ImageNet):
-            return LinearizedImageNet(model)
+        if cls is Linearized and isinstance(model, ImageModel):
+            return LinearizedImageModel(model)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -133,12 +133,12 @@ class LinearFunction:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class LinearizedImageNet(Record):
+class LinearizedImageModel(Record):
     """A net on images, linearized in its weights at the start."""
 
     called = WHO
 
-    model: ImageNet
+    model: ImageModel
 
     homogeneity = None  # a constant start plus a linear change has no degree
 
@@ -188,10 +188,10 @@ class OutputLayer(Record):
     {'layer 2': (5, 10)}
     """
 
-    net: ImageNet
+    net: ImageModel
 
     def __post_init__(self) -> None:
-        if not isinstance(self.net, ImageNet):
+        if not isinstance(self.net, ImageModel):
             raise ValueError(
                 f"OutputLayer: the net must be one on images, got {type(self.net).__name__}; use "
                 "dense_net() or conv_net()"
