@@ -166,7 +166,7 @@ RESULTS = {
         penchant.problems.low_rank_completion(samples=9, dimension=4, rank=1)
     ),
     "InterpolationPath": lambda: penchant.solvers.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
-    "KernelMachine": lambda: penchant.measures.kernel_interpolant(net, X, y),
+    "KernelMachine": lambda: penchant.measures.kernel_machine(net, penchant.Regression(X, y)),
     "KernelRegression": lambda: penchant.measures.kernel_regression(outputs, np.ones(9), X, y),
     "Lojasiewicz": lambda: penchant.measures.lojasiewicz_quadratic(X, y, np.zeros(9), 1.0),
     "MarginPath": lambda: penchant.solvers.max_margin_path(X, labels, mus=[1.0, 0.5]),

@@ -149,14 +149,16 @@ for part in ("beta", "dual"):
         "penchant.solvers.interpolation_path:arrived",
         found(part),
     )
-    SOLVERS[f"kernel_interpolant, {part}"] = Solver(
-        lambda: penchant.measures.kernel_interpolant(NET, X, Y, throw=False),
+    SOLVERS[f"kernel_machine of targets, {part}"] = Solver(
+        lambda: penchant.measures.kernel_machine(NET, penchant.Regression(X, Y), throw=False),
         "penchant.solvers.interpolate:solve",
         found(part),
         read=lambda answer: answer.predictor,
     )
-    SOLVERS[f"kernel_svm, {part}"] = Solver(
-        lambda: penchant.measures.kernel_svm(NET, X, LABELS, throw=False),
+    SOLVERS[f"kernel_machine of labels, {part}"] = Solver(
+        lambda: penchant.measures.kernel_machine(
+            NET, penchant.Classification(X, LABELS), throw=False
+        ),
         "penchant.solvers.max_margin:solve",
         found(part),
         read=lambda answer: answer.predictor,
@@ -206,9 +208,9 @@ SOLVERS["greedy_rank"] = Solver(
     read=lambda answer: answer.points,
 )
 for route in ("features", "kernel"):
-    SOLVERS[f"kernel_interpolant of any model, {route}"] = Solver(
-        lambda route=route: penchant.measures.kernel_interpolant(
-            SQUARES, X, Y, route=route, throw=False
+    SOLVERS[f"kernel_machine of any model, {route}"] = Solver(
+        lambda route=route: penchant.measures.kernel_machine(
+            SQUARES, penchant.Regression(X, Y), route=route, throw=False
         ),
         "penchant.measures.kernels.machines:framed",
         frame,
@@ -302,4 +304,4 @@ def test_every_public_solver_is_in_the_table():
     }
     # the plane of `separation` is checked row by row, and a delay is a formula
     assert public - named == {"separation", "predicted_delay"}
-    assert {"greedy_rank", "kernel_interpolant", "kernel_svm"} <= named
+    assert {"greedy_rank", "kernel_machine"} <= named

@@ -209,17 +209,21 @@ def machine(rng, labelled: bool) -> Call:
     if labelled:
         y, _ = labels(rng, X)
         return Call(
-            "kernel_svm",
+            "kernel_machine of labels",
             kind,
-            lambda: penchant.measures.kernel_svm(net, X, y, route=route, throw=False),
+            lambda: penchant.measures.kernel_machine(
+                net, penchant.Classification(X, y), route=route, throw=False
+            ),
             lambda answer: answers.of_kernel_svm(X, y, answer),
             lambda: not answers.clearly_separable(X, y),
         )
     kind, y, _ = fitted(rng, X, kind)
     return Call(
-        "kernel_interpolant",
+        "kernel_machine of targets",
         kind,
-        lambda: penchant.measures.kernel_interpolant(net, X, y, route=route, throw=False),
+        lambda: penchant.measures.kernel_machine(
+            net, penchant.Regression(X, y), route=route, throw=False
+        ),
         lambda answer: answers.of_kernel_interpolant(X, y, answer),
     )
 
