@@ -134,7 +134,7 @@ MODELS = st.one_of(
     ),
     call(penchant.models.Difference, PLAIN),
     call(penchant.models.Unbiased, PLAIN),
-    call(penchant.models.Linearized, NETS),
+    call(penchant.models.linearize, NETS),
     call(
         penchant.models.dense_net,
         st.lists(count, min_size=1, max_size=3),
@@ -148,7 +148,7 @@ MODELS = st.one_of(
         slimmer=st.sampled_from([1, 2]),
     ),
     call(
-        penchant.models.Linearized,
+        penchant.models.linearize,
         call(penchant.models.dense_net, vectors(1, count), log_alpha=st.floats(-9, 9)),
     ),
     call(

@@ -24,7 +24,7 @@ from penchant import (
 from penchant.lab import Kind
 from penchant.measures import kernel_machine, tangent_kernel
 from penchant.measures.kernels import features as tangent_features
-from penchant.models import Difference, Linearized, ProductNet, Unbiased, two_layer
+from penchant.models import Difference, ProductNet, Unbiased, linearize, two_layer
 from refusals import refusals
 
 N, D = 12, 5
@@ -188,7 +188,7 @@ def test_the_interpolant_is_the_pseudoinverse(model, route):
 )
 def test_the_linearised_flow_ends_at_the_interpolant(net):
     problem = Regression(X[:3], TARGETS[:3])
-    end = train(Linearized(net), problem, ParameterFlow()).predictor
+    end = train(linearize(net), problem, ParameterFlow()).predictor
     found = kernel_machine(net, problem)
     np.testing.assert_allclose(found.predictor, end, atol=1e-8)
     np.testing.assert_allclose(kernel_machine(net, problem).predictor, end, atol=1e-8)

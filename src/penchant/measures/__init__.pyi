@@ -12,7 +12,6 @@ from penchant.measures.directions import angle, angles, azimuth_pitch
 from penchant.measures.distances import gradient_distance, kernel_distance
 from penchant.measures.homogeneity import Assumptions, assumptions
 from penchant.measures.inequality.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
-from penchant.measures.kernels.linearize import linearize
 from penchant.measures.kernels.machines import KernelMachine, kernel_machine
 from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 from penchant.measures.kernels.regression import KernelRegression, kernel_regression
@@ -42,7 +41,6 @@ __all__ = [
     "kernel_distance",
     "kernel_machine",
     "kernel_regression",
-    "linearize",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "margin_shares",

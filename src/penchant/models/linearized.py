@@ -16,7 +16,7 @@ from penchant.models.model import Separable
 from penchant.problems.images.load import Images
 from penchant.records import Record
 
-WHO = "Linearized"
+WHO = "linearize"
 
 
 class Anchor(NamedTuple):
@@ -31,38 +31,17 @@ class Anchor(NamedTuple):
 class Linearized(Record, Separable):
     """beta(u) = beta(u0) + sum_k slope_k(u0) (u - u0)_k of `model`, from its own start u0.
 
-    Training it is training with the tangent kernel of the start, held fixed. A net on images is
-    linearized as well: f(u) = f(u0) + J(u0) (u - u0).
+    Training it is training with the tangent kernel of the start, held fixed.
 
     Parameters
     ----------
     model
-        A model with a separable linear predictor, such as DiagonalNet, or a net on images.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import penchant
-    >>> tangent = penchant.models.Linearized(penchant.DiagonalNet(alpha=1.0))
-    >>> start = tangent.start(dimension=1)
-    >>> tangent.predictor(start + np.array([0.5, 0.0]))
-    array([1.])
+        A model with a separable linear predictor, such as DiagonalNet.
     """
 
+    called = WHO
+
     model: Separable
-
-    def __new__(cls, model: Any = None) -> Any:
-        if cls is Linearized and isinstance(model, ImageModel):
-            return LinearizedImageModel(model)
-        return super().__new__(cls)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.model, Separable):
-            raise ValueError(
-                f"{WHO}: the model must be a separable reparametrization of a linear predictor, "
-                "such as DiagonalNet or ProductNet, or a net on images, got "
-                f"{type(self.model).__name__}"
-            )
 
     homogeneity = None  # a constant start plus a linear change has no degree
 

@@ -227,7 +227,7 @@ def _check(who: str, model: Any, images: Images) -> None:
     if not isinstance(model, Trainable):
         raise ValueError(
             f"{who}: on Images the model must be a net on images, got {type(model).__name__}; use "
-            "dense_net() or conv_net(), or Linearized or OutputLayer of one"
+            "dense_net() or conv_net(), or linearize() or OutputLayer of one"
         )
     for which in ("train", "test"):
         pixels, labels = getattr(images, f"{which}_images"), getattr(images, f"{which}_labels")
