@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penchant
+from penchant.forecasts import mean_steps
+from penchant.forecasts import runs as module
 from penchant.forecasts.mean_steps import MeanSteps
-from penchant.training.descent import mean_steps
-from penchant.training.descent import predict_run as module
 
 PROBLEM = penchant.problems.sparse_regression(12, 30, sparsity=2, seed=1)
 NET = penchant.DiagonalNet(2, alpha=0.1)
@@ -260,4 +260,4 @@ def test_contradicting_rows_have_a_mean_but_no_endpoint():
     found = penchant.forecasts.predict_run(NET, problem, method, batch=1, stop=stop)
     np.testing.assert_allclose(found.predictor, path.predictor, atol=0.02)
     with pytest.raises(ValueError, match=r"no beta fits it: 0\.45 of y's norm cannot be reached"):
-        penchant.forecasts.predicted_endpoint(path, problem)
+        penchant.interpolate(problem, penchant.forecasts.effective_regularizer(path))
