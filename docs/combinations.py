@@ -45,7 +45,7 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
         samples=3, dimension=2, rank=1, seed=1
     ),
     "Sensing": lambda: penchant.problems.gaussian_sensing(samples=3, dimension=2, rank=1, seed=1),
-    "token pairs": lambda: penchant.problems.modular_addition(5, fraction=0.6),
+    "token pairs": lambda: penchant.problems.modular_arithmetic(5, fraction=0.6),
     "Images": images,
 }
 MODELS: dict[str, Callable[[], Any]] = {

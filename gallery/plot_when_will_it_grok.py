@@ -15,7 +15,7 @@ import numpy as np
 import penchant
 from penchant.plotting import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 
-problem, rate, decay = penchant.problems.modular_addition(17, fraction=0.6), 0.04, 5e-3
+problem, rate, decay = penchant.problems.modular_arithmetic(17, fraction=0.6), 0.04, 5e-3
 x, y, train = np.eye(17)[problem.pairs], np.eye(17)[problem.labels], problem.train
 weights = {"embed": np.random.default_rng(0).normal(size=(17, 128)), "read": np.zeros((128, 17))}
 

@@ -134,7 +134,7 @@ MODELS = st.one_of(
     ),
     call(penchant.models.Difference, PLAIN),
     call(penchant.models.Unbiased, PLAIN),
-    call(penchant.models.Linearized, NETS),
+    call(penchant.models.linearize, NETS),
     call(
         penchant.models.dense_net,
         st.lists(count, min_size=1, max_size=3),
@@ -148,7 +148,7 @@ MODELS = st.one_of(
         slimmer=st.sampled_from([1, 2]),
     ),
     call(
-        penchant.models.Linearized,
+        penchant.models.linearize,
         call(penchant.models.dense_net, vectors(1, count), log_alpha=st.floats(-9, 9)),
     ),
     call(
@@ -263,7 +263,12 @@ PROBLEMS = st.one_of(
         fraction=st.floats(0.2, 1.0),
         mirrored=flag,
     ),
-    call(penchant.problems.modular_addition, st.integers(3, 9), seed=st.integers(0, 9)),
+    call(
+        penchant.problems.modular_arithmetic,
+        st.integers(3, 9),
+        fraction=st.just(0.9),
+        seed=st.integers(0, 9),
+    ),
     call(
         penchant.problems.modular_arithmetic,
         st.just(7),
@@ -329,7 +334,7 @@ def test_a_description_makes_an_equal_object_again(kind, data):
 ABSTRACT = {"Descent", "Model", "Observer", "Regularizer", "Separable", "SpectralFunction", "Stop"}
 ABSTRACT |= {"Term", "TokenNet"}
 RESULTS = {"GreedyRank", "HeldSweep", "Hinges", "Layers", "Oracle", "Path"}
-MADE_BY = {"Derived", "ImageNet"}
+MADE_BY = {"Derived", "ImageModel"}
 OF_FUNCTIONS = {"Custom", "FunctionModel", "Reparametrized"}
 
 
@@ -469,7 +474,7 @@ RUNS = {
     "tokens": (
         *(
             penchant.models.TokenQuadratic(width=6),
-            penchant.problems.modular_addition(5, fraction=0.8),
+            penchant.problems.modular_arithmetic(5, fraction=0.8),
         ),
         *(penchant.Adam(0.01), {"stop": steps}),
     ),

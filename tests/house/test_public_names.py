@@ -209,7 +209,6 @@ MAKERS = {
     "wide_margin": ["samples", "dimension"],
     "circle_teacher": ["samples"],  # the points lie in the plane
     "coherent_completion": ["samples", "truth"],  # the matrix has the dimension
-    "modular_addition": ["modulus"],
     "modular_arithmetic": ["modulus"],
     "multiplication_table": ["dimension"],
     "permutation_group": ["degree"],
@@ -243,7 +242,7 @@ def test_a_scale_is_given_by_its_name():
 
 def test_every_scale_that_can_be_given_as_alpha_can_be_given_as_its_logarithm():
     """Scales beyond float64 need it; the nets on tokens and images are float32."""
-    single = {"ImageNet", "TokenQuadratic"}
+    single = {"ImageModel", "TokenQuadratic"}
     for name, signature in signatures():
         if "alpha" in signature.parameters and name not in single:
             assert "log_alpha" in signature.parameters, name

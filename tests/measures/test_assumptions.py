@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penchant import DiagonalNet, FunctionModel
 from penchant.measures import assumptions
 from penchant.measures.homogeneity import Line, require_theorem, roughness
-from penchant.models import Difference, Linearized, Model, ProductNet, Unbiased, two_layer
+from penchant.models import Difference, Model, ProductNet, Unbiased, linearize, two_layer
 from refusals import refusals
 
 D = 3
@@ -248,10 +248,10 @@ def test_nets_without_a_degree(model):
 
 def test_a_frozen_signed_net_has_degree_one():
     # f(w0) = 0 and <grad f(w0), w0> = D f(w0) = 0, so the expansion is linear, not affine
-    found = assumptions(Linearized(DiagonalNet(4, alpha=1.5)), X)
+    found = assumptions(linearize(DiagonalNet(4, alpha=1.5)), X)
     assert found.homogeneous
     assert found.degree == pytest.approx(1, abs=1e-9)
-    affine = assumptions(Linearized(DiagonalNet(4, alpha=1.5, signed=False)), X)
+    affine = assumptions(linearize(DiagonalNet(4, alpha=1.5, signed=False)), X)
     assert not affine.homogeneous
 
 

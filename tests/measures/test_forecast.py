@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 
 import penchant
 from penchant import FunctionModel, forecast
-from penchant.forecasts import forecast_run, meeting, transition_time
+from penchant.forecasts import meeting
 from penchant.problems import majority, multiplication_table, separable_points, wide_margin
 from penchant_papers.lyu2023.forecasts import half_turned, jump
+
+RECORDED = ("t", "parameter_norm", "turn")
+
+
+def run_of(t, norm, turn):
+    return dict(zip(RECORDED, (t, norm, turn), strict=True))
+
 
 # models whose regularizer is not known: only the norms speak
 
@@ -95,7 +102,7 @@ def test_a_run_is_forecast_before_it_happens(run):
     half_turn = float(np.interp(45, dataset.turn.values, dataset.t.values))
     assert expected.low <= half_turn <= expected.high
     seen = dataset.t.values <= expected.transition / 2
-    on_the_way = forecast_run(*(dataset[k].values[seen] for k in ("t", "parameter_norm", "turn")))
+    on_the_way = forecast({k: dataset[k].values[seen] for k in RECORDED})
     assert on_the_way.weight_decay == pytest.approx(rate, rel=0.02)
     assert on_the_way.low <= half_turn <= on_the_way.high
     # half of the predictor's turning; (1/rate) log alpha and the total norm's log are not there
@@ -107,7 +114,7 @@ def test_a_run_is_forecast_before_it_happens(run):
 
 def test_a_run_past_its_transition_says_so(run):
     dataset = run[3]
-    past = forecast_run(*(dataset[k].values for k in ("t", "parameter_norm", "turn")))
+    past = forecast(dataset)
     assert "has happened" in past.sentence
 
 
@@ -322,25 +329,23 @@ def biased():
             ),
             "the measure stays at 1",
         ),
-        (lambda p: transition_time(alpha=0.5, weight_decay=1e-3), "is not positive"),
-        (lambda p: transition_time(weight_decay=1e-3), "exactly one"),
         (lambda p: forecast(penchant.DiagonalNet(2, alpha=3.0), zero(p), 1e-3), "nothing to fit"),
-        (lambda p: forecast_run([1.0] * 9, [1.0] * 9, [1.0] * 9), "t must increase"),
-        (lambda p: transition_time(log_alpha=1e10, weight_decay=1e-300), "beyond float64"),
-        (lambda p: forecast_run([1, 2], [1, 1], [1, 1]), "at least 4 times"),
-        (lambda p: forecast_run(range(9), [1.0] * 9, [1.0] * 9), "does not decay"),
-        (lambda p: forecast_run(range(9), np.exp(-np.arange(9.0)), [0.0] * 9), "has the run begun"),
-        (lambda p: forecast_run(range(9), [1.0] * 8, [1.0] * 9), "one value per time"),
+        (lambda p: forecast(run_of([1.0] * 9, [1.0] * 9, [1.0] * 9)), "t must increase"),
+        (lambda p: forecast({"t": [1.0]}), "this one has no parameter_norm"),
+        (lambda p: forecast(run_of([1.0], [1.0], [1.0]), p), "give it alone"),
+        (lambda p: forecast(run_of([1, 2], [1, 1], [1, 1])), "at least 4 times"),
+        (lambda p: forecast(run_of(range(9), [1.0] * 9, [1.0] * 9)), "does not decay"),
+        (
+            lambda p: forecast(run_of(range(9), np.exp(-np.arange(9.0)), [0.0] * 9)),
+            "has the run begun",
+        ),
+        (lambda p: forecast(run_of(range(9), [1.0] * 8, [1.0] * 9)), "one value per time"),
     ],
 )
 def test_wrong_input_speaks(make, sentence):
     problem = separable_points(4, 2, margin=0.3, seed=1)
     with pytest.raises(ValueError, match=sentence):
         make(problem)
-
-
-def test_transition_time_is_the_formula():
-    assert transition_time(alpha=math.e**2, weight_decay=0.5) == pytest.approx(4.0)
 
 
 NOISY = penchant.problems.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=3)

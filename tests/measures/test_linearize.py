@@ -36,7 +36,7 @@ def shifted(w, size, seed=1):
 def test_it_is_the_tangent_of_a_function(case):
     w, x, *_ = case
     with jax.enable_x64(True):
-        linear = penchant.measures.linearize(network, w)
+        linear = penchant.models.linearize(network, w)
         np.testing.assert_allclose(linear(w, x), network(w, x), rtol=1e-12)
         apart = [
             np.abs(linear(shifted(w, size), x) - network(shifted(w, size), x)).max()
@@ -70,7 +70,7 @@ def test_the_flow_is_known_in_closed_form(case, time):
     assert fit.at(0.0).predict(new) == pytest.approx(np.asarray(network(w, new)), abs=1e-5)
     np.testing.assert_allclose(fit.at(np.inf).predict(new), fit.predict(new), rtol=1e-9)
     with jax.enable_x64(True):
-        linear = penchant.measures.linearize(network, w)
+        linear = penchant.models.linearize(network, w)
         errors = []
         for steps in (1000, 2000):
             end = descended(linear, w, x, y, time / steps, steps)
@@ -100,10 +100,12 @@ def test_bad_times_and_models_are_refused(case):
     w, x, y, _ = case
     with pytest.raises(ValueError, match="time must be >= 0, got -1"):
         penchant.measures.kernel_regression(network, w, x, y).at(-1.0)
-    with pytest.raises(ValueError, match=r"call linearize\(module\) .* got function"):
-        penchant.measures.linearize(network)
+    with pytest.raises(
+        ValueError, match=r"call linearize\(model\) .* linearize\(module\) .* got function"
+    ):
+        penchant.models.linearize(network)
     with pytest.raises(ValueError, match="have the structure of those of the expansion"):
-        penchant.measures.linearize(network, w)({"inner": w["inner"]}, x)
+        penchant.models.linearize(network, w)({"inner": w["inner"]}, x)
 
 
 def test_a_torch_module_trains_where_its_kernel_says():
@@ -115,7 +117,7 @@ def test_a_torch_module_trains_where_its_kernel_says():
     ).double()
     module(torch.randn(50, 3, dtype=torch.float64))  # statistics that are not fresh
     x, y, new = (torch.randn(5, n, dtype=torch.float64) for n in (3, 2, 3))
-    linear = penchant.measures.linearize(module)
+    linear = penchant.models.linearize(module)
     quiet = module.eval()
     torch.testing.assert_close(linear(x), quiet(x))
     fit = penchant.measures.kernel_regression(module, x, y)
@@ -133,4 +135,4 @@ def test_a_torch_module_trains_where_its_kernel_says():
         module.parameters(), linear.origin.parameters(), strict=True
     ))  # fmt: skip
     with pytest.raises(ValueError, match="expanded at its own parameters"):
-        penchant.measures.linearize(module, {})
+        penchant.models.linearize(module, {})

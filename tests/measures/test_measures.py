@@ -11,7 +11,7 @@ from penchant.measures import (
     effective_rank,
     kernel_alignment,
     kernel_distance,
-    kernel_predictor,
+    kernel_machine,
     participation_ratio,
     tangent_kernel,
 )
@@ -140,7 +140,7 @@ def test_the_kernel_predictor_is_the_nearest_in_the_parameters():
     move = np.linalg.pinv(J) @ (problem.y - net.predict(start, problem.X))
     slopes = net.slopes(start)
     expected = net.predictor(start) + (slopes * move.reshape(2, 4)).sum(axis=0)
-    found = kernel_predictor(net, problem.X, problem.y)
+    found = kernel_machine(net, problem).predictor
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     np.testing.assert_allclose(problem.X @ found, problem.y, rtol=1e-10)
     plain = np.linalg.pinv(problem.X) @ problem.y  # control: without the bias and the weights
@@ -154,7 +154,7 @@ def test_training_from_a_large_start_ends_at_the_kernel_predictor():
     for alpha in (10.0, 20.0):
         net = DiagonalNet(2, alpha=alpha, shape=shape)
         end = train(net, problem, ParameterFlow()).predictor
-        gaps.append(np.abs(end - kernel_predictor(net, problem.X, problem.y)).max())
+        gaps.append(np.abs(end - kernel_machine(net, problem).predictor).max())
     assert gaps[0] < 1e-3
     assert gaps[0] / gaps[1] == pytest.approx(16, rel=0.1)  # W eq. 6: the next order is alpha^-4
 
@@ -169,8 +169,7 @@ test_bad_input_is_refused_in_one_sentence = refusals(
     (lambda: tangent_kernel(relu, relu_params(1), [[np.inf] * 4]), "x must be finite"),
     (lambda: tangent_kernel(relu, relu_params(1), 3.0), "one sample per row"),
     (lambda: tangent_kernel(DiagonalNet(2, alpha=1), "w", X), "parameters must"),
-    (lambda: kernel_predictor(relu, X, np.ones(6)), "such as DiagonalNet, got function"),
-    (lambda: kernel_predictor(DiagonalNet(2, alpha=1), X, np.ones(5)), "X has 6 rows"),
+    (lambda: kernel_machine(DiagonalNet(2, alpha=1), X), "a matrix problem, got ndarray"),
 )
 
 

@@ -320,7 +320,7 @@ def test_linearize_refuses_in_a_sentence():
     build, draw = CASES["cdist"]
     module, x = build().double(), draw()
     with pytest.raises(ValueError, match="linearize: torch has neither forward nor second deriv"):
-        penchant.measures.linearize(module)(x)
+        penchant.models.linearize(module)(x)
     module = nn.TransformerEncoderLayer(4, 2, 6, batch_first=True)
     x = torch.randn(5, 3, 4)
-    torch.testing.assert_close(penchant.measures.linearize(module)(x), module.eval()(x))
+    torch.testing.assert_close(penchant.models.linearize(module)(x), module.eval()(x))

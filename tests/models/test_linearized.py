@@ -21,7 +21,7 @@ from penchant import (
 from penchant.description import describe
 from penchant.lab import double_precision
 from penchant.methods import NormalizedDescent
-from penchant.models import Linearized, ProductNet, Reparametrized
+from penchant.models import ProductNet, Reparametrized, linearize
 from penchant.problems import sparse_regression, three_points
 from penchant.stop import Interpolated, LogLoss
 from refusals import refusals
@@ -47,7 +47,7 @@ def somewhere(model, size=0.3):
 
 
 def test_it_is_the_first_order_expansion(model):
-    twin, (start, move) = Linearized(model), somewhere(model)
+    twin, (start, move) = linearize(model), somewhere(model)
     with double_precision():
         expand = jax.jit(lambda at, along: jax.jvp(model.predictor, (at,), (along,)))
         parts = expand(start, move)
@@ -58,7 +58,7 @@ def test_it_is_the_first_order_expansion(model):
 
 
 def test_slopes_are_constant_and_nothing_bends(model):
-    twin, (start, move) = Linearized(model), somewhere(model)
+    twin, (start, move) = linearize(model), somewhere(model)
     np.testing.assert_array_equal(twin.slopes(start + move), model.slopes(start))
     assert not twin.bends(start + move).any()
     assert twin.homogeneity is None
@@ -67,7 +67,7 @@ def test_slopes_are_constant_and_nothing_bends(model):
 
 def test_change_does_not_cancel_far_from_zero():
     start = 1e6 * SHAPE
-    twin = Linearized(DiagonalNet(3, start=start, signed=False))
+    twin = linearize(DiagonalNet(3, start=start, signed=False))
     move = 2.0**-10 * np.abs(SHAPE)
     exact = [float(3 * Fraction(a) ** 2 * Fraction(b)) for a, b in zip(start, move, strict=True)]
     np.testing.assert_allclose(twin.change(start, move), exact, rtol=1e-13)
@@ -80,7 +80,7 @@ def test_change_does_not_cancel_far_from_zero():
 )
 def test_on_regression_it_ends_at_the_least_move_in_its_slopes(flow, stop):
     problem = sparse_regression(samples=3, dimension=D, sparsity=2, seed=0)
-    path = train(Linearized(DiagonalNet(2, alpha=0.5)), problem, flow, stop=stop)
+    path = train(linearize(DiagonalNet(2, alpha=0.5)), problem, flow, stop=stop)
     least = interpolate(problem.X, problem.y, L2()).beta
     np.testing.assert_allclose(path.predictor, least, atol=1e-8)
     itself = train(DiagonalNet(2, alpha=0.5), problem, ParameterFlow())
@@ -91,7 +91,7 @@ def test_on_regression_it_ends_at_the_least_move_in_its_slopes(flow, stop):
 @pytest.mark.parametrize("depth", [2, 3])
 def test_its_flow_is_that_of_a_linear_model_with_a_faster_clock(depth, loss):
     problem, alpha = three_points("3d", loss=loss), 0.7
-    twin = Linearized(DiagonalNet(depth, alpha=alpha))
+    twin = linearize(DiagonalNet(depth, alpha=alpha))
     path = train(twin, problem, ParameterFlow(), stop=LogLoss(-1e4))
     linear = Reparametrized(lambda w: w, 0.0, signed=False)
     plain = train(linear, problem, ParameterFlow(), stop=LogLoss(-1e4))
@@ -105,7 +105,7 @@ def test_its_flow_is_that_of_a_linear_model_with_a_faster_clock(depth, loss):
 
 def test_its_flow_is_the_linear_flow_integrated_in_time():
     problem, t = three_points("3c"), 3.0
-    twin, Z = Linearized(DiagonalNet(2, alpha=0.3)), problem.signed_rows
+    twin, Z = linearize(DiagonalNet(2, alpha=0.3)), problem.signed_rows
     path = train(twin, problem, ParameterFlow(), stop=[Interpolated(), Time(t)])
     rate = 2 * (2 * 0.3) ** 2 / len(Z)
     run = solve_ivp(lambda _, b: rate * np.exp(-Z @ b) @ Z, (0, t), np.zeros(3), rtol=1e-11,
@@ -115,7 +115,7 @@ def test_its_flow_is_the_linear_flow_integrated_in_time():
 
 
 def test_normalized_descent_trains_it_too():
-    problem, twin = three_points("3b"), Linearized(DiagonalNet(2, alpha=1.0))
+    problem, twin = three_points("3b"), linearize(DiagonalNet(2, alpha=1.0))
     flow = train(twin, problem, ParameterFlow(), stop=LogLoss(-5)).predictor
     stop = [Steps(10**6), LogLoss(-5)]
     ends = [train(twin, problem, NormalizedDescent(h), stop=stop) for h in (1e-3, 1e-4)]
@@ -131,24 +131,26 @@ def test_large_starts_follow_their_twin():
     for alpha in alphas:
         net = DiagonalNet(2, alpha=alpha)
         real = train(net, problem, DualFlow(rtol=1e-12), stop=rule).predictor
-        twin = train(Linearized(net), problem, ParameterFlow(), stop=rule).predictor
+        twin = train(linearize(net), problem, ParameterFlow(), stop=rule).predictor
         distances.append(np.abs(real - twin).max())
     slope = np.polyfit(np.log(alphas), np.log(distances), 1)[0]
     assert slope == pytest.approx(-4, abs=0.2)
 
 
 def test_twins_are_described_and_printed():
-    twin = Linearized(DiagonalNet(2, alpha=0.5))
+    twin = linearize(DiagonalNet(2, alpha=0.5))
     assert describe(twin)["model"]["alpha"] == 0.5
-    assert "Linearized" in str(twin)
+    assert repr(twin) == "linearize(model=DiagonalNet(alpha=0.5))"
     np.testing.assert_array_equal(
-        Linearized(twin).predictor(np.arange(1.0, 7.0)), twin.predictor(np.arange(1.0, 7.0))
+        linearize(twin).predictor(np.arange(1.0, 7.0)), twin.predictor(np.arange(1.0, 7.0))
     )
 
 
 test_bad_input_is_refused_in_one_sentence = refusals(
-    (lambda: Linearized("net"), "must be a separable .* got str"),
-    (lambda: Linearized(DiagonalNet(2, log_alpha=690.0)).start(3), "use DualFlow"),
-    (lambda: Linearized(DiagonalNet(2, start=([1e200], [1e200]))).start(1), "beyond float64"),
-    (lambda: Linearized(ProductNet([1, 2], [1, 2])).start(3), "2 entries but .* 3 features"),
+    (lambda: linearize("net"), "for a separable model.* got str"),
+    (lambda: linearize(DiagonalNet(2, alpha=1.0), [1.0]), "at its own start; leave parameters out"),
+    (lambda: linearize(DiagonalNet(2, alpha=1.0), output="logits"), "leave output out"),
+    (lambda: linearize(DiagonalNet(2, log_alpha=690.0)).start(3), "use DualFlow"),
+    (lambda: linearize(DiagonalNet(2, start=([1e200], [1e200]))).start(1), "beyond float64"),
+    (lambda: linearize(ProductNet([1, 2], [1, 2])).start(3), "2 entries but .* 3 features"),
 )

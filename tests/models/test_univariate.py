@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from penchant import GradientDescent, Regression, Steps, train
-from penchant.measures import kernel_interpolant
+from penchant.measures import kernel_machine
 from penchant.models import (
     Difference,
     Layers,
@@ -110,7 +110,7 @@ def test_the_mean_kernel_within_monte_carlo_error_of_width_10000(c):
 def test_the_kernel_move_is_that_of_the_general_interpolant(c):
     problem = zigzag()
     model = univariate_relu(60, alpha=1.5, scaling=c, seed=2)
-    machine = kernel_interpolant(model, problem.X, problem.y)
+    machine = kernel_machine(model, problem)
     net = layers(model.start(1))
     mine, theirs = kernel_move(net, problem.X[:, 0], problem.y), layers(machine.displacement)
     for ours, general in zip(mine, theirs, strict=True):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penchant.problems import modular_addition, modular_arithmetic, permutation_group
+from penchant.problems import modular_arithmetic, permutation_group
 from penchant.problems.operations import permutations
 from refusals import refusals
 
@@ -50,14 +50,10 @@ def test_division_undoes_multiplication_and_is_that_of_fractions(p, seed):
         assert (Fraction(x, y) - z).numerator % p == 0
 
 
-def test_addition_is_the_old_modular_addition():
-    new, old = (
-        modular_arithmetic(13, operation="+", fraction=0.5, seed=4),
-        modular_addition(13, fraction=0.5, seed=4),
-    )
-    for name in ("pairs", "labels", "train", "twins"):
-        np.testing.assert_array_equal(getattr(new, name), getattr(old, name))
-    assert json.loads(json.dumps(new.recipe)) == {
+def test_the_operation_is_addition_unless_another_is_named():
+    problem = modular_arithmetic(13, fraction=0.5, seed=4)
+    assert all(label == (x + y) % 13 for (x, y), label in table(problem).items())
+    assert json.loads(json.dumps(problem.recipe)) == {
         "is": "modular_arithmetic", "operation": "+", "modulus": 13, "fraction": 0.5,
         "seed": 4, "ordered": True,
     }  # fmt: skip
@@ -95,7 +91,7 @@ def test_twins_are_counted_pair_by_pair(operation, share):
 def test_unordered_pairs_have_no_twins_and_the_same_labels():
     unordered, whole = (
         modular_arithmetic(11, operation="+", fraction=0.6, ordered=False),
-        modular_addition(11),
+        modular_arithmetic(11),
     )
     assert len(unordered.pairs) == 66
     assert (unordered.pairs[:, 0] <= unordered.pairs[:, 1]).all()
@@ -149,7 +145,7 @@ def test_twins_of_a_group_commute():
     assert all(compose(elements[a], elements[b]) == compose(elements[b], elements[a])
                for a, b in twins)  # fmt: skip
     share = problem.twins.sum() / problem.test.sum()
-    assert share < 0.2 < modular_addition(24, fraction=0.6).twins.sum() / (0.4 * 576)
+    assert share < 0.2 < modular_arithmetic(24, fraction=0.6).twins.sum() / (0.4 * 576)
 
 
 def halves(x, y):

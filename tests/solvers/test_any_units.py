@@ -20,11 +20,15 @@ POWERS = [-900, -300, 300, 900]
 @pytest.mark.parametrize("power", POWERS)
 def test_kernel_machines(power, log_alpha, route):
     net = penchant.DiagonalNet(3, log_alpha=log_alpha)
-    fit = penchant.measures.kernel_interpolant(net, np.ldexp(X, power), Y, route=route)
+    fit = penchant.measures.kernel_machine(
+        net, penchant.Regression(np.ldexp(X, power), Y), route=route
+    )
     exact = np.linalg.lstsq(X, Y, rcond=None)[0]
     np.testing.assert_allclose(np.ldexp(fit.predictor, power), exact, rtol=1e-9, atol=1e-12)
     assert fit.error < 1e-10
-    svm = penchant.measures.kernel_svm(net, np.ldexp(X, power), LABELS, route=route)
+    svm = penchant.measures.kernel_machine(
+        net, penchant.Classification(np.ldexp(X, power), LABELS), route=route
+    )
     plain = penchant.max_margin(X, LABELS, penchant.L2()).beta
     np.testing.assert_allclose(np.ldexp(svm.predictor, power), plain, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(svm.predict(np.ldexp(X, power)), X @ plain, rtol=1e-9)
@@ -37,8 +41,8 @@ def test_a_kernel_that_is_singular_in_float64_loses_no_direction():
     """The rows are parallel to 1e-9, and the square of that is nothing."""
     rows = np.array([[1.51764883e-06, -4684.34673], [-3.01588240e-06, 8797.88541]])
     y = np.array([1.0, -1.9])
-    machine = penchant.measures.kernel_interpolant(
-        penchant.DiagonalNet(alpha=1.0), rows, y, route="kernel"
+    machine = penchant.measures.kernel_machine(
+        penchant.DiagonalNet(alpha=1.0), penchant.Regression(rows, y), route="kernel"
     )
     np.testing.assert_allclose(machine.predictor, np.linalg.solve(rows, y), rtol=1e-5)
 

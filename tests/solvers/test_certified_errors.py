@@ -248,10 +248,10 @@ def test_every_solver_has_an_error():
         stationary_points(X, y, Lp(0.5), starts=2)[0],
         penchant.solvers.saddles(X, y),
         penchant.solvers.slow_flow(X, np.ones(5)),
-        penchant.solvers.nuclear_slow_flow(X[:1, :4], np.eye(2), 0.05, throw=False),
+        penchant.solvers.slow_flow(X[:1, :4], np.eye(2), learning_rate=0.05, throw=False),
         penchant.solvers.greedy_rank(matrices),
-        penchant.measures.kernel_interpolant(net, X, y),
-        penchant.measures.kernel_svm(net, X, y),
+        penchant.measures.kernel_machine(net, penchant.Regression(X, y)),
+        penchant.measures.kernel_machine(net, penchant.Classification(X, y)),
     ]
     for answer in answers:
         error = np.max(answer.error)

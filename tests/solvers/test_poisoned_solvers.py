@@ -149,14 +149,16 @@ for part in ("beta", "dual"):
         "penchant.solvers.interpolation_path:arrived",
         found(part),
     )
-    SOLVERS[f"kernel_interpolant, {part}"] = Solver(
-        lambda: penchant.measures.kernel_interpolant(NET, X, Y, throw=False),
+    SOLVERS[f"kernel_machine of targets, {part}"] = Solver(
+        lambda: penchant.measures.kernel_machine(NET, penchant.Regression(X, Y), throw=False),
         "penchant.solvers.interpolate:solve",
         found(part),
         read=lambda answer: answer.predictor,
     )
-    SOLVERS[f"kernel_svm, {part}"] = Solver(
-        lambda: penchant.measures.kernel_svm(NET, X, LABELS, throw=False),
+    SOLVERS[f"kernel_machine of labels, {part}"] = Solver(
+        lambda: penchant.measures.kernel_machine(
+            NET, penchant.Classification(X, LABELS), throw=False
+        ),
         "penchant.solvers.max_margin:solve",
         found(part),
         read=lambda answer: answer.predictor,
@@ -173,29 +175,29 @@ for name, poison in (("beta", first), ("dual", second)):
         poison,
     )
 RATIONAL = {
-    "saddles": ("penchant.solvers.saddles:affordable", lambda X: False),
-    "slow_flow": ("penchant.solvers.slow_flow:affordable", lambda X: False),
+    "saddles": ("penchant.solvers.limits.saddles:affordable", lambda X: False),
+    "slow_flow": ("penchant.solvers.limits.slow_flow:affordable", lambda X: False),
 }
 for part in ("tau", "points", "dual"):
     SOLVERS[f"saddles, {part}"] = Solver(
         lambda: penchant.solvers.saddles(X, Y, throw=False),
-        "penchant.solvers.saddles:walk",
+        "penchant.solvers.limits.saddles:walk",
         corner(part),
         read=lambda answer: answer.points,
         also=(RATIONAL["saddles"],),
     )
     SOLVERS[f"slow_flow, {part}"] = Solver(
         lambda: penchant.solvers.slow_flow(X, np.arange(1.0, 7.0), throw=False),
-        "penchant.solvers.slow_flow:walk",
+        "penchant.solvers.limits.slow_flow:walk",
         corner(part),
         read=lambda answer: answer.points,
         also=(RATIONAL["slow_flow"],),
     )
-SOLVERS["nuclear_slow_flow"] = Solver(
-    lambda: penchant.solvers.nuclear_slow_flow(
-        X[:, :4], np.eye(2), 1e-8, max_steps=20, throw=False
+SOLVERS["slow_flow of a matrix"] = Solver(
+    lambda: penchant.solvers.slow_flow(
+        X[:, :4], np.eye(2), learning_rate=1e-8, max_steps=20, throw=False
     ),
-    "penchant.solvers.slow_flow:_euler",
+    "penchant.solvers.limits.slow_flow:_euler",
     euler,
     read=lambda answer: answer.points,
 )
@@ -206,9 +208,9 @@ SOLVERS["greedy_rank"] = Solver(
     read=lambda answer: answer.points,
 )
 for route in ("features", "kernel"):
-    SOLVERS[f"kernel_interpolant of any model, {route}"] = Solver(
-        lambda route=route: penchant.measures.kernel_interpolant(
-            SQUARES, X, Y, route=route, throw=False
+    SOLVERS[f"kernel_machine of any model, {route}"] = Solver(
+        lambda route=route: penchant.measures.kernel_machine(
+            SQUARES, penchant.Regression(X, Y), route=route, throw=False
         ),
         "penchant.measures.kernels.machines:framed",
         frame,
@@ -235,7 +237,7 @@ def solver(request):
     """The solver and its answer when nothing is changed."""
     chosen = SOLVERS[request.param]
     right = chosen.call()
-    if request.param != "nuclear_slow_flow":  # whose steps are judged by their length
+    if request.param != "slow_flow of a matrix":  # whose steps are judged by their length
         assert all(outcome.ok for outcome in outcomes(right)), request.param
         assert np.max(right.error) <= TOLERANCE
     return chosen, np.array(chosen.read(right), dtype=float)
@@ -302,4 +304,4 @@ def test_every_public_solver_is_in_the_table():
     }
     # the plane of `separation` is checked row by row, and a delay is a formula
     assert public - named == {"separation", "predicted_delay"}
-    assert {"greedy_rank", "kernel_interpolant", "kernel_svm"} <= named
+    assert {"greedy_rank", "kernel_machine"} <= named

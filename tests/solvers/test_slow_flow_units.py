@@ -12,6 +12,7 @@ from penchant.lab import Kind
 from penchant.limits import TimeLimit
 from penchant.solvers.limits.pieces import FloatKernel, walk
 from penchant.solvers.limits.slow_flow import certify
+from refusals import refusals
 
 few = settings(max_examples=40, deadline=None)
 
@@ -184,7 +185,7 @@ def test_a_time_limit_ends_the_path_with_a_sentence():
 def nuclear(**options):
     given = {"learning_rate": 0.01, "throw": False} | options
     X = given.pop("X", [[1.0, 0.0, 0.0, 0.0]])
-    return penchant.solvers.nuclear_slow_flow(X, [[1.0, 0.0], [0.0, 1.0]], **given)
+    return penchant.solvers.slow_flow(X, [[1.0, 0.0], [0.0, 1.0]], **given)
 
 
 def test_the_nuclear_flow_says_what_its_steps_resolve():
@@ -193,6 +194,33 @@ def test_the_nuclear_flow_says_what_its_steps_resolve():
     assert flow.error == pytest.approx(0.01, rel=0.1)
     assert nuclear(learning_rate=1e308).error > 1e300
     np.testing.assert_allclose(flow.end, [1, 0, 0, 0], atol=0.02)
+
+
+def test_a_matrix_is_measured_by_rows_by_matrices_or_by_a_problem():
+    measurements = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    start, options = [[1.0, 0.5], [0.5, 1.0]], {"learning_rate": 0.01, "throw": False}
+    flows = [
+        penchant.solvers.slow_flow(X, start, **options)
+        for X in (
+            measurements,
+            measurements.reshape(2, 4),
+            penchant.problems.Sensing(measurements, [1.0, 1.0]),
+        )
+    ]
+    for flow in flows[1:]:
+        np.testing.assert_array_equal(flow.points, flows[0].points)
+    usual = penchant.solvers.slow_flow(measurements, start, throw=False)
+    assert usual.tau[1] == pytest.approx(1.5e-3, rel=1e-12)  # a thousandth of 1.5
+
+
+test_what_only_a_matrix_needs_is_refused = refusals(
+    (
+        lambda: penchant.solvers.slow_flow([[1.0, 2.0]], [2.0, 0.0], learning_rate=0.1),
+        "slow_flow: learning_rate is for a matrix as the start; .* leave out learning_rate",
+    ),
+    (lambda: penchant.solvers.slow_flow([[1.0, 2.0]], [2.0, 0.0], error=0.1), "error is for a mat"),
+    (lambda: penchant.solvers.slow_flow([[1.0, 2.0]], np.eye(2)), r"one entry per column of X"),
+)
 
 
 def test_the_nuclear_flow_forgets_no_direction_of_equal_rows():

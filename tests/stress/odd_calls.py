@@ -102,16 +102,16 @@ def slow_flow(rng) -> Call:
     )
 
 
-def nuclear_slow_flow(rng) -> Call:
+def matrix_slow_flow(rng) -> Call:
     shape = tuple(int(n) for n in rng.integers(1, 3, size=2))
     _, X = rows(rng, int(rng.integers(1, 3)), shape[0] * shape[1])
     X = X * 10.0 ** rng.uniform(-8, 8, size=(len(X), 1))
     start = rng.normal(size=shape)
     rate = float(rng.choice([0.02, 0.05]))
     return Call(
-        "nuclear_slow_flow",
+        "slow_flow of a matrix",
         f"{shape}, rate {rate}",
-        lambda: penchant.solvers.nuclear_slow_flow(X, start, rate, throw=False),
+        lambda: penchant.solvers.slow_flow(X, start, learning_rate=rate, throw=False),
         lambda answer: answers.of_nuclear_flow(X, start, rate, answer),
     )
 
@@ -209,17 +209,21 @@ def machine(rng, labelled: bool) -> Call:
     if labelled:
         y, _ = labels(rng, X)
         return Call(
-            "kernel_svm",
+            "kernel_machine of labels",
             kind,
-            lambda: penchant.measures.kernel_svm(net, X, y, route=route, throw=False),
+            lambda: penchant.measures.kernel_machine(
+                net, penchant.Classification(X, y), route=route, throw=False
+            ),
             lambda answer: answers.of_kernel_svm(X, y, answer),
             lambda: not answers.clearly_separable(X, y),
         )
     kind, y, _ = fitted(rng, X, kind)
     return Call(
-        "kernel_interpolant",
+        "kernel_machine of targets",
         kind,
-        lambda: penchant.measures.kernel_interpolant(net, X, y, route=route, throw=False),
+        lambda: penchant.measures.kernel_machine(
+            net, penchant.Regression(X, y), route=route, throw=False
+        ),
         lambda answer: answers.of_kernel_interpolant(X, y, answer),
     )
 
@@ -322,7 +326,7 @@ SHARES: dict[Callable[[Any], Call], float] = {
     ratchet_path: 0.04,
     stationary_points: 0.03,
     greedy_rank: 0.025,
-    nuclear_slow_flow: 0.01,
+    matrix_slow_flow: 0.01,
     vector_flow: 0.015,
     matrix_flow: 0.01,
 }

@@ -52,13 +52,17 @@ CASES = {
         lambda a: answers.of_ratchet(X, LABELS, 2, a),
         ["beta", "dual"],
     ),
-    "kernel_svm": (
-        lambda: penchant.measures.kernel_svm(penchant.DiagonalNet(alpha=0.5), X, LABELS),
+    "kernel_machine of labels": (
+        lambda: penchant.measures.kernel_machine(
+            penchant.DiagonalNet(alpha=0.5), penchant.Classification(X, LABELS)
+        ),
         lambda a: answers.of_kernel_svm(X, LABELS, a),
         ["predictor", "dual"],
     ),
-    "kernel_interpolant": (
-        lambda: penchant.measures.kernel_interpolant(penchant.DiagonalNet(alpha=0.5), X, Y),
+    "kernel_machine of targets": (
+        lambda: penchant.measures.kernel_machine(
+            penchant.DiagonalNet(alpha=0.5), penchant.Regression(X, Y)
+        ),
         lambda a: answers.of_kernel_interpolant(X, Y, a),
         ["predictor"],
     ),

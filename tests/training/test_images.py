@@ -13,7 +13,7 @@ import penchant
 from penchant import Adam, GradientDescent, Steps, load, train
 from penchant.lab import Kind, double_precision
 from penchant.methods import Descent, NormalizedDescent, Proximal
-from penchant.models import Linearized, OutputLayer, conv_net, dense_net
+from penchant.models import OutputLayer, conv_net, dense_net, linearize
 from penchant.problems.images import load_images
 from penchant.record import At
 from penchant.stop import Accuracy, Below, Epochs, Loss, Near
@@ -144,7 +144,7 @@ METHODS = {
 def test_nets_move_as_the_formulas_say(name, kind, request):
     method, images, net = METHODS[name]
     images, net = request.getfixturevalue(images), double(net)
-    model = net if kind == "net" else Linearized(net)
+    model = net if kind == "net" else linearize(net)
     path = train(model, images, method, batch=BATCH, stop=Epochs(3))
     start = net.start(images)
     hand = ByHand(start, kind, net.unbiased)
@@ -468,7 +468,7 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(runs, dark, tmp_path)
         assert_same_bits(half, whole)  # the control
 
 
-@pytest.mark.parametrize("model", [Linearized(NET), OutputLayer(NET), conv_net("2-M-FC")])
+@pytest.mark.parametrize("model", [linearize(NET), OutputLayer(NET), conv_net("2-M-FC")])
 def test_other_models_resume_to_the_bit(model, odd, tmp_path):
     given = {"batch": BATCH, "record": At(epochs=[])}
     method = GradientDescent(0.2, momentum=0.5)
@@ -561,7 +561,7 @@ def test_bad_problems_get_one_sentence(digits):
 
 test_bad_nets_get_one_sentence = refusals(
     (lambda: OutputLayer("net"), "OutputLayer: the net must be one on images, got str"),
-    (lambda: Linearized("net"), "or a net on images, got str"),
+    (lambda: linearize("net"), "or a net on images,.* got str"),
     (lambda: dense_net(precision="half"), "unknown precision 'half'; known: single, double"),
 )
 

@@ -207,7 +207,7 @@ def test_a_new_method_is_a_few_lines_and_trains_everything() -> None:
         ),
         (Regression(np.eye(4), np.ones(4)), penchant.models.two_layer(3, alpha=0.5)),
         (
-            penchant.problems.modular_addition(5, fraction=0.6),
+            penchant.problems.modular_arithmetic(5, fraction=0.6),
             penchant.models.TokenMLP(embedding=4, width=4),
         ),
         (noise_images(), penchant.models.dense_net(4)),

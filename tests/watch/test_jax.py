@@ -783,7 +783,7 @@ def test_the_forecast_of_a_run_under_decay():
 
 
 def test_the_interval_holds_the_truth_from_early_on():
-    """Asked at any time of the kernel phase; the straight line of forecast_run comes too early."""
+    """Asked at any time of the kernel phase; the straight line of forecast(run) comes too early."""
     dataset, when = decaying_run()
     misses = 0
     for share in (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.95):
@@ -791,8 +791,8 @@ def test_the_interval_holds_the_truth_from_early_on():
         found = forecast_jump(early)
         assert found.low < when < found.high < 1.7 * when, (share, found)
         assert abs(found.step - when) < 0.1 * when
-        parts = (early[name].values for name in ("glance_step", "glance_norm", "glance_turn"))
-        plain = penchant.forecasts.forecast_run(*parts)
+        names = {"t": "glance_step", "parameter_norm": "glance_norm", "turn": "glance_turn"}
+        plain = penchant.forecast({name: early[there].values for name, there in names.items()})
         misses += not plain.low < when < plain.high
     assert misses >= 3
 

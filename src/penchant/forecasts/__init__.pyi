@@ -1,12 +1,11 @@
 """What is said about a run before it ends."""
 
 from penchant.forecasts.runs import PredictedRun, predict_run
-from penchant.forecasts.transition import LATER, Forecast, forecast_run, transition_time
+from penchant.forecasts.transition import LATER, Forecast
 from penchant.forecasts.turning import STRIDE, meeting, window
 from penchant.solvers.least_squares import Delay, predicted_delay
 from penchant.training.descent.effective_scale import (
     effective_regularizer,
-    predicted_endpoint,
     started,
     tilted,
 )
@@ -20,13 +19,10 @@ __all__ = [
     "PredictedRun",
     "effective_regularizer",
     "forecast_jump",
-    "forecast_run",
     "meeting",
     "predict_run",
     "predicted_delay",
-    "predicted_endpoint",
     "started",
     "tilted",
-    "transition_time",
     "window",
 ]

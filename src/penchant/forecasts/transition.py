@@ -10,12 +10,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, entries, finite_array, log_scale, positive, real
+from penchant.arguments import Array, entries, finite_array, positive, real
 from penchant.forecasts.runs import mean_path
 from penchant.forecasts.turning import (
     Measure,
@@ -34,6 +35,7 @@ from penchant.models.model import Model
 from penchant.records import Record
 from penchant.training.descent.method import StepMethod
 from penchant.training.descent.methods import GradientDescent
+from penchant.training.path import Path
 from penchant.training.stop import Time
 
 WHO = "forecast"
@@ -42,6 +44,7 @@ SPREAD = 4.0  # where only norms are known it begins with |delta| a quarter of t
 # grow on the way: by 0.5 to 1.3 for nets of degree 2 to 4, in units of 1/weight_decay
 LATER = 1.5
 FITTED = 0.1  # of the labels: what may be missed where they are fitted
+RECORDED = ("t", "parameter_norm", "turn")  # of a run
 SETTLED = 10.0  # times as long, and the kernel regime has begun
 
 
@@ -96,52 +99,11 @@ class Forecast(Record):
         return math.ceil(self.transition / rate)
 
 
-def transition_time(
-    *, alpha: float | None = None, log_alpha: float | None = None, weight_decay: float
-) -> float:
-    """(1/weight_decay) log alpha, the jump in the limit of Lyu et al. 2023.
-
-    alpha multiplies a start of fixed size.
-
-    Parameters
-    ----------
-    alpha
-        The scale of the start.
-    log_alpha
-        Its natural logarithm, instead of alpha.
-    weight_decay
-        The weight decay.
-
-    Returns
-    -------
-    float
-        The time of the jump.
-
-    References
-    ----------
-    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
-       Grokking.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> round(penchant.forecasts.transition_time(alpha=10.0, weight_decay=0.1), 4)
-    23.0259
-    """
-    who = "transition_time"
-    size = log_scale(who, 1, alpha, log_alpha)
-    if size <= 0:
-        raise ValueError(
-            f"{who}: log alpha = {size:.4g} is not positive, so (1/weight_decay) log alpha is no "
-            "time; the theory's alpha multiplies a start of size one and tends to infinity. "
-            "forecast() needs no alpha"
-        )
-    time = size / _rate(who, weight_decay)
-    if math.isinf(time):
-        raise ValueError(f"{who}: log alpha / weight_decay is beyond float64")
-    return time
+@overload
+def forecast(run: Path | Mapping[str, Any], /) -> Forecast: ...
 
 
+@overload
 def forecast(
     model: Model,
     problem: Problem,
@@ -150,8 +112,19 @@ def forecast(
     measure: Measure | None = None,
     method: GradientDescent | None = None,
     batch: int | None = None,
+) -> Forecast: ...
+
+
+def forecast(
+    model: Any,
+    problem: Any = None,
+    weight_decay: float | None = None,
+    *,
+    measure: Measure | None = None,
+    method: GradientDescent | None = None,
+    batch: int | None = None,
 ) -> Forecast:
-    """The transition as the start alone tells it, without training.
+    """The transition as the start alone tells it, or a run so far: forecast(path).
 
     From `low` to `high` the predictor turns, half of it until `transition`. The model must be
     homogeneous with zero output at the start; both are measured first. Where its regularizer is
@@ -163,10 +136,16 @@ def forecast(
     label noise: both make the scale of the start smaller too, so that it turns earlier. For this
     the model must be DiagonalNet of depth 2 and the problem a regression, as for `predict_run`.
 
+    Of a run, `weight_decay` is the rate of the norm's decay. The turn from the start is the angle
+    between e^(-z) theta0 and e^(-z) theta0 + delta, so its tangent is |delta| over the decayed
+    start and passes 1 at the transition; the logarithms of both are fitted by lines over the
+    second half of the record.
+
     Parameters
     ----------
     model
-        The model.
+        The model; or a run, without other arguments: a path, or a mapping of `t`, `parameter_norm`
+        and `turn` (degrees) to one number per time, as its dataset is.
     problem
         The problem.
     weight_decay
@@ -198,14 +177,25 @@ def forecast(
     >>> found = penchant.forecast(penchant.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
     >>> found.low < found.transition < found.high
     True
+    >>> import numpy as np
+    >>> t = np.linspace(1.0, 20.0, 40)
+    >>> turn = np.degrees(np.arctan(1e-3 * np.exp(0.1 * t)))
+    >>> run = {"t": t, "parameter_norm": np.exp(-0.1 * t), "turn": turn}
+    >>> found = penchant.forecast(run)
+    >>> round(found.weight_decay, 3), round(found.transition)
+    (0.1, 69)
     """
+    if isinstance(model, Path | Mapping):
+        if any(given is not None for given in (problem, weight_decay, measure, method, batch)):
+            raise ValueError(f"{WHO}: a run is all that its forecast needs; give it alone")
+        return _of_run(model)
     if method is not None:
         if weight_decay is not None:
             raise ValueError(f"{WHO}: give weight_decay to the method, got {weight_decay!r} too")
         return _of_steps(model, problem, method, batch, measure)
     if batch is not None:
         raise ValueError(f"{WHO}: a flow has no batch, got {batch!r}; give a method with it")
-    rate = _rate(WHO, weight_decay)
+    rate = _rate(weight_decay)
     if not isinstance(problem, Problem):
         raise ValueError(
             f"{WHO}: the problem must be a Regression, a Classification or a matrix problem, got "
@@ -282,77 +272,57 @@ def _log_start(model: Model, dimension: int) -> float:
     return math.log(float(np.linalg.norm(model.start(dimension))))
 
 
-def _rate(who: str, rate: object) -> float:
-    number = real(who, "weight_decay", rate, rule="a finite number > 0")
+def _rate(rate: object) -> float:
+    number = real(WHO, "weight_decay", rate, rule="a finite number > 0")
     if number < 0:
-        raise ValueError(f"{who}: weight_decay must be > 0, got {number:g}")
+        raise ValueError(f"{WHO}: weight_decay must be > 0, got {number:g}")
     if number == 0:
         raise ValueError(
-            f"{who}: without decay (weight_decay 0) the norm never shrinks and there is no such "
+            f"{WHO}: without decay (weight_decay 0) the norm never shrinks and there is no such "
             "time; the transition is then at log t of the order of alpha^L, see DualFlow"
         )
     return number
 
 
-def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
-    """The transition predicted by a run so far: its norm and `turn` (degrees) from the start, at t.
+def _of_run(run: Path | Mapping[str, Any]) -> Forecast:
+    columns = run.dataset if isinstance(run, Path) else run
+    missing = [name for name in RECORDED if name not in columns]
+    if missing:
+        raise ValueError(
+            f"{WHO}: a run must hold {', '.join(RECORDED)}, but this one has no {missing[0]}"
+        )
+    t, norm, turn = (np.asarray(columns[name]) for name in RECORDED)
+    return extrapolate(t, norm, turn)
 
-    `weight_decay` of the forecast is the rate of the norm's decay. The turn is the angle
-    between e^(-z) theta0 and e^(-z) theta0 + delta, so its tangent is |delta| over the decayed
-    start and passes 1 at the transition; the logarithms of both are fitted by lines over the
-    second half of the record.
 
-    Parameters
-    ----------
-    t
-        The times.
-    norm
-        The norm of the parameters at these times.
-    turn
-        The angle from the start in degrees at these times.
-
-    Returns
-    -------
-    Forecast
-        The times.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import penchant
-    >>> t = np.linspace(1.0, 20.0, 40)
-    >>> turn = np.degrees(np.arctan(1e-3 * np.exp(0.1 * t)))
-    >>> found = penchant.forecasts.forecast_run(t, np.exp(-0.1 * t), turn)
-    >>> round(found.weight_decay, 3), round(found.transition)
-    (0.1, 69)
-    """
-    who = "forecast_run"
-    times = finite_array(who, "t", t, ndim=1)
+def extrapolate(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
+    """The transition predicted by a run so far: its norm and `turn` (degrees) from the start."""
+    times = finite_array(WHO, "t", t, ndim=1)
     norms, turns = (
-        entries(who, name, values, len(times), "one value per time")
+        entries(WHO, name, values, len(times), "one value per time")
         for name, values in (("norm", norm), ("turn", turn))
     )
     if not (np.diff(times) > 0).all() or not 1e-150 < times[-1] < 1e150:
-        raise ValueError(f"{who}: t must increase, and end between 1e-150 and 1e150")
+        raise ValueError(f"{WHO}: t must increase, and end between 1e-150 and 1e150")
     late = (times >= times[-1] / 2) & (times > 0)
     if np.count_nonzero(late) < 4:
         raise ValueError(
-            f"{who}: the second half of the record must hold at least 4 times, got "
+            f"{WHO}: the second half of the record must hold at least 4 times, got "
             f"{np.count_nonzero(late)}; record more of the run"
         )
     if (norms <= 0).any() or (turns[late] <= 0).any():
-        raise ValueError(f"{who}: norms and late turns must be > 0; has the run begun to train?")
+        raise ValueError(f"{WHO}: norms and late turns must be > 0; has the run begun to train?")
     slope, error = _slope(times[late], np.log(norms[late]))
     if not -slope > 2 * error:
         raise ValueError(
-            f"{who}: the norm does not decay clearly (rate {-slope:.3g} +- {error:.2g}), so there "
+            f"{WHO}: the norm does not decay clearly (rate {-slope:.3g} +- {error:.2g}), so there "
             "is no transition to forecast; is there weight decay?"
         )
     ratios = np.log(np.tan(np.radians(np.minimum(turns[late], 89.9))))
     growth, doubt = _slope(times[late], ratios)
     if not growth > 2 * doubt:
         raise ValueError(
-            f"{who}: the turn does not grow clearly (by e^({growth:.3g} +- {doubt:.2g} t)), so "
+            f"{WHO}: the turn does not grow clearly (by e^({growth:.3g} +- {doubt:.2g} t)), so "
             "there is nothing to extrapolate; record more of the run"
         )
     ahead = -float(ratios[-1]) / growth

@@ -31,7 +31,7 @@ import numpy as np
 
 from penchant.arguments import Array
 from penchant.measures.directions import angle
-from penchant.measures.kernels.machines import kernel_interpolant, kernel_svm
+from penchant.measures.kernels.machines import kernel_machine
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.factorization import DifferenceFactorization
 from penchant.models.model import Model
@@ -261,15 +261,14 @@ def meeting(
     degree: int, rate: float, log_start: float, model: Model, problem: Problem
 ) -> tuple[float, float]:
     """rate t where the displacement is as long as the decayed start, and the margin level there."""
-    X = problem.design
     if isinstance(problem, Classification):
-        log_delta = kernel_svm(model, X, problem.y).log_norm
+        log_delta = kernel_machine(model, problem).log_norm
         # there e^-g = L rate g |delta|^2
         c = math.log(degree) + math.log(rate) + 2 * (log_delta + (degree - 1) * log_start) / degree
         g = float(_levels(degree, np.array(c)))
         _refuse_strong_decay(rate, g > 1)
         return (log_start - log_delta - math.log(g)) / degree, g
-    log_delta = kernel_interpolant(model, X, problem.y).log_norm
+    log_delta = kernel_machine(model, problem).log_norm
     log_met = log_start - (log_start - log_delta) / degree
     # 2 <r, f> = L rate |delta|^2 with |delta| the decayed start
     misfit = math.log(degree * rate / 2) + 2 * (log_met - math.log(np.linalg.norm(problem.y)))

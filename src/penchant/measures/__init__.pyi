@@ -12,11 +12,10 @@ from penchant.measures.directions import angle, angles, azimuth_pitch
 from penchant.measures.distances import gradient_distance, kernel_distance
 from penchant.measures.homogeneity import Assumptions, assumptions
 from penchant.measures.inequality.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
-from penchant.measures.kernels.linearize import linearize
-from penchant.measures.kernels.machines import KernelMachine, kernel_interpolant, kernel_svm
+from penchant.measures.kernels.machines import KernelMachine, kernel_machine
 from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 from penchant.measures.kernels.regression import KernelRegression, kernel_regression
-from penchant.measures.kernels.tangent import kernel_predictor, tangent_kernel
+from penchant.measures.kernels.tangent import tangent_kernel
 from penchant.measures.kernels.turn import gradient_turn
 from penchant.measures.late_change import LATE_CHANGES
 from penchant.measures.transition import Grokking, grokking
@@ -40,11 +39,8 @@ __all__ = [
     "grokking",
     "kernel_alignment",
     "kernel_distance",
-    "kernel_interpolant",
-    "kernel_predictor",
+    "kernel_machine",
     "kernel_regression",
-    "kernel_svm",
-    "linearize",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "margin_shares",

@@ -1,5 +1,6 @@
 """Parametrizations: where training starts and what the parameters compute."""
 
+from penchant.measures.kernels.linearize import linearize
 from penchant.models.diagonal import DiagonalNet, ProductNet
 from penchant.models.factorization import (
     DifferenceFactorization,
@@ -7,9 +8,9 @@ from penchant.models.factorization import (
     SymmetricFactorization,
 )
 from penchant.models.function import FunctionModel
-from penchant.models.image_net import ImageNet, conv_net, dense_net
+from penchant.models.image_model import ImageModel, conv_net, dense_net
 from penchant.models.linear import LinearMatrix, LinearPredictor
-from penchant.models.linearized import Linearized, OutputLayer
+from penchant.models.linearized import OutputLayer
 from penchant.models.matrix import DeepFactorization
 from penchant.models.model import Model, Separable
 from penchant.models.relu_nets import relu_net
@@ -41,11 +42,10 @@ __all__ = [
     "Factorization",
     "FunctionModel",
     "Hinges",
-    "ImageNet",
+    "ImageModel",
     "Layers",
     "LinearMatrix",
     "LinearPredictor",
-    "Linearized",
     "Model",
     "OutputLayer",
     "ProductNet",
@@ -62,6 +62,7 @@ __all__ = [
     "dense_net",
     "kernel_move",
     "layers",
+    "linearize",
     "mean_kernel",
     "net_hinges",
     "relu_net",

@@ -11,12 +11,12 @@ import numpy as np
 from penchant.arguments import Array
 from penchant.lazy import jax
 from penchant.models.image_layers import ImageFunction, Params, name_of
-from penchant.models.image_net import ImageNet
+from penchant.models.image_model import ImageModel
 from penchant.models.model import Separable
 from penchant.problems.images.load import Images
 from penchant.records import Record
 
-WHO = "Linearized"
+WHO = "linearize"
 
 
 class Anchor(NamedTuple):
@@ -32,43 +32,17 @@ class Linearized(Record, Separable):
     """beta(u) = beta(u0) + sum_k slope_k(u0) (u - u0)_k of `model`, from its own start u0.
 
     Training it is training with the tangent kernel of the start, held fixed (Moroshko et al. 2020,
-    theorem 1). A net on images is
-    linearized as well: f(u) = f(u0) + J(u0) (u - u0).
+    theorem 1).
 
     Parameters
     ----------
     model
-        A model with a separable linear predictor, such as DiagonalNet, or a net on images.
-
-    References
-    ----------
-    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification: Initialization Scale
-       vs Training Accuracy.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import penchant
-    >>> tangent = penchant.models.Linearized(penchant.DiagonalNet(alpha=1.0))
-    >>> start = tangent.start(dimension=1)
-    >>> tangent.predictor(start + np.array([0.5, 0.0]))
-    array([1.])
+        A model with a separable linear predictor, such as DiagonalNet.
     """
 
+    called = WHO
+
     model: Separable
-
-    def __new__(cls, model: Any = None) -> Any:
-        if cls is Linearized and isinstance(model, ImageNet):
-            return LinearizedImageNet(model)
-        return super().__new__(cls)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.model, Separable):
-            raise ValueError(
-                f"{WHO}: the model must be a separable reparametrization of a linear predictor, "
-                "such as DiagonalNet or ProductNet, or a net on images, got "
-                f"{type(self.model).__name__}"
-            )
 
     homogeneity = None  # a constant start plus a linear change has no degree
 
@@ -139,12 +113,12 @@ class LinearFunction:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class LinearizedImageNet(Record):
+class LinearizedImageModel(Record):
     """A net on images, linearized in its weights at the start."""
 
     called = WHO
 
-    model: ImageNet
+    model: ImageModel
 
     homogeneity = None  # a constant start plus a linear change has no degree
 
@@ -194,10 +168,10 @@ class OutputLayer(Record):
     {'layer 2': (5, 10)}
     """
 
-    net: ImageNet
+    net: ImageModel
 
     def __post_init__(self) -> None:
-        if not isinstance(self.net, ImageNet):
+        if not isinstance(self.net, ImageModel):
             raise ValueError(
                 f"OutputLayer: the net must be one on images, got {type(self.net).__name__}; use "
                 "dense_net() or conv_net()"

@@ -1,6 +1,5 @@
 """What is to be learned: arrays and the truth behind them."""
 
-from penchant.problems.arithmetic import modular_addition
 from penchant.problems.circle import CircleTeacher, circle_teacher
 from penchant.problems.classification import (
     Classification,
@@ -53,7 +52,6 @@ __all__ = [
     "load_images",
     "low_rank_completion",
     "majority",
-    "modular_addition",
     "modular_arithmetic",
     "multiplication_table",
     "opposed_units",

@@ -1,4 +1,4 @@
-"""Pairs of tokens with a class each: modular addition, and test pairs implied by training pairs."""
+"""Pairs of tokens with a class each, and test pairs implied by training pairs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penchant.arguments import integer, real
-from penchant.description import with_recipe
+from penchant.arguments import integer
 from penchant.records import Record
 
 Integers = NDArray[np.int64]
@@ -84,51 +83,6 @@ class TokenPairs(Record):
         if (counts > 1).any():
             a, b = divmod(int(keys[int(np.argmax(counts > 1))]), self.tokens)
             raise ValueError(f"{WHO}: every pair may occur once, but ({a}, {b}) is repeated")
-
-
-@with_recipe
-def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> TokenPairs:
-    """All pairs (a, b) labelled (a + b) mod `modulus`, a random `fraction` of them for training.
-
-    Lyu et al. 2023 have modulus 97 and fraction 0.4. About that fraction of the test pairs then are
-    twins.
-
-    Parameters
-    ----------
-    modulus
-        The number of tokens and of classes.
-    fraction
-        The share of the pairs that are used for training.
-    seed
-        The seed of all random numbers.
-
-    Returns
-    -------
-    TokenPairs
-        The pairs and their classes.
-
-    References
-    ----------
-    .. [1] Lyu et al. (2023), Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce
-       Grokking.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> problem = penchant.problems.modular_addition(modulus=7)
-    >>> problem.tokens, problem.classes, problem.samples
-    (7, 7, 20)
-    """
-    who = "modular_addition"
-    modulus = integer(who, "modulus", modulus, least=2)
-    seed = integer(who, "seed", seed, least=0)
-    fraction = real(who, "fraction", fraction, rule="a number between 0 and 1")
-    pairs = all_pairs(modulus)
-    train = split(who, len(pairs), fraction, seed)
-    total, samples = len(pairs), int(train.sum())
-    description = f"addition mod {modulus}, {samples} of {total} pairs for training, seed {seed}"
-    labels = pairs.sum(axis=1) % modulus
-    return TokenPairs(modulus, modulus, pairs, labels, train, description)
 
 
 def all_pairs(tokens: int) -> Integers:

@@ -31,14 +31,15 @@ LARGEST = 2**11  # pairs are stored one by one, and cubes must stay exact
 def modular_arithmetic(
     modulus: int,
     *,
-    operation: str | Operation,
+    operation: str | Operation = "+",
     fraction: float = 0.4,
     ordered: bool = True,
     seed: int = 0,
 ) -> TokenPairs:
     """Pairs (x, y) over Z/p with the class x operation y mod p, a random `fraction` for training.
 
-    Figure 1 of Notsawo et al. 2025 has "+", modulus 97 and fraction 0.4.
+    Addition modulo 97 with fraction 0.4 is the usual case (Lyu et al. 2023, Notsawo et al. 2025);
+    about that fraction of its test pairs are twins of training pairs.
 
     Parameters
     ----------
@@ -67,7 +68,10 @@ def modular_arithmetic(
     Examples
     --------
     >>> import penchant
-    >>> problem = penchant.problems.modular_arithmetic(operation="x^2+y^2", modulus=7, fraction=0.7)
+    >>> problem = penchant.problems.modular_arithmetic(7)
+    >>> problem.tokens, problem.classes, problem.samples
+    (7, 7, 20)
+    >>> problem = penchant.problems.modular_arithmetic(7, operation="x^2+y^2", fraction=0.7)
     >>> a, b = problem.pairs.T
     >>> bool((problem.labels == (a**2 + b**2) % 7).all())
     True

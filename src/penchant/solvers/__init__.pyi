@@ -11,7 +11,7 @@ from penchant.solvers.least_squares import (
     ridge_limit,
 )
 from penchant.solvers.limits.saddles import Saddles, saddles
-from penchant.solvers.limits.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
+from penchant.solvers.limits.slow_flow import SlowFlow, slow_flow
 from penchant.solvers.margins.l1_set import l1_ends
 from penchant.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from penchant.solvers.margins.separation import Separation, separation
@@ -49,7 +49,6 @@ __all__ = [
     "max_margin_path",
     "memorization_steps",
     "minimisers",
-    "nuclear_slow_flow",
     "primal_residual",
     "ratchet_path",
     "ridge_limit",

@@ -13,8 +13,8 @@ import numpy as np
 from penchant.arguments import Array
 from penchant.lazy import jax, jnp
 from penchant.models.image_layers import ImageFunction, Params, name_of, number_of
-from penchant.models.image_net import ImageNet
-from penchant.models.linearized import LinearizedImageNet, OutputLayer
+from penchant.models.image_model import ImageModel
+from penchant.models.linearized import LinearizedImageModel, OutputLayer
 from penchant.precision import double_precision
 from penchant.problems.images.load import Images
 from penchant.training.cross_entropy import cross_entropy, log_cross_entropy
@@ -117,7 +117,7 @@ def _judge() -> Any:
     return judge
 
 
-ImageModel = ImageNet | OutputLayer | LinearizedImageNet
+Trainable = ImageModel | OutputLayer | LinearizedImageModel
 FIRST = name_of(1)
 
 
@@ -131,7 +131,7 @@ class ImageTask(Task):
     once would be affected by them.
     """
 
-    def __init__(self, who: str, model: ImageModel, images: Images, still: bool = False) -> None:
+    def __init__(self, who: str, model: Trainable, images: Images, still: bool = False) -> None:
         _check(who, model, images)
         self.model, self.problem = model, images
         self.objective = ImageLoss(model.function)
@@ -198,7 +198,7 @@ class ImageTask(Task):
             pixels, weights = pixels.reshape(len(pixels), -1)[:, live], self.start
         inputs = jnp.asarray(pixels, net.dtype)
         labels = jnp.asarray(getattr(images, f"{which}_labels"), np.int32)
-        if isinstance(model, LinearizedImageNet):
+        if isinstance(model, LinearizedImageModel):
             origin = {name: jnp.asarray(part) for name, part in weights.items()}
             return Part(inputs, labels, None, SharedPart(origin))
         if isinstance(model, OutputLayer):
@@ -224,10 +224,10 @@ class ImageTask(Task):
 
 def _check(who: str, model: Any, images: Images) -> None:
     """A ValueError if `model` cannot be trained on `images`, which users may construct."""
-    if not isinstance(model, ImageModel):
+    if not isinstance(model, Trainable):
         raise ValueError(
             f"{who}: on Images the model must be a net on images, got {type(model).__name__}; use "
-            "dense_net() or conv_net(), or Linearized or OutputLayer of one"
+            "dense_net() or conv_net(), or linearize() or OutputLayer of one"
         )
     for which in ("train", "test"):
         pixels, labels = getattr(images, f"{which}_images"), getattr(images, f"{which}_labels")
@@ -245,10 +245,10 @@ def _check(who: str, model: Any, images: Images) -> None:
             )
 
 
-def _net(model: ImageModel) -> ImageNet:
+def _net(model: Trainable) -> ImageModel:
     if isinstance(model, OutputLayer):
         return model.net
-    return model.model if isinstance(model, LinearizedImageNet) else model
+    return model.model if isinstance(model, LinearizedImageModel) else model
 
 
 def _means(blocks: Iterator[tuple[Any, Any]]) -> tuple[float, float]:

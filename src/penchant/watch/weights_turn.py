@@ -9,15 +9,15 @@ import numpy as np
 
 from penchant.arguments import Array
 from penchant.forecasts.jump import JumpForecast, no_forecast
-from penchant.forecasts.transition import Forecast, forecast_run
+from penchant.forecasts.transition import Forecast, extrapolate
 
 EVENT = "weights"
 HOW = "pass train_accuracy= and test_accuracy= to the calls to have the jump of the test accuracy"
-# forecast_run extends the kernel phase by a straight line, and runs come later: the margin falls
+# `extrapolate` extends the kernel phase by a straight line, and runs come later: the margin falls
 # on the way and the features begin to grow. In units of 1/rate the delay was 0.5 to 1.3 for ReLU
 # and diagonal nets of degree 2 to 4 (1.6 at degree 5), and near the end it is at most 0.6 times
 # log(decayed start / displacement). In 261 forecasts during 23 runs (descent, SGD, AdamW), the
-# interval missed the truth 8 times, that of forecast_run 105 times; 6 and 38 of 79 on the runs
+# interval missed the truth 8 times, that of `extrapolate` 105 times; 6 and 38 of 79 on the runs
 # that had no part in choosing these numbers, all 6 early: of degree 5, or AdamW at 5%.
 LATER = (0.75, 1.5)  # expected and at most
 NEARER = (0.3, 0.7)
@@ -41,7 +41,7 @@ def forecast_turn(dataset: Any) -> JumpForecast:
     if turn.max() >= TURNS[1]:
         return _seen(t, norm, turn, start)
     try:
-        found = forecast_run(t, norm, turn)
+        found = extrapolate(t, norm, turn)
     except ValueError as reason:
         return _early(str(reason))
     taken = -math.expm1(-found.weight_decay * float(t[-1]))
@@ -52,7 +52,7 @@ def forecast_turn(dataset: Any) -> JumpForecast:
         )
     half = t <= t[-1] / 2
     try:
-        before = forecast_run(t[half], norm[half], turn[half])
+        before = extrapolate(t[half], norm[half], turn[half])
     except ValueError:
         return _early(
             "it is too early for a forecast: half of the record gives none to compare with"

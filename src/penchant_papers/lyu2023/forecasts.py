@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant import DiagonalNet, DualFlow, ParameterFlow, Regression, Time, forecast, train
-from penchant.forecasts import LATER, STRIDE, forecast_run, meeting, window
+from penchant.forecasts import LATER, STRIDE, meeting, window
 from penchant.lab import (
     Array,
     Check,
@@ -67,7 +67,7 @@ def cell(case: str, alpha: float, rate: float, seed: int) -> dict[str, float]:
     data = trained(net, problem, rate, turning.high + 6 / rate)
     times, turn = data["t"].values, data["turn"].values
     early = times <= turning.transition / 2
-    later = forecast_run(*(data[k].values[early] for k in ("t", "parameter_norm", "turn")))
+    later = forecast({k: data[k].values[early] for k in ("t", "parameter_norm", "turn")})
     log_start = math.log(float(data["parameter_norm"].values[0]))
     return {
         "measured": jump(data) * rate,

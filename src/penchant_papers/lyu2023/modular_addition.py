@@ -24,7 +24,7 @@ CURVES = (
 study = sized(
     "L-F3b",
     title="Modular addition: a net with a large start memorizes first and generalizes late",
-    problem={"is": "modular_addition", "modulus": 37, "fraction": 0.7},
+    problem={"is": "modular_arithmetic", "modulus": 37, "fraction": 0.7},
     model={"is": "TwoTokenNet", "width": 128, "shared": True, "precision": "single"},
     # a step is `scaled` over |theta|^2 while the start is large
     method={

@@ -23,7 +23,7 @@ from penchant.lab import (
     sized,
     within,
 )
-from penchant.measures import kernel_interpolant
+from penchant.measures import kernel_machine
 from penchant.models import DifferenceFactorization
 from penchant.problems import Completion, multiplication_table
 from penchant.record import At, LogSpaced
@@ -100,7 +100,7 @@ def kernel_matrix(problem: Completion, alpha: float) -> Array:
     """The matrix of the kernel interpolant of U = V = alpha I."""
     model = DifferenceFactorization(alpha=alpha)
     start = model.start(problem.dimension)
-    move = kernel_interpolant(model, problem.design, problem.y).displacement
+    move = kernel_machine(model, problem).displacement
     # the matrix is quadratic in the parameters, so this difference is its derivative
     return (model.matrix(start + move) - model.matrix(start - move)) / 2
 

@@ -19,7 +19,7 @@ from penchant.lab import (
     sized,
     within,
 )
-from penchant.measures import angle, assumptions, kernel_predictor, kernel_svm
+from penchant.measures import angle, assumptions, kernel_machine
 from penchant.problems import sparse_regression
 from penchant_papers.instances import distance, furthest, slope
 from penchant_papers.lyu2023.runs import (
@@ -62,7 +62,7 @@ def cell(seed: int, depth: int, log_alpha: float, *, c: float) -> dict[str, Any]
 def regression_cell(seed: int, log_alpha: float, *, c: float) -> dict[str, float]:
     """The distance to the kernel interpolant at (1 - c)(1/rate) log alpha."""
     problem = sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
-    target = kernel_predictor(DiagonalNet(2, alpha=1.0), problem.X, problem.y)
+    target = np.asarray(kernel_machine(DiagonalNet(2, alpha=1.0), problem).predictor)
     z = np.array([(1 - c) * log_alpha])
     run = exact(problem, log_alpha, joint_rate(log_alpha), z, rtol=1e-7)
     return {"off": distance(run.predictor.values[0], target)}
@@ -72,8 +72,8 @@ def network_cell(seed: int, log_alpha: float, *, c: float) -> dict[str, float | 
     """Angles between a net's outputs on new points and its kernel SVM's, and another start's."""
     (problem, new), net = points(seed), network(log_alpha, seed)
     outputs = net.predict(trained(problem, net, log_alpha, 1 - c), new)
-    here = kernel_svm(net, problem.X, problem.y).predict(new)
-    there = kernel_svm(network(log_alpha, seed + 100), problem.X, problem.y).predict(new)
+    here = kernel_machine(net, problem).predict(new)
+    there = kernel_machine(network(log_alpha, seed + 100), problem).predict(new)
     assumed = assumptions(net, problem.X)
     return {
         "own": float(angle(outputs, here)),

@@ -19,7 +19,7 @@ from penchant.lab import (
     one_of,
     sized,
 )
-from penchant.measures import angle, kernel_svm
+from penchant.measures import angle, kernel_machine
 from penchant.models import Difference, Model
 from penchant_papers.lyu2023.runs import points, trained
 from penchant_papers.moroshko2020.nets import QuadraticUnits
@@ -66,7 +66,7 @@ def trained_cell(
     outputs = model.predict(trained(problem, model, log_alpha, 1 - c), new)
     first = model.predict(model.start(problem.dimension), new)
     return {
-        "off": float(angle(outputs, kernel_svm(model, problem.X, problem.y).predict(new))),
+        "off": float(angle(outputs, kernel_machine(model, problem).predict(new))),
         "size": float(np.abs(outputs).mean()),
         "decayed": float(np.abs(first).mean()) * math.exp(-DEGREE * (1 - c) * log_alpha),
     }

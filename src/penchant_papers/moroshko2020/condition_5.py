@@ -9,7 +9,7 @@ import numpy as np
 from penchant import Classification, DiagonalNet
 from penchant.lab import Dataset, Evidence, Experiment, drawn, log_log, sized, within
 from penchant.measures import Stability, stability
-from penchant.models import Linearized
+from penchant.models import linearize
 from penchant.problems import separable_points, three_points
 from penchant.solvers import ratchet_path
 from penchant_papers.instances import slope
@@ -36,7 +36,7 @@ def cell(stop: str, alpha: float, *, flow: str, limit: str) -> dict[str, float]:
 
 def linearized(problem: Classification, depth: int, alpha: float) -> Stability:
     """The same for the linearized model, trained to smoothed margin 1000."""
-    path = trained(problem, Linearized(DiagonalNet(depth, alpha=alpha)), [1e3], per_decade=FINE)
+    path = trained(problem, linearize(DiagonalNet(depth, alpha=alpha)), [1e3], per_decade=FINE)
     return stability(path, problem.signed_rows @ max_margin_of(problem, "l2"))
 
 

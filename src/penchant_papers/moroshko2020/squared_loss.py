@@ -16,7 +16,7 @@ from penchant.lab import (
     sized,
     within,
 )
-from penchant.models import Linearized, Model
+from penchant.models import Model, linearize
 from penchant.problems import three_points
 from penchant_papers.moroshko2020.nets import in_time
 from penchant_papers.moroshko2020.stopping import trained
@@ -60,7 +60,7 @@ def exp_cell(alpha: float, *, late: float) -> dict[str, float]:
     """The same with the exp loss on panel 3b at log(1/loss) = late alpha^2: relative distance."""
     problem, net = three_points("3b"), DiagonalNet(2, alpha=alpha)
     real, twin = (
-        trained(problem, model, [late * alpha**2]).predictor for model in (net, Linearized(net))
+        trained(problem, model, [late * alpha**2]).predictor for model in (net, linearize(net))
     )
     return {"distance": float(np.linalg.norm(real - twin) / np.linalg.norm(twin))}
 

@@ -19,7 +19,7 @@ from penchant.lab import (
     within,
 )
 from penchant.measures import angle
-from penchant.models import Linearized, Model
+from penchant.models import Model, linearize
 from penchant.plotting import latex
 from penchant.problems import separable_points, three_points
 from penchant.regularizers import Lp
@@ -90,7 +90,7 @@ def long_path(
     The times are in units of alpha^D where that is large: what is late depends on the start.
     """
     net, clock = DiagonalNet(depth, alpha=alpha), CLOCK * max(1.0, alpha**depth)
-    return trained(problem, Linearized(net) if linear else net, clock), clock
+    return trained(problem, linearize(net) if linear else net, clock), clock
 
 
 def cell(depth: int, alpha: float, *, linear: bool) -> dict[str, Any]:

@@ -35,7 +35,6 @@ from penchant.solvers import (
     error_floor,
     least_squares_limit,
     memorization_steps,
-    nuclear_slow_flow,
     slow_flow,
 )
 
@@ -270,8 +269,13 @@ class LowRankRecovery(Recovery):
     def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
         begin = self.memorized(start)
         step = self.euler * min(map(self.dual_norm, (begin - self.truth, self.truth)))
-        goal = self.problem.truth if error else None
-        return nuclear_slow_flow(self.X, begin.reshape(self.problem.shape), step, goal, error)
+        return slow_flow(
+            self.problem,
+            begin.reshape(self.problem.shape),
+            learning_rate=step,
+            target=self.problem.truth if error else None,
+            error=error,
+        )
 
     @functools.cached_property
     def least(self) -> Array:

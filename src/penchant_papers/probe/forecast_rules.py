@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penchant.forecasts import forecast_jump, forecast_run
+from penchant import forecast
+from penchant.forecasts import forecast_jump
 from penchant.lab import Array
 from penchant_papers.probe.trajectories import ProbeRun
 
@@ -129,7 +130,7 @@ def norm_rule(recorded: RecordedRun, now: float) -> Said:
     """Where the displacement is as long as the decayed start, by two straight lines."""
     seen = recorded.until(now)
     try:
-        found = forecast_run(seen["step"], seen["norm"], seen["turn"])
+        found = forecast({"t": seen["step"], "parameter_norm": seen["norm"], "turn": seen["turn"]})
     except ValueError:
         return Said()
     return Said(found.transition, found.low, found.high)

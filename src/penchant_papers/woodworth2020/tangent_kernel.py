@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from penchant import L2, DiagonalNet, interpolate
+from penchant import L2, DiagonalNet, Regression, interpolate
 from penchant.lab import Array, Dataset, Evidence, Experiment, log_log, sized, within
-from penchant.measures import kernel_predictor, tangent_kernel
+from penchant.measures import kernel_machine, tangent_kernel
 from penchant_papers.endpoints import endpoint
 from penchant_papers.instances import distance, random_instance, slope
 
@@ -78,9 +78,10 @@ def cell(depth: int, place: int, seed: int) -> dict[str, float]:
     alpha = {2: np.geomspace(2, 12, 5), 3: np.geomspace(1.5, 4, 5)}[depth][place]
     model = DiagonalNet(depth, alpha=alpha, shape=p.shape)
     end = endpoint(p.X, p.y, alpha=alpha, depth=depth, shape=p.shape)
+    kernel = kernel_machine(model, Regression(p.X, p.y))
     return {
         "alpha": alpha,
-        "far": distance(end.beta, kernel_predictor(model, p.X, p.y)),
+        "far": distance(end.beta, np.asarray(kernel.predictor)),
         "far_l2": distance(end.beta, interpolate(p.X, p.y, L2()).beta),
         "residual": end.residual,
     }

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from penchant import forecast
-from penchant.forecasts import forecast_run
-from penchant.measures import forecast as measured_forecast
+from penchant.forecasts import transition
 from penchant_papers.lyu2023 import forecasts
 
 MAJORITY, WIDE, TABLE = "majority, n=40 d=300", "wide margin, gamma=6 d=1500", "table"
@@ -41,15 +40,19 @@ def test_what_the_predictor_does_is_not_yet_what_the_test_curve_does(data, refut
 
 
 def test_norms_that_meet_do_not_tell_when_wide_margins_fall(monkeypatch, data, refuted):
-    monkeypatch.setattr(measured_forecast, "minimisers", lambda *args: None)
+    monkeypatch.setattr(transition, "minimisers", lambda *args: None)
     monkeypatch.setattr(forecasts, "forecast", lambda *args, measure=None: forecast(*args))
     words = "wide margin: worst error of the predicted time of the test curve"
     assert refuted("L-forecast", (with_cell(data[0], WIDE), *data[1:]), words)
 
 
 def test_a_turn_in_the_wrong_unit_is_refuted(monkeypatch, data, refuted):
-    radians = lambda t, norm, turn: forecast_run(t, norm, np.radians(turn))  # noqa: E731
-    monkeypatch.setattr(forecasts, "forecast_run", radians)
+    def radians(*given, **named):
+        if len(given) > 1:
+            return forecast(*given, **named)
+        return forecast({**given[0], "turn": np.radians(given[0]["turn"])})
+
+    monkeypatch.setattr(forecasts, "forecast", radians)
     changed = with_cell(data[0], MAJORITY), *data[1:]
     assert refuted("L-forecast", changed, "half turn predicted from the run so far")
 

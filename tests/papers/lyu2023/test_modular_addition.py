@@ -12,7 +12,7 @@ from penchant.lab import all_claims
 from penchant.lab.studies.sizes import merged
 from penchant.measures import grokking
 from penchant.models import TwoTokenNet
-from penchant.problems import modular_addition
+from penchant.problems import modular_arithmetic
 from penchant.record import LogSpaced
 from penchant_papers.lyu2023.modular_addition import CURVES, runs_of
 
@@ -36,7 +36,7 @@ def small(tmp_path_factory):
 
 
 def test_the_data_are_those_of_separate_runs(small):
-    problem = modular_addition(11, fraction=0.6, seed=0)
+    problem = modular_arithmetic(11, fraction=0.6, seed=0)
     descent = GradientDescent(1.0, scaled=300.0, weight_decay=1e-2)
     for alpha in (4.0, 0.5):
         net = TwoTokenNet(32, alpha=alpha, seed=0)
@@ -81,7 +81,7 @@ def test_the_full_size_has_the_printed_numbers():
     assert method["weight_decay"] == 1e-4
     assert max(study.axes[0].values) == 100
     # the first step from the largest start is the printed learning rate
-    start = TwoTokenNet(1024, alpha=100.0).start(modular_addition(97))
+    start = TwoTokenNet(1024, alpha=100.0).start(modular_arithmetic(97))
     assert method["scaled"] / np.sum(start.first**2) == pytest.approx(0.002, rel=0.01)
     assert json.dumps(study.describe())
 

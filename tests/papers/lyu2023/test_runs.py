@@ -20,7 +20,6 @@ from penchant import (
     forecast,
     train,
 )
-from penchant.forecasts import forecast_run
 from penchant.problems import sparse_regression
 from penchant.record import At
 from penchant_papers.lyu2023 import runs
@@ -154,7 +153,7 @@ def test_data_that_pull_nothing_only_decay(problem):
 def test_a_forecast_from_two_exponentials(log_c, growth, rate):
     t = np.linspace(0.0, 1.0, 30) / growth
     turn = np.degrees(np.arctan(np.exp(log_c + growth * t)))
-    found = forecast_run(t, 7 * np.exp(-rate * t), turn)
+    found = forecast({"t": t, "parameter_norm": 7 * np.exp(-rate * t), "turn": turn})
     assert found.transition == pytest.approx(-log_c / growth, rel=1e-6)
     assert found.weight_decay == pytest.approx(rate, rel=1e-6)
     assert found.log_norm == pytest.approx(math.log(7) + rate * log_c / growth, rel=1e-6, abs=1e-6)
@@ -180,8 +179,9 @@ def test_the_forecast_of_one_sample_is_a_formula(x, y, log_alpha):
         (lambda p, net: forecast(net, p, math.inf), "finite number > 0"),
         (lambda p, net: forecast(net, p, 1e-3).steps(0), "learning_rate must be > 0"),
         (lambda p, net: forecast(DiagonalNet(2, alpha=1.0, signed=False), p, 1e-3), "Difference"),
-        (lambda p, net: forecast_run([], [], []), "must not be empty"),
-        (lambda p, net: forecast_run([1.0, math.nan], [1, 1], [1, 1]), "must be finite"),
+        (lambda p, net: forecast({"t": [], "parameter_norm": [], "turn": []}), "must not be empty"),
+        (lambda p, net: forecast({"t": [math.nan], "parameter_norm": [1], "turn": [1]}),
+         "must be finite"),
         (lambda p, net: At(times=[math.inf]), "finite number"),
         (lambda p, net: train(net, p, penchant.ParameterFlow(weight_decay=0.1)), "give stop=Time"),
         (lambda p, net: DualFlow(weight_decay=True), "weight_decay must be a finite number"),

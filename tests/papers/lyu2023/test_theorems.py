@@ -1,6 +1,7 @@
 """The theorems, the place of the jump, the clock, wide starts: what checks refute, by hand."""
 
 import math
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -57,8 +58,10 @@ def test_training_with_a_faster_decay_is_refuted(faster, t1, refuted):
 
 
 def test_the_sparsest_interpolant_in_place_of_the_kernels_is_refuted(monkeypatch, t1, refuted):
-    sparse = lambda net, X, y: penchant.interpolate(X, y, penchant.L1()).beta  # noqa: E731
-    monkeypatch.setattr(theorem_1, "kernel_predictor", sparse)
+    def sparse(net, problem):
+        return SimpleNamespace(predictor=penchant.interpolate(problem, penchant.L1()).beta)
+
+    monkeypatch.setattr(theorem_1, "kernel_machine", sparse)
     off = [[theorem_1.regression_cell(0, a, c=0.125)["off"]] for a in t1[1].log_alpha.values]
     wrong = t1[1].assign(off=(("log_alpha", "seed"), off))
     assert refuted("L-T1", (t1[0], wrong, *t1[2:]), "kernel interpolant")

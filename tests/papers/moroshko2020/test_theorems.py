@@ -61,7 +61,7 @@ def test_a_kernel_that_moves_in_first_order_is_told_from_an_even_one(data_of):
 def test_the_twin_in_time_is_the_linearized_model():
     problem, net = three_points("3d"), DiagonalNet(3, alpha=4.0)
     one = theorem_1.trained(net, problem, np.eye(3), linear=True)
-    other = theorem_1.trained(penchant.models.Linearized(net), problem, np.eye(3))
+    other = theorem_1.trained(penchant.models.linearize(net), problem, np.eye(3))
     assert one == pytest.approx(other, rel=1e-7, abs=1e-9)
     assert np.abs(one - theorem_1.trained(net, problem, np.eye(3))).max() > 1e-5
 

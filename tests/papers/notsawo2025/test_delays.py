@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 
 from penchant.problems import Completion
-from penchant.solvers import nuclear_slow_flow
+from penchant.solvers import slow_flow
 from penchant_papers.notsawo2025 import delays, theorem_3_3
 from penchant_papers.notsawo2025.recoveries import (
     SPARSE,
@@ -188,7 +188,7 @@ def test_the_slow_phase_of_a_two_by_two_matrix_is_known_in_closed_form(numbers):
     exact = theorem_3_3.corner(*numbers, x - error)
     assert case.path.reaches(case.truth, error) == pytest.approx(exact, rel=2e-3)
     assert abs(exact / abs(x) - 1) > 0.01  # |A_hat - A*|_op = |x| is another number
-    slow = nuclear_slow_flow(case.X, case.memorized().reshape(2, 2), 1e-4)
+    slow = slow_flow(case.X, case.memorized().reshape(2, 2), learning_rate=1e-4)
     assert slow.reaches(case.truth, error) == pytest.approx(exact, abs=5e-4)
 
 

@@ -8,7 +8,7 @@ from penchant import interpolate
 from penchant.lab import all_claims
 from penchant.problems import sparse_recovery
 from penchant.regularizers import Nuclear
-from penchant.solvers import nuclear_slow_flow
+from penchant.solvers import slow_flow
 from penchant_papers.notsawo2025.figures import data_selection, depth
 from recoveries_by_hand import descend, judged
 
@@ -31,7 +31,7 @@ def test_the_errors_are_those_of_the_fit_of_least_nuclear_norm():
         seen = case.problem.observed
         # the second route: the end of the slow phase, which no dual solver enters
         begin = np.where(seen, case.problem.truth, 0)
-        end = nuclear_slow_flow(case.X, begin, 1e-3).end
+        end = slow_flow(case.X, begin, learning_rate=1e-3).end
         error = np.linalg.norm(end - case.truth) / np.linalg.norm(case.truth)
         assert found["error"] == pytest.approx(error, abs=0.01)
         assert found["fewest"] == min(seen.sum(axis=0).min(), seen.sum(axis=1).min())

@@ -6,7 +6,7 @@ import pytest
 from penchant import NumericalError, Outcome, Regression, train
 from penchant.lab import Kind
 from penchant.lab.evidence.evidence import HOLDING, judge
-from penchant.measures import gradient_distance, kernel_interpolant
+from penchant.measures import gradient_distance, kernel_machine
 from penchant.methods import TangentFlow
 from penchant.models import relu_net
 from penchant.record import At
@@ -112,7 +112,7 @@ def test_a_run_that_does_not_reach_its_loss_is_a_gap_with_its_sentence(monkeypat
 def test_kernel_outputs_are_those_of_the_interpolant():
     problem, model = data(1), start(2, 1.0, 1)
     X, y = problem.training.X, problem.training.y
-    slow = kernel_interpolant(model, X, y).predict(problem.test.X)
+    slow = kernel_machine(model, Regression(X, y)).predict(problem.test.X)
     np.testing.assert_allclose(kernel_outputs(2, 1.0, 1), slow, atol=1e-9)
     J, grid = (model.jacobian(model.start(2), rows) for rows in (X, problem.test.X))
     np.testing.assert_allclose(slow, grid @ np.linalg.pinv(J) @ y, atol=1e-6)

@@ -13,7 +13,7 @@ from penchant import GradientDescent, train
 from penchant.lab import Setting, double_precision
 from penchant.lab.evidence.evidence import HOLDING, judge
 from penchant.measures import gradient_distance
-from penchant.models import Linearized, dense_net
+from penchant.models import dense_net, linearize
 from penchant.problems import load_images
 from penchant.problems.images import cache
 from penchant.record import At
@@ -255,7 +255,7 @@ def test_a_kernel_machine_is_the_linearized_net(images):
     def ends(step, net):
         given = {"batch": 32, "stop": Epochs(10), "record": At(epochs=[])}
         paths = [
-            train(model, images, GradientDescent(step), **given) for model in (net, Linearized(net))
+            train(model, images, GradientDescent(step), **given) for model in (net, linearize(net))
         ]
         return [path.dataset.isel(time=-1) for path in paths]
 

@@ -49,7 +49,7 @@ def test_the_run_stands_at_the_least_q_of_its_scale_and_tilt(name):
     plain = penchant.train(net, PROBLEM, method, batch=batch, stop=stop)
     np.testing.assert_array_equal(path.predictor, plain.predictor)
     own = penchant.Regression(X, X @ path.predictor)
-    found = penchant.forecasts.predicted_endpoint(path, own).beta
+    found = penchant.interpolate(own, penchant.forecasts.effective_regularizer(path)).beta
     np.testing.assert_allclose(found, path.predictor, atol=1e-11)
     q = penchant.forecasts.effective_regularizer(path)
     without = penchant.interpolate(own, penchant.Q(net.depth, alpha=1.0, shape=q.shape)).beta
@@ -72,7 +72,9 @@ def test_a_step_that_changes_the_sign_of_a_weight_keeps_the_law():
     )
     own = penchant.Regression(problem.X, problem.X @ path.predictor)
     np.testing.assert_allclose(
-        penchant.forecasts.predicted_endpoint(path, own).beta, path.predictor, atol=1e-12
+        penchant.interpolate(own, penchant.forecasts.effective_regularizer(path)).beta,
+        path.predictor,
+        atol=1e-12,
     )
 
 
@@ -84,7 +86,7 @@ def test_a_long_run_loses_nothing_to_rounding():
         penchant.Steps(1_000_000),
     )
     path = penchant.train(EVEN, problem, method, batch=1, stop=stop)
-    found = penchant.forecasts.predicted_endpoint(path, problem).beta
+    found = penchant.interpolate(problem, penchant.forecasts.effective_regularizer(path)).beta
     np.testing.assert_allclose(found, path.predictor, atol=2e-13)
 
 
@@ -104,7 +106,8 @@ def test_labels_have_the_same_law(loss):
         penchant.Steps(500),
     )
     path = penchant.train(BIASED, problem, method, batch=2, stop=stop)
-    found = penchant.forecasts.predicted_endpoint(path, problem).beta
+    q = penchant.forecasts.effective_regularizer(path)
+    found = penchant.interpolate(X, X @ path.predictor, q).beta
     np.testing.assert_allclose(found, path.predictor, atol=1e-12)
     start = penchant.interpolate(X, X @ found, penchant.Q(2, alpha=0.1)).beta
     assert np.abs(start - path.predictor).max() > 1e-3
@@ -140,7 +143,9 @@ def test_a_map_of_ones_own_has_an_effective_start():
     for net, model in ((penchant.DiagonalNet(3, alpha=0.3), None), (cubic, cubic)):
         path = penchant.train(net, PROBLEM, method, batch=1, stop=stop)
         own = penchant.Regression(X, X @ path.predictor)
-        ends[model] = penchant.forecasts.predicted_endpoint(path, own, model).beta
+        ends[model] = penchant.interpolate(
+            own, penchant.forecasts.effective_regularizer(path, model)
+        ).beta
         np.testing.assert_allclose(ends[model], path.predictor, atol=1e-11)
     np.testing.assert_allclose(ends[None], ends[cubic], atol=1e-11)
 
@@ -158,7 +163,7 @@ def test_maps_of_several_parameters_and_without_a_pair(signed):
     )
     path = penchant.train(model, PROBLEM, method, batch=1, stop=stop)
     own = penchant.Regression(X, X @ path.predictor)
-    found = penchant.forecasts.predicted_endpoint(path, own, model).beta
+    found = penchant.interpolate(own, penchant.forecasts.effective_regularizer(path, model)).beta
     np.testing.assert_allclose(found, path.predictor, atol=1e-10)
     start = penchant.interpolate(own, penchant.derive(model.map, (0.5, 0.3), signed)).beta
     assert np.abs(start - path.predictor).max() > 1e-3
@@ -201,8 +206,8 @@ def test_what_has_no_effective_scale_is_refused():
         penchant.train(EVEN, PROBLEM, method, stop=stop, penalty=0.1 * penchant.L2())
     plain = penchant.train(EVEN, PROBLEM, penchant.GradientDescent(0.01), stop=stop)
     with pytest.raises(ValueError, match=r"the path must be one of EffectiveScale\(method\)"):
-        penchant.forecasts.predicted_endpoint(plain, PROBLEM)
-    assert eval(repr(method), vars(penchant).copy()) == method
+        penchant.interpolate(PROBLEM, penchant.forecasts.effective_regularizer(plain))
+    assert eval(repr(method), vars(penchant) | vars(penchant.methods)) == method
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])

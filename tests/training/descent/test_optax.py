@@ -130,7 +130,7 @@ def test_float32_nets_keep_their_precision(part):
     else:
         model, problem = (
             penchant.models.TokenMLP(embedding=4, width=4),
-            penchant.problems.modular_addition(5),
+            penchant.problems.modular_arithmetic(5, fraction=0.6),
         )
     given = {"stop": Steps(20), "batch": 4, "seed": 1}
     rates = optax.exponential_decay(1e-2, 10, 0.5)

@@ -260,4 +260,4 @@ def test_contradicting_rows_have_a_mean_but_no_endpoint():
     found = penchant.forecasts.predict_run(NET, problem, method, batch=1, stop=stop)
     np.testing.assert_allclose(found.predictor, path.predictor, atol=0.02)
     with pytest.raises(ValueError, match=r"no beta fits it: 0\.45 of y's norm cannot be reached"):
-        penchant.forecasts.predicted_endpoint(path, problem)
+        penchant.interpolate(problem, penchant.forecasts.effective_regularizer(path))

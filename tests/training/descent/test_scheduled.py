@@ -103,7 +103,7 @@ def test_the_effective_scale_holds_with_a_schedule():
     )
     path = penchant.train(NET, PROBLEM, method, batch=1, stop=penchant.Steps(2000))
     own = penchant.Regression(PROBLEM.X, PROBLEM.X @ path.predictor)
-    found = penchant.forecasts.predicted_endpoint(path, own).beta
+    found = penchant.interpolate(own, penchant.forecasts.effective_regularizer(path)).beta
     np.testing.assert_allclose(found, path.predictor, atol=1e-12)
 
 

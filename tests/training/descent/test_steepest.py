@@ -6,7 +6,7 @@ import pytest
 from penchant import L1, L2, Adam, Classification, GradientDescent, Q, Steps, train
 from penchant.methods import Muon, SignDescent, SteepestDescent
 from penchant.models import LinearPredictor, TokenMLP
-from penchant.problems import modular_addition, separable_points
+from penchant.problems import modular_arithmetic, separable_points
 from penchant.regularizers import Linf, Nuclear, Spectral
 from refusals import refusals
 
@@ -72,7 +72,7 @@ def test_what_has_a_name_of_its_own():
 
 
 def test_every_matrix_of_a_net_takes_a_step_of_its_own():
-    problem, net = modular_addition(5, fraction=0.6), TokenMLP(embedding=4, width=3)
+    problem, net = modular_arithmetic(5, fraction=0.6), TokenMLP(embedding=4, width=3)
     path = train(net, problem, Muon(0.01), stop=Steps(1))
     before = train(net, problem, Muon(1e-12), stop=Steps(1))
     import jax

@@ -174,7 +174,7 @@ def test_many_logits_are_summed_at_random():
 def test_a_linearized_model_is_trained_as_it_is():
     net = model()
     ids = tokens()[:6]
-    linear = penchant.measures.linearize(net)
+    linear = penchant.models.linearize(net)
     torch.testing.assert_close(linear(input_ids=ids), net.eval()(input_ids=ids).logits)
     optimizer = torch.optim.SGD([p for p in linear.parameters() if p.requires_grad], lr=0.1)
     losses = []

@@ -10,9 +10,10 @@ from typing import Any
 from penchant.lazy import jax
 from penchant.measures.kernels.gradients import is_learned
 from penchant.measures.kernels.outputs import Output
+from penchant.models.image_model import ImageModel
+from penchant.models.linearized import WHO, Linearized, LinearizedImageModel
+from penchant.models.model import Separable
 from penchant.records import Record
-
-WHO = "linearize"
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -71,40 +72,54 @@ def linearize(
     Parameters
     ----------
     model
-        A JAX function f(parameters, x), or any torch.nn.Module.
+        A model with a separable linear predictor, such as DiagonalNet, a net on images, a JAX
+        function f(parameters, x), or any torch.nn.Module.
     parameters
-        w0, a pytree of arrays; a module is expanded at its own parameters as they are now.
+        w0 of a JAX function, a pytree of arrays. A model is expanded at its own start, a module at
+        its own parameters as they are now.
     output
-        Which part of the return value of a model to use: a name, or a function of the return
-        value; by default the logits, if there are any.
+        Which part of the return value of a function or a module to use: a name, or a function of
+        the return value; by default the logits, if there are any.
 
     Returns
     -------
-    LinearizedFunction or torch.nn.Module
-        A function of (parameters, x) for JAX; for a module a module with parameters of the same
-        names, which any loop can train. It predicts as `model` does in eval mode.
+    model, function or torch.nn.Module
+        A model for `train`; for JAX a function of (parameters, x); for a module a module with
+        parameters of the same names, which any loop can train. It predicts as `model` does in eval
+        mode.
 
     Examples
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> linear = penchant.measures.linearize(lambda w, x: x @ w**2, np.array([1.0, 2.0]))
+    >>> tangent = penchant.models.linearize(penchant.DiagonalNet(alpha=1.0))
+    >>> tangent.predictor(tangent.start(dimension=1) + np.array([0.5, 0.0]))
+    array([1.])
+    >>> linear = penchant.models.linearize(lambda w, x: x @ w**2, np.array([1.0, 2.0]))
     >>> linear(np.array([2.0, 2.0]), np.eye(2)).round(4).tolist()
     [3.0, 4.0]
     """
+    if isinstance(model, Separable | ImageModel):
+        _own_place("model", "start", parameters)
+        if output is not None:
+            raise ValueError(f"{WHO}: a model has one output; leave output out")
+        return Linearized(model) if isinstance(model, Separable) else LinearizedImageModel(model)
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):
         from penchant.measures.torch.linearized import LinearizedModule
 
-        if parameters is not None:
-            raise ValueError(
-                f"{WHO}: a torch module is expanded at its own parameters; leave parameters out"
-            )
+        _own_place("torch module", "parameters", parameters)
         return LinearizedModule(model, output)
     if not callable(model) or parameters is None:
         raise ValueError(
-            f"{WHO}: call linearize(module) for a torch.nn.Module (which needs torch: pip install "
+            f"{WHO}: call linearize(model) for a separable model, such as DiagonalNet, or a net on "
+            "images, linearize(module) for a torch.nn.Module (which needs torch: pip install "
             "'penchant[torch]') or linearize(f, parameters) for a JAX function f(parameters, x), "
             f"got {type(model).__name__}"
         )
     return LinearizedFunction(model, parameters, output)
+
+
+def _own_place(what: str, place: str, parameters: Any) -> None:
+    if parameters is not None:
+        raise ValueError(f"{WHO}: a {what} is expanded at its own {place}; leave parameters out")

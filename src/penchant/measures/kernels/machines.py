@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, classification_data, finite_array, regression_data
+from penchant.arguments import Array, finite_array
 from penchant.measures.kernels.features import (
     Frame,
     TangentFeatures,
@@ -38,9 +38,11 @@ from penchant.measures.kernels.features import (
     tangent,
 )
 from penchant.models.model import Model, Separable
+from penchant.problems.classification import Classification
 from penchant.records import Kind, NumericalError, Outcome, Record
 from penchant.regularizers.norms import L2
 from penchant.solvers.certificate import Certificate, judge
+from penchant.solvers.data import Problem
 from penchant.solvers.exact import ELIMINATION, independent_rows
 from penchant.solvers.interpolate import interpolate
 from penchant.solvers.margins.rows import dual_misfit
@@ -49,6 +51,7 @@ from penchant.solvers.max_margin import max_margin
 from penchant.solvers.solution import Solution
 from penchant.threads import one_blas_thread
 
+WHO = "kernel_machine"
 FITS = 1e-9  # data count as fitted up to this misfit relative to the largest target,
 ROUNDING = 1e-13  # and up to this misfit relative to |F(x_n)| |h|
 FLAT = 1e-13  # smaller cosines with the separating direction are rounding errors
@@ -95,7 +98,8 @@ class KernelMachine(Record):
     Examples
     --------
     >>> import penchant
-    >>> machine = penchant.measures.kernel_svm(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
+    >>> problem = penchant.Classification([[1.0, 2.0]], [1])
+    >>> machine = penchant.measures.kernel_machine(penchant.DiagonalNet(alpha=1.0), problem)
     >>> machine.kind, machine.residual < 1e-9, machine.kkt < 1e-9
     ('svm', True, True)
     """
@@ -130,88 +134,29 @@ class KernelMachine(Record):
         return moved if self.kind == "svm" else moved + self.tangent.output("KernelMachine", X)
 
 
-def kernel_interpolant(
+def kernel_machine(
     model: Model,
-    X: ArrayLike,
-    y: ArrayLike,
+    problem: Problem,
     start: ArrayLike | None = None,
     *,
     route: str = "auto",
     throw: bool = True,
 ) -> KernelMachine:
-    """The shortest displacement h with f(start, x_n) + <grad f(start, x_n), h> = y_n.
+    """The shortest displacement of the parameters that solves a problem to first order.
 
-    The flow of the model linearised at its start ends there. Data that no displacement fits are
+    For targets it is the kernel interpolant, f(start, x_n) + <grad f(start, x_n), h> = y_n, where
+    the flow of the model linearised at its start ends. Targets that no displacement fits are
     fitted in the least-squares sense, and the outcome says so.
 
-    Parameters
-    ----------
-    model
-        The model.
-    X
-        The samples, one row each.
-    y
-        One label per sample.
-    start
-        The parameters to linearise at; by default the start of the model.
-    route
-        "features" solves with the tangent features, "kernel" with their kernel, and "auto"
-        chooses by size.
-    throw
-        False returns a numerical failure as the outcome instead of raising it.
-
-    Returns
-    -------
-    KernelMachine
-        The displacement with its certificate.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> net = penchant.DiagonalNet(alpha=1.0)
-    >>> machine = penchant.measures.kernel_interpolant(net, [[1.0, 2.0]], [2.0])
-    >>> machine.predictor.round(4), machine.outcome.ok
-    (array([0.4, 0.8]), True)
-    """
-    who = "kernel_interpolant"
-    X, y = regression_data(who, X, y)
-    with one_blas_thread():
-        at = tangent(who, model, X, None if start is None else np.asarray(start))
-        goal = y - at.output(who, X)
-        chosen = chosen_route(who, at, X, route)
-        answer = _linear_interpolant(at, X, goal) or _least_squares(at, X, y, goal, chosen)
-        misfit = _pushed(at, X, answer.move) - goal
-        # a huge output at the start removes digits of the targets
-        residual = float(np.abs(misfit).max() / (max(np.abs(y).max(), np.abs(goal).max()) or 1.0))
-        kkt = max(answer.kkt, _apart(at, X, answer.dual, answer.move))
-        machine = _machine("interpolant", answer, at, residual, kkt)
-        if throw and not machine.outcome.ok:
-            raise NumericalError(who, machine.outcome)
-        return machine
-
-
-def kernel_svm(
-    model: Model,
-    X: ArrayLike,
-    y: ArrayLike,
-    start: ArrayLike | None = None,
-    *,
-    route: str = "auto",
-    throw: bool = True,
-) -> KernelMachine:
-    """The shortest displacement h with y_n <grad f(start, x_n), h> >= 1: the kernel SVM.
-
-    The output at the start is omitted: it is zero under the assumptions of Lyu et al. 2023, and
-    without decay the growth along a separating direction makes it negligible.
+    For labels -1 and +1 it is the kernel SVM, y_n <grad f(start, x_n), h> >= 1. The output at the
+    start is omitted: without decay the growth along a separating direction makes it negligible.
 
     Parameters
     ----------
     model
         The model.
-    X
-        The samples, one row each.
-    y
-        The labels, -1 or +1.
+    problem
+        A Regression or a matrix problem for an interpolant, a Classification for an SVM.
     start
         The parameters to linearise at; by default the start of the model.
     route
@@ -228,7 +173,9 @@ def kernel_svm(
     Raises
     ------
     ValueError
-        The features do not separate the labels.
+        The features do not separate the labels, or an argument is wrong.
+    NumericalError
+        The solver failed; see `throw`.
 
     References
     ----------
@@ -238,29 +185,52 @@ def kernel_svm(
     Examples
     --------
     >>> import penchant
-    >>> machine = penchant.measures.kernel_svm(penchant.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
-    >>> machine.predictor.round(4), round(machine.margin * machine.norm, 6)
+    >>> net = penchant.DiagonalNet(alpha=1.0)
+    >>> fit = penchant.measures.kernel_machine(net, penchant.Regression([[1.0, 2.0]], [2.0]))
+    >>> fit.predictor.round(4), fit.outcome.ok
+    (array([0.4, 0.8]), True)
+    >>> svm = penchant.measures.kernel_machine(net, penchant.Classification([[1.0, 2.0]], [1]))
+    >>> svm.predictor.round(4), round(svm.margin * svm.norm, 6)
     (array([0.2, 0.4]), 1.0)
     """
-    who = "kernel_svm"
-    X, y = classification_data(who, X, y)
+    if not isinstance(problem, Problem):
+        raise ValueError(
+            f"{WHO}: the problem must be a Regression, a Classification or a matrix problem, got "
+            f"{type(problem).__name__}"
+        )
+    X, y = problem.design, problem.y
     with one_blas_thread():
-        at = tangent(who, model, X, None if start is None else np.asarray(start))
-        chosen = chosen_route(who, at, X, route)
-        sizes = lengths_of(who, at, X, chosen)
-        if isinstance(at.model, Separable):
-            answer = _linear_svm(who, at, X, y)
-        else:
-            answer = _separating(who, at, X, y, framed(at, X, chosen, sizes), sizes)
-        margins = y * _pushed(at, X, answer.move)
-        residual = float(np.maximum(1 - margins, 0.0).max())
-        kkt = _apart(at, X, answer.dual, answer.move)
-        if np.isfinite(margins).all():
-            kkt = max(kkt, dual_misfit(answer.dual * y, margins))
-        machine = _machine("svm", answer, at, residual, kkt, float(margins.min()))
-        if throw and not machine.outcome.ok:
-            raise NumericalError(who, machine.outcome)
-        return machine
+        at = tangent(WHO, model, X, None if start is None else np.asarray(start))
+        chosen = chosen_route(WHO, at, X, route)
+        solve = _svm if isinstance(problem, Classification) else _interpolant
+        machine = solve(at, X, y, chosen)
+    if throw and not machine.outcome.ok:
+        raise NumericalError(WHO, machine.outcome)
+    return machine
+
+
+def _interpolant(at: TangentFeatures, X: Array, y: Array, route: str) -> KernelMachine:
+    goal = y - at.output(WHO, X)
+    answer = _linear_interpolant(at, X, goal) or _least_squares(at, X, y, goal, route)
+    misfit = _pushed(at, X, answer.move) - goal
+    # a huge output at the start removes digits of the targets
+    residual = float(np.abs(misfit).max() / (max(np.abs(y).max(), np.abs(goal).max()) or 1.0))
+    kkt = max(answer.kkt, _apart(at, X, answer.dual, answer.move))
+    return _machine("interpolant", answer, at, residual, kkt)
+
+
+def _svm(at: TangentFeatures, X: Array, y: Array, route: str) -> KernelMachine:
+    sizes = lengths_of(WHO, at, X, route)
+    if isinstance(at.model, Separable):
+        answer = _linear_svm(at, X, y)
+    else:
+        answer = _separating(at, X, y, framed(at, X, route, sizes), sizes)
+    margins = y * _pushed(at, X, answer.move)
+    residual = float(np.maximum(1 - margins, 0.0).max())
+    kkt = _apart(at, X, answer.dual, answer.move)
+    if np.isfinite(margins).all():
+        kkt = max(kkt, dual_misfit(answer.dual * y, margins))
+    return _machine("svm", answer, at, residual, kkt, float(margins.min()))
 
 
 class _MachineAnswer(NamedTuple):
@@ -319,19 +289,19 @@ def _linear_interpolant(at: TangentFeatures, X: Array, goal: Array) -> _MachineA
     return answer._replace(outcome=judge(FITTED, solution.certificate))
 
 
-def _linear_svm(who: str, at: TangentFeatures, X: Array, y: Array) -> _MachineAnswer:
+def _linear_svm(at: TangentFeatures, X: Array, y: Array) -> _MachineAnswer:
     """The same for margins."""
     known = _weights(at)
     if known is None:
         text = "the slopes of the predictor spread over too many decades; take another start"
-        raise ValueError(f"{who}: {text}")
+        raise ValueError(f"{WHO}: {text}")
     used, weights = known
     try:
         solution = max_margin(X[:, used], y, L2(weights), throw=False)
     except ValueError:
-        raise _inseparable(who) from None
+        raise _inseparable() from None
     except NumericalError as reason:
-        raise NumericalError(who, reason.outcome) from None
+        raise NumericalError(WHO, reason.outcome) from None
     answer = _of_predictor(at, used, solution)
     return answer._replace(dual=answer.dual * y)
 
@@ -418,22 +388,22 @@ def _advice(frame: Frame) -> str:
 
 
 def _separating(
-    who: str, at: TangentFeatures, X: Array, y: Array, frame: Frame, sizes: Array
+    at: TangentFeatures, X: Array, y: Array, frame: Frame, sizes: Array
 ) -> _MachineAnswer:
     """The l2 max margin in the coordinates of `frame`."""
     rows = (frame.left * frame.sizes) * sizes[:, None]
     try:
         solution = max_margin(rows, y, L2(), throw=False)
     except ValueError:
-        raise _inseparable(who) from None
+        raise _inseparable() from None
     except NumericalError as reason:
-        raise NumericalError(who, reason.outcome) from None
+        raise NumericalError(WHO, reason.outcome) from None
     if solution.outcome.sentence.startswith(TOO_CLOSE):  # up to rounding of the features
-        raise _inseparable(who)
+        raise _inseparable()
     if solution.outcome.ok:
         cosines = y * (rows @ solution.beta) / (sizes * np.linalg.norm(solution.beta))
         if cosines.min() < FLAT:
-            raise _inseparable(who)
+            raise _inseparable()
     # L2() is |beta|^2: its gradient 2 beta is the sum of y_n dual_n x_n
     dual = solution.dual * y / 2
     if frame.right is not None:
@@ -449,10 +419,10 @@ def _separating(
     return _MachineAnswer(dual, move, outcome, certificate)
 
 
-def _inseparable(who: str) -> ValueError:
+def _inseparable() -> ValueError:
     return ValueError(
-        f"{who}: the tangent features of this start do not separate the labels; drop or relabel a "
-        "point, take a wider model, or fit the labels as targets with kernel_interpolant()"
+        f"{WHO}: the tangent features of this start do not separate the labels; drop or relabel a "
+        "point, take a wider model, or fit the labels as targets of a Regression"
     )
 
 
@@ -471,7 +441,7 @@ def _machine(
         if isinstance(at.model, Separable):
             beta = at.tilt(move)
             if kind == "interpolant":
-                beta = beta + at.constant("kernel_interpolant")
+                beta = beta + at.constant(WHO)
     numbers = (move, answer.dual) if beta is None else (move, answer.dual, beta)
     if outcome.ok and not all(np.isfinite(part).all() for part in numbers):
         outcome = Outcome(Kind.OUT_OF_RANGE, "the displacement is beyond float64; rescale X or y")

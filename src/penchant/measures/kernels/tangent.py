@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, integer, one_of, positive, regression_data
+from penchant.arguments import Array, finite_array, integer, one_of, positive
 from penchant.measures.kernels.blocks import (
     Gradients,
     ModelGradients,
@@ -18,10 +18,9 @@ from penchant.measures.kernels.blocks import (
 )
 from penchant.measures.kernels.gradients import PRECISIONS, FunctionGradients
 from penchant.measures.kernels.inputs import Packed, several
-from penchant.measures.kernels.machines import kernel_interpolant
 from penchant.measures.torch.gradients import TorchGradients
 from penchant.measures.torch.module import TorchFunction, count_outputs, torch_inputs
-from penchant.models.model import Model, Separable
+from penchant.models.model import Model
 
 MEMORY = 2**30  # the default number of bytes
 OUTPUTS = ("full", "mean")
@@ -259,41 +258,3 @@ def _layer(who: str, name: str, layers: Any) -> str:
     if not isinstance(found, str):
         raise ValueError(f"{who}: layers must return a name, got {found!r} for {name}")
     return found
-
-
-def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
-    """The solution of X beta = y nearest to the start in the RKHS norm of the start's kernel.
-
-    The flow of the model linearised at its start ends there. Data that no beta fits are fitted in
-    the least-squares sense.
-
-    Parameters
-    ----------
-    model
-        A model with a separable linear predictor, such as DiagonalNet.
-    X
-        The samples, one row each.
-    y
-        One label per sample.
-
-    Returns
-    -------
-    array
-        The predictor.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> net = penchant.DiagonalNet(alpha=1.0)
-    >>> penchant.measures.kernel_predictor(net, [[1.0, 2.0]], [2.0]).round(4)
-    array([0.4, 0.8])
-    """
-    X, y = regression_data("kernel_predictor", X, y)
-    if not isinstance(model, Separable):
-        raise ValueError(
-            "kernel_predictor: the model must have a linear predictor with separate coordinates, "
-            f"such as DiagonalNet, got {type(model).__name__}"
-        )
-    beta = kernel_interpolant(model, X, y).predictor
-    assert beta is not None
-    return beta

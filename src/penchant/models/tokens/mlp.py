@@ -71,7 +71,7 @@ class TokenMLP(Record):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.problems.modular_addition(modulus=5)
+    >>> problem = penchant.problems.modular_arithmetic(5, fraction=0.6)
     >>> net = penchant.models.TokenMLP(embedding=4, width=8)
     >>> net.logits(net.start(problem), np.array([[1, 2], [2, 1]])).shape
     (2, 5)

@@ -31,7 +31,7 @@ class TokenNet(Protocol):
     --------
     >>> import penchant
     >>> net = penchant.models.TokenQuadratic(width=4)
-    >>> sorted(net.start(penchant.problems.modular_addition(modulus=5))), net.homogeneity
+    >>> sorted(net.start(penchant.problems.modular_arithmetic(5, fraction=0.6))), net.homogeneity
     (['inner', 'outer'], 3)
     """
 

@@ -56,7 +56,7 @@ class TokenTransformer(Record):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> problem = penchant.problems.modular_addition(modulus=5)
+    >>> problem = penchant.problems.modular_arithmetic(5, fraction=0.6)
     >>> net = penchant.models.TokenTransformer(width=8, heads=2, hidden=16)
     >>> net.logits(net.start(problem), np.array([[1, 2], [2, 1]])).shape
     (2, 5)

@@ -44,7 +44,7 @@ class TokenQuadratic(Record):
     --------
     >>> import penchant
     >>> net = penchant.models.TokenQuadratic(width=4, alpha=1.0)
-    >>> start = net.start(penchant.problems.modular_addition(modulus=5))
+    >>> start = net.start(penchant.problems.modular_arithmetic(5, fraction=0.6))
     >>> {name: part.shape for name, part in start.items()}
     {'inner': (4, 10), 'outer': (5, 4)}
     """
@@ -132,7 +132,7 @@ class TwoTokenNet(Record):
     --------
     >>> import penchant
     >>> net = penchant.models.TwoTokenNet(width=4, alpha=0.1)
-    >>> net.start(penchant.problems.modular_addition(modulus=5)).first.shape
+    >>> net.start(penchant.problems.modular_arithmetic(5, fraction=0.6)).first.shape
     (5, 4)
     """
 

@@ -12,12 +12,16 @@ are from X a = X start, signs that contradict the points, and the part of the su
 neither the rows of X nor the moves explain. Where it is too large, or the end may not be at rest
 (rows that nearly depend on each other, signs that nearly are a combination of rows), the walk is
 repeated in rational numbers, if they are affordable.
+
+A matrix descends the nuclear norm in Euler steps dA = -learning_rate P(U V^T), U V^T the
+subgradient of |A|_* that its singular vectors give.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +29,10 @@ from scipy.linalg import lstsq
 
 from penchant.arguments import Array, entries, finite_array, integer, positive
 from penchant.limits import TimeLimit
+from penchant.problems.matrix_problem import MatrixProblem
+from penchant.problems.regression import Regression
 from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.regularizers.spectral import shape_of
 from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.data import rows_of_order_one
 from penchant.solvers.limits.jumps import EPS
@@ -35,6 +42,8 @@ from penchant.threads import one_blas_thread
 
 WHO = "slow_flow"
 CLEAR = 1e-6  # of 1: slack of a subgradient, or independence of columns, that rounding leaves alone
+STEP = 1e-3  # of the largest singular value: the step of a matrix
+MAX_STEPS = 1_000_000
 QUIET, LEVEL = 1000, 1e-7  # it is over when so many steps lower the norm by no more than this part
 
 
@@ -97,16 +106,39 @@ class SlowFlow(Record):
 
 
 def slow_flow(
-    X: ArrayLike, start: ArrayLike, *, throw: bool = True, max_seconds: float | None = None
+    X: ArrayLike | Regression | MatrixProblem,
+    start: ArrayLike,
+    *,
+    learning_rate: float | None = None,
+    target: ArrayLike | None = None,
+    error: float = 0.0,
+    max_steps: int | None = None,
+    throw: bool = True,
+    max_seconds: float | None = None,
 ) -> SlowFlow:
-    """Steepest descent of |a|_1 on {a : X a = X start} from `start`, exactly, to its end.
+    """Steepest descent of a norm among the points that fit like `start`, to its end.
+
+    The norm is |a|_1 for a vector, whose path is exact, and |A|_* for a matrix, whose path
+    consists of steps. The arguments `learning_rate`, `target`, `error` and `max_steps` are those
+    of a matrix.
 
     Parameters
     ----------
     X
-        The samples, one row each. Their units do not matter.
+        The samples, one row each, or a problem that has them. Their units do not matter. For a
+        matrix: its measurements, as matrices (samples, d1, d2) or as flat rows.
     start
-        The point that the flow starts from.
+        The vector or the matrix that the flow starts from.
+    learning_rate
+        The size of a step; None takes a thousandth of the largest singular value of the start.
+        Singular values near zero oscillate by about `learning_rate`, so errors of that size are
+        not resolved.
+    target
+        A matrix at which the path may end.
+    error
+        The path ends early within this distance of the target.
+    max_steps
+        The most steps; None stands for 1,000,000.
     throw
         False returns a numerical failure as the outcome instead of raising it.
     max_seconds
@@ -115,15 +147,17 @@ def slow_flow(
     Returns
     -------
     SlowFlow
-        The corners of the path. If float64 cannot certify them, they are computed again in rational
-        numbers; of data too large for that the outcome says how far they are known.
+        The corners of the path of a vector. If float64 cannot certify them, they are computed
+        again in rational numbers; of data too large for that the outcome says how far they are
+        known. Or all steps of a matrix, as flat points; their outcome is *approximate* at a
+        relative error above 1e-7, which is the rule: it is about learning_rate.
 
     Raises
     ------
     ValueError
         An argument is wrong.
     NumericalError
-        No end was found, or the path cannot be certified; see `throw`.
+        No end was found, or the path of a vector cannot be certified; see `throw`.
 
     References
     ----------
@@ -136,15 +170,42 @@ def slow_flow(
     >>> flow.points.round(6)
     array([[2., 0.],
            [0., 1.]])
+    >>> corner = [[[1.0, 0.0], [0.0, 0.0]]]  # one measurement: the first entry
+    >>> flow = penchant.solvers.slow_flow(corner, [[1.0, 0.0], [0.0, 1.0]], learning_rate=0.01)
+    >>> flow.end.round(1) + 0.0
+    array([1., 0., 0., 0.])
     """
+    rows = X.design if isinstance(X, MatrixProblem) else X.X if isinstance(X, Regression) else X
+    limit = TimeLimit(WHO, max_seconds)
+    if len(shape_of(start)) == 2:
+        flow = _matrix_flow(rows, start, learning_rate, target, error, max_steps, limit)
+        tolerated: tuple[Kind, ...] = (Kind.APPROXIMATE,)  # the rule for steps
+    else:
+        options = {"learning_rate": learning_rate, "target": target, "max_steps": max_steps}
+        _exact_alone({**options, "error": error or None})
+        flow, tolerated = _vector_flow(rows, start, limit), ()
+    outcome = flow.outcome
+    if throw and outcome is not None and not outcome.ok and outcome.kind not in tolerated:
+        raise NumericalError(WHO, outcome)
+    return flow
+
+
+def _exact_alone(options: dict[str, Any]) -> None:
+    """Refuse what only the steps of a matrix need."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{WHO}: {given[0]} is for a matrix as the start; the path of a vector is exact and has"
+            f" no steps; leave out {given[0]}"
+        )
+
+
+def _vector_flow(X: ArrayLike, start: ArrayLike, limit: TimeLimit) -> SlowFlow:
     X = finite_array(WHO, "X", X, ndim=2)
     a = entries(WHO, "start", start, X.shape[1], "one entry per column of X")
-    limit = TimeLimit(WHO, max_seconds)
     with one_blas_thread():
         path, certificate, alone = _certified(X, a, limit)
     outcome = judge(_ended(path, limit, alone), certificate)
-    if throw and not outcome.ok:
-        raise NumericalError(WHO, outcome)
     return SlowFlow(path.tau, path.points, outcome, certificate.error)
 
 
@@ -246,84 +307,45 @@ def _crossing(gap: Array, move: Array, error: float) -> float | None:
     return share if 0 <= share <= 1 else None
 
 
-def nuclear_slow_flow(
+def _matrix_flow(
     X: ArrayLike,
     start: ArrayLike,
-    learning_rate: float,
-    target: ArrayLike | None = None,
-    error: float = 0.0,
-    *,
-    max_steps: int = 1_000_000,
-    throw: bool = True,
-    max_seconds: float | None = None,
+    learning_rate: float | None,
+    target: ArrayLike | None,
+    error: float,
+    max_steps: int | None,
+    limit: TimeLimit,
 ) -> SlowFlow:
-    """Steepest descent of |A|_* on {X vec(A) = X vec(start)} from `start`, as flat points.
-
-    Euler steps dA = -learning_rate P(U V^T), P the projection on the kernel of X.
-
-    Parameters
-    ----------
-    X
-        The measurements, one row each, with a column for each entry of the matrix. Their units do
-        not matter.
-    start
-        The matrix that the flow starts from.
-    learning_rate
-        The size of a step. Singular values near zero oscillate by about `learning_rate`, so
-        errors of that size are not resolved.
-    target
-        A matrix at which the path may end.
-    error
-        The path ends early within this distance of the target.
-    max_steps
-        The most steps.
-    throw
-        False returns a failure as the outcome instead of raising it.
-    max_seconds
-        The path ends early after this time, as a failure; None sets no limit.
-
-    Returns
-    -------
-    SlowFlow
-        The path, with flat matrices as points. Its outcome is *approximate* at a relative error
-        above 1e-7, which is the rule: that of the steps is about learning_rate.
-
-    Raises
-    ------
-    ValueError
-        An argument is wrong.
-    NumericalError
-        The steps are spent or leave float64; see `throw`.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> X, start = [[1.0, 0.0, 0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
-    >>> flow = penchant.solvers.nuclear_slow_flow(X, start, learning_rate=0.01)
-    >>> flow.points[-1].round(1) + 0.0
-    array([1., 0., 0., 0.])
-    """
-    who = "nuclear_slow_flow"
-    X, matrix = finite_array(who, "X", X, ndim=2), finite_array(who, "start", start, ndim=2)
-    if matrix.size != X.shape[1]:
-        rule = f"start must have one entry per column of X ({X.shape[1]})"
-        raise ValueError(f"{who}: {rule}, got shape {matrix.shape}")
-    goal = None if target is None else finite_array(who, "target", target, ndim=2)
-    rate = positive(who, "learning_rate", learning_rate)
-    max_steps = integer(who, "max_steps", max_steps, least=1)
-    limit = TimeLimit(who, max_seconds)
+    matrix = finite_array(WHO, "start", start, ndim=2)
+    X = _flat_rows(X, matrix)
+    goal = None if target is None else finite_array(WHO, "target", target, ndim=2)
+    rate = _step(matrix) if learning_rate is None else learning_rate
+    rate = positive(WHO, "learning_rate", rate)
+    most = MAX_STEPS if max_steps is None else integer(WHO, "max_steps", max_steps, least=1)
     kernel = FloatKernel(X, matrix.ravel())
     with np.errstate(over="ignore", invalid="ignore"):
-        points, outcome = _euler(kernel.Q, matrix, rate, goal, error, max_steps, limit)
+        points, outcome = _euler(kernel.Q, matrix, rate, goal, error, most, limit)
         tau = np.arange(len(points)) * np.float64(rate)
     size = float(np.linalg.svd(points[-1].reshape(matrix.shape), compute_uv=False).sum()) or 1.0
     moved = np.array(points) - points[0]  # along no row
     away = float(np.abs(kernel.Q.T @ moved.T).max(initial=0.0)) / float(np.abs(points).max() or 1.0)
     certificate = Certificate(max(rate / size, kernel.doubt, away), "estimate")
-    outcome = judge(outcome, certificate)
-    if throw and not outcome.ok and outcome.kind is not Kind.APPROXIMATE:
-        raise NumericalError(who, outcome)
-    return SlowFlow(tau, np.array(points), outcome, certificate.error)
+    return SlowFlow(tau, np.array(points), judge(outcome, certificate), certificate.error)
+
+
+def _flat_rows(X: ArrayLike, matrix: Array) -> Array:
+    """The measurements of a matrix as rows, one entry for each of its entries."""
+    rows = finite_array(WHO, "X", X, ndim=3 if len(shape_of(X)) == 3 else 2)
+    fits = rows.shape[1:] == matrix.shape if rows.ndim == 3 else rows.shape[1] == matrix.size
+    if not fits:
+        rule = f"start must have one entry per column of X {rows.shape[1:]}"
+        raise ValueError(f"{WHO}: {rule}, got shape {matrix.shape}")
+    return rows.reshape(len(rows), -1)
+
+
+def _step(matrix: Array) -> float:
+    largest = float(np.linalg.svd(matrix, compute_uv=False).max(initial=0.0))
+    return STEP * (largest or 1.0)
 
 
 def _euler(

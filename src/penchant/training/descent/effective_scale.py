@@ -26,13 +26,9 @@ from penchant.lazy import jnp
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.linear import LinearPredictor
 from penchant.models.reparametrized import Reparametrized
-from penchant.problems.classification import Classification
-from penchant.problems.regression import Regression
 from penchant.regularizers.derive import Derived
 from penchant.regularizers.q import Q
 from penchant.regularizers.reparametrization import Starts
-from penchant.solvers.interpolate import interpolate
-from penchant.solvers.solution import Solution
 from penchant.training.descent.method import Observer, Oracle, Scheme
 from penchant.training.descent.methods import GradientDescent
 from penchant.training.descent.scheduled import Scheduled
@@ -48,8 +44,8 @@ PRECISE = 1e-13  # relative error of a line that is followed back
 class EffectiveScale(Observer):
     """A gradient method that also records the dual of its run on a separable model.
 
-    Its steps are those of the method. `effective_regularizer` and `predicted_endpoint` use the
-    path to compute how these steps have changed the start.
+    Its steps are those of the method. `effective_regularizer` uses the path to compute how
+    these steps have changed the start.
 
     Parameters
     ----------
@@ -70,7 +66,8 @@ class EffectiveScale(Observer):
     >>> method = penchant.methods.EffectiveScale(penchant.GradientDescent(0.01))
     >>> net, stop = penchant.DiagonalNet(2, alpha=0.1), penchant.Steps(20_000)
     >>> path = penchant.train(net, problem, method, batch=1, stop=stop)
-    >>> predicted = penchant.forecasts.predicted_endpoint(path, problem)
+    >>> own = penchant.forecasts.effective_regularizer(path)
+    >>> predicted = penchant.interpolate(problem, own)
     >>> bool(abs(predicted.beta - path.predictor).max() < 1e-8)
     True
     """
@@ -138,6 +135,10 @@ class EffectiveScale(Observer):
 
 def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q | Derived:
     """The regularizer that the end of a run minimises among all predictors with its outputs.
+
+    Where training has fitted a regression, `interpolate(problem, effective_regularizer(path))` is
+    the end of the run; elsewhere the labels are its last outputs,
+    `Regression(X, X @ path.predictor)`.
 
     Parameters
     ----------
@@ -213,40 +214,3 @@ def started(model: Reparametrized, parameters: Array) -> Derived:
     """The regularizer of a flow of the model from these parameters."""
     plus, *minus = (points for _, points in model.halves(parameters))
     return Derived(model.line, Starts(plus, minus[0] if minus else None, len(plus)))
-
-
-def predicted_endpoint(
-    path: Path, problem: Regression | Classification, model: Reparametrized | None = None
-) -> Solution:
-    """The predictor that the effective scale and tilt of a run select among those that fit.
-
-    Parameters
-    ----------
-    path
-        The path of a run by EffectiveScale(method).
-    problem
-        The regression of the run. If training has not fitted it, or if it was a classification, a
-        regression whose labels are the last outputs of the run.
-    model
-        As in `effective_regularizer`.
-
-    Returns
-    -------
-    Solution
-        The minimiser with its certificate; its distance to `path.predictor` is the check.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> problem = penchant.problems.sparse_regression(8, 20, sparsity=2)
-    >>> net = penchant.DiagonalNet(2, alpha=0.1)
-    >>> method = penchant.methods.EffectiveScale(penchant.GradientDescent(0.01))
-    >>> stop = penchant.Steps(20_000)
-    >>> path = penchant.train(net, problem, method, stop=stop)
-    >>> predicted = penchant.forecasts.predicted_endpoint(path, problem).beta
-    >>> bool(abs(predicted - path.predictor).max() < 1e-8)
-    True
-    """
-    if isinstance(problem, Classification):
-        problem = Regression(problem.X, problem.X @ path.predictor)
-    return interpolate(problem, effective_regularizer(path, model))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penchant import GradientDescent, Path, train
 from penchant.lab import Dataset, Sizes, one_of, sized
-from penchant.models import ImageNet, OutputLayer, conv_net
+from penchant.models import ImageModel, OutputLayer, conv_net
 from penchant.problems import Images, load_images
 from penchant.record import At, log_spaced
 from penchant.stop import Accuracy, Epochs, Stop
@@ -130,7 +130,7 @@ def cell(
 
 
 def trained(
-    net: ImageNet,
+    net: ImageModel,
     images: Images,
     step: float,
     epochs: int,
@@ -152,7 +152,7 @@ def trained(
     )
 
 
-def measured(net: ImageNet, images: Images, path: Path, tangents: bool = True) -> dict[str, Any]:
+def measured(net: ImageModel, images: Images, path: Path, tangents: bool = True) -> dict[str, Any]:
     """The measurements of a run on all test images and on the first training images."""
     start, rows, turned, apart = net.start(images), path.dataset, np.nan, np.nan
     if tangents:
@@ -190,7 +190,7 @@ def in_words(dataset: Dataset) -> str:
     return f"{count} of {'digits' if instead else given['images']}{of}{slim}"
 
 
-def grad_distance(net: ImageNet, start: dict[str, Any], end: dict[str, Any], X: Any) -> float:
+def grad_distance(net: ImageModel, start: dict[str, Any], end: dict[str, Any], X: Any) -> float:
     """1 - cosine between the tangent features at both weights; NaN where those of the end vanish.
 
     A net whose units are all off for these images has no tangent features left.
@@ -220,7 +220,7 @@ def _slopes() -> Any:
 
 
 def guessed(
-    net: ImageNet, start: dict[str, Any], end: dict[str, Any], images: Images
+    net: ImageModel, start: dict[str, Any], end: dict[str, Any], images: Images
 ) -> tuple[Labels, Labels]:
     """The class of the largest output for every test image: of the net, and linearized at start."""
     ask, found = _outputs(), []

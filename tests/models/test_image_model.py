@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penchant.lab import double_precision
 from penchant.models import conv_net, dense_net
 from penchant.models.image_layers import maxima, name_of
-from penchant.models.image_net import VGG
+from penchant.models.image_model import VGG
 from penchant.problems.images import Images, load_images
 from refusals import refusals
 

@@ -27,7 +27,7 @@ LARGEST = {"single": 1e30, "double": 1e300}  # what a type can hold with room fo
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class ImageNet(Record):
+class ImageModel(Record):
     """A net on images and where it starts: alpha times weights of variance 2/inputs.
 
     `dense_net` and `conv_net` make one.
@@ -114,7 +114,7 @@ def dense_net(
     layers: Sequence[float] | None = None,
     unbiased: bool = False,
     precision: str = "single",
-) -> ImageNet:
+) -> ImageModel:
     """A fully connected ReLU net on images as vectors, with one output per class.
 
     It starts from alpha times weights of variance 2/inputs of their layer.
@@ -140,7 +140,7 @@ def dense_net(
 
     Returns
     -------
-    ImageNet
+    ImageModel
         The net.
 
     Examples
@@ -173,7 +173,7 @@ def conv_net(
     unbiased: bool = False,
     slimmer: int = 1,
     precision: str = "single",
-) -> ImageNet:
+) -> ImageModel:
     """A convolutional ReLU net on images, with one output per class.
 
     It starts like `dense_net`; a convolution has 9 inputs per channel.
@@ -202,7 +202,7 @@ def conv_net(
 
     Returns
     -------
-    ImageNet
+    ImageModel
         The net.
 
     Examples
@@ -229,7 +229,7 @@ def _net(
     layers: Sequence[float] | None,
     unbiased: bool,
     precision: str,
-) -> ImageNet:
+) -> ImageModel:
     one_of(who, "start", start, STARTS)
     largest = LARGEST[one_of(who, "precision", precision, DTYPES)]
     seed = integer(who, "seed", seed, least=0)
@@ -245,7 +245,7 @@ def _net(
                 f"exp({size:.4g}) in a layer"
             )
     scale = math.exp(log_scaled) if log_alpha is not None else float(given or 1.0)
-    return ImageNet(
+    return ImageModel(
         who,
         function,
         alpha=scale,
@@ -258,7 +258,7 @@ def _net(
 
 
 @functools.lru_cache(maxsize=4)
-def _start(net: ImageNet, shapes: tuple[tuple[int, ...], ...]) -> dict[str, NDArray[Any]]:
+def _start(net: ImageModel, shapes: tuple[tuple[int, ...], ...]) -> dict[str, NDArray[Any]]:
     """The weights that a net starts from, read-only."""
     rng = np.random.default_rng(net.seed)
     found = {}
