@@ -25,7 +25,10 @@ def test_the_predicted_time_is_that_of_large_starts(data):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda run, limit: (run.assign_coords(alpha=run.alpha**2), limit), "exponent of log t"),
+        (
+            lambda run, limit: (run.assign_coords(alpha=run.alpha**2), limit),
+            r"exponent of $\log t$",
+        ),
         (lambda run, limit: (run, limit.assign(mu=2 * limit.mu)), "measured over predicted"),
         (
             lambda run, limit: (run, limit.assign(limit_accuracy=limit.q_accuracy)),

@@ -33,7 +33,7 @@ t1, t2, jump, clocked, wide = map(data_fixture, ("L-T1", "L-T2", "L-sharp", "L-c
     [
         (lambda d: {"to_kernel": d.to_rich}, "angle to the kernel SVM"),
         (lambda d: {"to_kernel": d.to_random}, "slope of 1/tan(angle)"),
-        (lambda d: {"turn": d.turn**2}, "exponent of turn/g"),
+        (lambda d: {"turn": d.turn**2}, "exponent of turn/$g$"),
         (
             lambda d: {"growth": d.growth * np.exp(0.05 * d.log_alpha)},
             r"$|\theta| e^{\mathrm{rate}\, t}",
@@ -220,7 +220,7 @@ def test_a_jump_of_another_decay_is_refuted(faster, jump, refuted):
 
 def test_a_rate_that_stays_does_not_give_the_norm_at_the_jump(jump, refuted):
     wrong = with_jumps(jump[0], log_rate=math.log(1e-9))
-    assert refuted("L-sharp", (wrong, *jump[1:]), "|theta| at the jump")
+    assert refuted("L-sharp", (wrong, *jump[1:]), r"$|\theta|$ at the jump")
 
 
 def test_the_jump_of_depth_3_by_two_flows(monkeypatch):
@@ -262,12 +262,16 @@ def with_clock(dataset):
 )
 def test_another_q_is_refuted(monkeypatch, clocked, refuted, wrong):
     monkeypatch.setattr(clock, "Q", wrong)
-    assert refuted("L-clock", (with_clock(clocked[0]), clocked[1]), "distance to argmin Q")
+    assert refuted(
+        "L-clock", (with_clock(clocked[0]), clocked[1]), r"distance to $\operatorname{argmin} Q$"
+    )
 
 
 def test_a_clock_ten_percent_fast_is_refuted(faster, clocked, refuted):
     faster(runs, 1.1)
-    assert refuted("L-clock", (with_clock(clocked[0]), clocked[1]), "distance to argmin Q")
+    assert refuted(
+        "L-clock", (with_clock(clocked[0]), clocked[1]), r"distance to $\operatorname{argmin} Q$"
+    )
 
 
 def test_a_wrong_power_of_mu_is_refuted(monkeypatch, clocked, refuted):
@@ -276,7 +280,7 @@ def test_a_wrong_power_of_mu_is_refuted(monkeypatch, clocked, refuted):
     monkeypatch.setattr(clock, "ratchet_path", wrong)
     around = [-2.0, 0.0, 2.0]
     changed = computed_again(clocked[1], lambda s, a: clock.direction_cell(s, a, around=around))
-    assert refuted("L-clock", (clocked[0], changed), "Q_mu path")
+    assert refuted("L-clock", (clocked[0], changed), r"$Q_\mu$ path")
 
 
 # wide starts

@@ -32,7 +32,7 @@ def test_the_l_and_the_u_are_seen_and_their_absence_too(data):
         "median": {"test": nets.test * bump},
         "factors of two": {"test": nets.test.roll(place=2)},
         "w_c/2": {"train": 0.01 * nets.train},
-        "w >= w_c": {"train": nets.train.clip(min=0.1)},
+        r"w \geq w_c": {"train": nets.train.clip(min=0.1)},
     }
     for word, wrong in cases.items():
         assert any(word in name for name in missed(module.shape(nets.assign(wrong)))), word
@@ -59,7 +59,7 @@ def test_l2_in_the_place_of_l1_is_refuted(data):
     _, sparse, _, path = data
     turned = sparse.assign_coords(norm=sparse.norm.values[::-1])
     wrong = missed(module.sparse_checks(turned, path))
-    assert any("|a*|_1" in name for name in wrong)
+    assert any("|a^*|_1" in name for name in wrong)
     assert any(r"any held $\ell_2$" in name for name in wrong)
 
 

@@ -218,7 +218,7 @@ def test_the_drawing_holds_the_data(data_of):
     np.testing.assert_allclose(lines[4].get_ydata(), linear_spline(zigzag())(row.input[0].values))
     np.testing.assert_allclose(lines[5].get_ydata(), row.interpolant[-1])
     np.testing.assert_allclose(picture.axes[3].get_lines()[2].get_ydata(), flat.learned[2])
-    assert "c multiplies w and b" in picture._supxlabel.get_text().replace("\n", " ")
+    assert "$c$ multiplies $w$ and $b$" in picture._supxlabel.get_text().replace("\n", " ")
     named = {line.get_label(): line for line in picture.axes[0].get_lines()}
     largest, kernel = named[r"$\alpha$ = 30"], named["interpolant of the\nkernel at the start"]
     assert largest.get_zorder() > kernel.get_zorder()
