@@ -328,7 +328,7 @@ def test_a_description_makes_an_equal_object_again(kind, data):
 # abstract, results, made by functions that are drawn, or around a function of the user
 ABSTRACT = {"Descent", "Model", "Observer", "Regularizer", "Separable", "SpectralFunction", "Stop"}
 ABSTRACT |= {"Term", "TokenNet"}
-RESULTS = {"GreedyRank", "HeldSweep", "Hinges", "Layers", "Oracle", "Path"}
+RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path"}
 MADE_BY = {"Derived", "ImageNet"}
 OF_FUNCTIONS = {"Custom", "FunctionModel", "Reparametrized"}
 

@@ -2,13 +2,13 @@
 
 from penchant.forecasts.runs import PredictedRun, predict_run
 from penchant.forecasts.transition import LATER, Forecast, forecast_run, transition_time
-from penchant.forecasts.turning import STRIDE, meeting, window
+from penchant.forecasts.turning import STRIDE, kernel_regime_end, turning_window
 from penchant.solvers.least_squares import Delay, predicted_delay
 from penchant.training.descent.effective_scale import (
     effective_regularizer,
     predicted_endpoint,
-    started,
-    tilted,
+    start_regularizer,
+    tilted_q,
 )
 from penchant.watch.prediction import forecast_jump
 
@@ -21,12 +21,12 @@ __all__ = [
     "effective_regularizer",
     "forecast_jump",
     "forecast_run",
-    "meeting",
+    "kernel_regime_end",
     "predict_run",
     "predicted_delay",
     "predicted_endpoint",
-    "started",
-    "tilted",
+    "start_regularizer",
+    "tilted_q",
     "transition_time",
-    "window",
+    "turning_window",
 ]

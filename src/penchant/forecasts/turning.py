@@ -69,7 +69,7 @@ class Minimisers:
         return float(fine[begin]), float(fine[last]), float(fine[end])
 
 
-def window(z: Array, turned: Array) -> tuple[float, float, float]:
+def turning_window(z: Array, turned: Array) -> tuple[float, float, float]:
     """Begin, half and end of the time in which a predictor turns at PART of its top speed or more.
 
     `turned` holds the turns between neighbouring times z, which are in units of 1/rate. At half the
@@ -213,7 +213,7 @@ def turning_times(
         raise ValueError(
             f"forecast: the measure stays at {path.values[0]:g} for every predictor; take another"
         )
-    times = path.passage(z) if measured else window(z, path.turned)
+    times = path.passage(z) if measured else turning_window(z, path.turned)
     if isinstance(problem, Classification):
         g = float(np.interp(times[1], z, levels))
         _refuse_strong_decay(rate, g > 1)
@@ -242,7 +242,7 @@ def _refuse_strong_decay(rate: float, fitted: bool) -> None:
         )
 
 
-def meeting(
+def kernel_regime_end(
     degree: int, rate: float, log_start: float, model: Model, problem: Problem
 ) -> tuple[float, float]:
     """rate t where the displacement is as long as the decayed start, and the margin level there."""

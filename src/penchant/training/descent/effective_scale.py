@@ -166,13 +166,13 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     parameters, dual = np.asarray(path.parameters), np.asarray(path.memory[-1])
     if description["model"]["is"] == "DiagonalNet":
         plus, minus = np.split(parameters, 2)
-        return tilted(description["model"]["depth"], plus, minus, dual)
+        return tilted_q(description["model"]["depth"], plus, minus, dual)
     if not isinstance(model, Reparametrized):
         raise ValueError(f"{WHO}: the path holds no map; give the model that was trained, model=")
-    return started(model, followed_back(model, parameters, dual))
+    return start_regularizer(model, followed_back(model, parameters, dual))
 
 
-def tilted(depth: int, plus: Array, minus: Array, dual: Array | float = 0.0) -> Q:
+def tilted_q(depth: int, plus: Array, minus: Array, dual: Array | float = 0.0) -> Q:
     """Q of the start from which a flow over the dual `dual` ends at these weights."""
     flipped = np.flatnonzero((plus <= 0) | (minus <= 0))
     if len(flipped) and depth % 2:
@@ -204,7 +204,7 @@ def followed_back(model: Reparametrized, parameters: Array, dual: Array) -> Arra
     return walked.y[:, -1]
 
 
-def started(model: Reparametrized, parameters: Array) -> Derived:
+def start_regularizer(model: Reparametrized, parameters: Array) -> Derived:
     """The regularizer of a flow of the model from these parameters."""
     plus, *minus = (points for _, points in model.halves(parameters))
     return Derived(model.line, Starts(plus, minus[0] if minus else None, len(plus)))
