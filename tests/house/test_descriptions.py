@@ -346,6 +346,24 @@ def test_every_public_noun_is_drawn():
     assert public - drawn == ABSTRACT | RESULTS | MADE_BY | OF_FUNCTIONS
 
 
+class Fourth(penchant.regularizers.Term):
+    """A penalty of the user's own class."""
+
+    smooth = True
+
+    def value(self, theta):
+        return (theta**4).sum()
+
+    def subgradient(self, theta):
+        return 4 * theta**3
+
+
+def test_a_penalty_of_a_class_of_the_user_is_described():
+    described = describe(0.5 * Fourth())
+    assert described["weight"] == 0.5
+    assert described["regularizer"]["is"].endswith(".Fourth")
+
+
 @pytest.mark.parametrize(
     ("thing", "text"),
     [
