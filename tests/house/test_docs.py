@@ -247,4 +247,4 @@ def test_the_experiment_recipe(tmp_path, monkeypatch):
     data = experiment.data(Setting("tiny", tmp_path / "cells"))
     assert experiment.verdict(experiment.evidence(data), "tiny").status == "holds"
     assert experiment.picture(data).axes[0].get_xlabel() == r"initial scale $\alpha$"
-    assert (tmp_path / "cells" / "W-XX-tiny.nc").exists()
+    assert list((tmp_path / "cells" / "W-XX-tiny.cells").rglob("*.cell"))

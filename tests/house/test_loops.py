@@ -13,9 +13,7 @@ from penchant.limits import Endless, TimeLimit
 SOURCE = Path(penchant.__file__).parent
 #: loops that wait for another process, and what ends them
 WAITING = {
-    "lab/workers.py": "every experiment was given out and answered, or the pipe closes",
-    "lab/studies/engines/processes.py": "no worker of the pool is busy",
-    "lab/studies/engines/worker.py": "the parent process is gone",
+    "lab/studies/engines/pool.py": "no worker of the pool is busy; the parent process is gone",
 }
 TAKING = {"pop", "popleft", "popitem", "remove"}
 

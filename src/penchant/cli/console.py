@@ -81,6 +81,17 @@ def errors_in_one_line(command: Callable[Given, None]) -> Callable[Given, None]:
 
 
 @contextmanager
+def interruptible(name: str) -> Iterator[None]:
+    """A block of work whose finished cells are on disk when Ctrl-C ends it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        message = "interrupted; finished cells are kept; run the same command to continue"
+        messages().print(f"{name}: {message}")
+        raise typer.Exit(130) from None
+
+
+@contextmanager
 def bar(name: str, console: Console) -> Iterator[Callable[[int, int], None] | None]:
     """A callback for (done, total): it draws a bar on a terminal and does nothing elsewhere."""
     if not console.is_terminal:

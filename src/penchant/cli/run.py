@@ -14,7 +14,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from penchant.cli.console import Engine, Jobs, Shift, errors_in_one_line, messages, output
+from penchant.cli.console import (
+    Engine,
+    Jobs,
+    Shift,
+    errors_in_one_line,
+    interruptible,
+    messages,
+    output,
+)
 from penchant.lab.studies.compute import DOUBTFUL, USABLE
 from penchant.lab.studies.engines.complete import RunProgress
 from penchant.lab.studies.storage.folder import Done
@@ -101,23 +109,13 @@ def _run(study: Study, out: Path, engine: str, jobs: int | None, command: str) -
     from penchant.lab.studies.run import run as run_study
 
     console = messages()
-    with _interrupted(console, study), meter(study.name, console) as progress:
+    with interruptible(study.name), meter(study.name, console) as progress:
         dataset = run_study(study, out, engine, jobs, progress, command)
     _print_failures(output(), dataset)
     typer.echo(f"{study.name}: {progress.summary()}; {out / f'{study.name}.nc'}")
-    with _interrupted(console, study):
+    with interruptible(study.name):
         _report(console, dataset, out)
     raise typer.Exit(1 if bool((dataset.status == "error").any()) else 0)
-
-
-@contextmanager
-def _interrupted(console: Console, study: Study) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        message = "interrupted; finished cells are kept; run the same command to continue"
-        console.print(f"{study.name}: {message}")
-        raise typer.Exit(130) from None
 
 
 def _report(console: Console, dataset: Any, out: Path) -> None:

@@ -12,7 +12,15 @@ from rich.console import Console
 from rich.text import Text
 
 from penchant.arguments import one_of
-from penchant.cli.console import Cells, Engine, Shift, errors_in_one_line, messages, output
+from penchant.cli.console import (
+    Cells,
+    Engine,
+    Shift,
+    errors_in_one_line,
+    interruptible,
+    messages,
+    output,
+)
 from penchant.cli.show import marked, print_verdicts
 from penchant.lab.evidence.verdict import Verdict
 from penchant.lab.experiment import Experiment, Setting
@@ -91,8 +99,7 @@ def verify(
     setting = Setting(cast(Size, size), cells, engine, jobs, pictures=report, shift=shift)
     if report:
         refuse_unwritable("verify", out)
-    console = messages()
-    with _interrupted(console), meter(claims, console) as progress:
+    with interruptible("verify"), meter(claims, messages()) as progress:
         keep = _recording(progress) if record else progress
         verdicts = gather_verdicts(claims, setting, jobs, keep)
     records = recorded(verdict.id for verdict in verdicts)
@@ -113,16 +120,6 @@ def _recording(progress: Callable[[Verdict], None]) -> Callable[[Verdict], None]
         progress(verdict)
 
     return keep
-
-
-@contextmanager
-def _interrupted(console: Console) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        message = "interrupted; finished cells are kept; run the same command to continue"
-        console.print(f"verify: {message}")
-        raise typer.Exit(130) from None
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def with_cells(dataset):
     [
         (lambda d: {"from_kernel": d.from_nuclear}, "kernel interpolant"),
         (lambda d: {"last_excess": d.kernel_excess}, "nuclear norm over the least"),
-        (lambda d: {"last_error": d.kernel_error}, "test error at alpha"),
+        (lambda d: {"last_error": d.kernel_error}, r"test error at $\alpha"),
         (lambda d: {"kkt": d.early_kkt}, "KKT residual"),
         (lambda d: {"second": 0 * d.second}, r"exponent in $\alpha$ ($c = 1$)"),
     ],
@@ -170,7 +170,7 @@ def test_the_picture_has_all_rows_curves_and_forecasts(data_of):
     curves = {line.get_label(): line for line in picture.axes[0].lines}
     shown = runs[-1].isel(time=runs[-1].t.values > 0)
     np.testing.assert_array_equal(
-        curves[r"test, $\lambda$ = $10^{-6}$"].get_ydata(), shown.test_error
+        curves[r"test, $\lambda = 10^{-6}$"].get_ydata(), shown.test_error
     )
 
 

@@ -35,7 +35,7 @@ def test_misprints_in_the_proofs_are_measured():
     printed, mended = norm_bound.kernel_bracket(case, np.array([1e2, 1e6]))
     assert printed[1] > 1e3 * printed[0]
     assert mended[1] < 1e-3 * mended[0]
-    assert "increases for N x_max² = 1, 12 but not for 0.02" in inequalities.not_monotone()
+    assert r"increases for $N x_{\max}^2 = 1, 12$ but not for 0.02" in inequalities.not_monotone()
 
 
 @pytest.mark.parametrize("depth", [2, 3, 5])

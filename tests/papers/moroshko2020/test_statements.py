@@ -111,7 +111,7 @@ def test_where_an_angle_is_reached_and_where_it_is_least():
 
 def test_the_verdict_says_what_happens_where(verdict_of):
     findings = " ".join(verdict_of("M-open").evidence.findings)
-    assert "sample 0 reaches the margin at mu = 0.03651" in findings
+    assert r"sample 0 reaches the margin at $\mu = 0.03651$" in findings
     assert "one set at depth 3 is away from it" in findings
 
 

@@ -55,10 +55,10 @@ def test_a_run_like_the_source_passes_and_all_controls_miss():
 @pytest.mark.parametrize(
     ("wrong", "caught"),
     [
-        ({"t1": 900, "t2": 4500}, "t2/t1"),
-        ({"t2": 700}, "t2/t1"),
-        ({"t2": 5900}, "t2/t1"),
-        ({"last": 0.8}, "t2/t1"),
+        ({"t1": 900, "t2": 4500}, "$t_2/t_1$"),
+        ({"t2": 700}, "$t_2/t_1$"),
+        ({"t2": 5900}, "$t_2/t_1$"),
+        ({"last": 0.8}, "$t_2/t_1$"),
         ({"plateau": 0.5}, "gap of the plateau"),
         ({"novel": 0.2}, "without mirrored pairs"),
     ],

@@ -180,7 +180,7 @@ def test_the_printed_size_says_what_is_smaller():
         assert f"{given['train']} images" in told
         assert "an eighth of the channels" in told
         assert f"at most {given['epochs']} epochs for 2000" in told
-        assert f"steps of {given['step']:g} for 1e-4" in told
+        assert f"steps of {given['step']:g} for $10^{{-4}}$" in told
         assert "scikit-learn" in experiment.scope["quick"]
 
 

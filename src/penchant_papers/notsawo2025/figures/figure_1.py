@@ -163,7 +163,7 @@ def check(dataset: Dataset) -> Evidence:
 def printed_times(found: Sequence[dict[str, float]]) -> dict[str, Check]:
     """The checks of the printed times themselves."""
     return {
-        f"largest distance of {name} from the printed {printed}, in factors of two": within(
+        f"largest distance of $t_{name[1]}$ from the printed {printed}, in factors of two": within(
             max(off(f[name], printed) for f in found), tolerance=math.log2(1.5)
         )
         for name, printed in PRINTED.items()
