@@ -19,6 +19,7 @@ ROOT = HERE.parent.parent
 PAGES = {  # file of the repository -> page of the site, for those that keep their text
     "docs/website/index.md": "index.md",
     "docs/start/index.md": "start/index.md",
+    "docs/tour/index.md": "tour/index.md",
     "docs/howto/index.md": "howto/index.md",
     "docs/scale.md": "howto/scale.md",
     "docs/combinations.md": "howto/combinations.md",
@@ -42,7 +43,7 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 def pages() -> dict[str, str]:
     """Every file of the repository that has a page, and the page."""
     found = PAGES | MADE
-    for folder in ("start", "howto"):
+    for folder in ("start", "tour", "howto"):
         for file in sorted((ROOT / "docs" / folder).glob("*.md")):
             found[f"docs/{folder}/{file.name}"] = f"{folder}/{file.name}"
     for script in gallery_pages.scripts():

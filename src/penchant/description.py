@@ -377,7 +377,11 @@ def _inner(name: str) -> Callable[..., Any]:
 
 
 def _takes_weight(description: Mapping[str, Any]) -> bool:
-    """Whether `times` is free to be the weight of what is described."""
+    """Whether `times` is free to be the weight of what is described; not for a class of the user,
+    whose arguments are not known here.
+    """
+    if description[IS] not in public_names() and description[IS] not in INNER:
+        return False
     maker = named("describe", "it", description[IS])
     return TIMES not in {*description, *_parameters(maker)}
 

@@ -333,7 +333,7 @@ def test_a_description_makes_an_equal_object_again(kind, data):
 # abstract, results, made by functions that are drawn, or around a function of the user
 ABSTRACT = {"Descent", "Model", "Observer", "Regularizer", "Separable", "SpectralFunction", "Stop"}
 ABSTRACT |= {"Term", "TokenNet"}
-RESULTS = {"GreedyRank", "HeldSweep", "Hinges", "Layers", "Oracle", "Path"}
+RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path"}
 MADE_BY = {"Derived", "ImageModel"}
 OF_FUNCTIONS = {"Custom", "FunctionModel", "Reparametrized"}
 
@@ -349,6 +349,24 @@ def test_every_public_noun_is_drawn():
     }
     drawn = {make.__name__ for make in MADE}
     assert public - drawn == ABSTRACT | RESULTS | MADE_BY | OF_FUNCTIONS
+
+
+class Fourth(penchant.regularizers.Term):
+    """A penalty of the user's own class."""
+
+    smooth = True
+
+    def value(self, theta):
+        return (theta**4).sum()
+
+    def subgradient(self, theta):
+        return 4 * theta**3
+
+
+def test_a_penalty_of_a_class_of_the_user_is_described():
+    described = describe(0.5 * Fourth())
+    assert described["weight"] == 0.5
+    assert described["regularizer"]["is"].endswith(".Fourth")
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,9 @@ RESULTS = {
     "Verdicts": lambda: verify("A", registry=little_papers.library),
     "Watch": lambda: penchant.watch(outputs, X, parameters=np.ones(9)),
 }
-ABSTRACT = {"Regularizer", "TokenNet"}
+# to derive from; an Oracle is made by training alone
+ABSTRACT = {"Descent", "MatrixProblem", "Model", "Observer", "Regularizer", "Separable"}
+ABSTRACT |= {"SpectralFunction", "Stop", "Term", "TokenNet", "Oracle"}
 
 
 @functools.cache

@@ -14,7 +14,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
-    file for part in ("start", "howto", "website") for file in (ROOT / "docs" / part).glob("*.md")
+    file
+    for part in ("start", "tour", "howto", "website")
+    for file in (ROOT / "docs" / part).glob("*.md")
 )
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 COMMAND = "from penchant.cli import app; app()"

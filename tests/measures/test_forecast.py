@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import penchant
 from penchant import FunctionModel, forecast
-from penchant.forecasts import meeting
+from penchant.forecasts import kernel_regime_end
 from penchant.problems import majority, multiplication_table, separable_points, wide_margin
 from penchant_papers.lyu2023.forecasts import half_turned, jump
 
@@ -51,7 +51,7 @@ def test_the_start_and_the_displacement_meet(seed, log_alpha, log_rate, depth):
     if -log_level < 3:
         return
     net = penchant.DiagonalNet(depth, log_alpha=log_alpha)
-    z, g = meeting(depth, rate, log_start, net, problem)
+    z, g = kernel_regime_end(depth, rate, log_start, net, problem)
     met = log_delta + math.log(g) + (depth - 1) * z
     assert log_start - z == pytest.approx(met, abs=1e-6 * abs(log_alpha))
     # loss against decay there: e^-g = L rate g |delta|^2 with |delta| that of margin one
@@ -60,11 +60,11 @@ def test_the_start_and_the_displacement_meet(seed, log_alpha, log_rate, depth):
 
 
 def test_without_a_known_regularizer_the_norms_speak():
-    """The same net as any function: the meeting, from a quarter of the norm to 1.5/rate later."""
+    """As any function: the end of the kernel regime; a quarter of the norm to 1.5/rate later."""
     problem, rate = separable_points(4, 9, margin=0.3, seed=5), 1e-5
     found = forecast(unknown(3, 2.0, 9), problem, rate)
     log_start = 2.0 + math.log(18) / 2
-    z, g = meeting(3, rate, log_start, penchant.DiagonalNet(3, log_alpha=2.0), problem)
+    z, g = kernel_regime_end(3, rate, log_start, penchant.DiagonalNet(3, log_alpha=2.0), problem)
     assert found.transition * rate == pytest.approx(z)
     assert found.smoothed_margin == pytest.approx(g)
     assert found.log_norm == pytest.approx(log_start - z)

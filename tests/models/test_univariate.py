@@ -9,8 +9,11 @@ from scipy.interpolate import CubicSpline
 
 from penchant import GradientDescent, Regression, Steps, train
 from penchant.measures import kernel_machine
-from penchant.models import (
-    Difference,
+from penchant.models import Difference, two_layer, univariate_relu
+from penchant.problems import plateau, zigzag
+from penchant.record import LogSpaced
+from penchant.stop import Interpolated
+from penchant_papers.woodworth2020.figures.hinges import (
     Layers,
     kernel_move,
     layers,
@@ -19,12 +22,7 @@ from penchant.models import (
     rms_distance,
     sup_distance,
     tangent_hinges,
-    two_layer,
-    univariate_relu,
 )
-from penchant.problems import plateau, zigzag
-from penchant.record import LogSpaced
-from penchant.stop import Interpolated
 from penchant_papers.woodworth2020.figures.spline_nets import (
     cubic_spline,
     learn,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize, minimize_scalar
 
 import penchant
-from penchant.forecasts import tilted
+from penchant.forecasts import tilted_q
 from penchant.solvers import homotopy
 
 
@@ -155,7 +155,7 @@ def test_a_biased_start_is_a_tilt(depth):
     X, y = data(2)
     rng = np.random.default_rng(0)
     plus, minus = np.exp(rng.standard_normal((2, 6)) / 2 - 1)
-    q = tilted(depth, plus, minus)
+    q = tilted_q(depth, plus, minus)
     if depth == 2:
         np.testing.assert_allclose([q.shape, q.tilt], [np.sqrt(plus * minus), np.log(plus / minus)])
     net, stop = penchant.DiagonalNet(depth, start=(plus, minus)), penchant.stop.Loss(1e-22)

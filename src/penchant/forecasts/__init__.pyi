@@ -2,12 +2,12 @@
 
 from penchant.forecasts.runs import PredictedRun, predict_run
 from penchant.forecasts.transition import LATER, Forecast
-from penchant.forecasts.turning import STRIDE, meeting, window
+from penchant.forecasts.turning import STRIDE, kernel_regime_end, turning_window
 from penchant.solvers.least_squares import Delay, predicted_delay
 from penchant.training.descent.effective_scale import (
     effective_regularizer,
-    started,
-    tilted,
+    start_regularizer,
+    tilted_q,
 )
 from penchant.watch.prediction import forecast_jump
 
@@ -19,10 +19,10 @@ __all__ = [
     "PredictedRun",
     "effective_regularizer",
     "forecast_jump",
-    "meeting",
+    "kernel_regime_end",
     "predict_run",
     "predicted_delay",
-    "started",
-    "tilted",
-    "window",
+    "start_regularizer",
+    "tilted_q",
+    "turning_window",
 ]

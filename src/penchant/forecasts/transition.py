@@ -23,10 +23,10 @@ from penchant.forecasts.turning import (
     Minimisers,
     Problem,
     Times,
-    meeting,
+    kernel_regime_end,
     minimisers,
     turning_times,
-    window,
+    turning_window,
 )
 from penchant.measures.directions import angle
 from penchant.measures.homogeneity import require_theorem
@@ -216,7 +216,7 @@ def forecast(
             f"{WHO}: measure= takes a diagonal net or U U^T - V V^T from the identity, whose "
             "predictors are known before training and turn; leave measure out"
         )
-    z, g = meeting(degree, rate, log_start, model, problem)
+    z, g = kernel_regime_end(degree, rate, log_start, model, problem)
     times = z - math.log(SPREAD) / degree, z, z + LATER
     return _forecast(times, rate, log_start, g, naive, "the tangent kernel of the start")
 
@@ -237,7 +237,7 @@ def _of_steps(
     t, beta = t[later], beta[later]
     turned = np.array([float(angle(*pair)) for pair in itertools.pairwise(beta)])
     if measure is None:
-        times = window(t, turned)
+        times = turning_window(t, turned)
     else:
         values = np.array([float(measure(each)) for each in beta])
         times = Minimisers(t, t, turned, values).passage(t)

@@ -84,11 +84,31 @@ class Minimisers:
         return float(fine[begin]), float(fine[last]), float(fine[end])
 
 
-def window(z: Array, turned: Array) -> tuple[float, float, float]:
-    """Begin, half and end of the time in which a predictor turns at PART of its top speed or more.
+def turning_window(z: Array, turned: Array) -> tuple[float, float, float]:
+    """Begin, half and end of the time in which a predictor turns fast.
 
-    `turned` holds the turns between neighbouring times z, which are in units of 1/rate. At half the
-    predictor has turned as much since the beginning as it will until the end.
+    Fast is a quarter of its top speed or more. At half the predictor has turned as much since the
+    beginning as it will until the end.
+
+    Parameters
+    ----------
+    z
+        Times, increasing.
+    turned
+        The degrees by which the predictor turns between neighbouring times.
+
+    Returns
+    -------
+    tuple of three floats
+        Begin, half and end, in the unit of z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> z, turned = np.arange(6.0), np.array([0.0, 1.0, 10.0, 1.0, 0.0])
+    >>> [round(t, 2) for t in penchant.forecasts.turning_window(z, turned)]
+    [1.73, 2.5, 3.27]
     """
     fine, speed = _fine((z[1:] + z[:-1]) / 2, turned / np.diff(z))
     level = PART * speed.max()
@@ -228,7 +248,7 @@ def turning_times(
         raise ValueError(
             f"forecast: the measure stays at {path.values[0]:g} for every predictor; take another"
         )
-    times = path.passage(z) if measured else window(z, path.turned)
+    times = path.passage(z) if measured else turning_window(z, path.turned)
     if isinstance(problem, Classification):
         g = float(np.interp(times[1], z, levels))
         _refuse_strong_decay(rate, g > 1)
@@ -257,20 +277,59 @@ def _refuse_strong_decay(rate: float, fitted: bool) -> None:
         )
 
 
-def meeting(
-    degree: int, rate: float, log_start: float, model: Model, problem: Problem
+def kernel_regime_end(
+    degree: int, weight_decay: float, log_start: float, model: Model, problem: Problem
 ) -> tuple[float, float]:
-    """rate t where the displacement is as long as the decayed start, and the margin level there."""
+    """When the displacement is as long as the decayed start, in units of 1/weight_decay.
+
+    Until about then the model moves too little to leave the kernel regime.
+
+    Parameters
+    ----------
+    degree
+        The degree of homogeneity of the model.
+    weight_decay
+        The rate of weight decay.
+    log_start
+        The natural logarithm of the norm of the start.
+    model
+        The model, at its start.
+    problem
+        The problem.
+
+    Returns
+    -------
+    tuple of two floats
+        weight_decay * t, and the level of the margins there; NaN for a regression.
+
+    Examples
+    --------
+    >>> import math
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.problems.separable_points(4, 9, margin=0.3, seed=5)
+    >>> net = penchant.DiagonalNet(2, alpha=100.0)
+    >>> log_start = math.log(np.linalg.norm(net.start(9)))
+    >>> z, level = penchant.forecasts.kernel_regime_end(2, 1e-5, log_start, net, problem)
+    >>> round(z, 3), round(level, 3)
+    (4.863, 10.827)
+    """
     if isinstance(problem, Classification):
         log_delta = kernel_machine(model, problem).log_norm
-        # there e^-g = L rate g |delta|^2
-        c = math.log(degree) + math.log(rate) + 2 * (log_delta + (degree - 1) * log_start) / degree
+        # there e^-g = L weight_decay g |delta|^2
+        c = (
+            math.log(degree)
+            + math.log(weight_decay)
+            + 2 * (log_delta + (degree - 1) * log_start) / degree
+        )
         g = float(_levels(degree, np.array(c)))
-        _refuse_strong_decay(rate, g > 1)
+        _refuse_strong_decay(weight_decay, g > 1)
         return (log_start - log_delta - math.log(g)) / degree, g
     log_delta = kernel_machine(model, problem).log_norm
     log_met = log_start - (log_start - log_delta) / degree
-    # 2 <r, f> = L rate |delta|^2 with |delta| the decayed start
-    misfit = math.log(degree * rate / 2) + 2 * (log_met - math.log(np.linalg.norm(problem.y)))
-    _refuse_strong_decay(rate, misfit < math.log(0.5))
+    # 2 <r, f> = L weight_decay |delta|^2 with |delta| the decayed start
+    misfit = math.log(degree * weight_decay / 2) + 2 * (
+        log_met - math.log(np.linalg.norm(problem.y))
+    )
+    _refuse_strong_decay(weight_decay, misfit < math.log(0.5))
     return (log_start - log_delta) / degree, math.nan

@@ -19,6 +19,7 @@ from penchant.measures.kernels.tangent import tangent_kernel
 from penchant.measures.kernels.turn import gradient_turn
 from penchant.measures.late_change import LATE_CHANGES
 from penchant.measures.transition import Grokking, grokking
+from penchant.problems.population import margin_accuracy
 
 __all__ = [
     "LATE_CHANGES",
@@ -43,6 +44,7 @@ __all__ = [
     "kernel_regression",
     "lojasiewicz",
     "lojasiewicz_quadratic",
+    "margin_accuracy",
     "margin_shares",
     "margins",
     "participation_ratio",

@@ -15,6 +15,26 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     """The first x at which the curve passes `level`, up or down; NaN where it never does.
 
     The curve is linear in x between its points; pass logarithms to interpolate in those.
+
+    Parameters
+    ----------
+    x
+        Where the curve is known, increasing.
+    y
+        The values of the curve.
+    level
+        The level.
+
+    Returns
+    -------
+    float
+        The first crossing.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> penchant.measures.crossing([0, 1, 2], [0.0, 1.0, 4.0], level=2.5)
+    1.5
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     above = y >= level
@@ -27,7 +47,28 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
 
 
 def upper_limit(hits: int, draws: int, confidence: float = 0.999) -> float:
-    """The upper confidence limit of a probability after `hits` in `draws`."""
+    """The upper confidence limit of a probability after `hits` in `draws` (Clopper and Pearson).
+
+    Parameters
+    ----------
+    hits
+        How often it happened.
+    draws
+        Out of how many independent draws.
+    confidence
+        The probability with which the limit is right, at least.
+
+    Returns
+    -------
+    float
+        The limit.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> round(penchant.measures.upper_limit(0, 1000), 4)
+    0.0069
+    """
     from scipy.special import betaincinv
 
     return 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, confidence))

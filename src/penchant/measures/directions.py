@@ -70,7 +70,26 @@ def _directed(who: str, name: str, vectors: ArrayLike) -> Array:
 
 
 def angles(beta: Array) -> Array:
-    """(azimuth, pitch) in degrees along the last axis; NaN where a predictor is not known."""
+    """(azimuth, pitch) in degrees along the last axis; NaN where a predictor is not known.
+
+    Parameters
+    ----------
+    beta
+        Predictors in R^3 along the last axis; NaN where they are not known.
+
+    Returns
+    -------
+    array
+        The two angles along the last axis, as `azimuth_pitch` gives them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> penchant.measures.angles(np.array([[0.0, 1.0, 1.0], [np.nan] * 3])).round(6)
+    array([[90., 45.],
+           [nan, nan]])
+    """
     found = np.full((*beta.shape[:-1], 2), np.nan)
     known = np.isfinite(beta).all(axis=-1)
     found[known] = np.stack(azimuth_pitch(beta[known]), axis=-1)

@@ -21,18 +21,7 @@ from penchant.models.tokens.transformer import TokenTransformer
 from penchant.models.tokens.two_layer import TokenQuadratic, TwoTokenNet
 from penchant.models.two_layer_nets import rescale_layers, student, two_layer
 from penchant.models.unbiased import Difference, Unbiased
-from penchant.models.univariate import (
-    Hinges,
-    Layers,
-    kernel_move,
-    layers,
-    mean_kernel,
-    net_hinges,
-    rms_distance,
-    sup_distance,
-    tangent_hinges,
-    univariate_relu,
-)
+from penchant.models.univariate import univariate_relu
 
 __all__ = [
     "DeepFactorization",
@@ -41,9 +30,7 @@ __all__ = [
     "DifferenceFactorization",
     "Factorization",
     "FunctionModel",
-    "Hinges",
     "ImageModel",
-    "Layers",
     "LinearMatrix",
     "LinearPredictor",
     "Model",
@@ -60,17 +47,10 @@ __all__ = [
     "Unbiased",
     "conv_net",
     "dense_net",
-    "kernel_move",
-    "layers",
     "linearize",
-    "mean_kernel",
-    "net_hinges",
     "relu_net",
     "rescale_layers",
-    "rms_distance",
     "student",
-    "sup_distance",
-    "tangent_hinges",
     "two_layer",
     "univariate_relu",
 ]

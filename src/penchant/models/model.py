@@ -12,7 +12,26 @@ from penchant.arguments import Array
 class Model(abc.ABC):
     """A function f(parameters, x) with flat parameters and one number per sample.
 
-    `predict` uses plain operators only, so that it also accepts JAX arrays.
+    A model of your own defines the five members below; `FunctionModel` makes one of a JAX function
+    with less. `predict` uses plain operators only, so that it also accepts JAX arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> class Line(penchant.models.Model):
+    ...     homogeneity = 1
+    ...     def start(self, dimension):
+    ...         return np.zeros(dimension)
+    ...     def predict(self, parameters, X):
+    ...         return X @ parameters
+    ...     def pullback(self, parameters, X, residual):
+    ...         return residual @ X
+    ...     def jacobian(self, parameters, X):
+    ...         return X
+    >>> problem, method = penchant.Regression([[1.0, 2.0]], [5.0]), penchant.GradientDescent(0.05)
+    >>> penchant.train(Line(), problem, method, stop=penchant.Steps(200)).parameters.round(6)
+    array([1., 2.])
     """
 
     @property
@@ -41,6 +60,27 @@ class Separable(Model):
     """A linear predictor beta whose every coordinate has its own few parameters.
 
     The parameters are a (copies x features) table, row after row: beta_i = F(w_1i, w_2i, ...).
+    `Reparametrized` makes such a model of a JAX function; here every derivative is written out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> class Square(penchant.models.Separable):
+    ...     homogeneity, copies = 2, 1
+    ...     def start(self, dimension):
+    ...         return np.ones(dimension)
+    ...     def predictor(self, parameters):
+    ...         return parameters**2
+    ...     def change(self, start, displacement):
+    ...         return displacement * (2 * start + displacement)
+    ...     def slopes(self, parameters):
+    ...         return 2 * self.table(parameters)
+    ...     def bends(self, parameters):
+    ...         return np.full((1, 1, len(parameters)), 2.0)
+    >>> problem = penchant.Regression([[1.0, 2.0]], [5.0])
+    >>> penchant.train(Square(), problem, penchant.ParameterFlow()).predictor.round(6)
+    array([1.350781, 1.824609])
     """
 
     @property

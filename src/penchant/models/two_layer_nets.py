@@ -204,10 +204,31 @@ class StudentFunction:
 
 
 def rescale_layers(parameters: Array, inner: int, size: float) -> Array:
-    """(lambda A, B / lambda) with the norm `size` and the larger lambda of the two that give it.
+    """The parameters (lambda A, B / lambda) that have the norm `size`, the same ReLU net.
 
-    The first `inner` parameters are A and the others B. For one ReLU layer in between, it is the
-    same function (Notsawo et al. 2025). The norms of A and B bound `size` from below.
+    Of the two lambdas that give this norm it is the larger one. The norms of A and B bound `size`
+    from below (Notsawo et al. 2025, w(lambda) with one ReLU layer in between).
+
+    Parameters
+    ----------
+    parameters
+        The weights of both layers, flat: those of A, then those of B.
+    inner
+        The number of weights of A.
+    size
+        The l2 norm of the result.
+
+    Returns
+    -------
+    array
+        The rescaled parameters, flat.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> penchant.models.rescale_layers(np.array([3.0, 4.0]), inner=1, size=10.0).round(4)
+    array([9.9267, 1.2089])
     """
     theta = finite_array("rescale_layers", "parameters", parameters, ndim=1)
     inner = integer("rescale_layers", "inner", inner, least=1)

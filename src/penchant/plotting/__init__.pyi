@@ -1,8 +1,8 @@
 """Pictures of datasets: their common style, and drawings that several papers share."""
 
 from penchant.mathematics import in_terminal, latex, wrap
-from penchant.plotting.network import DIMS, LABELS, Network, draw_network
-from penchant.plotting.placing import FAR, Note, write_beside
+from penchant.plotting.network import NETWORK_DIMS, NETWORK_LABELS, Network, draw_network
+from penchant.plotting.placing import NOTE_DISTANCES, Note, write_beside
 from penchant.plotting.plots import MARKERS, panels
 from penchant.plotting.sphere import draw_on_sphere, draw_sphere, viewer
 from penchant.plotting.style import (
@@ -23,19 +23,19 @@ from penchant.plotting.style import (
     sheet_of,
     styled,
 )
-from penchant.plotting.transition import LEGEND, draw_transition, mark, rows
+from penchant.plotting.transition import LEGEND, draw_transition, mark, panel_rows
 
 __all__ = [
     "BLACK",
     "BLUE",
     "CYCLE",
-    "DIMS",
-    "FAR",
     "GREEN",
     "GREY",
-    "LABELS",
     "LEGEND",
     "MARKERS",
+    "NETWORK_DIMS",
+    "NETWORK_LABELS",
+    "NOTE_DISTANCES",
     "ORANGE",
     "PALE",
     "PURPLE",
@@ -53,8 +53,8 @@ __all__ = [
     "latex",
     "log_axes",
     "mark",
+    "panel_rows",
     "panels",
-    "rows",
     "sheet",
     "sheet_of",
     "styled",

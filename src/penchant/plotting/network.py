@@ -24,11 +24,11 @@ NAMES = {
 }
 
 
-DIMS = {
+NETWORK_DIMS = {
     **{f"unit_{column}": ["unit"] for column in ("kind", "x", "y", "label")},
     **{f"connection_{column}": ["connection"] for column in ("source", "target", "weight", "at")},
 }
-LABELS = {
+NETWORK_LABELS = {
     "unit_kind": "kind of the unit; dots stand for further units",
     "unit_label": "text inside the unit",
     "unit_x": "horizontal position of the unit",
@@ -57,7 +57,7 @@ class Network:
         self.connections.append({"source": source, "target": target, "weight": weight, "at": at})
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The columns of both tables, as a cell returns them; DIMS and LABELS go with them."""
+        """The columns of both tables; a cell returns them with NETWORK_DIMS and NETWORK_LABELS."""
         tables = (("unit", self.units), ("connection", self.connections))
         return {
             f"{table}_{column}": np.array([row[column] for row in rows])

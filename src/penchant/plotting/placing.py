@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.transforms import Bbox
 
-FAR = (9.0, 13.0)  # typographic points between a point and the middle of the nearest letters
+# typographic points between a point and the middle of the nearest letters
+NOTE_DISTANCES = (9.0, 13.0)
 AROUND = np.radians([0, 180, 45, 225, 135, 315, 90, 270, 22, 202, 158, 338])  # tried in this order
 MARK = 5.0  # typographic points from the middle of a mark to its rim
 AIR = 1.5  # typographic points around a text
@@ -27,7 +28,7 @@ class Note:
     point: Array
     text: str
     style: dict[str, Any]
-    far: Sequence[float] = FAR
+    far: Sequence[float] = NOTE_DISTANCES
 
 
 def write_beside(

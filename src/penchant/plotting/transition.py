@@ -17,7 +17,7 @@ HEIGHTS = (2.3, 1.0, 1.0, 1.25, 1.0)  # accuracy, norm, turn, margins, kernel di
 LEGEND: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 
-def rows(
+def panel_rows(
     title: str, caption: str, heights: Sequence[float] = HEIGHTS, width: float = WIDTH
 ) -> tuple[Figure, list[Axes]]:
     """An empty figure with one row for every height in inches, on a common horizontal axis."""
@@ -52,7 +52,7 @@ def mark(axes: Sequence[Axes], position: float, label: str, colour: str, line: s
 
 def draw_transition(dataset: xarray.Dataset, caption: str) -> Figure:
     """Accuracy, norm, turn, margins and kernel distance of one run under weight decay."""
-    picture, axes = rows(dataset.title, caption)
+    picture, axes = panel_rows(dataset.title, caption)
     accuracy, norm, turn, margins, kernel = axes
     _draw_accuracy(accuracy, dataset)
     norm.plot(dataset.t, dataset.parameter_norm, color=BLUE, label=r"$\|\theta(t)\|$")

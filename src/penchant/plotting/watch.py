@@ -23,7 +23,7 @@ from penchant.plotting.style import (
     clear_logs,
     styled,
 )
-from penchant.plotting.transition import band, mark, rows
+from penchant.plotting.transition import band, mark, panel_rows
 from penchant.plotting.watch_rows import (
     draw_forecasts,
     draw_modules,
@@ -78,7 +78,7 @@ def draw_watch(
     heights = [1.55] * len(curves) + [1.7] * bool(made) + [2.1, 1.35]
     heights += [modules_height(len(modules[0]))] if modules else []
     with styled():
-        picture, axes = rows(title, _caption(dataset), heights, 9.2)
+        picture, axes = panel_rows(title, _caption(dataset), heights, 9.2)
         left = iter(axes)
         for names in curves:
             _draw_metrics(next(left), since, names)

@@ -20,7 +20,7 @@ from penchant.problems.matrices import (
 )
 from penchant.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from penchant.problems.operations import modular_arithmetic, permutation_group
-from penchant.problems.population import accuracy, majority, wide_margin
+from penchant.problems.population import majority, wide_margin
 from penchant.problems.regression import (
     Regression,
     plateau,
@@ -42,7 +42,6 @@ __all__ = [
     "Regression",
     "Sensing",
     "TeacherStudent",
-    "accuracy",
     "circle_teacher",
     "coherent_completion",
     "commuting_sensing",

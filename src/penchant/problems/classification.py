@@ -156,16 +156,62 @@ def separable_points(
 
 @with_recipe
 def uniform_points(samples: int = 10, dimension: int = 10, *, seed: int = 0) -> Classification:
-    """Points with all coordinates U(0, 1), all of one class: Moroshko et al. 2020, figure 8(a)."""
+    """Points with all coordinates U(0, 1), all of one class.
+
+    Moroshko et al. 2020, figure 8(a).
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Classification
+        With the exponential loss.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> penchant.problems.uniform_points(3, 2).X.round(2)
+    array([[0.64, 0.27],
+           [0.04, 0.02],
+           [0.81, 0.91]])
+    """
     X = np.random.default_rng(seed).uniform(0, 1, (samples, dimension))
     return _one_class(X, f"{samples} points U(0, 1)^{dimension}", seed)
 
 
 @with_recipe
 def spiked_points(samples: int = 4, dimension: int = 10, *, seed: int = 0) -> Classification:
-    """First coordinate 1, the others U(0, 0.5), all of one class.
+    """Points with first coordinate 1 and the others U(0, 0.5), all of one class.
 
     Moroshko et al. 2020, figure 8(b).
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Classification
+        With the exponential loss.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> penchant.problems.spiked_points(2, 3).X.round(2)
+    array([[1.  , 0.13, 0.02],
+           [1.  , 0.41, 0.46]])
     """
     X = np.random.default_rng(seed).uniform(0, 0.5, (samples, dimension))
     X[:, 0] = 1

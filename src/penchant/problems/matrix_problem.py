@@ -16,7 +16,18 @@ Shape = tuple[int, int]
 
 
 class MatrixProblem(Record, abc.ABC):
-    """Numbers y_n = <X_n, M> of an unknown matrix M of `shape`, and the `truth` where known."""
+    """Numbers y_n = <X_n, M> of an unknown matrix M of `shape`, and the `truth` where known.
+
+    This is what `Completion` and `Sensing` have in common; functions that take either name it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.problems.Completion((2, 2), [[0, 0], [1, 1]], [1.0, 2.0])
+    >>> isinstance(problem, penchant.problems.MatrixProblem), problem.apply(np.eye(2))
+    (True, array([1., 1.]))
+    """
 
     shape: Shape
     y: Array

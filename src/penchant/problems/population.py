@@ -18,8 +18,26 @@ SHEVTSOVA = 0.56  # Berry-Esseen's constant for summands of different laws, prov
 MOST_EXACT = 20  # coordinates whose 2^k signs are written out
 
 
-def accuracy(margins: Array) -> Array:
-    """The share of positive margins along the last axis; a tie, a margin of 0, counts one half."""
+def margin_accuracy(margins: Array) -> Array:
+    """The share of positive margins along the last axis; a tie, a margin of 0, counts one half.
+
+    Parameters
+    ----------
+    margins
+        y_n f(x_n) of the samples, along the last axis.
+
+    Returns
+    -------
+    array
+        The accuracy, one for every row of margins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> float(penchant.measures.margin_accuracy(np.array([2.0, -1.0, 0.0, 3.0])))
+    0.625
+    """
     return (np.sign(margins).mean(axis=-1) + 1) / 2
 
 
@@ -65,7 +83,7 @@ class MajorityCube(Population):
     def accuracy(self, beta: ArrayLike) -> float:
         sums, spread, _ = self._sums(beta)
         if spread == 0:
-            return float(accuracy(sums))
+            return float(margin_accuracy(sums))
         from scipy.special import ndtr
 
         return float(np.mean(ndtr(sums / spread)))

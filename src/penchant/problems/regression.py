@@ -273,6 +273,17 @@ def zigzag() -> Regression:
     """Five points at which a linear spline bends up and down in turn.
 
     Their linear spline is a net of least norm, whether biases count in the norm or not.
+
+    Returns
+    -------
+    Regression
+        Five samples of one feature.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> penchant.problems.zigzag().y
+    array([ 0.3, -0.6,  0.7, -0.4,  0.5])
     """
     x, y = [-1.0, -0.5, 0.1, 0.5, 1.0], [0.3, -0.6, 0.7, -0.4, 0.5]
     return _points(x, y, "five points whose linear spline bends up and down in turn")
@@ -284,6 +295,17 @@ def plateau() -> Regression:
 
     The linear spline and the tent with one bend at 0 have the same total bend, 10/3. Counting
     biases, a bend at t weighs sqrt(1 + t^2), and the tent has the smaller norm.
+
+    Returns
+    -------
+    Regression
+        Four samples of one feature.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> penchant.problems.plateau().y
+    array([0., 1., 1., 0.])
     """
     x, y = [-1.0, -0.4, 0.4, 1.0], [0.0, 1.0, 1.0, 0.0]
     return _points(x, y, "four points whose linear spline bends down twice in a row")
@@ -294,6 +316,17 @@ def steep_end() -> Regression:
     """The points (-1, 0), (0.7, 1), (1, 0): one bend, far from 0 and near an end.
 
     Their linear spline is a net of least norm, biases counted, and small starts do not learn it.
+
+    Returns
+    -------
+    Regression
+        Three samples of one feature.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> penchant.problems.steep_end().X.ravel()
+    array([-1. ,  0.7,  1. ])
     """
     return _points([-1.0, 0.7, 1.0], [0.0, 1.0, 0.0], "three points, the last two steep")
 

@@ -223,9 +223,32 @@ class OpposedUnits(Record):
 def opposed_units(
     samples: int, dimension: int = 10, *, test: int = 4000, noise: float = 0.0, seed: int = 0
 ) -> OpposedUnits:
-    """y = relu(<p, x>) - relu(<q, x>) with x ~ N(0, 1) and p, q random, orthogonal, of length 1.
+    """Samples of y = relu(<p, x>) - relu(<q, x>) with x ~ N(0, 1) and p, q orthogonal unit vectors.
 
-    The training labels carry Gaussian noise of standard deviation `noise` times that of y.
+    Parameters
+    ----------
+    samples
+        The number of training samples.
+    dimension
+        The number of features, at least 2.
+    test
+        The number of test samples, whose labels are clean.
+    noise
+        The standard deviation of the Gaussian noise of the training labels, over that of y.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    OpposedUnits
+        The regressions `training` and `test`, and p and q as the rows of `directions`.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> data = penchant.problems.opposed_units(5, 3, test=7)
+    >>> data.training.X.shape, data.test.samples, data.least_norm()
+    ((5, 3), 7, 2.0)
     """
     who = "opposed_units"
     samples, test = integers(who, samples=samples, test=test)

@@ -265,7 +265,26 @@ def _largest(sizes: list[Any]) -> Any:
 
 
 def as_norm(who: str, regularizer: object) -> Any:
-    """The norm itself, of which `dual_norm` is known; the sum of squares stands for its root."""
+    """The norm itself, of which `dual_norm` is known; the sum of squares stands for its root.
+
+    Parameters
+    ----------
+    who
+        The name of the caller, for the error where there is no such norm.
+    regularizer
+        L1(), L2(), Linf(), Nuclear() or Spectral().
+
+    Returns
+    -------
+    Regularizer
+        The norm.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> penchant.regularizers.as_norm("my_function", penchant.L2())
+    L2(squared=False)
+    """
     if isinstance(regularizer, L2):
         return L2(regularizer.weights, squared=False)
     if not hasattr(regularizer, "dual_norm"):

@@ -27,7 +27,24 @@ KNOWN = (
 class Term(abc.ABC):
     """A function h of parameters; times a number it is a penalty: `1e-5 * L1()`.
 
-    Two terms made by the same arguments are equal, so that code compiled for one serves both.
+    Two terms made by the same arguments are equal, so that code compiled for one serves both. A
+    term of your own defines `value` and `subgradient`; `Custom` makes one of a JAX function.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> import penchant
+    >>> @dataclasses.dataclass(frozen=True, eq=False, repr=False)
+    ... class Fourth(penchant.regularizers.Term):
+    ...     smooth = True
+    ...     def value(self, theta):
+    ...         return (theta**4).sum()
+    ...     def subgradient(self, theta):
+    ...         return 4 * theta**3
+    >>> net, problem = penchant.DiagonalNet(2, alpha=1.0), penchant.Regression([[1.0, 2.0]], [5.0])
+    >>> method, stop = penchant.GradientDescent(0.01), penchant.Steps(10)
+    >>> penchant.train(net, problem, method, stop=stop, penalty=1e-3 * Fourth()).steps
+    10
     """
 
     __repr__ = call

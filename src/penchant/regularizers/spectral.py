@@ -24,6 +24,17 @@ class SpectralFunction(Term):
     """A convex function of a matrix: a vector regularizer, `law`, applied to its spectrum.
 
     As a penalty it is the sum over all matrices among the parameters; a vector is one column.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> class SchattenP(penchant.regularizers.SpectralFunction):
+    ...     law = penchant.regularizers.Lp(3.0)
+    >>> norm = penchant.regularizers.Nuclear()
+    >>> isinstance(norm, penchant.regularizers.SpectralFunction), norm.law
+    (True, L1())
+    >>> SchattenP()([[3.0, 0.0], [0.0, 4.0]]), SchattenP().law([3.0, 4.0])
+    (30.333333333333332, 30.333333333333332)
     """
 
     @property

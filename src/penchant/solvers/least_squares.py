@@ -35,10 +35,34 @@ class LinearLimit(Record):
 def least_squares_limit(
     X: Array, y: Array, learning_rate: float, start: Array | float = 0.0
 ) -> LinearLimit:
-    """The least squares point nearest to `start`, and the rate towards it.
+    """The least squares point nearest to `start`, and the rate of gradient descent towards it.
 
-    The (X^T X)^+ X^T y of Notsawo et al. 2025 is this point only if the start has no part outside
-    the row space of X.
+    The point (X^T X)^+ X^T y is this one only if the start has no part outside the row space of X.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    learning_rate
+        The learning rate.
+    start
+        Where descent starts: a vector, or one number for all entries.
+
+    Returns
+    -------
+    LinearLimit
+        The `point`, the `rate` with |a(t) - point| <= rate^t |a(0) - point| after t steps, and the
+        learning rate `step_bound` from which descent no longer converges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> limit = penchant.solvers.least_squares_limit(np.array([[1.0, 2.0]]), np.array([5.0]), 0.1)
+    >>> limit.point.round(6), round(limit.rate, 6), round(limit.step_bound, 6)
+    (array([1., 2.]), 0.5, 0.4)
     """
     origin = np.broadcast_to(start, X.shape[1])
     sizes = _spectrum(X)
@@ -48,11 +72,35 @@ def least_squares_limit(
 
 
 def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> LinearLimit:
-    """The minimiser of (1/2)|X a - y|^2 + beta |a|_2^2, and the rate rho_2 towards it.
+    """The minimiser of (1/2)|X a - y|^2 + beta |a|_2^2, and the rate of descent towards it.
 
-    The gradient of the penalty is 2 beta a, so 2 beta stands where theorem 3.6 of Notsawo et al.
-    2025 prints beta: in the point, in rho_2 and in the bound 2/(sigma_max(X^T X) + 2 beta) of the
-    step.
+    The gradient of the penalty is 2 beta a, so 2 beta stands where Notsawo et al. 2025, theorem
+    3.6, print beta: in the point, in the rate and in the bound of the learning rate.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    learning_rate
+        The learning rate.
+    beta
+        The weight of the penalty.
+
+    Returns
+    -------
+    LinearLimit
+        The `point`, the `rate` with |a(t) - point| <= rate^t |a(0) - point| after t steps, and the
+        learning rate `step_bound` from which descent no longer converges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> X, y = np.array([[1.0, 2.0]]), np.array([5.0])
+    >>> penchant.solvers.ridge_limit(X, y, learning_rate=0.1, beta=0.5).point.round(4)
+    array([0.8333, 1.6667])
     """
     sizes = _spectrum(X) + 2 * beta
     if len(sizes) < X.shape[1]:  # in a direction that X does not measure, only the penalty acts
@@ -66,7 +114,38 @@ def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> Linear
 def descent_points(
     X: Array, y: Array, learning_rate: float, beta: float, start: Array, steps: ArrayLike
 ) -> Array:
-    """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly."""
+    """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    learning_rate
+        The learning rate.
+    beta
+        The weight of the penalty.
+    start
+        Where descent starts.
+    steps
+        The numbers of steps, however large: no step is taken.
+
+    Returns
+    -------
+    array
+        One row for every number of steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> X, y, zero = np.array([[1.0, 2.0]]), np.array([5.0]), np.zeros(2)
+    >>> penchant.solvers.descent_points(X, y, 0.1, 0.0, zero, [0, 1, 100]).round(6)
+    array([[0. , 0. ],
+           [0.5, 1. ],
+           [1. , 2. ]])
+    """
     counts = np.asarray(steps, dtype=float)
     values, basis = np.linalg.eigh(X.T @ X)
     sizes = np.maximum(values, 0.0) + 2 * beta
@@ -83,7 +162,27 @@ def descent_points(
 
 
 def error_floor(X: Array, truth: ArrayLike) -> float:
-    """|(I - X^+ X) truth|^2: the least squared error of any point in the row space of X."""
+    """The least squared error |(I - X^+ X) truth|^2 of any point in the row space of X.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    truth
+        The vector that the error is taken to.
+
+    Returns
+    -------
+    float
+        The squared length of what X does not measure of the truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> round(penchant.solvers.error_floor(np.array([[1.0, 2.0]]), [1.0, 0.0]), 6)
+    0.8
+    """
     truth = np.asarray(truth)
     return float(np.sum((truth - np.linalg.pinv(X) @ (X @ truth)) ** 2))
 
@@ -91,7 +190,33 @@ def error_floor(X: Array, truth: ArrayLike) -> float:
 def memorization_steps(
     X: Array, y: Array, learning_rate: float, level: float, start: Array | float = 0.0
 ) -> int:
-    """The first step t1 of plain descent with (1/2)|X a - y|^2 <= level, exactly."""
+    """The first step of plain gradient descent with (1/2)|X a - y|^2 <= level, exactly.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    learning_rate
+        The learning rate.
+    level
+        The loss at which training counts as solved.
+    start
+        Where descent starts: a vector, or one number for all entries.
+
+    Returns
+    -------
+    int
+        The number of steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> penchant.solvers.memorization_steps(np.array([[1.0, 2.0]]), np.array([5.0]), 0.1, 1e-4)
+    9
+    """
     sizes = _spectrum(X)
     left = np.linalg.svd(X, full_matrices=False)[0][:, : len(sizes)]
     factors = np.abs(1 - _stable(learning_rate, 2 / float(sizes.max())) * sizes)
@@ -241,7 +366,32 @@ def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None =
     Below the norm of a_hat = X^+ y it is the ridge point (X^T X + mu)^-1 X^T y whose mu > 0 gives
     this norm. Above, every interpolator of that norm is a minimiser. Descent does not change the
     part in the null space of X and stretching keeps its direction, so from a start with the
-    null-space part u it ends at a_hat + c u/|u|; `free` is that start.
+    null-space part u it ends at a_hat + c u/|u|.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    size
+        The norm at which the parameters are held.
+    free
+        The start, which is needed where the size is above the norm of a_hat.
+
+    Returns
+    -------
+    array
+        The end of descent.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> X, y = [[1.0, 2.0]], [5.0]
+    >>> penchant.solvers.held_ridge(X, y, size=1.0).round(4)
+    array([0.4472, 0.8944])
+    >>> penchant.solvers.held_ridge(X, y, size=3.0, free=[1.0, 0.0]).round(4)
+    array([2.7889, 1.1056])
     """
     X, y = regression_data(RIDGE, X, y)
     size = positive(RIDGE, "size", size)
@@ -292,6 +442,27 @@ def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, f
     Exact for labels y = X truth. With u the unit null-space part of the start `free` and t that of
     the truth, the error at the squared norm |a_hat|^2 + c^2 is |t - c u|^2, least at c =
     max(<t, u>, 0); below |a_hat| nothing of t is found and the ridge adds to the error.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    truth
+        The vector that made the labels.
+    free
+        The start.
+
+    Returns
+    -------
+    tuple of two floats
+        The norm, and the squared error of descent held at it.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> size, error = penchant.solvers.held_best([[1.0, 2.0]], truth=[1.0, 0.0], free=[1.0, 1.0])
+    >>> round(size, 6), abs(error) < 1e-12
+    (1.0, True)
     """
     X = finite_array("held_best", "X", X, ndim=2)
     truth = finite_array("held_best", "truth", truth, ndim=1)

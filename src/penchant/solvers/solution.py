@@ -215,7 +215,32 @@ def l1_residual(beta: Array, s: Array) -> float:
 
 
 def primal_residual(X: Array, y: Array, beta: Array) -> float:
-    """max|X beta - y| relative to max|y|."""
+    """The largest misfit max|X beta - y|, relative to max|y|.
+
+    It is computed without cancellation, so that it is right far below the rounding of X beta.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    beta
+        The predictor.
+
+    Returns
+    -------
+    float
+        The relative misfit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> X, y = np.array([[1.0, 2.0]]), np.array([5.0])
+    >>> round(penchant.solvers.primal_residual(X, y, np.array([1.0, 1.9])), 6)
+    0.04
+    """
     scale = float(np.abs(y).max())
     return float(np.abs(exact.missing(X, beta, y)).max() / (scale if scale > 0 else 1.0))
 

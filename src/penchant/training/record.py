@@ -158,7 +158,26 @@ def times_to_record(who: str, given: Sequence[Rule], first: float, last: float) 
 
 
 def log_spaced(last: int, per_decade: int) -> list[int]:
-    """Whole numbers from 1 to `last`, `per_decade` in every decade, evenly in the logarithm."""
+    """Whole numbers from 1 to `last`, `per_decade` in every decade, evenly in the logarithm.
+
+    Parameters
+    ----------
+    last
+        The largest number.
+    per_decade
+        How many there are in every factor of ten.
+
+    Returns
+    -------
+    list of int
+        The numbers, increasing; small ones repeat where there are fewer whole numbers than that.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> penchant.record.log_spaced(100, 2)
+    [1, 3, 10, 32, 100]
+    """
     count = int(per_decade * math.log10(last)) + 1
     return [round(10 ** (k / per_decade)) for k in range(count)]
 

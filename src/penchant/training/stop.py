@@ -15,7 +15,25 @@ COUNT, OPEN_SHARE = functools.partial(integer, least=1), functools.partial(share
 
 
 class Stop(Checked):
-    """A reason to stop. Of several rules, the first one that is met stops training."""
+    """A reason to stop. Of several rules, the first one that is met stops training.
+
+    A rule of your own defines one of `log_level` (of the loss), `levels` (of recorded numbers) and
+    `gap` (of the direction of the predictor), and `words`, what it stops at.
+
+    Examples
+    --------
+    >>> import dataclasses, math
+    >>> import penchant
+    >>> @dataclasses.dataclass(frozen=True, repr=False)
+    ... class Halved(penchant.stop.Stop):
+    ...     words, checks = "half of the loss of the zero predictor", {}
+    ...     def log_level(self, who, model, unit):
+    ...         return unit - math.log(2)
+    >>> net, problem = penchant.DiagonalNet(2, alpha=1.0), penchant.Regression([[1.0, 2.0]], [5.0])
+    >>> stop = [penchant.Steps(1000), Halved()]
+    >>> penchant.train(net, problem, penchant.GradientDescent(1e-3), stop=stop).steps
+    5
+    """
 
     budget: ClassVar[bool] = False  # True if the rule bounds the effort and sets no goal
     directional: ClassVar[bool] = False  # True if the rule looks at the predictor

@@ -107,13 +107,32 @@ def verdict(dataset: Any) -> GrokkingVerdict:
 
 
 def forecast_jump(dataset: Any) -> JumpForecast:
-    """When the test accuracy of the run will have risen half way; see `penchant.forecasts.jump`.
+    """When the test accuracy of a watched run will have risen half way, from its record.
 
-    It reads `glance_step`, `glance_norm`, `glance_turn` and `glance_rate` (the share of the
-    parameters that weight decay removes in a step, NaN if unknown), `call_step` with
-    the metrics, and the attributes `weight_decay`, `start_step` and `level`. A record that is cut
-    at a step gives the forecast that was made at that step. After the last record the rate is
-    assumed to stay constant.
+    A record that is cut at a step gives the forecast that was made at that step. After the last
+    record the rate of weight decay is assumed to stay constant.
+
+    Parameters
+    ----------
+    dataset
+        The record of a watch. It has `glance_step`, `glance_norm`, `glance_turn` and `glance_rate`
+        (the share of the parameters that weight decay removes in a step, NaN if unknown),
+        `call_step` with the metrics, and the attributes `weight_decay`, `start_step` and `level`.
+
+    Returns
+    -------
+    JumpForecast
+        The state ("expected", "in progress", "happened", "too early" or "none"), the step with the
+        limits of an interval of 80%, and a sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> watch = penchant.watch(lambda w, x: x @ w, np.eye(2), parameters=np.ones(2))
+    >>> watch(1, np.ones(2), train_accuracy=0.5, test_accuracy=0.5)
+    >>> print(penchant.forecasts.forecast_jump(watch.dataset).state)
+    too early
     """
     side = next((side for side in TEST if _metric(dataset, (side,), ACCURACIES)), "")
     names = [_metric(dataset, sides, ACCURACIES) for sides in (TRAIN, (side,))]

@@ -18,7 +18,7 @@ from penchant import (
     interpolate,
     train,
 )
-from penchant.forecasts import started, tilted
+from penchant.forecasts import start_regularizer, tilted_q
 from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, exponents, sized, within
 from penchant.models import Reparametrized
 from penchant.plotting import BLACK, CYCLE, latex, sheet_of
@@ -156,8 +156,8 @@ def set_back(kind: MapKind, back: Array) -> Array:
 def regularizer_from(model: DiagonalNet | Reparametrized, plus: Array, minus: Array) -> Regularizer:
     """The regularizer of a flow from these weights."""
     if isinstance(model, DiagonalNet):
-        return tilted(model.depth, plus, minus)
-    return started(model, np.concatenate([plus, minus]))
+        return tilted_q(model.depth, plus, minus)
+    return start_regularizer(model, np.concatenate([plus, minus]))
 
 
 def cell(kind: str, share: float, seed: int, *, samples: int, dimension: int) -> dict[str, Any]:

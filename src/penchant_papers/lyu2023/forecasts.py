@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant import DiagonalNet, DualFlow, ParameterFlow, Regression, Time, forecast, train
-from penchant.forecasts import LATER, STRIDE, meeting, window
+from penchant.forecasts import LATER, STRIDE, kernel_regime_end, turning_window
 from penchant.lab import (
     Array,
     Check,
@@ -78,7 +78,7 @@ def cell(case: str, alpha: float, rate: float, seed: int) -> dict[str, float]:
         "turning": turning.transition * rate,
         "half_turn": float(np.interp(45.0, np.maximum.accumulate(turn), times)) * rate,
         "run": later.transition * rate,
-        "meet": meeting(round(net.homogeneity), rate, log_start, net, problem)[0],
+        "meet": kernel_regime_end(round(net.homogeneity), rate, log_start, net, problem)[0],
         "naive": math.log(alpha),
         "total": log_start,
     }
@@ -126,7 +126,7 @@ def half_turned(data: Dataset, rate: float) -> float:
     rows = np.searchsorted(data["t"].values * rate, z)
     predictors = data["predictor"].values[rows].reshape(len(rows), -1)
     steps = angle(predictors[1:], predictors[:-1])
-    return window(data["t"].values[rows] * rate, steps)[1]
+    return turning_window(data["t"].values[rows] * rate, steps)[1]
 
 
 def network_cell(log_alpha: float, seed: int, *, rate: float) -> dict[str, float]:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from penchant.lab import Axes, Dataset, Evidence, Experiment, Figure, at_least, sized, within
-from penchant.plotting import BLACK, BLUE, CYCLE, LEGEND, RED, caption_of, latex, mark, rows
+from penchant.plotting import BLACK, BLUE, CYCLE, LEGEND, RED, caption_of, latex, mark, panel_rows
 
 HEIGHTS = (2.3, 1.1, 1.1, 1.1)  # accuracy, norm, turn, kernel distance
 CURVES = (
@@ -137,7 +137,7 @@ def draw(dataset: Dataset) -> Figure:
     """Accuracy, norm, turn and kernel distance of every start over one time axis."""
     runs = runs_of(dataset)
     colours = [RED, BLUE] if len(runs) == 2 else [CYCLE[k % len(CYCLE)] for k in range(len(runs))]
-    picture, axes = rows(dataset.title, caption_of(dataset.attrs), HEIGHTS)
+    picture, axes = panel_rows(dataset.title, caption_of(dataset.attrs), HEIGHTS)
     for run, colour in zip(runs, colours, strict=True):
         _draw_run(axes, run, colour)
     for run in runs:

@@ -8,9 +8,9 @@ import numpy as np
 
 from penchant import L1, L2, Classification, max_margin
 from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, sized, within
-from penchant.measures import crossing
-from penchant.plotting import BLACK, CYCLE, GREY, LEGEND, caption_of, rows
-from penchant.problems import accuracy, majority
+from penchant.measures import crossing, margin_accuracy
+from penchant.plotting import BLACK, CYCLE, GREY, LEGEND, caption_of, panel_rows
+from penchant.problems import majority
 from penchant.solvers import max_margin_path, ratchet_path
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.figures.trajectories import follow
@@ -42,7 +42,7 @@ def cell(
     return {
         "trajectory_smoothed_margin": margins,
         "trajectory_log_t": path.log_t.values,
-        "trajectory_train_accuracy": accuracy(path.margins.values),
+        "trajectory_train_accuracy": margin_accuracy(path.margins.values),
         "trajectory_test_accuracy": accuracies(problem, beta),
         "trajectory_growth": growth,
         "trajectory_turn": turn,
@@ -202,7 +202,7 @@ def check(dataset: Dataset, limit: Dataset) -> Evidence:
 def draw(dataset: Dataset, limit: Dataset) -> Figure:
     """Accuracy, norm, turn, margins and kernel distance against the logarithm of the time."""
     found = transitions(dataset, limit)
-    picture, axes = rows(dataset.title, caption_of(dataset.attrs))
+    picture, axes = panel_rows(dataset.title, caption_of(dataset.attrs))
     accuracy, growth, turn, margins, kernel = axes
     for colour, alpha in zip(CYCLE, found.alpha.values, strict=False):
         row = found.sel(alpha=alpha)

@@ -25,7 +25,7 @@ from penchant.lab import (
 )
 from penchant.measures import grokking, kernel_distance
 from penchant.models import DifferenceFactorization
-from penchant.plotting import BLACK, BLUE, CYCLE, GREY, LEGEND, RED, caption_of, latex, rows
+from penchant.plotting import BLACK, BLUE, CYCLE, GREY, LEGEND, RED, caption_of, latex, panel_rows
 from penchant.problems import Completion
 from penchant.record import At
 from penchant_papers.instances import furthest, slope
@@ -286,7 +286,7 @@ def draw(dataset: Dataset) -> Figure:
     colours = [RED, BLUE] if len(runs) == 2 else [CYCLE[k % len(CYCLE)] for k in range(len(runs))]
     step = float((runs[0].t / runs[0].steps)[-1])
     caption = f"{caption_of(dataset.attrs)} A step of descent is {step:g} of $t$."
-    picture, axes = rows(dataset.title, caption, HEIGHTS)
+    picture, axes = panel_rows(dataset.title, caption, HEIGHTS)
     for run, colour in zip(runs, colours, strict=True):
         _predicted(axes, run, colour)
     for run, colour in zip(runs, colours, strict=True):

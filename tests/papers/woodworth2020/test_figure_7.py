@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from penchant.lab.evidence.evidence import HOLDING, judge
-from penchant.models import kernel_move, layers, mean_kernel, univariate_relu
+from penchant.models import univariate_relu
 from penchant.problems import plateau, steep_end, zigzag
 from penchant_papers.woodworth2020.figures import figure_7, spline_survey
+from penchant_papers.woodworth2020.figures.hinges import kernel_move, layers, mean_kernel
 from penchant_papers.woodworth2020.figures.spline_nets import (
     SHARES,
     grid_of,

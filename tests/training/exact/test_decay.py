@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 import penchant
 from general_solvers import gradient_flow
 from penchant import Classification, GradientDescent, Regression
-from penchant.problems import accuracy
+from penchant.measures import margin_accuracy
 from penchant.training.exact.decay import dual as row_products
 from penchant.training.exact.decay.dual import MarginDecay, RowProducts
 from refusals import refusals
@@ -187,8 +187,8 @@ def test_a_tie_counts_one_half_in_training_as_on_new_samples():
     ):
         assert penchant.train(net, problem, method, stop=stop).dataset.train_accuracy[0] == 0.5
     # the rule itself: right, wrong and undecided
-    assert accuracy(np.array([2.0, -1.0, 0.0, 0.0])) == 0.5
-    assert accuracy(np.array([[2.0, 0.0], [1e-300, -0.0]])).tolist() == [0.75, 0.75]
+    assert margin_accuracy(np.array([2.0, -1.0, 0.0, 0.0])) == 0.5
+    assert margin_accuracy(np.array([[2.0, 0.0], [1e-300, -0.0]])).tolist() == [0.75, 0.75]
 
 
 def test_decay_alone_shrinks_the_parameters():

@@ -11,6 +11,24 @@ def l1_ends(Z: Array) -> tuple[Array, Array]:
     """The two predictors of margin 1 and least l1 norm that are furthest apart, often the same.
 
     A linear program pushes every coordinate both ways over the set of minimisers.
+
+    Parameters
+    ----------
+    Z
+        The rows y_n x_n of separable data.
+
+    Returns
+    -------
+    tuple of two arrays
+        The two predictors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> one, other = penchant.solvers.l1_ends(np.array([[1.0, 1.0]]))
+    >>> round(float(abs(one - other).sum()), 6)
+    2.0
     """
     from scipy.optimize import linprog
 

@@ -172,14 +172,39 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     parameters, dual = np.asarray(path.parameters), np.asarray(path.memory[-1])
     if description["model"]["is"] == "DiagonalNet":
         plus, minus = np.split(parameters, 2)
-        return tilted(description["model"]["depth"], plus, minus, dual)
+        return tilted_q(description["model"]["depth"], plus, minus, dual)
     if not isinstance(model, Reparametrized):
         raise ValueError(f"{WHO}: the path holds no map; give the model that was trained, model=")
-    return started(model, followed_back(model, parameters, dual))
+    return start_regularizer(model, followed_back(model, parameters, dual))
 
 
-def tilted(depth: int, plus: Array, minus: Array, dual: Array | float = 0.0) -> Q:
-    """Q of the start from which a flow over the dual `dual` ends at these weights."""
+def tilted_q(depth: int, plus: Array, minus: Array, dual: Array | float = 0.0) -> Q:
+    """Q of the start from which a flow over the dual `dual` ends at these weights.
+
+    Parameters
+    ----------
+    depth
+        The depth of the diagonal net.
+    plus
+        The weights whose powers are added, one per feature.
+    minus
+        The weights whose powers are subtracted.
+    dual
+        X^T times the integral of the residuals over the flow; 0 where the weights are the start.
+
+    Returns
+    -------
+    Q
+        With the shape of the start and the tilt that unequal weights give it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> q = penchant.forecasts.tilted_q(2, plus=np.array([0.1, 0.1]), minus=np.array([0.1, 0.2]))
+    >>> q.tilt.round(4)
+    array([ 0.    , -0.6931])
+    """
     flipped = np.flatnonzero((plus <= 0) | (minus <= 0))
     if len(flipped) and depth % 2:
         raise ValueError(
@@ -210,7 +235,29 @@ def followed_back(model: Reparametrized, parameters: Array, dual: Array) -> Arra
     return walked.y[:, -1]
 
 
-def started(model: Reparametrized, parameters: Array) -> Derived:
-    """The regularizer of a flow of the model from these parameters."""
+def start_regularizer(model: Reparametrized, parameters: Array) -> Derived:
+    """The regularizer that a flow of the model from these parameters minimises.
+
+    Parameters
+    ----------
+    model
+        The model; its own start does not matter.
+    parameters
+        The flat parameters that the flow starts from.
+
+    Returns
+    -------
+    Derived
+        The regularizer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> model = penchant.models.Reparametrized(lambda w: w**2, start=1.0)
+    >>> R = penchant.forecasts.start_regularizer(model, np.full(4, 0.1))  # two features
+    >>> round(R([1.0, 2.0]) / penchant.Q(2, alpha=0.1)([1.0, 2.0]), 6)
+    1.0
+    """
     plus, *minus = (points for _, points in model.halves(parameters))
     return Derived(model.line, Starts(plus, minus[0] if minus else None, len(plus)))

@@ -49,7 +49,33 @@ class Objective(abc.ABC):
 
 
 class Oracle:
-    """What one step may compute: values and gradients on its batch, and the penalty."""
+    """What one step may compute: values and gradients on its batch, and the penalty.
+
+    Training makes it and hands it to `Descent.step`; nobody else needs to construct one.
+
+    Parameters
+    ----------
+    objective
+        The loss of the model on the problem.
+    data
+        The samples of the batch.
+    share
+        How the samples of the batch are weighted; None for all samples.
+    penalty
+        What training adds to the loss; None for nothing.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> import penchant
+    >>> @dataclasses.dataclass(frozen=True, repr=False)
+    ... class Plain(penchant.methods.Descent):
+    ...     def step(self, oracle: penchant.methods.Oracle, parameters, memory, k):
+    ...         return parameters - self.learning_rate * oracle.gradient(parameters), memory
+    >>> net, problem = penchant.DiagonalNet(2, alpha=1.0), penchant.Regression([[1.0, 2.0]], [5.0])
+    >>> penchant.train(net, problem, Plain(0.01), stop=penchant.Steps(10)).steps
+    10
+    """
 
     def __init__(self, objective: Objective, data: Any, share: Any, penalty: Any) -> None:
         self.objective, self.data, self.share, self.penalty = objective, data, share, penalty
@@ -161,8 +187,28 @@ class Descent(StepMethod):
     """A method with a learning rate. A new one defines `step`, and `memory` if it has any.
 
     Positive numbers among the fields may differ between runs without recompilation.
-    `weight_decay` is decoupled: every step also subtracts
-    learning_rate * weight_decay * parameters.
+
+    Parameters
+    ----------
+    learning_rate
+        The learning rate.
+    weight_decay
+        Decoupled: every step also subtracts learning_rate * weight_decay * parameters.
+    check
+        False trains also at a learning rate beyond the bound of stability.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> import penchant
+    >>> @dataclasses.dataclass(frozen=True, repr=False)
+    ... class Slowing(penchant.methods.Descent):
+    ...     def step(self, oracle, parameters, memory, k):
+    ...         rate = self.learning_rate / (1 + k) ** 0.5
+    ...         return parameters - rate * oracle.gradient(parameters), memory
+    >>> net, problem = penchant.DiagonalNet(2, alpha=1.0), penchant.Regression([[1.0, 2.0]], [5.0])
+    >>> penchant.train(net, problem, Slowing(0.01), stop=penchant.Steps(100)).outcome.ok
+    True
     """
 
     learning_rate: float
@@ -215,7 +261,30 @@ class Wrapped(StepMethod):
 class Observer(Wrapped):
     """A method whose steps are those of another one, with numbers summed up beside them.
 
-    Its memory is a tuple, and the first part of it is the memory of the other method.
+    Its memory is a tuple, and the first part of it is the memory of the other method. `note` adds
+    what was summed up to the sentence with which the run ends.
+
+    Parameters
+    ----------
+    method
+        The step-by-step method whose steps are observed.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> class Travelled(penchant.methods.Observer):
+    ...     def memory(self, oracle, parameters):
+    ...         return self.method.scheme.memory(oracle, parameters), 0.0
+    ...     def step(self, oracle, parameters, memory, k):
+    ...         inner, length = memory
+    ...         new, inner = self.method.scheme.step(oracle, parameters, inner, k)
+    ...         return new, (inner, length + ((new - parameters) ** 2).sum() ** 0.5)
+    ...     def note(self, memory):
+    ...         return f"; the steps were {float(memory[1]):.2f} long together"
+    >>> net, problem = penchant.DiagonalNet(2, alpha=1.0), penchant.Regression([[1.0, 2.0]], [5.0])
+    >>> method = Travelled(penchant.GradientDescent(0.002))
+    >>> print(penchant.train(net, problem, method, stop=penchant.Steps(10)).outcome)
+    solved: took all 10 steps, loss 0.48; the steps were 0.65 long together
     """
 
     @abc.abstractmethod

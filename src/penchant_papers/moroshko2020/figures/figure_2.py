@@ -8,7 +8,7 @@ import numpy as np
 
 from penchant import DiagonalNet
 from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, sized, within
-from penchant.plotting import DIMS, LABELS, Network, draw_network, sheet_of
+from penchant.plotting import NETWORK_DIMS, NETWORK_LABELS, Network, draw_network, sheet_of
 
 FIRST, SECOND, LAST = 4.2, 6.2, 9.2  # where the hidden layers stand: 1, 2 and D - 1
 SHOWN = {"1": 4.6, "d": 2.6}  # name and height above the middle of the inputs that are shown
@@ -76,8 +76,8 @@ study = sized(
     "M-F2",
     title="A depth-$D$ diagonal network: one chain of $D$ equal weights per signed input",
     function=cell,
-    dims=DIMS,
-    labels=LABELS,
+    dims=NETWORK_DIMS,
+    labels=NETWORK_LABELS,
 )
 evaluated = sized(
     "M-F2-evaluated",

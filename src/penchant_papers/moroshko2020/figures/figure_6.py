@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from penchant.lab import Axes, Dataset, Evidence, Experiment, Figure, at_most
-from penchant.plotting import BLACK, FAR, LEGEND, Note, latex, plane, sheet_of, write_beside
+from penchant.plotting import (
+    BLACK,
+    LEGEND,
+    NOTE_DISTANCES,
+    Note,
+    latex,
+    plane,
+    sheet_of,
+    write_beside,
+)
 from penchant_papers.moroshko2020.figures.figure_3 import B, C, D
 from penchant_papers.moroshko2020.figures.trajectories import apart, lines_on, studies
 
@@ -132,7 +141,7 @@ def _numbers(
         text = rf"$10^{{{POWERS[at[1]]}}}$"
         if boxed[at]:
             framed = {**style, "bbox": {**BOX, "edgecolor": dark}}
-            notes.append(Note(dots[at], text, framed, far=(*FAR, 19.0)))
+            notes.append(Note(dots[at], text, framed, far=(*NOTE_DISTANCES, 19.0)))
         else:
             notes.append(Note(dots[at], text, style))
     marks = np.vstack([row.start, row.l2, row.l1[[0, -1]]])

@@ -20,7 +20,7 @@ from penchant.plotting import (
     RED,
     caption_of,
     mark,
-    rows,
+    panel_rows,
 )
 from penchant_papers.notsawo2025.figures.runs import (
     LEVEL,
@@ -189,7 +189,7 @@ def times_of(found: Sequence[dict[str, float]]) -> str:
 def draw(dataset: Dataset) -> Figure:
     """Accuracies, losses and norms over the number of steps, with t1, t2 and the twin share."""
     of = parts(dataset)
-    picture, axes = rows(dataset.title, caption_of(dataset.attrs), HEIGHTS)
+    picture, axes = panel_rows(dataset.title, caption_of(dataset.attrs), HEIGHTS)
     accuracy, losses, norms = axes
     for number, run in enumerate(of["printed"]):
         _draw_run(axes, run, number == 0)

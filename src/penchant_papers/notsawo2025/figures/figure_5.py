@@ -30,7 +30,7 @@ from penchant.plotting import (
     caption_of,
     latex,
     mark,
-    rows,
+    panel_rows,
 )
 from penchant_papers.instances import listed
 from penchant_papers.notsawo2025.figures.runs import curves_of, dims_of, plain
@@ -240,7 +240,7 @@ def draw(dataset: Dataset) -> Figure:
         "average over many steps it "
         r"balances the part of $\beta H$ in the row space of $X$."
     )
-    picture, axes = rows(dataset.attrs["title"], caption, (1.7, 1.9, 1.5), width=10.0)
+    picture, axes = panel_rows(dataset.attrs["title"], caption, (1.7, 1.9, 1.5), width=10.0)
     _draw_gradients(axes[0], run)
     _draw_errors(axes[1], run, symbols, level)
     _draw_norms(axes[2], run, symbols)

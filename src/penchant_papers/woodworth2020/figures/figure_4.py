@@ -8,7 +8,7 @@ import numpy as np
 
 from penchant import Factorization
 from penchant.lab import Dataset, Evidence, Experiment, Figure, sized, within
-from penchant.plotting import DIMS, LABELS, Network, draw_network, sheet_of
+from penchant.plotting import NETWORK_DIMS, NETWORK_LABELS, Network, draw_network, sheet_of
 from penchant.problems import Sensing
 from penchant_papers.instances import distance
 
@@ -65,8 +65,8 @@ study = sized(
     title="For diagonal measurements, every input has its own $k$ hidden units",
     function=cell,
     arguments={"draws": 20, "seed": 4},
-    dims={**DIMS, "picture": ["draw"], "model": ["draw"], "shared": ["draw"]},
-    labels=LABELS,
+    dims={**NETWORK_DIMS, "picture": ["draw"], "model": ["draw"], "shared": ["draw"]},
+    labels=NETWORK_LABELS,
 )
 
 

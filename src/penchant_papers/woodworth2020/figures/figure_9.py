@@ -9,7 +9,7 @@ import numpy as np
 from penchant import DiagonalNet
 from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, one_of, sized, within
 from penchant.models import ProductNet
-from penchant.plotting import DIMS, LABELS, Network, draw_network, sheet_of
+from penchant.plotting import NETWORK_DIMS, NETWORK_LABELS, Network, draw_network, sheet_of
 from penchant_papers.instances import distance
 
 NETWORKS = ("standard", "unbiased")
@@ -87,8 +87,8 @@ study = sized(
     function=cell,
     arguments={"draws": 20, "seed": 9},
     grid={"network": list(NETWORKS)},
-    dims={**DIMS, "picture": ["draw"], "model": ["draw"], "other": ["draw"]},
-    labels=LABELS,
+    dims={**NETWORK_DIMS, "picture": ["draw"], "model": ["draw"], "other": ["draw"]},
+    labels=NETWORK_LABELS,
 )
 
 

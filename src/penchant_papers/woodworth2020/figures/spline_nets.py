@@ -12,7 +12,11 @@ import numpy as np
 from penchant import Outcome, Regression, train
 from penchant.lab import Array, Kind, Record, one_of
 from penchant.methods import TangentFlow
-from penchant.models import (
+from penchant.models import univariate_relu
+from penchant.problems import plateau, zigzag
+from penchant.record import At
+from penchant.stop import Interpolated
+from penchant_papers.woodworth2020.figures.hinges import (
     Hinges,
     Layers,
     kernel_move,
@@ -22,11 +26,7 @@ from penchant.models import (
     rms_distance,
     sup_distance,
     tangent_hinges,
-    univariate_relu,
 )
-from penchant.problems import plateau, zigzag
-from penchant.record import At
-from penchant.stop import Interpolated
 
 PROBLEMS = {"zigzag": zigzag, "plateau": plateau}
 # how much the inner layer weighs in the tangent kernel, over the outer one, at equal arguments

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from penchant import Regression
 from penchant.lab import DRAWS, Array, Dataset, Record, Turns, double_precision, one_of
 from penchant.measures import upper_limit
-from penchant.models import Layers, layers, net_hinges, univariate_relu
+from penchant.models import univariate_relu
 from penchant.problems import steep_end
+from penchant_papers.woodworth2020.figures.hinges import Layers, layers, net_hinges
 from penchant_papers.woodworth2020.figures.spline_nets import (
     cubic_spline,
     least_norm,

@@ -41,7 +41,6 @@ REST = 1e3  # times the rounding of a gradient: a growth that counts as none
 POINTS = 50  # per row and column of M: far more than were ever visited
 TIE = 1e-9  # relative difference of two rates that are one
 FITTED = (1e-13, 1e-12, 1e-10, 1e-8)  # of the terms of its sum: residuals that may be none
-UNLIMITED = TimeLimit(WHO, None)
 COUPLED = 1e-9  # of the largest entry: what counts as a coupling of two directions
 
 
@@ -241,7 +240,27 @@ def _missed(problem: MatrixProblem, model: TwoFactors, points: Array, level: flo
 def empty_factors(
     problem: MatrixProblem, symmetric: bool
 ) -> Factorization | SymmetricFactorization:
-    """Factors of one column of zeros."""
+    """Factors of one column of zeros, the model that `greedy_points` follows.
+
+    Parameters
+    ----------
+    problem
+        A Completion or a Sensing.
+    symmetric
+        True for M = W W^T, False for M = U V^T.
+
+    Returns
+    -------
+    Factorization or SymmetricFactorization
+        The model.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> problem = penchant.problems.Completion((2, 3), [[0, 0]], [1.0])
+    >>> [part.shape for part in penchant.solvers.empty_factors(problem, symmetric=False).factors]
+    [(2, 1), (3, 1)]
+    """
     left, right = (np.zeros((side, 1)) for side in problem.shape)
     if symmetric:
         return SymmetricFactorization(factors=(left,))
@@ -262,9 +281,41 @@ def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
 
 
 def greedy_points(
-    problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit = UNLIMITED
+    problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit | None = None
 ) -> tuple[list[tuple[float, Array, float, float]], Outcome]:
-    """(tau, matrix, loss, rate) of every point, and the outcome; each space has its own sizes."""
+    """The points of `greedy_rank` for subspaces of your choice, and how their list ended.
+
+    `greedy_rank` finds the subspaces that all measurements leave invariant, and checks what comes
+    back; here nothing is checked. It shows what a theory without them would predict.
+
+    Parameters
+    ----------
+    problem
+        A Completion or a Sensing, with measurements and labels near one.
+    model
+        The factors, from `empty_factors`.
+    spaces
+        Orthonormal bases, as columns, of subspaces whose directions grow apart from each other. The
+        identity alone has one sequence of times for all directions.
+    limit
+        The time after which the list ends early; None sets none.
+
+    Returns
+    -------
+    tuple of a list and an Outcome
+        (tau, matrix, loss, rate) of every point as in GreedyRank, and the outcome.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.problems.Sensing(np.eye(4).reshape(4, 2, 2), [2.0, 0.0, 0.0, 1.0])
+    >>> model = penchant.solvers.empty_factors(problem, symmetric=False)
+    >>> points, outcome = penchant.solvers.greedy_points(problem, model, [np.eye(4)])
+    >>> [round(float(tau), 6) for tau, matrix, loss, rate in points], outcome.ok
+    ([0.0, 0.25, 0.5], True)
+    """
+    limit = limit or TimeLimit(WHO, None)
     half = math.exp(problem.log_factor)
     W, tau = np.zeros((len(spaces[0]), 0)), 0.0
     exponents = [np.ones(space.shape[1]) for space in spaces]
