@@ -35,7 +35,7 @@ def layers(parameters: Array) -> Layers:
 def kernel_move(net: Layers, x: Array, y: Array) -> Layers:
     """The shortest displacement with which the net, linearised at `net`, changes by y_n at x_n.
 
-    What `kernel_interpolant` computes for any model, in closed form, so that no start is compiled.
+    What `kernel_machine` computes for any model, in closed form, so that no start is compiled.
     """
     z = np.outer(x, net.w) + net.b
     active, gated = np.maximum(z, 0.0), (z > 0) * net.v
