@@ -177,9 +177,9 @@ def greedy_rank(rng) -> Call:
         problem = penchant.problems.Sensing(A, A.reshape(len(A), -1) @ rng.normal(size=side * side))
         known = None
     return Call(
-        "greedy_rank",
+        "saddles of a matrix",
         f"{how}, {problem.samples} of {problem.shape}",
-        lambda: penchant.solvers.greedy_rank(problem, throw=False),
+        lambda: penchant.solvers.saddles(problem, throw=False),
         lambda answer: answers.of_greedy_rank(problem, known, answer),
     )
 
