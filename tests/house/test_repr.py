@@ -162,7 +162,7 @@ RESULTS = {
         ("a",),
         "given",
     ),
-    "GreedyRank": lambda: penchant.solvers.greedy_rank(
+    "GreedyRank": lambda: penchant.solvers.saddles(
         penchant.problems.low_rank_completion(samples=9, dimension=4, rank=1)
     ),
     "InterpolationPath": lambda: penchant.solvers.interpolate_path(X, y, log_alphas=[0.0, -2.0]),

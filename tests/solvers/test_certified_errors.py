@@ -249,7 +249,7 @@ def test_every_solver_has_an_error():
         penchant.solvers.saddles(X, y),
         penchant.solvers.slow_flow(X, np.ones(5)),
         penchant.solvers.slow_flow(X[:1, :4], np.eye(2), learning_rate=0.05, throw=False),
-        penchant.solvers.greedy_rank(matrices),
+        penchant.solvers.saddles(matrices),
         penchant.measures.kernel_machine(net, penchant.Regression(X, y)),
         penchant.measures.kernel_machine(net, penchant.Classification(X, y)),
     ]

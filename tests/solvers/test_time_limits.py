@@ -50,7 +50,7 @@ SINGLE = {
     },
     "saddles": lambda **more: penchant.solvers.saddles(X, Y, **more),
     "slow_flow": lambda **more: penchant.solvers.slow_flow(X, np.ones(12), **more),
-    "greedy_rank": lambda **more: penchant.solvers.greedy_rank(MATRICES, **more),
+    "saddles of a matrix": lambda **more: penchant.solvers.saddles(MATRICES, **more),
 }
 PATHS = {
     "interpolate_path": lambda **more: penchant.solvers.interpolate_path(

@@ -157,7 +157,7 @@ def ratchet_path(rng) -> Call:
     )
 
 
-def greedy_rank(rng) -> Call:
+def matrix_saddles(rng) -> Call:
     side = int(rng.integers(2, 4))
     how = str(rng.choice(["whole", "commuting", "any"]))
     if how == "whole":
@@ -177,9 +177,9 @@ def greedy_rank(rng) -> Call:
         problem = penchant.problems.Sensing(A, A.reshape(len(A), -1) @ rng.normal(size=side * side))
         known = None
     return Call(
-        "greedy_rank",
+        "saddles of a matrix",
         f"{how}, {problem.samples} of {problem.shape}",
-        lambda: penchant.solvers.greedy_rank(problem, throw=False),
+        lambda: penchant.solvers.saddles(problem, throw=False),
         lambda answer: answers.of_greedy_rank(problem, known, answer),
     )
 
@@ -228,11 +228,11 @@ def machine(rng, labelled: bool) -> Call:
     )
 
 
-def kernel_svm(rng) -> Call:
+def labelled_machine(rng) -> Call:
     return machine(rng, labelled=True)
 
 
-def kernel_interpolant(rng) -> Call:
+def fitted_machine(rng) -> Call:
     return machine(rng, labelled=False)
 
 
@@ -318,14 +318,14 @@ SHARES: dict[Callable[[Any], Call], float] = {
     saddles: 0.2,
     slow_flow: 0.16,
     interpolate_path: 0.1,
-    kernel_interpolant: 0.1,
-    kernel_svm: 0.1,
+    fitted_machine: 0.1,
+    labelled_machine: 0.1,
     norm_margin: 0.1,
     max_margin_path: 0.06,
     separation: 0.05,
     ratchet_path: 0.04,
     stationary_points: 0.03,
-    greedy_rank: 0.025,
+    matrix_saddles: 0.025,
     matrix_slow_flow: 0.01,
     vector_flow: 0.015,
     matrix_flow: 0.01,

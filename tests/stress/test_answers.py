@@ -107,7 +107,7 @@ def test_the_judge_of_matrix_norms_sees_the_wrong_norm(norm):
 def test_the_judge_of_greedy_ranks_sees_a_point_that_is_not_critical():
     A = GENERATOR.normal(size=(3, 2, 2))
     problem = penchant.problems.Sensing(A, A.reshape(3, 4) @ np.array([1.0, 0.5, -0.5, 2.0]))
-    answer = penchant.solvers.greedy_rank(problem)
+    answer = penchant.solvers.saddles(problem)
     assert answers.of_greedy_rank(problem, None, answer)[0] == RIGHT
     for place in range(1, len(answer.points)):
         poisoned = with_error(answer, "points", place)

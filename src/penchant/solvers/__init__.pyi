@@ -10,7 +10,7 @@ from penchant.solvers.least_squares import (
     memorization_steps,
     ridge_limit,
 )
-from penchant.solvers.limits.saddles import Saddles, saddles
+from penchant.solvers.limits.saddles import Saddles
 from penchant.solvers.limits.slow_flow import SlowFlow, slow_flow
 from penchant.solvers.margins.l1_set import l1_ends
 from penchant.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
@@ -23,8 +23,8 @@ from penchant.training.exact.matrices.greedy_rank import (
     GreedyRank,
     empty_factors,
     greedy_points,
-    greedy_rank,
 )
+from penchant.training.exact.saddles import saddles
 
 __all__ = [
     "GreedyRank",
@@ -40,7 +40,6 @@ __all__ = [
     "empty_factors",
     "error_floor",
     "greedy_points",
-    "greedy_rank",
     "held_best",
     "held_ridge",
     "interpolate_path",

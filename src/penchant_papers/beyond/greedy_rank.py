@@ -34,7 +34,7 @@ from penchant.problems import (
 )
 from penchant.record import At, LogSpaced
 from penchant.regularizers import Frobenius, Nuclear
-from penchant.solvers import GreedyRank, empty_factors, greedy_points, greedy_rank, saddles
+from penchant.solvers import GreedyRank, empty_factors, greedy_points, saddles
 from penchant.stop import Interpolated
 from penchant_papers.beyond import OWN_RUNS
 
@@ -54,7 +54,7 @@ LOG_ALPHA = -60.0  # of nets with commuting measurements
 @functools.lru_cache(maxsize=16)
 def predicted(of: MatrixProblem) -> GreedyRank:
     """Greedy rank, computed once for all starts."""
-    return greedy_rank(of)
+    return saddles(of)
 
 
 @functools.lru_cache(maxsize=8)
@@ -154,7 +154,7 @@ def commuting(seed: int) -> dict[str, float]:
         lambda problem: far(problem.printed, problem.alone) > DIFFERENT,
         0,
     )
-    end = np.diag(greedy_rank(of).end)
+    end = np.diag(saddles(of).end)
     rows = np.diagonal(of.measurements, axis1=1, axis2=2)
     net, stop = DiagonalNet(2, log_alpha=LOG_ALPHA), Interpolated(1e-10)
     path = train(net, Regression(rows, of.y), DualFlow(rtol=1e-6), stop=stop, record=LogSpaced(1))

@@ -59,7 +59,7 @@ def test_both_signs_are_drawn_and_judged(data_of):
 
 def test_problems_of_greedy_rank_meet_their_premises():
     of, _ = greedy_rank.sensing(5)
-    ranks = greedy_rank.greedy_rank(of)
+    ranks = greedy_rank.saddles(of)
     assert len(ranks.tau) == 3
     assert ranks.tau[2] >= 2 * ranks.tau[1]
     completion, _ = greedy_rank.completing(5)
@@ -87,5 +87,5 @@ def test_entries_of_commuting_measurements_end_where_greedy_rank_does():
     """Two routes: the saddles of a diagonal net, and greedy rank with its invariant subspaces."""
     for seed in range(3):
         problem = greedy_rank.commuting_problem(seed)
-        end = np.diag(greedy_rank.greedy_rank(problem.of).end)
+        end = np.diag(greedy_rank.saddles(problem.of).end)
         np.testing.assert_allclose(problem.alone, end, atol=1e-6 * np.abs(end).max())

@@ -37,7 +37,7 @@ def test_of_a_matrix_seen_whole_the_singular_values_come_one_by_one(gaps, shape,
     left, right = (np.linalg.qr(rng.standard_normal((side, side)))[0] for side in shape)
     sizes = np.cumsum(gaps)[::-1]
     matrix = (left[:, : len(sizes)] * sizes) @ right[:, : len(sizes)].T
-    found = penchant.solvers.greedy_rank(seen(matrix))
+    found = penchant.solvers.saddles(seen(matrix))
     np.testing.assert_array_equal(found.ranks, np.arange(len(sizes) + 1))
     for rank, point in enumerate(found.points):
         np.testing.assert_allclose(point, truncated(matrix, rank), atol=1e-9)
@@ -48,18 +48,17 @@ def test_of_a_matrix_seen_whole_the_singular_values_come_one_by_one(gaps, shape,
 
 
 def test_a_symmetric_matrix_keeps_its_positive_part():
-    found = penchant.solvers.greedy_rank(seen(np.diag([2.0, -3.0, 1.0])), symmetric=True)
+    found = penchant.solvers.saddles(seen(np.diag([2.0, -3.0, 1.0])), symmetric=True)
     np.testing.assert_allclose(found.end, np.diag([2.0, 0.0, 1.0]), atol=1e-12)
     np.testing.assert_allclose(found.tau, [0, 1 / 8, 1 / 4])
-    nothing = penchant.solvers.greedy_rank(seen(np.diag([-2.0, -1.0])), symmetric=True)
+    nothing = penchant.solvers.saddles(seen(np.diag([-2.0, -1.0])), symmetric=True)
     assert nothing.ranks.tolist() == [0]
 
 
 def test_half_the_squares_take_twice_the_time():
     matrix = np.diag([2.0, 1.0])
     once, half = (
-        penchant.solvers.greedy_rank(seen(matrix, loss=loss))
-        for loss in ("squares", "half squares")
+        penchant.solvers.saddles(seen(matrix, loss=loss)) for loss in ("squares", "half squares")
     )
     np.testing.assert_allclose(half.tau, 2 * once.tau)
     np.testing.assert_allclose(half.loss, once.loss / 2, atol=1e-20)
@@ -82,7 +81,7 @@ def alternating(problem, rank, rounds=4000):
 
 def test_seed_9_is_completed_to_the_least_rank_and_not_to_the_least_nuclear_norm():
     problem = penchant.problems.low_rank_completion(samples=60, dimension=10, rank=1, seed=9)
-    found = penchant.solvers.greedy_rank(problem)
+    found = penchant.solvers.saddles(problem)
     assert found.ranks.tolist() == [0, 1]
     np.testing.assert_allclose(found.end, alternating(problem, 1, 400), atol=1e-8)
     least = penchant.interpolate(problem, penchant.regularizers.Nuclear()).matrix
@@ -92,7 +91,7 @@ def test_seed_9_is_completed_to_the_least_rank_and_not_to_the_least_nuclear_norm
 
 def test_a_second_point_adds_a_second_rank():
     problem = penchant.problems.low_rank_completion(samples=80, dimension=10, rank=2, seed=0)
-    found = penchant.solvers.greedy_rank(problem)
+    found = penchant.solvers.saddles(problem)
     assert found.ranks.tolist() == [0, 1, 2]
     np.testing.assert_allclose(found.end, problem.truth, atol=1e-9)
     slope = problem.adjoint(problem.apply(found.points[1]) - problem.y)
@@ -121,7 +120,7 @@ def jump(problem, alpha, level):
 def test_the_times_are_those_of_a_plain_integration():
     """The growth of the time of a jump with log(1/alpha), so that what does not grow cancels."""
     problem = penchant.problems.gaussian_sensing(samples=22, dimension=6, rank=2, seed=3)
-    found = penchant.solvers.greedy_rank(problem)
+    found = penchant.solvers.saddles(problem)
     restarted = 1 / found.rates[0] + 1 / found.rates[1]
     level = math.sqrt(found.loss[0] * found.loss[1]), 0.1 * found.loss[1]
     alphas = 1e-6, 1e-10
@@ -139,7 +138,7 @@ def test_measurements_that_commute_follow_the_saddles_of_a_diagonal_net(seed):
     basis = np.linalg.qr(rng.standard_normal((5, 5)))[0]
     measurements = np.array([(basis * row) @ basis.T for row in X])
     found, known = (
-        penchant.solvers.greedy_rank(penchant.problems.Sensing(measurements, y)),
+        penchant.solvers.saddles(penchant.problems.Sensing(measurements, y)),
         penchant.solvers.saddles(X, y),
     )
     np.testing.assert_allclose(found.tau, 2 * known.tau, rtol=1e-8)
@@ -155,10 +154,10 @@ def test_measurements_that_leave_blocks_alone_are_followed_in_each_of_them():
     for k, part in enumerate(parts):
         side = slice(4 * k, 4 * k + 4)
         blocks[11 * k : 11 * k + 11, side, side] = part.measurements
-    found = penchant.solvers.greedy_rank(
+    found = penchant.solvers.saddles(
         penchant.problems.Sensing(blocks, np.concatenate([part.y for part in parts]))
     )
-    alone = [penchant.solvers.greedy_rank(part) for part in parts]
+    alone = [penchant.solvers.saddles(part) for part in parts]
     together = np.sort(np.concatenate([one.tau[1:] for one in alone]))
     np.testing.assert_allclose(found.tau[1:], together, rtol=1e-8)
     for k, one in enumerate(alone):
@@ -167,22 +166,22 @@ def test_measurements_that_leave_blocks_alone_are_followed_in_each_of_them():
 
 
 def test_ties_and_nothing_to_learn_are_named():
-    tie = penchant.solvers.greedy_rank(seen(np.eye(2)))
+    tie = penchant.solvers.saddles(seen(np.eye(2)))
     assert tie.outcome.kind is Kind.NOT_UNIQUE
     assert "two directions grow equally fast at the point of rank 0" in tie.outcome.sentence
     np.testing.assert_allclose(tie.end, np.eye(2), atol=1e-12)
-    zero = penchant.solvers.greedy_rank(seen(np.zeros((2, 3))))
+    zero = penchant.solvers.saddles(seen(np.zeros((2, 3))))
     assert zero.tau.tolist() == [0.0]
     assert zero.end.shape == (2, 3)
 
 
 def test_a_least_loss_at_infinity_is_a_failure_with_a_sentence():
     problem = penchant.problems.low_rank_completion(samples=17, dimension=5, rank=2, seed=1)
-    found = penchant.solvers.greedy_rank(problem, throw=False)
+    found = penchant.solvers.saddles(problem, throw=False)
     assert not found.outcome.ok
     assert found.ranks.tolist() == [0, 1]
     with pytest.raises(penchant.NumericalError, match="the flow of rank 2 does not converge"):
-        penchant.solvers.greedy_rank(problem)
+        penchant.solvers.saddles(problem)
 
 
 def graded(seed, spread=3.0):
@@ -198,7 +197,7 @@ def graded(seed, spread=3.0):
 @pytest.mark.parametrize("seed", range(12))
 def test_measurements_of_different_sizes_are_followed_to_the_end(seed):
     problem = graded(seed)
-    found = penchant.solvers.greedy_rank(problem)
+    found = penchant.solvers.saddles(problem)
     assert found.error <= 1e-7
     # independent measurements, fewer than entries: all are fitted, each in its own units
     left = np.abs(problem.apply(found.end) - problem.y) / np.abs(problem.y)
@@ -210,11 +209,9 @@ def test_measurements_of_different_sizes_are_followed_to_the_end(seed):
 @given(seed=st.integers(0, 1000), inputs=st.integers(-300, 300), labels=st.integers(-150, 150))
 def test_units_of_measurements_and_labels_change_units_alone(seed, inputs, labels):
     problem = penchant.problems.gaussian_sensing(samples=6, dimension=3, rank=1, seed=seed)
-    once = penchant.solvers.greedy_rank(problem)
+    once = penchant.solvers.saddles(problem)
     scaled = np.ldexp(problem.measurements, inputs)
-    other = penchant.solvers.greedy_rank(
-        penchant.problems.Sensing(scaled, np.ldexp(problem.y, labels))
-    )
+    other = penchant.solvers.saddles(penchant.problems.Sensing(scaled, np.ldexp(problem.y, labels)))
     np.testing.assert_array_equal(other.tau, np.ldexp(once.tau, -inputs - labels))
     np.testing.assert_array_equal(other.points, np.ldexp(once.points, labels - inputs))
     np.testing.assert_array_equal(other.loss, np.ldexp(once.loss, 2 * labels))
@@ -223,7 +220,7 @@ def test_units_of_measurements_and_labels_change_units_alone(seed, inputs, label
 
 def test_factors_that_grow_for_ever_are_recognised_by_their_power():
     problem = penchant.problems.low_rank_completion(samples=17, dimension=5, rank=2, seed=1)
-    sentence = penchant.solvers.greedy_rank(problem, throw=False).outcome.sentence
+    sentence = penchant.solvers.saddles(problem, throw=False).outcome.sentence
     assert "the factors grow like t^0.2" in sentence
     assert "its least loss lies at infinity" in sentence
 
@@ -232,7 +229,7 @@ def test_factors_that_grow_for_ever_are_recognised_by_their_power():
 @pytest.mark.parametrize("size", [1e-3, 1e-5, np.nan])
 def test_a_poisoned_list_is_caught(place, size):
     problem = penchant.problems.low_rank_completion(samples=80, dimension=10, rank=2, seed=0)
-    points = penchant.solvers.greedy_rank(problem).points
+    points = penchant.solvers.saddles(problem).points
     model = penchant.Factorization(factors=(np.zeros((10, 1)), np.zeros((10, 1))))
     assert certify(problem, model, points).ok
     poisoned = points.copy()
@@ -242,7 +239,7 @@ def test_a_poisoned_list_is_caught(place, size):
 
 
 def test_a_time_limit_ends_the_list_with_a_sentence():
-    found = penchant.solvers.greedy_rank(graded(0), max_seconds=1e-9, throw=False)
+    found = penchant.solvers.saddles(graded(0), max_seconds=1e-9, throw=False)
     assert found.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_seconds" in found.outcome.sentence
     assert found.ranks.tolist() == [0]
@@ -250,16 +247,20 @@ def test_a_time_limit_ends_the_list_with_a_sentence():
 
 test_bad_inputs_are_refused = refusals(
     (
-        lambda: penchant.solvers.greedy_rank(np.eye(2)),
-        "must be a Completion or a Sensing, got ndarray",
+        lambda: penchant.solvers.saddles(np.eye(2), [1.0, 2.0], symmetric=True),
+        "symmetric is for a Completion or a Sensing, got ndarray",
     ),
     (
-        lambda: penchant.solvers.greedy_rank(seen(np.ones((2, 3))), symmetric=True),
+        lambda: penchant.solvers.saddles(seen(np.eye(2)), depth=3),
+        "its model two factors; leave out depth 3",
+    ),
+    (
+        lambda: penchant.solvers.saddles(seen(np.ones((2, 3))), symmetric=True),
         "square, got shape",
     ),
     (
-        lambda: penchant.solvers.greedy_rank(seen(np.eye(2)), symmetric=1),
+        lambda: penchant.solvers.saddles(seen(np.eye(2)), symmetric=1),
         "symmetric must be True or",
     ),
-    by="greedy_rank: ",
+    by="saddles: ",
 )

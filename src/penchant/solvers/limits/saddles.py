@@ -123,63 +123,10 @@ class Saddles(Record):
         return np.asarray(np.searchsorted(self.tau, times, side="right") - 1)
 
 
-def saddles(
-    X: Any,
-    y: Any = None,
-    *,
-    depth: int = 2,
-    throw: bool = True,
-    max_seconds: float | None = None,
+def vector_saddles(
+    X: Any, y: Any, *, depth: int, throw: bool, max_seconds: float | None
 ) -> Saddles:
-    """The saddles that a diagonal net visits as its start vanishes, and the times of its jumps.
-
-    beta = w+^depth - w-^depth starts at w+ = w- = alpha. At small alpha the jump of time tau
-    happens at about t = tau log(1/alpha) for depth 2, and at
-    t = 2 tau alpha^(2 - depth) / (depth (depth - 2)) for more.
-
-    Parameters
-    ----------
-    X
-        The samples, one row each, or a regression instead of X and y.
-    y
-        One label per sample; the loss is the sum of squares.
-    depth
-        The depth of the net, at least 2. It only changes the unit of time.
-    throw
-        False returns a numerical failure as the outcome instead of raising it.
-    max_seconds
-        The list ends early after this time, as a failure; None sets no limit.
-
-    Returns
-    -------
-    Saddles
-        Jump times and saddles, from zero to the end of training. Columns that are equal or opposite
-        share their weight, as in training. Where other dependent columns leave several saddles
-        with the same outputs, the outcome says so. The units of columns and labels do not matter;
-        those of rows are weights of the loss. A row that is met to 1e-13 of its terms counts as
-        met: later jumps would fit the rounding of its label. If float64 cannot certify the list,
-        it is computed again in rational numbers; of data too large for that the outcome says how
-        far it is known.
-
-    Raises
-    ------
-    ValueError
-        An argument is wrong.
-    NumericalError
-        No end was found; see `throw`.
-
-    References
-    ----------
-    .. [1] Pesme and Flammarion (2023), Saddle-to-Saddle Dynamics in Diagonal Linear Networks.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> problem = penchant.problems.sparse_regression(samples=20, dimension=50, sparsity=3, seed=0)
-    >>> found = penchant.solvers.saddles(problem)
-    >>> bool(abs(found.end - penchant.interpolate(problem, penchant.L1()).beta).max() < 1e-9)
-    True
-    """
+    """The saddles of a diagonal net."""
     depth = integer(WHO, "depth", depth, least=2)
     factor = 2.0
     if isinstance(X, Regression):

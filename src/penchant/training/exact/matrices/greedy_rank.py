@@ -32,11 +32,11 @@ from penchant.models.factorization import Factorization, SymmetricFactorization,
 from penchant.problems.matrix_problem import MatrixProblem, Sensing
 from penchant.records import Kind, NumericalError, Outcome, Record
 from penchant.solvers.certificate import Certificate, judge
+from penchant.solvers.limits.saddles import WHO
 from penchant.threads import on_one_blas_thread
 from penchant.training.exact.matrices.next_point import LOST, next_point, noise
 from penchant.training.exact.solver import GaveUp
 
-WHO = "greedy_rank"
 REST = 1e3  # times the rounding of a gradient: a growth that counts as none
 POINTS = 50  # per row and column of M: far more than were ever visited
 TIE = 1e-9  # relative difference of two rates that are one
@@ -69,7 +69,7 @@ class GreedyRank(Record):
     >>> import numpy as np
     >>> import penchant
     >>> problem = penchant.problems.Sensing(np.eye(4).reshape(4, 2, 2), [2.0, 0.0, 0.0, 1.0])
-    >>> found = penchant.solvers.greedy_rank(problem)
+    >>> found = penchant.solvers.saddles(problem)
     >>> found.ranks, found.tau.round(6), found.loss.round(6)
     (array([0, 1, 2]), array([0.  , 0.25, 0.5 ]), array([5., 1., 0.]))
     """
@@ -93,68 +93,10 @@ class GreedyRank(Record):
 
 
 @on_one_blas_thread
-def greedy_rank(
-    problem: MatrixProblem,
-    *,
-    symmetric: bool = False,
-    throw: bool = True,
-    max_seconds: float | None = None,
+def matrix_saddles(
+    problem: MatrixProblem, *, symmetric: bool, throw: bool, max_seconds: float | None
 ) -> GreedyRank:
-    """The matrices where training of two factors rests as its start vanishes, of rising rank.
-
-    The factors start with i.i.d. entries of size alpha, with at least as many columns as M has
-    rows and columns together (of either if symmetric). At small alpha the point of time tau is
-    reached at about t = tau log(1/alpha). The times are ours: at a point with the rates
-    r_1 > r_2 > ... the sizes alpha^e_1 > alpha^e_2 > ... of what has not grown yet become
-    alpha^(e_i - r_i t), and the first to reach size 1 grows next; this holds separately in every
-    subspace that all measurements leave invariant. The times assume that within such a subspace no
-    direction of one point is orthogonal to those of the next.
-
-    Parameters
-    ----------
-    problem
-        A Completion or a Sensing.
-    symmetric
-        True trains M = W W^T, which has no negative eigenvalues; False trains M = U V^T.
-    throw
-        False returns a numerical failure as the outcome instead of raising it.
-    max_seconds
-        The list ends early after this time, as a failure; None sets no limit.
-
-    Returns
-    -------
-    GreedyRank
-        Points, times, losses and rates, from the zero matrix to the end of training. Where two
-        directions grow equally fast the outcome says so.
-
-    Raises
-    ------
-    ValueError
-        An argument is wrong.
-    NumericalError
-        The flow of some rank does not converge, since its least loss may lie at infinity; see
-        `throw`.
-
-    References
-    ----------
-    .. [1] Li, Luo and Lyu (2021), Towards Resolving the Implicit Bias of Gradient Descent for
-       Matrix Factorization: Greedy Low-Rank Learning.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> problem = penchant.problems.low_rank_completion(samples=60, dimension=10, rank=1, seed=9)
-    >>> found = penchant.solvers.greedy_rank(problem)
-    >>> bool(abs(found.end - problem.truth).max() < 1e-9)
-    True
-    >>> least = penchant.interpolate(problem, penchant.regularizers.Nuclear()).matrix
-    >>> round(float(abs(found.end - least).max()), 1)
-    1.8
-    """
-    if not isinstance(problem, MatrixProblem):
-        raise ValueError(
-            f"{WHO}: the problem must be a Completion or a Sensing, got {type(problem).__name__}"
-        )
+    """The points of two factors; symmetric ones are equal."""
     symmetric = flag(WHO, "symmetric", symmetric)
     if symmetric and problem.shape[0] != problem.shape[1]:
         raise ValueError(f"{WHO}: a symmetric matrix must be square, got shape {problem.shape}")
