@@ -23,7 +23,7 @@ def downloaded(who: str, images: ImageSet, progress: Progress = None) -> Iterato
     """A temporary folder with the published files of a set; it is removed afterwards."""
     pooch = _pooch(who)
     folder = _temporary_folder(who)
-    meter = _Meter(sum(file.bytes for file in images.files), progress)
+    meter = _DownloadMeter(sum(file.bytes for file in images.files), progress)
     try:
         for file in images.files:
             _retrieve(who, pooch, images, file, folder, meter)
@@ -52,7 +52,7 @@ def _temporary_folder(who: str) -> Path:
 
 
 def _retrieve(
-    who: str, pooch: Any, images: ImageSet, file: Published, folder: Path, meter: _Meter
+    who: str, pooch: Any, images: ImageSet, file: Published, folder: Path, meter: _DownloadMeter
 ) -> None:
     """Put one file into the folder, from the first mirror that has it."""
     complaints = []
@@ -76,7 +76,7 @@ def _retrieve(
     )
 
 
-class _Meter:
+class _DownloadMeter:
     """What pooch calls while it receives a file; it ends a download that is longer than it may be.
 
     pooch counts whole chunks while it receives and sets the right number at the end.
