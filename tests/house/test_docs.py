@@ -25,9 +25,9 @@ def numbers_in(pattern):
 
 
 def test_the_story_of_three_points():
-    (change,) = numbers_in(r"reaches the margin at mu = ([\d.]+),")
+    (change,) = numbers_in(r"reaches the margin at \$\\mu = ([\d.]+)\$,")
     parts = numbers_in(
-        r"are ([\d.]+) degrees apart at mu = ([\d.]+) and ([\d.]+) at mu = ([\d.]+)\."
+        r"are ([\d.]+) degrees apart at \$\\mu = ([\d.]+)\$ and ([\d.]+) at \$\\mu = ([\d.]+)\$\."
     )
     angles, mus = parts[::2], parts[1::2]
     path = penchant.solvers.max_margin_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
@@ -43,7 +43,7 @@ def test_the_counts_of_the_random_data_sets():
     """By the ratchet leaving the Q path; that the flow goes with it is M-open's own check."""
     sets, changing, followed, left, steady, lost = numbers_in(
         r"took (\d+) random data sets: (\d+) have changing support vectors, and the flow follows"
-        r" the Q_mu path to the end in (\d+) of them and leaves it in (\d+); of the (\d+) whose"
+        r" the \$Q_\\mu\$ path to the end in (\d+) of them and leaves it in (\d+); of the (\d+) whose"
         r" support vectors stay the same it still leaves (\d+)\."
     )
     cases = [RatchetCase(*random_set(k)) for k in range(int(sets))]

@@ -84,7 +84,7 @@ def test_a_net_that_is_stretched_rather_than_rescaled_does_not_keep_its_test_los
     def stretched(theta, inner, size):
         return theta * (size / np.linalg.norm(theta))
 
-    monkeypatch.setattr("penchant.models.two_layer_nets.rescale_layers", stretched)
+    monkeypatch.setattr("penchant.models.rescale_layers", stretched)
     wrong = module.cell(0, **table)
     assert np.nanmax(right["rescaled"]) < 2 * right["test"].min()
     assert np.nanmax(wrong["rescaled"]) > 2 * wrong["test"].min()
