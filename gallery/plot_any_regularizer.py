@@ -2,10 +2,9 @@
 A grok and a mirage
 ===================
 
-A vector with five nonzero entries out of a hundred is measured thirty times. Training with an l1
-penalty finds it late, at a time that can be computed in advance, here for three strengths. With the
-squared l2 penalty and a large start the error also falls late, but only to a floor: the truth has a
-part outside the span of the measurements.
+A vector with five nonzero entries out of a hundred is measured thirty times. An l1 penalty finds it
+late, at a time that is computed in advance. With the squared l2 penalty and a large start the error
+also falls late, but only to a floor: the truth has a part outside the span of the measurements.
 """
 
 import sys
@@ -15,23 +14,17 @@ import numpy as np
 import penchant
 from penchant.plotting import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
 
-problem, step, level = (
-    penchant.problems.sparse_recovery(30, 100, sparsity=5, seed=4, snr=np.inf),
-    0.1,
-    1e-4,
-)
-size = np.sum(problem.truth**2)
+problem = penchant.problems.sparse_recovery(30, 100, sparsity=5, seed=4, snr=np.inf)
+size, step, level = np.sum(problem.truth**2), 0.1, 1e-4
 slow = penchant.solvers.slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)  # no training
 tau = slow.reaches(problem.truth, np.sqrt(level * size))
 floor = np.sum((problem.truth - slow.points[0]) ** 2) / size
 
 
 def curves(penalty, start, steps):
-    model, method = (
-        penchant.models.LinearPredictor(start),
-        penchant.GradientDescent(step, subgradient=True),
-    )
-    run = penchant.train(model, problem, method, penalty=penalty, stop=penchant.Steps(steps))
+    model, stop = penchant.models.LinearPredictor(start), penchant.Steps(steps)
+    method = penchant.GradientDescent(step, subgradient=True)
+    run = penchant.train(model, problem, method, penalty=penalty, stop=stop)
     data = run.dataset.isel(time=slice(1, None))
     return data.step, data.loss, data.test_error / size
 
@@ -49,9 +42,7 @@ with styled():
     right.axhline(floor, color=BLACK, linewidth=1, label="floor")
     for axes, shown in ((left, (t, loss, error)), (right, (t_2, loss_2, error_2))):
         kind = penchant.measures.grokking(*shown, level, floor=floor, error=True).kind
-        axes.set(
-            xscale="log", yscale="log", xlabel="step", title=f"`penchant.measures.grokking`: {kind}"
-        )
+        axes.set(xscale="log", yscale="log", xlabel="step", title=f"`measures.grokking`: {kind}")
         axes.legend()
     left.set_ylabel(r"$|a - a^*|^2 / |a^*|^2$")
     picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "any_regularizer.png")

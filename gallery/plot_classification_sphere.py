@@ -12,8 +12,7 @@ import sys
 import numpy as np
 
 import penchant
-from penchant.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, end_label, sheet, styled
-from penchant.plotting.style import SKY
+from penchant.plotting import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, end_label, sheet, styled
 
 problem = penchant.problems.three_points("3b")
 X, y = problem.X, problem.y

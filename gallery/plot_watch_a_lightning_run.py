@@ -18,7 +18,7 @@ try:
     import lightning
 except ImportError:
     sys.exit("this script needs Lightning, which is not installed: pip install 'penchant[stacks]'")
-from penchant.watch.lightning import WatchCallback
+from penchant.watch.lightning import LightningWatch
 
 images, tensor = penchant.problems.load_images("digits", train=500, flat=True), torch.tensor
 X, y = tensor(images.train_images), tensor(images.train_labels)
@@ -41,7 +41,7 @@ class Reader(lightning.LightningModule):
 
 
 torch.manual_seed(0)
-call = WatchCallback(X[:50], labels=y[:50], module="net", budget=None)
+call = LightningWatch(X[:50], labels=y[:50], module="net", budget=None)
 trainer = lightning.Trainer(max_epochs=60, logger=False, enable_checkpointing=False, callbacks=call)
 trainer.fit(Reader(), DataLoader(TensorDataset(X, y), 50, shuffle=True), DataLoader(test, 1000))
 picture = call.watch.report().figure()

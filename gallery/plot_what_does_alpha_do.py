@@ -24,13 +24,11 @@ def trained(alpha, unbiased):
     net = penchant.models.dense_net((100,), alpha=alpha, unbiased=unbiased)
     method = penchant.GradientDescent(0.15 / max(alpha, 1) ** 2)
     stop = [penchant.stop.Epochs(1000), penchant.stop.Accuracy(train=1.0)]
-    path = penchant.train(
-        net, images, method, batch=25, stop=stop, record=penchant.record.At(epochs=[])
-    )
+    ends = penchant.record.At(epochs=[])
+    path = penchant.train(net, images, method, batch=25, stop=stop, record=ends)
     probes, end = images.test_images[:40], path.parameters
-    turn = penchant.measures.gradient_turn(
-        net.logits, net.start(images), end, probes, outputs="mean"
-    )
+    start, turned = net.start(images), penchant.measures.gradient_turn
+    turn = turned(net.logits, start, end, probes, outputs="mean")
     print(f"alpha = {alpha:g}, unbiased {unbiased}: {path.outcome.sentence}")
     return turn, 1 - float(path.dataset.test_accuracy[-1])
 

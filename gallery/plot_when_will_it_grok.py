@@ -3,8 +3,7 @@ When will it grok?
 ==================
 
 Your own net, in your own JAX loop, learns addition mod 17 under weight decay: the training pairs
-early, new ones much later. `penchant.watch` forecasts when at every look, and records its
-forecasts.
+early, new ones much later. `penchant.watch` forecasts when at every look, and records it.
 """
 
 import sys
@@ -30,8 +29,8 @@ def descend(_, w):
 
 
 steps = jax.jit(lambda w: jax.lax.fori_loop(0, 50, descend, w))
-how = {"parameters": weights, "learning_rate": rate, "weight_decay": decay, "budget": None}
-watch = penchant.watch(net, x[::9], **how)
+how = {"learning_rate": rate, "weight_decay": decay, "budget": None}
+watch = penchant.watch(net, x[::9], parameters=weights, **how)
 for step in range(50, 18_001, 50):
     right = np.asarray(net(weights := steps(weights), x)).argmax(axis=1) == problem.labels
     watch(step, weights, train_acc=right[train].mean(), test_acc=right[problem.novel].mean())

@@ -380,7 +380,7 @@ def _takes_weight(description: Mapping[str, Any]) -> bool:
     """Whether `times` is free to be the weight of what is described; not for a class of the user,
     whose arguments are not known here.
     """
-    if description[IS] not in public_names() and description[IS] not in INNER:
+    if description[IS] not in public_names():  # a sum of penalties has no weight of its own
         return False
     maker = named("describe", "it", description[IS])
     return TIMES not in {*description, *_parameters(maker)}

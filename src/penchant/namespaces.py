@@ -39,6 +39,9 @@ def attach(module: str, *more: str) -> Attached:
     def get(name: str) -> Any:
         if name in homes:
             value = getattr(importlib.import_module(homes[name]), name)
+            inside = sys.modules.get(f"{module}.{name}")
+            if callable(inside):  # `watch` is a function, and a module that can be called like it
+                value = inside
         elif name in more:
             value = importlib.import_module(f"{module}.{name}")
         else:

@@ -12,7 +12,7 @@ import pytest
 import grokking_bank
 from grokking_bank import BANK
 from penchant.measures import grokking, late_change
-from penchant.measures import grokking as module
+from penchant.measures import transition as module
 from penchant.measures.curves import ScoreCurve
 
 CURVES = grokking_bank.read(Path(__file__).with_name("grokking_bank.npz"))
@@ -47,7 +47,7 @@ def test_the_bank_is_as_large_as_it_says_and_most_of_it_is_real():
     assert len(BANK) >= 40
     real = [name for name, (make, _, _) in BANK.items() if make is not grokking_bank.invented]
     assert len(real) > len(BANK) / 2
-    assert set(LABELS.values()) == set(late_change.KINDS)
+    assert set(LABELS.values()) == set(late_change.LATE_CHANGES)
     assert min(Counter(LABELS.values()).values()) >= 4
 
 
@@ -84,7 +84,7 @@ def without(monkeypatch, rule):
     monkeypatch.setattr(*nothing[rule])
 
 
-@pytest.mark.parametrize("rule", late_change.KINDS)
+@pytest.mark.parametrize("rule", late_change.LATE_CHANGES)
 def test_without_its_rule_a_kind_is_lost(monkeypatch, rule):
     """Controls: of the curves of a kind more than half are called otherwise, `none` a few."""
     names = labelled(rule)

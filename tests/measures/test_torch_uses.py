@@ -385,7 +385,10 @@ def test_functions_of_torch_are_put_back():
         raise RuntimeError("stop")
 
     module = Net(fails, layer=nn.TransformerEncoderLayer(8, 2, 12, batch_first=True))
-    with pytest.raises(RuntimeError, match="stop"), tapes.Trace(dict(module.named_parameters())):
+    with (
+        pytest.raises(RuntimeError, match="stop"),
+        tapes.ParameterTrace(dict(module.named_parameters())),
+    ):
         module(torch.randn(2, 3, 8))
     assert functional.linear is linear
 

@@ -44,7 +44,7 @@ def test_a_failure_leaves_nothing(diagram, tmp_path, monkeypatch):
     before = {tmp_path / f"W-F9.{kind}": b"earlier" for kind in ("png", "svg", "nc")}
     for file, content in before.items():
         file.write_bytes(content)
-    monkeypatch.setattr(penchant.store, "save", full)
+    monkeypatch.setattr(penchant.store, "write", full)
     with pytest.raises(OSError, match="no space left"):
         save_figure(*diagram, tmp_path)
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before

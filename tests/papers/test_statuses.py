@@ -4,6 +4,7 @@ The status that is expected is the one on record. Whether a wrong theory would b
 paper by paper, in the folders beside this file.
 """
 
+import re
 import secrets
 
 import pytest
@@ -79,5 +80,5 @@ def test_every_experiment_is_on_record_and_listed_in_the_order_of_its_paper():
 
 def test_statements_are_sentences():
     for experiment in all_claims().experiments():
-        assert experiment.statement.lstrip("(")[0].isupper(), experiment.id
+        assert re.match(r"\(?(?:[A-Z]|\$)", experiment.statement), experiment.id
         assert experiment.statement.endswith("."), experiment.id

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from penchant.lab.studies.reading import read_study
-
 import penchant
 from damage import Found, chosen, fault
 from penchant.description import REFUSED, ROOMS
+from penchant.lab import read_study
 from penchant.lab.studies.estimate import estimate
 
 BASE = {

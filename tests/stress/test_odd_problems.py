@@ -28,7 +28,7 @@ def test_a_thousand_calls_of_all_solvers():
     assert [case for case in odd if case[0] in outcomes.FAULTS] == []
     assert len([case for case in odd if case[0] == "stalled"]) <= 3
     solvers = {name.split()[0] for name, _ in counts}
-    assert len(solvers) >= 16
+    assert len(solvers) >= 13  # kernel machines, slow flows and saddles have one name each
     assert sum(counts[name, "solved and right"] for name, _ in set(counts)) > 700
 
 

@@ -25,7 +25,7 @@ KILLER = f"""
 import os, random, signal, sys, time
 from killed_studies import finished_cells, kill_points
 from penchant.lab.studies.code.version import code_of
-from penchant.lab.studies.run import penchant.run
+import penchant
 from penchant.lab.studies.study import Study
 from penchant.threads import controller
 controller()
@@ -61,7 +61,7 @@ def child(code, *words, **more):
 
 RUN = f"""
 import sys
-from penchant.lab.studies.run import penchant.run
+import penchant
 from penchant.lab.studies.study import Study
 if __name__ == "__main__":
     penchant.run(Study(**{STUDY!r}), sys.argv[1], sys.argv[2], 2)

@@ -224,9 +224,7 @@ def test_a_new_method_is_a_few_lines_and_trains_everything() -> None:
 def noise_images() -> penchant.problems.Images:
     rng = np.random.default_rng(0)
     arrays = rng.random((12, 4, 4, 1)), np.arange(12) % 2
-    return penchant.problems.Images(
-        "noise", *arrays, *arrays, ("a", "b"), "noise", {"generator": "noise"}
-    )
+    return penchant.problems.Images("noise", *arrays, *arrays, ("a", "b"), "noise")
 
 
 @pytest.mark.parametrize(("samples", "size"), [(1, 1), (12, 5), (12, 12), (9, 3)])

@@ -119,10 +119,10 @@ def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
 
 KILLING = """
 import os, signal, sys
-from penchant.lab.studies.engines.complete import Progress
-from penchant.lab.studies.run import penchant.run
+from penchant.lab.studies.engines.complete import RunProgress
+import penchant
 from penchant.lab.studies.study import Study
-class Killing(Progress):
+class Killing(RunProgress):
     def done(self, cells):
         os.kill(int(sys.argv[3]), signal.SIGKILL)
 study = Study(name="slow", function="study_cells:slow", grid={"a": {"linspace": [0, 149, 150]}})

@@ -73,7 +73,7 @@ def test_a_cell_that_reads_its_standard_input_gets_nothing(tmp_path):
 
 FORKS = """
 import json, sys
-from penchant.lab.studies.run import penchant.run
+import penchant
 from penchant.lab.studies.study import Study
 if __name__ == "__main__":
     study = Study(name="forks", function="study_cells:forking", grid={"a": [0.0, 1.0, 2.0]},

@@ -66,7 +66,7 @@ def test_a_killed_run_with_workers(tmp_path, undisturbed):
 
 LONG = """
 import sys
-from penchant.lab.studies.run import penchant.run
+import penchant
 from penchant.lab.studies.study import Study
 if __name__ == "__main__":
     study = Study(name="long", function="study_cells:waiting", grid={"a": [1.0, 2.0]},

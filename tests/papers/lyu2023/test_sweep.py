@@ -48,9 +48,9 @@ def test_labels_of_other_samples_do_not_grok(monkeypatch):
         return dataclasses.replace(found, y=found.y[order])
 
     given = all_claims()["L-sweep"].study.at("tiny").arguments
-    assert sweep.KINDS[sweep.cell(1e-2, 64.0, 0, **given)["kind"]] == "grok"
+    assert sweep.LATE_CHANGES[sweep.cell(1e-2, 64.0, 0, **given)["kind"]] == "grok"
     monkeypatch.setattr(sweep, "majority", shuffled)
-    assert sweep.KINDS[sweep.cell(1e-2, 64.0, 0, **given)["kind"]] != "grok"
+    assert sweep.LATE_CHANGES[sweep.cell(1e-2, 64.0, 0, **given)["kind"]] != "grok"
 
 
 def test_a_small_start_generalizes_with_training_and_no_decay_not_in_time(run):
@@ -104,7 +104,7 @@ def test_numbers_and_colours_of_the_picture_are_one_quantity(data_of):
     data = data_of("L-sweep")
     picture, dataset = all_claims()["L-sweep"].picture(data), data[0].isel(seed=0)
     grid, bar = picture.axes[0], picture.axes[-1]
-    image, grok = grid.images[0], dataset.kind.values == sweep.KINDS.index("grok")
+    image, grok = grid.images[0], dataset.kind.values == sweep.LATE_CHANGES.index("grok")
     assert "t_2 - t_1" in bar.get_ylabel()
     assert grok.sum() > 3
     np.testing.assert_array_equal(np.ma.getmaskarray(image.get_array()), ~grok)
