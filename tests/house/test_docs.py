@@ -42,9 +42,9 @@ def test_the_story_of_three_points():
 def test_the_counts_of_the_random_data_sets():
     """By the ratchet leaving the Q path; that the flow goes with it is M-open's own check."""
     sets, changing, followed, left, steady, lost = numbers_in(
-        r"took (\d+) random data sets: (\d+) have changing support vectors, and the flow follows"
-        r" the \$Q_\\mu\$ path to the end in (\d+) of them and leaves it in (\d+); of the (\d+) whose"
-        r" support vectors stay the same it still leaves (\d+)\."
+        r"took (\d+) random data sets: (\d+) have changing support vectors, and the flow"
+        r" follows the \$Q_\\mu\$ path to the end in (\d+) of them and leaves it in (\d+);"
+        r" of the (\d+) whose support vectors stay the same it still leaves (\d+)\."
     )
     cases = [RatchetCase(*random_set(k)) for k in range(int(sets))]
     gaps = [
