@@ -57,7 +57,7 @@ def trace(X: Array, y: Array, model: Model, *, t_end: float, points: int = 40) -
     times = np.concatenate([[0.0], np.geomspace(1e-3 * t_end, t_end, points)])
     state = np.concatenate([start, np.zeros(len(y))])
     with np.errstate(over="ignore", invalid="ignore"):  # in trial steps that are then rejected
-        found = solve_ivp(
+        solution = solve_ivp(
             velocity,
             (0, t_end),
             state,
@@ -66,6 +66,6 @@ def trace(X: Array, y: Array, model: Model, *, t_end: float, points: int = 40) -
             rtol=1e-11,
             atol=1e-13 * float(np.abs(start).max()),
         )
-    if not found.success:
-        raise RuntimeError(f"trace: {found.message}")
-    return Trace(found.t, found.y[:n].T, found.y[n:].T)
+    if not solution.success:
+        raise RuntimeError(f"trace: {solution.message}")
+    return Trace(solution.t, solution.y[:n].T, solution.y[n:].T)

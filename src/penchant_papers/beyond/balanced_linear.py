@@ -99,7 +99,7 @@ def riccati(W: Array, target: Array, imbalance: float, times: Array) -> Array:
     corner = imbalance / 2
     F = np.block([[corner * np.eye(outputs), target], [target.T, -corner * np.eye(inputs)]])
     rates, basis = np.linalg.eigh(F)
-    C, clock, found = basis.T @ W, 0.0, []
+    C, clock, products = basis.T @ W, 0.0, []
     for time in times:
         count = max(1, math.ceil(2 * rates[-1] * (time - clock) / GROWTH))
         span = 2 * (time - clock) / count
@@ -110,8 +110,8 @@ def riccati(W: Array, target: Array, imbalance: float, times: Array) -> Array:
             inner = np.eye(C.shape[1]) + C.T @ (past[:, None] * C)
             C = np.linalg.solve(np.linalg.cholesky(inner), (grown * C).T).T
         clock = time
-        found.append(basis @ C @ C.T @ basis.T)
-    return np.array(found)
+        products.append(basis @ C @ C.T @ basis.T)
+    return np.array(products)
 
 
 def kernel(U: Array, V: Array) -> Array:

@@ -121,21 +121,21 @@ def clock(name: str, samples: int, dimension: int, seed: int) -> FlowIntegrals:
     Following the step w - gamma g F'(w) back along the flow leads to w - gamma^2 g^2 F'' F'/2,
     which is earlier by gamma^2 g^2 F''/2 on the gradient line.
     """
-    kind, of = KINDS[name], problem(KINDS[name].loss, samples, dimension, seed)
+    kind, data = KINDS[name], problem(KINDS[name].loss, samples, dimension, seed)
     sign = np.array([[1.0], [-1.0]])
 
     def flow(_: float, state: Array) -> Array:
         w = state.reshape(4, -1)[:2]
         plus, minus = kind.value(w)
-        g = gradient(of, plus - minus)
+        g = gradient(data, plus - minus)
         return np.concatenate([-sign * g * kind.first(w), g**2 * kind.second(w) / 2]).ravel()
 
     begin = np.repeat([ALPHA, 0.0], 2 * dimension)
-    found = solve_ivp(flow, (0, kind.time), begin, "DOP853", rtol=1e-7, atol=1e-10)
-    last = found.y[:, -1].reshape(4, -1)
+    solution = solve_ivp(flow, (0, kind.time), begin, "DOP853", rtol=1e-7, atol=1e-10)
+    last = solution.y[:, -1].reshape(4, -1)
     longest = kind.longest
-    if isinstance(of, Regression):
-        scaled = of.X * np.sqrt(np.square(kind.first(last[:2])).sum(0))
+    if isinstance(data, Regression):
+        scaled = data.X * np.sqrt(np.square(kind.first(last[:2])).sum(0))
         longest = min(longest, STRAIN / (2 * float(np.linalg.norm(scaled, 2)) ** 2))
     return FlowIntegrals(last[2:], longest)
 
@@ -149,8 +149,8 @@ def set_back(kind: MapKind, back: Array) -> Array:
         return (ALPHA ** (2.0 - kind.depth) + rise * back) ** (1 / (2 - kind.depth))
     flat = back.ravel()
     begin = np.full(len(flat), ALPHA)
-    found = solve_ivp(lambda _, w: -flat * kind.first(w), (0, 1), begin, rtol=1e-10, atol=1e-13)
-    return np.asarray(found.y[:, -1].reshape(back.shape))
+    solution = solve_ivp(lambda _, w: -flat * kind.first(w), (0, 1), begin, rtol=1e-10, atol=1e-13)
+    return np.asarray(solution.y[:, -1].reshape(back.shape))
 
 
 def regularizer_from(model: DiagonalNet | Reparametrized, plus: Array, minus: Array) -> Regularizer:

@@ -94,14 +94,14 @@ def far(matrix: Array, other: Array) -> float:
 def cell(kind: str, alpha: float, seed: int) -> dict[str, Any]:
     """Jumps and end of one run, and the predictions of greedy rank and two norms."""
     of, draws = KINDS[kind](seed)
-    found = predicted(of)
+    greedy = predicted(of)
     model = Factorization(sum(of.shape), alpha=alpha, seed=seed)
-    times = np.geomspace(found.tau[1] / 2, 3 * found.tau[-1], RECORDS) * math.log(1 / alpha)
+    times = np.geomspace(greedy.tau[1] / 2, 3 * greedy.tau[-1], RECORDS) * math.log(1 / alpha)
     stop, record = Interpolated(1e-10), At(times=list(times))
     path = train(model, of, MatrixFlow(rtol=1e-5), stop=stop, record=record).dataset
-    levels = (found.loss[:-1] + found.loss[1:]) / 2
+    levels = (greedy.loss[:-1] + greedy.loss[1:]) / 2
     jumps = np.interp(-levels, -path.loss.values, path.t.values)
-    end, parts = path.predictor.values[-1], np.linalg.svd(found.end)
+    end, parts = path.predictor.values[-1], np.linalg.svd(greedy.end)
     first = parts.S[0] * np.outer(parts.U[:, 0], parts.Vh[0])
 
     def padded(values: Array) -> Array:
@@ -109,11 +109,11 @@ def cell(kind: str, alpha: float, seed: int) -> dict[str, Any]:
 
     return {
         "jump": padded(jumps),
-        "predicted": padded(found.tau[1:]),
-        "restarted": padded(np.cumsum(1 / found.rates[:-1])),
-        "to_greedy": far(end, found.end),
+        "predicted": padded(greedy.tau[1:]),
+        "restarted": padded(np.cumsum(1 / greedy.rates[:-1])),
+        "to_greedy": far(end, greedy.end),
         **(norm_distances(of, end) if kind == "completion" else {}),
-        "passes_by": min(far(matrix, found.points[1]) for matrix in path.predictor.values),
+        "passes_by": min(far(matrix, greedy.points[1]) for matrix in path.predictor.values),
         "passes_by_truncated": min(far(matrix, first) for matrix in path.predictor.values),
         "draws": draws,
     }

@@ -51,8 +51,8 @@ def least_potential(X: Array, y: Array, delta: float, tilt: Array) -> Array:
         return (k - 2 * delta) * root / 3 - float(tilt @ beta), slope
 
     start = np.zeros(free.shape[1])
-    found = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-11})
-    return np.asarray(fit + free @ found.x)
+    minimum = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-11})
+    return np.asarray(fit + free @ minimum.x)
 
 
 def neuron(imbalance: float, seed: int, *, samples: int, dimension: int) -> dict[str, Any]:

@@ -220,8 +220,8 @@ def checks(
 
 def check(dataset: Dataset, ways: Dataset) -> Evidence:
     """The three laws, and wrong ones as controls."""
-    found = checks(dataset, ways, HEADING, NORMS)
-    own, rate, rises = found.values()
+    laws = checks(dataset, ways, HEADING, NORMS)
+    own, rate, rises = laws.values()
 
     def least(norm: str, *names: str) -> Check:
         kinds = {name: KINDS[name] for name in names}
@@ -233,7 +233,7 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
         "features and the exponential loss, from zero with learning rates proportional to "
         r"$1/\sqrt{\mathrm{steps}}$, and with small steps from the best predictor of another "
         "norm",
-        checks=found,
+        checks=laws,
         controls={
             r"sign descent and Adam converge to $\ell_2$": least("l2", "sign descent", "Adam"),
             r"normalized gradient descent converges to $\ell_\infty$": least(

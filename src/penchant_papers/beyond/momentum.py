@@ -50,10 +50,10 @@ def momentum_flow(
 
     start = model.start(of.dimension)
     begin = np.concatenate([start, np.zeros_like(start)])
-    found = solve_ivp(
+    solution = solve_ivp(
         fall, (0, 1.1 * time), begin, "DOP853", rtol=1e-10, atol=1e-12, dense_output=True
     )
-    return lambda t: model.predictor(found.sol(t)[: len(start)])
+    return lambda t: model.predictor(solution.sol(t)[: len(start)])
 
 
 @functools.lru_cache(maxsize=8)

@@ -97,8 +97,8 @@ ways = sized(
 
 def check(dataset: Dataset, ways: Dataset) -> Evidence:
     """The laws of vectors for matrices, and wrong ones for Muon as controls."""
-    found = checks(dataset, ways, KINDS, NORMS)
-    own, _, rises = found.values()
+    laws = checks(dataset, ways, KINDS, NORMS)
+    own, _, rises = laws.values()
 
     def least(norm: str, name: str) -> Check:
         return own.control(ends(dataset, {name: KINDS[name]}, NORMS, norm)[0])
@@ -109,7 +109,7 @@ def check(dataset: Dataset, ways: Dataset) -> Evidence:
         "all pairs of a right and a wrong class, from zero with learning rates proportional "
         r"to $1/\sqrt{\mathrm{steps}}$, and with small steps from the best predictor of "
         "another norm",
-        checks=found,
+        checks=laws,
         controls={
             "Muon converges to the Frobenius norm": least("Frobenius", "Muon"),
             "Muon converges to the nuclear norm": least("nuclear", "Muon"),

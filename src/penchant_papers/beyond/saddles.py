@@ -39,20 +39,20 @@ def problem(seed: int, samples: int, dimension: int) -> Regression:
     return Regression(X, rng.standard_normal(samples))
 
 
-def moments(found: Saddles) -> Array:
+def moments(jumps: Saddles) -> Array:
     """Times tau to record training at: close to every jump, and for a while after the last."""
-    later = found.tau[1:, None] * (1 + np.concatenate([-NEAR, [0], NEAR]))
+    later = jumps.tau[1:, None] * (1 + np.concatenate([-NEAR, [0], NEAR]))
     return np.unique(
-        np.concatenate([later.ravel(), found.tau[-1] * np.linspace(0.01, LONGER, 150)])
+        np.concatenate([later.ravel(), jumps.tau[-1] * np.linspace(0.01, LONGER, 150)])
     )
 
 
-def crossings(found: Saddles, of: Regression, tau: Array, log_loss: Array) -> Array:
+def crossings(jumps: Saddles, of: Regression, tau: Array, log_loss: Array) -> Array:
     """When training passes the geometric mean of the losses before and after each jump.
 
     NaN for a jump from a loss that is nearly zero.
     """
-    loss = ((found.points @ of.X.T - of.y) ** 2).sum(axis=1)
+    loss = ((jumps.points @ of.X.T - of.y) ** 2).sum(axis=1)
     least = FLAT * float(of.y @ of.y)
     levels = np.sqrt(loss[:-1] * np.maximum(loss[1:], least))
     times = np.array([np.interp(-np.log(level), -log_loss, tau) for level in levels])
@@ -83,33 +83,33 @@ def cell(
 ) -> dict[str, Any]:
     """Measured and predicted jumps of one trained net, and its mean as a lasso solution."""
     of = problem(seed, samples, dimension)
-    found = saddles(of, depth=depth)
-    unit, wanted = math.exp(found.log_unit(log_alpha=log_alpha)), moments(found)
+    jumps = saddles(of, depth=depth)
+    unit, wanted = math.exp(jumps.log_unit(log_alpha=log_alpha)), moments(jumps)
     net, stop = DiagonalNet(depth, log_alpha=log_alpha), Time(wanted[-1] * unit)
     path = train(
         net, of, DualFlow(rtol=RTOL), stop=stop, record=At(times=list(wanted * unit))
     ).dataset
     tau, trained = path.t.values / unit, path.predictor.values
-    count = len(found.tau) - 1
+    count = len(jumps.tau) - 1
     steps = np.diff(tau)[:, None] * (trained[1:] + trained[:-1]) / 2
     means = np.cumsum(steps, axis=0) / tau[1:, None]
-    late = np.flatnonzero(tau[1:] > 2 * found.tau[1])
-    size = float(np.abs(found.end).max())
+    late = np.flatnonzero(tau[1:] > 2 * jumps.tau[1])
+    size = float(np.abs(jumps.end).max())
 
     def padded(values: Array) -> Array:
         return np.concatenate([values, np.full(JUMPS - count, np.nan)])
 
     return {
-        "jump": padded(crossings(found, of, tau, path.log_loss.values)),
-        "predicted": padded(found.tau[1:]),
+        "jump": padded(crossings(jumps, of, tau, path.log_loss.values)),
+        "predicted": padded(jumps.tau[1:]),
         "restarted": padded(greedy(of, count)),
-        "monotone": float(found.monotone),
-        "end": float(np.abs(trained[-1] - found.end).max() / size),
-        "end_l1": float(np.abs(found.end - least_l1(of)).max() / size),
-        "end_l2": float(np.abs(found.end - np.linalg.lstsq(of.X, of.y)[0]).max() / size),
+        "monotone": float(jumps.monotone),
+        "end": float(np.abs(trained[-1] - jumps.end).max() / size),
+        "end_l1": float(np.abs(jumps.end - least_l1(of)).max() / size),
+        "end_l2": float(np.abs(jumps.end - np.linalg.lstsq(of.X, of.y)[0]).max() / size),
         "mean_lasso": max(lasso_error(of, tau[k + 1], means[k]) for k in late),
         "last_lasso": lasso_error(of, tau[-1], trained[-1]),
-        "predicted_lasso": max(lasso_error(of, t, found.average(t)) for t in found.tau[1:]),
+        "predicted_lasso": max(lasso_error(of, t, jumps.average(t)) for t in jumps.tau[1:]),
     }
 
 

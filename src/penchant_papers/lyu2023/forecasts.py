@@ -251,7 +251,7 @@ def controls(families: dict[str, Dataset]) -> dict[str, Check]:
         "the time when displacement and decayed start have equal norm": "meet",
         "the test curve changes when the predictor turns": "turning",
     }
-    found = {}
+    worst = {}
     for words, name in rivals.items():
         misses = {
             family: within(
@@ -261,8 +261,8 @@ def controls(families: dict[str, Dataset]) -> dict[str, Check]:
             if runs.sizes["cell"]
         }
         family, most = max(misses.items(), key=lambda item: item[1].excess)
-        found[f"{words} ({family})"] = most
-    return found
+        worst[f"{words} ({family})"] = most
+    return worst
 
 
 def plot(families: dict[str, Dataset]) -> Plot:

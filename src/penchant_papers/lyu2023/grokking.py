@@ -95,7 +95,7 @@ def cell(
     curves["decayed_norm"] = norm * np.exp(-rate * curves["t"])
     curves["share_l1"] = run.margin_l1.values * np.abs(l1).sum()
     curves["share_l2"] = run.margin_l2.values * np.linalg.norm(l2)
-    found = grokking(curves["t"], curves["train_accuracy"], curves["test_accuracy"])
+    transition = grokking(curves["t"], curves["train_accuracy"], curves["test_accuracy"])
     return {f"{TRAJECTORY}{name}": values for name, values in curves.items()} | {
         "entry": alpha,
         "accuracy_l1": problem.population.accuracy(l1),
@@ -105,10 +105,10 @@ def cell(
         "forecast_high": predicted.high,
         "theory_entry": predicted.naive,
         "theory_norm": math.log(norm) / rate,
-        "begins": found.begins,
-        "jump": found.jump,
-        "ends": found.ends,
-        "kind": found.kind,
+        "begins": transition.begins,
+        "jump": transition.jump,
+        "ends": transition.ends,
+        "kind": transition.kind,
     }
 
 

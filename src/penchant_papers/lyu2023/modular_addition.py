@@ -83,13 +83,13 @@ def runs_of(dataset: Dataset) -> list[Dataset]:
     rate = json.loads(dataset.description)["method"]["weight_decay"]
     named = dataset.isel(seed=0).drop_vars(["train_accuracy", "novel_accuracy", "parameter_norm"])
     named = named.rename({f"trajectory_{name}": name for name in CURVES})
-    found = []
+    runs = []
     for alpha in sorted(dataset.alpha.values, reverse=True):
         run = named.sel(alpha=alpha)
         predicted = math.log(alpha) / rate if alpha > 1 and rate > 0 else math.nan
         # the first record is at t = 0
-        found.append(run.isel(time=run.t.values > 0).assign(predicted=predicted))
-    return found
+        runs.append(run.isel(time=run.t.values > 0).assign(predicted=predicted))
+    return runs
 
 
 def check(dataset: Dataset) -> Evidence:

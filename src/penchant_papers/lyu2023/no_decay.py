@@ -141,12 +141,12 @@ def transitions(dataset: Dataset, limit: Dataset) -> Dataset:
         crossing(row.trajectory_log_t.values, row.trajectory_test_accuracy.values, half)
         for row in (runs.sel(alpha=alpha) for alpha in runs.alpha.values)
     ]
-    found = {
+    times = {
         "measured_log_t": ("alpha", np.array(passed)),
         "limit_mu": mu,
         "predicted_log_t": runs.alpha**2 / mu,  # log t and log(1/loss) are nearly equal
     }
-    return xarray.merge([runs.assign(found), ends[["mu", "limit_accuracy"]]], compat="override")
+    return xarray.merge([runs.assign(times), ends[["mu", "limit_accuracy"]]], compat="override")
 
 
 def off_limit(run: Dataset, limit: Dataset, name: str) -> float:
@@ -159,14 +159,14 @@ def off_limit(run: Dataset, limit: Dataset, name: str) -> float:
 
 def check(dataset: Dataset, limit: Dataset) -> Evidence:
     """log t of the transition grows like alpha^2, and is as predicted for large starts."""
-    found = transitions(dataset, limit)
-    alphas, times = found.alpha.values, found.measured_log_t.values
-    start, end = (found.trajectory_test_accuracy.isel(alpha=-1, time=k) for k in (0, -1))
+    runs = transitions(dataset, limit)
+    alphas, times = runs.alpha.values, runs.measured_log_t.values
+    start, end = (runs.trajectory_test_accuracy.isel(alpha=-1, time=k) for k in (0, -1))
     grows = within(slope(alphas[-2:], times[-2:]), 2.0, 0.05)
-    predicted = within(times[-1] / float(found.predicted_log_t[-1]), 1.0, 0.02)
-    large = found.isel(alpha=-2)
+    predicted = within(times[-1] / float(runs.predicted_log_t[-1]), 1.0, 0.02)
+    large = runs.isel(alpha=-2)
     curve = within(off_limit(large, limit.isel(seed=0), "limit_accuracy"), tolerance=0.01)
-    trained = float(found.trajectory_train_accuracy.min())
+    trained = float(runs.trajectory_train_accuracy.min())
     shown = ", ".join(f"{a:g}: {t / np.log(10):.3g}" for a, t in zip(alphas, times, strict=True))
     return Evidence(
         ran=f"{len(alphas)} starts of a diagonal net of depth 2 on corners of a cube with the "
@@ -201,11 +201,11 @@ def check(dataset: Dataset, limit: Dataset) -> Evidence:
 
 def draw(dataset: Dataset, limit: Dataset) -> Figure:
     """Accuracy, norm, turn, margins and kernel distance against the logarithm of the time."""
-    found = transitions(dataset, limit)
+    runs = transitions(dataset, limit)
     picture, axes = panel_rows(dataset.title, caption_of(dataset.attrs))
     accuracy, growth, turn, margins, kernel = axes
-    for colour, alpha in zip(CYCLE, found.alpha.values, strict=False):
-        row = found.sel(alpha=alpha)
+    for colour, alpha in zip(CYCLE, runs.alpha.values, strict=False):
+        row = runs.sel(alpha=alpha)
         x, label = row.trajectory_log_t / np.log(10), rf"test, $\alpha = {alpha:g}$"
         accuracy.plot(x, row.trajectory_test_accuracy, color=colour, label=label)
         growth.plot(x, row.trajectory_growth, color=colour)
@@ -213,15 +213,15 @@ def draw(dataset: Dataset, limit: Dataset) -> Figure:
         margins.plot(x, row.trajectory_share_l2, color=colour)
         margins.plot(x, row.trajectory_share_l1, "--", color=colour)
         kernel.plot(x, row.trajectory_kernel_distance, color=colour)
-        predicted = alpha**2 / found.mu / np.log(10)
-        accuracy.plot(predicted, found.limit_accuracy, ":", color=BLACK, linewidth=1.2)
+        predicted = alpha**2 / runs.mu / np.log(10)
+        accuracy.plot(predicted, runs.limit_accuracy, ":", color=BLACK, linewidth=1.2)
         for one in axes:
             one.axvline(row.predicted_log_t / np.log(10), color=colour, linestyle="--", linewidth=1)
     growth.set(ylabel="norm over\nstart", yscale="log")
     turn.set(ylabel="turn from\nstart (degrees)", ylim=(0, 92), yticks=(0, 45, 90))
     margins.set(ylabel="margin, share\nof largest", ylim=(0, 1.08), yticks=(0, 0.5, 1))
     kernel.set(ylabel="kernel\ndistance", ylim=(-0.03, 1.0))
-    _finish(axes, found)
+    _finish(axes, runs)
     picture.align_ylabels(axes)
     return picture
 

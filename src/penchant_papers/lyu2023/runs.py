@@ -103,8 +103,8 @@ def tie(problem: Classification, norm: Regularizer | None = None) -> float:
 
 def margin_points(problem: Classification) -> tuple[Array, Array]:
     """The l2 and the l1 max margin predictor: the kernel and the rich limit of depth 2."""
-    found = (max_margin(problem.X, problem.y, norm).beta for norm in (L2(), L1()))
-    return next(found), next(found)
+    predictors = (max_margin(problem.X, problem.y, norm).beta for norm in (L2(), L1()))
+    return next(predictors), next(predictors)
 
 
 def joint_rate(log_alpha: float) -> float:

@@ -62,8 +62,8 @@ def rich_limit(problem: Classification, depth: int, end: Array) -> Array:
 @functools.lru_cache(maxsize=8)
 def local_margins(problem: Classification, depth: int) -> list[Array]:
     """The certified stationary points of the l_{2/L} margin, once for all starts of one problem."""
-    found = stationary_points(problem.X, problem.y, Lp(2 / depth), starts=20)
-    return [point.beta for point in found]
+    minimisers = stationary_points(problem.X, problem.y, Lp(2 / depth), starts=20)
+    return [point.beta for point in minimisers]
 
 
 LABELS = {

@@ -181,15 +181,15 @@ def check(dataset: Dataset) -> Evidence:
 
 def draw(dataset: Dataset) -> Figure:
     """The delay over start and decay, and the time of generalization in units of 1/lambda."""
-    found = dataset.isel(seed=0)
+    first = dataset.isel(seed=0)
     caption = (
         f"{caption_of(dataset.attrs)} Colours and numbers in the cells show the delay $t_2 - "
         "t_1$. Training is solved $(t_1)$ at mean probability 0.95 of the right label, test "
         "$(t_2)$ at accuracy 0.95."
     )
     picture, (grid, law) = sheet(dataset.title, caption, widths=(7.0, 4.4), height=4.9)
-    _draw_grid(picture, grid, found)
-    _draw_law(law, found)
+    _draw_grid(picture, grid, first)
+    _draw_law(law, first)
     return picture
 
 

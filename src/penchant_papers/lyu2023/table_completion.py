@@ -120,13 +120,13 @@ def cell(
         away = np.linalg.norm(matrices - limit, axis=(1, 2))
         curves[name] = away / np.linalg.norm(limit)
     late = {name: curves[name][1:] for name in ("t", "train_error", "test_error")}
-    found = grokking(late["t"], late["train_error"], late["test_error"], level, error=True)
+    transition = grokking(late["t"], late["train_error"], late["test_error"], level, error=True)
     return {f"{TRAJECTORY}{name}": values for name, values in curves.items()} | {
         "forecast": mean.time(predicted.transition),
         "forecast_low": mean.time(predicted.low),
         "forecast_high": mean.time(predicted.high),
         "theory": mean.time(predicted.naive),
-        **{name: getattr(found, name) for name in ("t1", "t2", "jump")},
+        **{name: getattr(transition, name) for name in ("t1", "t2", "jump")},
         "certificate": limits.certificate,
         "tries": tries,
         "kernel_nuclear": nuclear_norm(limits.kernel) / limits.value,

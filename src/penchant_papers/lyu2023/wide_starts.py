@@ -41,15 +41,15 @@ def cell(width: int, seed: int, *, starts: int) -> dict[str, float]:
     rng = np.random.default_rng((seed, 1))  # not that of the points
     X = points(seed)[0].X
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
-    found = []
+    outputs = []
     for _ in range(starts):
         W, v = rng.standard_normal((width, X.shape[1])), rng.standard_normal(width)
         z = X @ W.T
         f = z**2 @ v / math.sqrt(width)
         slopes = np.sqrt((z**4 + 4 * z**2 * v**2).mean(axis=1))  # |grad f|, as |x| = 1
         norm = math.sqrt(np.sum(W**2) + np.sum(v**2))
-        found.append((f, f / slopes, f / slopes / norm))
-    sizes = np.sqrt(np.mean(np.square(found), axis=(0, 2)))
+        outputs.append((f, f / slopes, f / slopes / norm))
+    sizes = np.sqrt(np.mean(np.square(outputs), axis=(0, 2)))
     return dict(zip(SIZES, sizes.tolist(), strict=True))
 
 

@@ -53,8 +53,8 @@ def late_points(seed: int) -> tuple[Classification, int]:
 def linearized_cell(seed: int, depth: int, alpha: float) -> dict[str, float | bool]:
     """From which smoothed margin on the linearized model is stable."""
     problem, tries = late_points(seed)
-    found = linearized(problem, depth, alpha)
-    return {"since": max(found.since, 1.0), "stable": found.holds, "tries": tries}
+    condition = linearized(problem, depth, alpha)
+    return {"since": max(condition.since, 1.0), "stable": condition.holds, "tries": tries}
 
 
 study = sized(
@@ -81,12 +81,12 @@ parameters = sized(
 def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
     """The exponent in alpha of the accuracy needed; zero for the linearized model."""
     alphas = dataset.alpha.values
-    found = {
+    since = {
         r"panel {}, $\mu = {}$".format(*str(stop).split()): dataset.since.sel(stop=stop).values
         for stop in dataset.stop.values
     }
-    stable, above, below = (slope(alphas, values) for values in found.values())
-    lost_since = found[r"panel 3d, $\mu = 0.001$"]
+    stable, above, below = (slope(alphas, values) for values in since.values())
+    lost_since = since[r"panel 3d, $\mu = 0.001$"]
     moved = np.abs(np.log(linear.since.sel(alpha=30.0) / linear.since.sel(alpha=1.0)))
     holds = within(stable, tolerance=0.1)
     lost = within(below, 2.0, 0.1)
@@ -138,7 +138,7 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
                 r"$\log(1/\epsilon)$ beyond which the stability condition holds",
                 r"$\alpha$",
                 "smoothed margin",
-                [(name, alphas, values) for name, values in found.items()],
+                [(name, alphas, values) for name, values in since.items()],
             )
         ],
     )

@@ -37,12 +37,12 @@ def cell(points: str, *, depth: int, mus: list[float], seed: int) -> dict[str, A
     condition holds, D where it fails. `away` is the angle of training to l1 at the last two mu.
     """
     problem = named(points, seed)[0]
-    exponents, found = stops(problem, mus, depth)
+    exponents, betas = stops(problem, mus, depth)
     l1 = max_margin_of(problem, "l1")
     return {
         "exponent": exponents,
         "defect": stationarity(problem, depth, l1),
-        "away": angle(found[-2:], l1),
+        "away": angle(betas[-2:], l1),
     }
 
 

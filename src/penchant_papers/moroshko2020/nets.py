@@ -124,12 +124,12 @@ def in_time(
         return here.T @ pulled if linear else model.pullback(start + moved, X, pulled)
 
     at_rest = np.zeros_like(start)
-    found = solve_ivp(
+    solution = solve_ivp(
         velocity, (0, times[-1]), at_rest, method="LSODA", t_eval=times, atol=1e-14, **steps
     )
-    if not found.success:
-        raise RuntimeError(f"in_time: {found.message}")
-    return np.array([outputs(moved, points, there) for moved in found.y.T])
+    if not solution.success:
+        raise RuntimeError(f"in_time: {solution.message}")
+    return np.array([outputs(moved, points, there) for moved in solution.y.T])
 
 
 def signs_of_products(seed: int, samples: int = 6, dimension: int = 6) -> Classification:

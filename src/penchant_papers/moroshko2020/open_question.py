@@ -49,7 +49,7 @@ def cell(points: str, *, forgets: float, seed: int) -> dict[str, Any]:
     case, tries = case_of(points, seed)
     path, ratchet = case.q, case.ratchet(case.depth)
     beta = ratchet.beta + forgets * (path.beta - ratchet.beta)
-    found: dict[str, Any] = {
+    measures: dict[str, Any] = {
         "depth": case.depth,
         "tries": tries,
         "falls": case.falls,
@@ -61,9 +61,9 @@ def cell(points: str, *, forgets: float, seed: int) -> dict[str, Any]:
         "ratchet_dual": ratchet.dual,
     }
     if case.kind == CALM or points == REJOINING:
-        return found
+        return measures
     huge = case.trained(HUGE ** (1 / case.depth))
-    found |= {
+    measures |= {
         "to_ratchet": angle(huge, beta).max(),
         "to_q": angle(huge, path.beta).max(),
         "to_ratchet_deeper": angle(huge, case.ratchet(case.depth + 1).beta).max(),
@@ -72,12 +72,12 @@ def cell(points: str, *, forgets: float, seed: int) -> dict[str, Any]:
         ends = case.ratchet(case.depth, [1e-8, 1e-16]).beta
         l1 = max_margin_of(case.problem, "l1")
         excess = np.abs(ends).sum(axis=1) / np.abs(l1).sum() - 1
-        found |= {
+        measures |= {
             "excess": np.maximum(excess, 0.0),
             "defect": stationarity(case.problem, case.depth, ends[1]),
             "l1_defect": stationarity(case.problem, case.depth, l1),
         }
-    return found
+    return measures
 
 
 def flow_cell(points: str) -> dict[str, Any]:

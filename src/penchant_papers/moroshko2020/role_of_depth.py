@@ -47,13 +47,13 @@ def worst_tie(depth: int, log_mu: float, dimension: int, deeper: int = 0) -> tup
     from scipy.optimize import minimize_scalar
 
     centre = -np.log(-log_mu) if depth == 2 else log_mu * (depth - 2) / depth
-    found = minimize_scalar(
+    maximum = minimize_scalar(
         lambda log_eps: -excess(depth + deeper, log_mu, float(np.exp(log_eps)), dimension),
         bounds=(centre - 4, min(centre + 4, -0.1)),
         method="bounded",
         options={"xatol": 1e-3},  # the maximum is flat
     )
-    return -float(found.fun), float(np.exp(found.x))
+    return -float(maximum.fun), float(np.exp(maximum.x))
 
 
 def constant(dimension: int) -> float:
@@ -77,8 +77,8 @@ def random_cell(seed: int) -> dict[str, float]:
     nearness = (1 + constant(dimension)) / -SMALL * rng.uniform(0.5, 2.0, dimension)
     X = 1 - nearness * rng.uniform(0.0, 1.0, (samples, dimension)) ** rng.uniform(0.0, 2.0)
     data = Classification(X, np.ones(samples))
-    found = np.abs(max_margin(X, data.y, Q(2, log_alpha=SMALL / 2)).beta).sum()
-    share = (found / np.abs(max_margin_of(data, "l1")).sum() - 1) * -SMALL
+    norm = np.abs(max_margin(X, data.y, Q(2, log_alpha=SMALL / 2)).beta).sum()
+    share = (norm / np.abs(max_margin_of(data, "l1")).sum() - 1) * -SMALL
     return {"features": dimension, "share": share}
 
 

@@ -103,8 +103,8 @@ def check(dataset: Dataset, deep: Dataset, wrong: Dataset, exp: Dataset) -> Evid
     }
     last = max(float((row[:, -1] / row[:, 0]).max()) for row in rows.values())
     shrinks = at_most(last, 0.1)
-    found = {net: exponents(row.alpha.values, row.values) for net, row in rows.items()}
-    deviations = {net: found[net].mean() + NETS[net][0] * NETS[net][1] for net in rows}  # + D k
+    powers = {net: exponents(row.alpha.values, row.values) for net, row in rows.items()}
+    deviations = {net: powers[net].mean() + NETS[net][0] * NETS[net][1] for net in rows}  # + D k
     rate = within(max(deviations.values(), key=abs), tolerance=QUARTER)
     misfit = max(float(data.misfit.max()) for data in (dataset, deep))
     least = min(float(row.min()) for row in rows.values())
@@ -130,7 +130,7 @@ def check(dataset: Dataset, deep: Dataset, wrong: Dataset, exp: Dataset) -> Evid
             r"the exp loss at $\log(1/\mathrm{loss}) = 10 \alpha^2$: the same "
             "ratio": shrinks.control(late[-1] / late[0]),
             "$k = 1$ for an even kernel $(D = 2)$": rate.control(
-                found[KINDS[0]].mean() + NETS[KINDS[0]][0]
+                powers[KINDS[0]].mean() + NETS[KINDS[0]][0]
             ),
             "the linearized model of a start 5 % larger": shrinks.control(off[-1] / off[0]),
         },

@@ -155,14 +155,14 @@ def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> tupl
         for alpha in alphas
     ]
     rows = rows_at(runs[-1], [alphas[-1] ** depth / mu for mu in mus])
-    found = [
+    since = [
         [
             _since(run, alpha**depth / mu, runs[-1].margins.values[row])
             for run, alpha in zip(runs, alphas, strict=True)
         ]
         for mu, row in zip(mus, rows, strict=True)
     ]
-    exponents = [slope(np.array(alphas), np.array(pair)) for pair in found]
+    exponents = [slope(np.array(alphas), np.array(pair)) for pair in since]
     return np.array(exponents), runs[-1].predictor.values[rows]
 
 

@@ -62,8 +62,8 @@ def trained_to(model: Model, problem: Classification, margins: Array) -> Array:
     X, y = problem.X, problem.y
 
     def velocity(log_g: float, u: Array) -> Array:
-        found = y * model.predict(u, X)
-        weights = np.exp(found.min() - found)
+        own = y * model.predict(u, X)
+        weights = np.exp(own.min() - own)
         v = model.pullback(u, X, y * weights / weights.sum())
         return np.asarray(np.exp(log_g) * v / (v @ v))
 
@@ -111,14 +111,14 @@ def end_cell(run: str, *, exponent: float, seed: int) -> dict[str, Any]:
     problem = points_of(points, 3, 4, margin=0.3, seed=seed)
     beta = long_path(problem, 3, float(alpha))[0].predictor
     if exponent == 1:
-        found = [max_margin_of(problem, "l1")]
+        minimisers = [max_margin_of(problem, "l1")]
     else:
-        found = [p.beta for p in stationary_points(problem.X, problem.y, Lp(exponent))]
-    away, l2 = [float(angle(beta, point)) for point in found], max_margin_of(problem, "l2")
+        minimisers = [p.beta for p in stationary_points(problem.X, problem.y, Lp(exponent))]
+    away, l2 = [float(angle(beta, point)) for point in minimisers], max_margin_of(problem, "l2")
     return {
         "away": min(away),
-        "l2_away": min(float(angle(l2, point)) for point in found),
-        "nearest": found[int(np.argmin(away))],
+        "l2_away": min(float(angle(l2, point)) for point in minimisers),
+        "nearest": minimisers[int(np.argmin(away))],
     }
 
 

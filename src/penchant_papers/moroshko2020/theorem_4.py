@@ -19,8 +19,8 @@ from penchant_papers.moroshko2020.stopping import (
 
 def degrees(problem: Classification, depth: int, alpha: float, margin: float, norm: str) -> float:
     """The angle of the predictor at this smoothed margin to the max margin in `norm`."""
-    (found,) = predictors(problem, depth, alpha, [margin])
-    return float(angle(found, max_margin_of(problem, norm)))
+    (beta,) = predictors(problem, depth, alpha, [margin])
+    return float(angle(beta, max_margin_of(problem, norm)))
 
 
 def cell(points: str, depth: int, clock: float, *, norm: str, seed: int) -> dict[str, float]:

@@ -40,21 +40,21 @@ def cell(depth: int, mu: float, start: int, *, stretch: float) -> dict[str, floa
     The mu of Q is `stretch` times that of training, here and in the other cells.
     """
     problem, alpha = three_points("3b"), ALPHAS[depth][start]
-    (found,) = predictors(problem, depth, alpha, [alpha**depth / mu])
+    (beta,) = predictors(problem, depth, alpha, [alpha**depth / mu])
     return {
         "alpha": alpha,
-        "angle": float(angle(found, least_q(problem, depth, stretch * mu))),
-        "angle_deeper": float(angle(found, least_q(problem, depth + 1, mu))),
+        "angle": float(angle(beta, least_q(problem, depth, stretch * mu))),
+        "angle_deeper": float(angle(beta, least_q(problem, depth + 1, mu))),
     }
 
 
 def panel_cell(points: str, *, mus: list[float], stretch: float) -> dict[str, Any]:
     """Degrees to argmin Q at each mu from alpha = 100, depth 2; also to wrong ones."""
     problem = three_points(points)
-    found = predictors(problem, 2, 100.0, [1e4 / mu for mu in mus])
+    betas = predictors(problem, 2, 100.0, [1e4 / mu for mu in mus])
     goals = {"angle": (2, stretch), "angle_deeper": (3, 1.0), "angle_larger": (2, 1.1)}
     return {
-        name: angle(found, np.array([least_q(problem, depth, times * mu) for mu in mus]))
+        name: angle(betas, np.array([least_q(problem, depth, times * mu) for mu in mus]))
         for name, (depth, times) in goals.items()
     }
 
@@ -62,9 +62,9 @@ def panel_cell(points: str, *, mus: list[float], stretch: float) -> dict[str, An
 def stops_cell(points: str, *, mus: list[float], stretch: float, seed: int) -> dict[str, Any]:
     """What training says about condition 5 at each mu, and degrees to argmin Q at alpha^D = 1e6."""
     problem, depth = named(points, seed)
-    exponents, found = stops(problem, mus, depth)
+    exponents, betas = stops(problem, mus, depth)
     goal = np.array([least_q(problem, depth, stretch * mu) for mu in mus])
-    return {"depth": depth, "exponent": exponents, "angle": angle(found, goal)}
+    return {"depth": depth, "exponent": exponents, "angle": angle(betas, goal)}
 
 
 study = sized(
@@ -122,7 +122,7 @@ def check(dataset: Dataset, panels: Dataset, random: Dataset) -> Evidence:
     exponents = {key: slope(row.alpha.values, row.angle.values) for key, row in rows.items()}
     rates = {
         rf"panel 3b, $D = {D}$: largest deviation of the exponent in $\alpha$ from -$D$": within(
-            max(abs(found + D) for (depth, _), found in exponents.items() if depth == D),
+            max(abs(power + D) for (depth, _), power in exponents.items() if depth == D),
             tolerance=0.05,
         )
         for D in dataset.depth.values

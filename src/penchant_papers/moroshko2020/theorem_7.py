@@ -32,8 +32,8 @@ def cell(run: str, *, norm: str) -> dict[str, float]:
     given = {"points": "3b", "depth": 2, "power": 4, "flow": "dual", **RUNS[name][0]}
     alpha, problem = float(number), three_points(given["points"])
     margin = alpha ** given["power"]
-    (found,) = predictors(problem, given["depth"], alpha, [margin], given["flow"])
-    to_norm, to_l2 = (float(angle(found, max_margin_of(problem, n))) for n in (norm, "l2"))
+    (beta,) = predictors(problem, given["depth"], alpha, [margin], given["flow"])
+    to_norm, to_l2 = (float(angle(beta, max_margin_of(problem, n))) for n in (norm, "l2"))
     return {"alpha": alpha, "angle": to_norm, "angle_l2": to_l2}
 
 

@@ -107,8 +107,8 @@ def chain(loss: SmoothLoss, step: float, beta: float, shrink: float, steps: int 
 
 def strictness(radius_squared: float) -> float:
     """4 g - r^2 chi of x^2/2 at x = 1, which is below 0 under r-CL."""
-    found = lojasiewicz_quadratic([[1.0]], [0.0], [1.0], math.sqrt(radius_squared))
-    return 4 * found.loss - radius_squared * found.upper
+    bounds = lojasiewicz_quadratic([[1.0]], [0.0], [1.0], math.sqrt(radius_squared))
+    return 4 * bounds.loss - radius_squared * bounds.upper
 
 
 def best_pl(loss: SmoothLoss) -> float:

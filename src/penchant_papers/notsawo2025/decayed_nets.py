@@ -135,7 +135,7 @@ def cell(
         name: np.concatenate([w, -w])
         for name, w in {"kernel": kernel, "rich": rich, "random": random}.items()
     }
-    found: dict[str, Any] = {name: [] for name in (*DEGREES, *RESIDUALS)}
+    measures: dict[str, Any] = {name: [] for name in (*DEGREES, *RESIDUALS)}
     for beta, decay in zip(run.predictor.values[places], z, strict=True):
         theta = parameters(beta, 2 * (log_alpha - decay))
         moved = displacement(beta, 2 * (log_alpha - decay))
@@ -144,14 +144,14 @@ def cell(
         pairs += [(moved, both[name]) for name in ("kernel", "rich", "random")]
         pairs.append((plain, both["kernel"]))
         for name, pair in zip(DEGREES, pairs, strict=True):
-            found[name].append(float(angle(*pair)))
+            measures[name].append(float(angle(*pair)))
         # outputs from the predictor: for a large start u^2 - v^2 and u - v are rounding errors
         own, linear = X @ beta, X @ (beta / np.add(*np.split(theta, 2)))
-        found["kkt"].append(kkt_residual(tangents(theta, X)[0], own, y, theta, equality))
-        found["kkt_linear"].append(kkt_residual(tangent, linear, y, theta, equality))
+        measures["kkt"].append(kkt_residual(tangents(theta, X)[0], own, y, theta, equality))
+        measures["kkt_linear"].append(kkt_residual(tangent, linear, y, theta, equality))
     balanced = parameters(kernel, -200.0)
     return {
-        **found,
+        **measures,
         "share": SHARES,
         "draws": draws,
         "kkt_of_kernel": kkt_residual(*tangents(balanced, X), y, balanced, equality),

@@ -115,7 +115,7 @@ def evidence(
     powers = [slope(product, delay) for product, delay in zip(products, delays, strict=True)]
     smooth = [slope(product, np.log(1 / product) / product) for product in products]
     weakest = noisy.isel(beta=-1)
-    found = (weakest.scaled / weakest.tau).values[weakest.clear.values.astype(bool)]
+    noisy_ratios = (weakest.scaled / weakest.tau).values[weakest.clear.values.astype(bool)]
     scaled, tau, gap, euclidean = (
         np.concatenate([over_beta(one[name])[:, -1] for one in clean])
         for name in ("scaled", "tau", "gap", "euclidean")
@@ -123,7 +123,7 @@ def evidence(
     ratios = scaled / gap
     law = within(furthest(np.array(powers) + 1), tolerance=0.05)
     printed = within(np.abs(ratios - 1).max(), tolerance=TIMELY)
-    slow = within(np.abs(np.append(scaled / tau, found) - 1).max(), tolerance=TIMELY)
+    slow = within(np.abs(np.append(scaled / tau, noisy_ratios) - 1).max(), tolerance=TIMELY)
     by_beta = within(furthest(exponents(first.beta, over_beta(first.to_truth)) - 1), 0.0, tolerance)
     by_step, to_point = (
         within(exponents(steps.step, over(steps[name], "step")).mean() - 1, 0.0, tolerance)
@@ -194,8 +194,8 @@ def evidence(
             f"at a signal-to-noise ratio of {1 / float(loud.noise[-1]):g} the slow phase ends with "
             f"the error {listed(loud.last_error.isel(noise=-1), '.2g')}; where that is above the "
             f"required error there is no $t_2$, and where it is just below, {NEAR:.0%} of that "
-            rf"error take more than {TIMELY:.0%} of $\tau$: {found.size} of {weakest.tau.size} runs"
-            " with noise have a clear $t_2$",
+            rf"error take more than {TIMELY:.0%} of $\tau$: {noisy_ratios.size} of "
+            f"{weakest.tau.size} runs with noise have a clear $t_2$",
             f"problems drawn until their truth has the least norm: {scaled.size} of"
             f" {sum(int(one.draws.isel(beta=0).sum()) for one in clean)}",
         ],

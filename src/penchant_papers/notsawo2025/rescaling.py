@@ -58,12 +58,12 @@ def least(net: Net) -> tuple[float, float]:
     """The scale at which the norm is least, and the squared norm there, by a numerical search."""
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(
+    minimum_of_log = minimize_scalar(
         lambda s: float(np.log(net.squared_norm(float(np.exp(s))))),
         bracket=(-3.0, 3.0),
         options={"xtol": 1e-12},
     )
-    scale = float(np.exp(found.x))
+    scale = float(np.exp(minimum_of_log.x))
     return scale, net.squared_norm(scale)
 
 

@@ -60,8 +60,8 @@ def ran(dataset: Dataset) -> str:
 
 def at(dataset: Dataset, name: str, place: int, task: str | None = None) -> Array:
     """A measure at one time for the largest start, of every run or of one task."""
-    found = dataset[name].isel(place=place, log_gamma=-1)
-    return np.ravel(found.values if task is None else found.sel(task=task).values)
+    values = dataset[name].isel(place=place, log_gamma=-1)
+    return np.ravel(values.values if task is None else values.sel(task=task).values)
 
 
 def curves(dataset: Dataset, names: dict[str, str], task: str) -> list[Series]:

@@ -149,16 +149,16 @@ def cell(example: str, beta: float, *, step: float) -> dict[str, float]:
     at = np.unique(np.concatenate([near, *windows]))
     _, g, h = descend(example, step, beta, at)
     gap, off = h - case.h_star, g + beta * h - case.f_star(beta)
-    found = dict.fromkeys(("log_f", "log_h", "log_above"), math.nan)
+    errors = dict.fromkeys(("log_f", "log_h", "log_above"), math.nan)
     for name, end in ends.items():
         last = (at >= end - WINDOW) & (at <= end)
-        found[f"{name}f"] = float(np.abs(off[last]).max())
-        found[f"{name}h"] = float(np.abs(gap[last]).max())
-        found[f"{name}above"] = max(float(gap[last].max()), 0.0)
+        errors[f"{name}f"] = float(np.abs(off[last]).max())
+        errors[f"{name}h"] = float(np.abs(gap[last]).max())
+        errors[f"{name}above"] = max(float(gap[last].max()), 0.0)
     kept = np.isin(at, near)
-    found["delay"] = reached(near, np.maximum(gap[kept], 1e-12), NEAR)
-    found["memorized"] = float(memorization(example, beta)[0][0])
-    return found
+    errors["delay"] = reached(near, np.maximum(gap[kept], 1e-12), NEAR)
+    errors["memorized"] = float(memorization(example, beta)[0][0])
+    return errors
 
 
 def memorization(example: str, beta: float) -> tuple[Array, Array]:
@@ -178,14 +178,14 @@ def ball(example: str) -> dict[str, Any]:
 
     case, start = examples()[example], np.array(examples()[example].start)
     options: Any = {"lipschitz": case.lipschitz, "starts": 4, "steps": 60}
-    found = lojasiewicz(case.residual, case.start, case.radius, **options)
+    condition = lojasiewicz(case.residual, case.start, case.radius, **options)
     levels, point = memorization(example, 1e-6)
     with double_precision():
         g, gradient = jax.jit(jax.value_and_grad(case.g))(start)
     return {
-        "holds": bool(found.holds),
-        "chi": found.lower,
-        "zero_within": found.zero_within,
+        "holds": bool(condition.holds),
+        "chi": condition.lower,
+        "zero_within": condition.zero_within,
         "with_first_chi": 2 * float(g) / float(np.linalg.norm(np.asarray(gradient))),
         "levels": levels,
         "way": float(np.linalg.norm(point - start)),

@@ -106,8 +106,8 @@ Rule = Callable[[RecordedRun, float], Said]
 
 def of_the_watch(recorded: RecordedRun, now: float) -> Said:
     """What `watch.forecast` is on a record that ends now."""
-    found = forecast_jump(watched(recorded, now))
-    return Said(found.step, found.low, found.high)
+    jump = forecast_jump(watched(recorded, now))
+    return Said(jump.step, jump.low, jump.high)
 
 
 def watched(recorded: RecordedRun, now: float) -> xarray.Dataset:
@@ -130,10 +130,12 @@ def norm_rule(recorded: RecordedRun, now: float) -> Said:
     """Where the displacement is as long as the decayed start, by two straight lines."""
     seen = recorded.until(now)
     try:
-        found = forecast({"t": seen["step"], "parameter_norm": seen["norm"], "turn": seen["turn"]})
+        predicted = forecast(
+            {"t": seen["step"], "parameter_norm": seen["norm"], "turn": seen["turn"]}
+        )
     except ValueError:
         return Said()
-    return Said(found.transition, found.low, found.high)
+    return Said(predicted.transition, predicted.low, predicted.high)
 
 
 def norm_separation(recorded: RecordedRun, now: float) -> Said:
@@ -217,8 +219,8 @@ class Score:
     def width(self) -> float:
         """How many times its lower end the upper end of an interval is, in the median."""
         ends = [(s.low, s.high) for s, _ in self.pairs if not math.isnan(s.high)]
-        found = [high / low if low > 0 else math.inf for low, high in ends]
-        return float(np.median(found)) if found else math.nan
+        ratios = [high / low if low > 0 else math.inf for low, high in ends]
+        return float(np.median(ratios)) if ratios else math.nan
 
     @property
     def asked(self) -> int:
@@ -230,11 +232,11 @@ def score(runs: list[RecordedRun], rule: Rule, factor: float) -> Score:
     """How well a rule does when it is asked at `factor` times the memorization."""
     said = [(rule(run, run.asked(factor)), run) for run in runs]
     due = [
-        (found, run.moments.t_half)
-        for found, run in said
+        (answer, run.moments.t_half)
+        for answer, run in said
         if run.moments.groks and run.asked(factor) < run.moments.t_half
     ]
-    quiet = [(found.step, run.moments.t_mem) for found, run in said if not run.moments.groks]
+    quiet = [(answer.step, run.moments.t_mem) for answer, run in said if not run.moments.groks]
     known = [pair for pair in due if math.isfinite(pair[0].step)]
     alarms = sum(math.isfinite(step) and not step <= t_mem for step, t_mem in quiet)
     return Score(known, len(due) - len(known), alarms, len(quiet))

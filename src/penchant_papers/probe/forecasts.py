@@ -36,9 +36,9 @@ LEAST = 6  # runs that grok later than that
 
 def cell(seed: int, *, steps: int, quadratic: bool) -> dict[str, Any]:
     """The curves of one run with a setting drawn at random."""
-    found = record(drawn_run(seed, steps, quadratic), seed)
+    curves = record(drawn_run(seed, steps, quadratic), seed)
     own = {"length": float(steps), "alone": float(quadratic)}
-    return {name: found[name] for name in CURVES} | own
+    return {name: curves[name] for name in CURVES} | own
 
 
 def drawn_run(seed: int, steps: float, quadratic: float) -> ProbeRun:
@@ -48,8 +48,8 @@ def drawn_run(seed: int, steps: float, quadratic: float) -> ProbeRun:
 
 def league_cell(setting: str, seed: int) -> dict[str, Any]:
     """The curves of one run of the league."""
-    found = record(RUNS[setting], seed)
-    return {name: found[name] for name in CURVES}
+    curves = record(RUNS[setting], seed)
+    return {name: curves[name] for name in CURVES}
 
 
 study = sized(
@@ -117,7 +117,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     """How many forecasts are right to a factor of two, and those of rivals on the same runs."""
     runs = recorded(dataset)
     by = scores(runs)
-    at = {name: found[GOAL] for name, found in by.items()}
+    at = {name: rows[GOAL] for name, rows in by.items()}
     ours = at["the watch"]
     near = at_least(ours.near(FACTOR), SHARE)
     return Evidence(
@@ -146,9 +146,9 @@ def check(dataset: xarray.Dataset) -> Evidence:
 def _findings(by: dict[str, dict[float, Score]]) -> list[str]:
     """The watch whenever it is asked, and its rivals at the goal."""
     return [
-        rf"{name}, asked at {factor:g} $t_{{\mathrm{{mem}}}}$: {sentence(found)}"
+        rf"{name}, asked at {factor:g} $t_{{\mathrm{{mem}}}}$: {sentence(tally)}"
         for name, rows in by.items()
-        for factor, found in rows.items()
+        for factor, tally in rows.items()
         if name == "the watch" or factor == GOAL
     ]
 
@@ -159,20 +159,20 @@ def _parts(runs: list[RecordedRun]) -> list[str]:
     for run in runs:
         family = "digits" if run.run.task == "digits" else run.run.net
         parts.setdefault(family, []).append(run)
-    found = {name: score(part, RULES["the watch"], GOAL) for name, part in parts.items()}
-    return [f"the watch, {name}: {sentence(s)}" for name, s in found.items() if s.asked]
+    scored = {name: score(part, RULES["the watch"], GOAL) for name, part in parts.items()}
+    return [f"the watch, {name}: {sentence(s)}" for name, s in scored.items() if s.asked]
 
 
-def inside(found: Score) -> str:
+def inside(tally: Score) -> str:
     """The coverage of a rule in words."""
-    return "no interval" if math.isnan(found.coverage) else f"{found.coverage:.0%} inside"
+    return "no interval" if math.isnan(tally.coverage) else f"{tally.coverage:.0%} inside"
 
 
-def sentence(found: Score) -> str:
+def sentence(tally: Score) -> str:
     """A score in words."""
     return (
-        f"error {found.error:.0%}, {inside(found)}, no forecast for {found.refused} of"
-        f" {found.asked} runs, {found.alarms} false alarms of {found.quiet}"
+        f"error {tally.error:.0%}, {inside(tally)}, no forecast for {tally.refused} of"
+        f" {tally.asked} runs, {tally.alarms} false alarms of {tally.quiet}"
     )
 
 
@@ -185,19 +185,22 @@ def draw(dataset: xarray.Dataset) -> Figure:
     picture, axes = sheet_of(dataset, widths=(3.4,) * len(RULES), height=4.2)
     by = {name: score(runs, rule, GOAL) for name, rule in RULES.items()}
     steps = [
-        step for found in by.values() for said, truth in found.pairs for step in (said.step, truth)
+        step
+        for scored in by.values()
+        for said, truth in scored.pairs
+        for step in (said.step, truth)
     ]
     ends = np.array([min(steps) / 1.5, max(steps) * 1.5])
-    for panel, (name, found) in zip(axes, by.items(), strict=True):
+    for panel, (name, tally) in zip(axes, by.items(), strict=True):
         panel.fill_between(ends, ends / FACTOR, ends * FACTOR, color=GREY, alpha=0.25)
-        for said, truth in found.pairs:
+        for said, truth in tally.pairs:
             if math.isfinite(said.high):
                 panel.plot([truth] * 2, [said.low, said.high], color=COLOURS[name], alpha=0.35)
             panel.plot(truth, said.step, "o", color=COLOURS[name], markersize=4)
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="step of the jump")
         panel.set_ylabel(f"forecast at {GOAL:g} times the memorization")
-        refused = f"{found.refused} of {found.asked} not forecast"
-        panel.set_title(f"{name}: {found.error:.0%} off\n{inside(found)}, {refused}", fontsize=10)
+        refused = f"{tally.refused} of {tally.asked} not forecast"
+        panel.set_title(f"{name}: {tally.error:.0%} off\n{inside(tally)}, {refused}", fontsize=10)
     end_label(
         axes[0], ends[1] / 1.4, ends[0] * 1.6, f"band: a factor of {FACTOR:g}", GREY, ha="right"
     )

@@ -91,32 +91,35 @@ def start(
         return scale * draw.standard_normal((rows, columns)) / np.sqrt(rows)
 
     if name.startswith("transformer"):
-        found = _transformer(normal, inputs // tokens, tokens, hidden, outputs)
+        weights = _transformer(normal, inputs // tokens, tokens, hidden, outputs)
         if name == "transformer":
-            found |= _gains(hidden // 4)
+            weights |= _gains(hidden // 4)
     elif name == "quadratic":
-        found = {"w1": np.sqrt(inputs / 2) * normal(inputs, hidden), "w2": normal(hidden, outputs)}
+        weights = {
+            "w1": np.sqrt(inputs / 2) * normal(inputs, hidden),
+            "w2": normal(hidden, outputs),
+        }
     else:
         half = hidden // 2
         w1, w2 = np.sqrt(2) * normal(inputs, hidden), normal(hidden, outputs)
         if name == "dense":
             w1, w2 = np.hstack([w1[:, :half]] * 2), np.vstack([w2[:half], -w2[:half]])
-        found = {"w1": w1, "b1": np.zeros(hidden), "w2": w2, "b2": np.zeros(outputs)}
+        weights = {"w1": w1, "b1": np.zeros(hidden), "w2": w2, "b2": np.zeros(outputs)}
         if name in ("LayerNorm", "BatchNorm"):
-            found |= {"g": scale * np.ones(hidden)}
+            weights |= {"g": scale * np.ones(hidden)}
         if name == "LayerNorm":
-            found |= {"c": np.zeros(hidden)}
-    return {key: value.astype(np.float32) for key, value in found.items()}
+            weights |= {"c": np.zeros(hidden)}
+    return {key: value.astype(np.float32) for key, value in weights.items()}
 
 
 def _transformer(
     normal: Callable[[int, int], Any], size: int, tokens: int, hidden: int, outputs: int
 ) -> Parameters:
     width = hidden // 4
-    found = {key: normal(width, width) for key in "qkvo"}
-    found |= {"e": normal(size, width), "places": 0.3 * normal(tokens, width)}
-    found |= {"w1": normal(width, hidden), "w2": normal(hidden, width)}
-    return found | {"u": normal(width, outputs)}
+    weights = {key: normal(width, width) for key in "qkvo"}
+    weights |= {"e": normal(size, width), "places": 0.3 * normal(tokens, width)}
+    weights |= {"w1": normal(width, hidden), "w2": normal(hidden, width)}
+    return weights | {"u": normal(width, outputs)}
 
 
 def _gains(width: int) -> Parameters:

@@ -125,10 +125,10 @@ def check(dataset: xarray.Dataset) -> Evidence:
 
 def _findings(by: dict[str, Any], runs: list[dict[str, Any]]) -> list[str]:
     by_rule = [
-        f"{name}: {found.kinds.count('kernel')} kernel, twins up to {found.furthest('kernel'):.2f};"
-        f" {found.kinds.count('rich')} rich, twins from {found.nearest('rich'):.2f};"
-        f" {found.kinds.count('leaving')} leaving, {found.kinds.count('unknown')} unknown"
-        for name, found in by.items()
+        f"{name}: {calls.kinds.count('kernel')} kernel, twins up to {calls.furthest('kernel'):.2f};"
+        f" {calls.kinds.count('rich')} rich, twins from {calls.nearest('rich'):.2f};"
+        f" {calls.kinds.count('leaving')} leaving, {calls.kinds.count('unknown')} unknown"
+        for name, calls in by.items()
     ]
     sums = [r for r in runs if SETTINGS[r["setting"]].inputs == "addition"]
     return by_rule + [

@@ -78,15 +78,15 @@ def cell(setting: str, seed: int, *, samples: int, probes: int, steps: int) -> d
     last, losses, _ = train(net, False, steps, first, data, how, at)
     row = seen(net, first, last, data)
     (f0, f1, linear), kernels = row.pop("outputs"), row.pop("kernels")
-    found = twin(net, first, data, how, at, steps, float(losses[-1]))
+    linear_twin = twin(net, first, data, how, at, steps, float(losses[-1]))
     moved = float(np.linalg.norm(f1 - f0))
     return row | {
-        "twin_distance": float(np.linalg.norm(f1 - found.equal)) / moved,
-        "nearest_twin": float(np.linalg.norm(f1 - found.path, axis=(1, 2)).min()) / moved,
+        "twin_distance": float(np.linalg.norm(f1 - linear_twin.equal)) / moved,
+        "nearest_twin": float(np.linalg.norm(f1 - linear_twin.path, axis=(1, 2)).min()) / moved,
         "accuracy": accuracy(f1, data.probe_y),
-        "twin_accuracy": accuracy(found.equal, data.probe_y),
+        "twin_accuracy": accuracy(linear_twin.equal, data.probe_y),
         "loss": float(losses[-1]),
-        "twin_loss": found.loss,
+        "twin_loss": linear_twin.loss,
         "uncentred": kernel_distance(*kernels),
         "missed": float(np.linalg.norm(f1 - linear)) / moved,
     }

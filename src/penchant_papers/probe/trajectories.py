@@ -86,8 +86,8 @@ class ProbeRun(NamedTuple):
         sizes = data.x.shape[1], data.y.shape[1]
         if self.net not in TRANSFORMERS:
             return start(self.net, *sizes, self.scale, seed, self.hidden)
-        found = start(self.net, *sizes, self.scale, seed, self.hidden, tokens=2)
-        return found | {"e": (0.5 * self.p**0.5 * found["e"]).astype(np.float32)}
+        weights = start(self.net, *sizes, self.scale, seed, self.hidden, tokens=2)
+        return weights | {"e": (0.5 * self.p**0.5 * weights["e"]).astype(np.float32)}
 
     def rates(self, steps: Array) -> Array:
         """The learning rate of the step that ended at each; for 0, that of the first."""
@@ -123,8 +123,8 @@ def record(run: ProbeRun, seed: int) -> dict[str, Array]:
     data = run.data(seed)
     first, at = run.start(data, seed), record_steps(run.steps)
     kinds = NETS[run.net], run.loss, run.schedule
-    found = _compiled()(*kinds, first, data, run.how, *_numbers(run), at)
-    curves = {name: np.asarray(values, dtype=np.float64) for name, values in found.items()}
+    arrays = _compiled()(*kinds, first, data, run.how, *_numbers(run), at)
+    curves = {name: np.asarray(values, dtype=np.float64) for name, values in arrays.items()}
     return {"step": at.astype(np.float64), "learning_rate": run.rates(at), **curves}
 
 

@@ -147,12 +147,12 @@ vanishing = sized(
 )
 
 
-def powers(found: Dataset) -> Array:
+def powers(suprema: Dataset) -> Array:
     """[[p, q], [p', q']]: sup|W - W(0)| ~ alpha^p k^q and sup|W - W_TK| ~ alpha^p' k^q'."""
-    width = found.width.broadcast_like(found.alpha)
-    columns = np.log(np.stack([found.alpha.values.ravel(), width.values.ravel()], axis=-1))
+    width = suprema.width.broadcast_like(suprema.alpha)
+    columns = np.log(np.stack([suprema.alpha.values.ravel(), width.values.ravel()], axis=-1))
     rows = np.column_stack([columns, np.ones(len(columns))])
-    values = np.stack([found.farthest.values.ravel(), found.apart.values.ravel()], axis=-1)
+    values = np.stack([suprema.farthest.values.ravel(), suprema.apart.values.ravel()], axis=-1)
     return np.linalg.lstsq(rows, np.log(values), rcond=None)[0][:2].T
 
 

@@ -57,7 +57,7 @@ def nearest_parameters(p: Instance) -> Array:
     def fit_jacobian(w: Array) -> Array:
         return np.hstack([2 * p.X * w[:d], -2 * p.X * w[d:]])
 
-    found = minimize(
+    minimum = minimize(
         lambda w: float(np.sum((w - p.alpha) ** 2)),
         np.full(2 * d, p.alpha) + 1e-3,
         jac=lambda w: 2 * (w - p.alpha),
@@ -65,19 +65,19 @@ def nearest_parameters(p: Instance) -> Array:
         method="SLSQP",
         options={"maxiter": 2000, "ftol": 1e-15},
     )
-    return np.asarray(found.x[:d] ** 2 - found.x[d:] ** 2)
+    return np.asarray(minimum.x[:d] ** 2 - minimum.x[d:] ** 2)
 
 
 def cell(instance: int, seed: int) -> dict[str, Any]:
     """Distances of the solution of eq. (8) to argmin R, argmin Q, and training at two depths."""
     p = random_instance(instance, seed, samples=(2, 5), dimension=(6, 10), log10_alpha=(-1, -0.3))
-    found = nearest_parameters(p)
+    nearest = nearest_parameters(p)
     deeper = endpoint(p.X, p.y, alpha=p.alpha**0.5, depth=4).beta
     return {
-        "to_R": distance(found, interpolate(p.X, p.y, R(alpha=p.alpha)).beta),
-        "to_Q": distance(found, interpolate(p.X, p.y, Q(2, alpha=p.alpha)).beta),
-        "to_training": distance(found, endpoint(p.X, p.y, alpha=p.alpha).beta),
-        "deeper_training": distance(deeper, found),
+        "to_R": distance(nearest, interpolate(p.X, p.y, R(alpha=p.alpha)).beta),
+        "to_Q": distance(nearest, interpolate(p.X, p.y, Q(2, alpha=p.alpha)).beta),
+        "to_training": distance(nearest, endpoint(p.X, p.y, alpha=p.alpha).beta),
+        "deeper_training": distance(deeper, nearest),
     }
 
 
@@ -98,8 +98,8 @@ def values(points: int, seed: int) -> dict[str, Any]:
         "r": [R(alpha=1.0)([v]) for v in z],
         "q": [Q(2, alpha=1.0)([v]) for v in z],
         "searched": [shortest(v) for v in z],
-        "smallest_root": [found[0] for found in roots],
-        "roots": [len(found) for found in roots],
+        "smallest_root": [candidates[0] for candidates in roots],
+        "roots": [len(candidates) for candidates in roots],
         "roots_at_one": real_roots(1.0),
         "r_at_one": shortest(1.0),
         "searched_R": sum(shortest(b, ALPHA) for b in beta),

@@ -113,8 +113,11 @@ def check(dataset: Dataset, known: Dataset) -> Evidence:
                 "map (in the order listed)",
                 "relative distance of the endpoint",
                 [
-                    Series(name, np.arange(len(names)), found, "points")
-                    for name, found in (("derived regularizer", worst), (r"plain $\ell_2$", plain))
+                    Series(name, np.arange(len(names)), distances, "points")
+                    for name, distances in (
+                        ("derived regularizer", worst),
+                        (r"plain $\ell_2$", plain),
+                    )
                 ],
                 y_scale="log",
             )

@@ -210,7 +210,7 @@ def followed(case: Lifted, *, fall: float = 1e-9) -> Trajectory:
     fitted.terminal = True  # type: ignore[attr-defined]
     far = case.misfit / np.sqrt(case.edges[1] * case.mu)  # the order of the displacement
     fastest = np.linalg.norm(case.kernel(W0), 2) + case.misfit * np.sqrt(case.edges[1])
-    found = solve_ivp(
+    solution = solve_ivp(
         velocity,
         (0, 1e3 / (case.mu * case.edges[0])),
         np.zeros(size + 2),
@@ -220,9 +220,11 @@ def followed(case: Lifted, *, fall: float = 1e-9) -> Trajectory:
         rtol=1e-11,
         atol=1e-13 * far,
     )
-    moved = found.y[:size].T.reshape(-1, *W0.shape)
+    moved = solution.y[:size].T.reshape(-1, *W0.shape)
     r = np.array([residual(D) for D in moved])
-    return Trajectory(found.t, moved, r, found.y[size], found.y[size + 1], *tangent(case, found.t))
+    return Trajectory(
+        solution.t, moved, r, solution.y[size], solution.y[size + 1], *tangent(case, solution.t)
+    )
 
 
 def tangent(case: Lifted, t: Array) -> tuple[Array, Array]:

@@ -31,8 +31,8 @@ def cell(shape: str, mu2: float, seed: int) -> dict[str, float]:
     rows, columns = map(int, shape.split(" x "))
     problem = diagonal(rows, columns, seed)
     model = stacked(np.sqrt(2 * mu2) * np.eye(rows + columns), rows)
-    found = distances(end(model, problem), problem, mu2)
-    return {**found, "commutator": commutator(model.lift(problem.measurements) / 2)}
+    far = distances(end(model, problem), problem, mu2)
+    return {**far, "commutator": commutator(model.lift(problem.measurements) / 2)}
 
 
 def at_width(shape: str, k: int, mu2: float, seed: int) -> dict[str, float]:
@@ -101,7 +101,7 @@ def check(dataset: Dataset, widths: Dataset, completion: Dataset) -> Evidence:
     commuting = float(dataset.commutator.max())
     limit = within(dataset.far.max(), tolerance=1e-6)
     rate = within(slope(k, rms), -0.5, 0.1)
-    found = within(rich.error.median(), tolerance=0.05)
+    recovery = within(rich.error.median(), tolerance=0.05)
     stays = within(kernel.kernel.max(), tolerance=0.01)
     return Evidence(
         ran=rf"{dataset.far.size} runs from $2 \mu^2 I$ and {widths.far.size} from i.i.d. "
@@ -112,7 +112,7 @@ def check(dataset: Dataset, widths: Dataset, completion: Dataset) -> Evidence:
             r"start $2 \mu^2 I$: largest distance to argmin of the Schatten $Q_\mu$": limit,
             "exponent in $k$ of the distance": rate,
             r"completion, $\alpha^2 k = 10^{-4}$: median error of the hidden entries, "
-            "relative": found,
+            "relative": recovery,
             r"completion, $\alpha^2 k = 10^4$: largest distance to the interpolant nearest to the "
             "start": stays,
         },
@@ -120,7 +120,7 @@ def check(dataset: Dataset, widths: Dataset, completion: Dataset) -> Evidence:
         controls={
             **wrong_minimisers(limit, dataset),
             "exponent -1 in $k$": rate.control(predicted=-1.0),
-            "the large start recovers the truth too": found.control(kernel.error.median()),
+            "the large start recovers the truth too": recovery.control(kernel.error.median()),
             "the small start ends near the kernel solution too": stays.control(rich.kernel.min()),
         },
         plots=[

@@ -44,15 +44,15 @@ def errors(
     Once an error is at the level, more samples say nothing new: NaN, but at the constant `always`.
     """
     sizes = [round(c * sparsity * np.log(dimension)) for c in constants]
-    found = {name: np.full(len(sizes), np.nan) for name in regularizers}
+    curves = {name: np.full(len(sizes), np.nan) for name in regularizers}
     for place, size in enumerate(sizes):
         X, y, truth = planted(size, max(sizes), dimension, sparsity, 0.1, seed)
         for name, regularizer in regularizers.items():
-            passed = (found[name] <= LEVEL).any()
+            passed = (curves[name] <= LEVEL).any()
             if not passed or constants[place] == always:
                 beta = interpolate(X, y, regularizer).beta
-                found[name][place] = population_error(beta, truth)
-    return {"samples": sizes, **found}
+                curves[name][place] = population_error(beta, truth)
+    return {"samples": sizes, **curves}
 
 
 def cell(dimension: int, sparsity: int, seed: int, constants: list[float]) -> dict[str, Any]:

@@ -33,23 +33,23 @@ def relu_net(width: int, seed: int) -> tuple[Function, list[Array], int]:
 def kernels(scale: float, seed: int) -> list[tuple[int, Array, Array]]:
     """(D, kernel at scale w0, kernel at w0) of three diagonal nets and a ReLU net."""
     x = np.random.default_rng((seed, 3)).normal(size=(5, 4))
-    found: list[tuple[int, Array, Array]] = []
+    triples: list[tuple[int, Array, Array]] = []
     for depth in (2, 3, 5):
         shape = np.array([0.7, -1.2, 1.5, 0.9])
         nets = [DiagonalNet(depth, alpha=a, shape=shape) for a in (scale, 1.0)]
         scaled, one = (tangent_kernel(net, net.start(4), x) for net in nets)
-        found.append((depth, scaled, one))
+        triples.append((depth, scaled, one))
     relu, start, D = relu_net(8, seed)
     pair = (tangent_kernel(relu, [a * w for w in start], x) for a in (scale, 1.0))
     scaled, one = (np.asarray(K) for K in pair)
-    return [*found, (D, scaled, one)]
+    return [*triples, (D, scaled, one)]
 
 
 def homogeneity(scale: float, seed: int) -> dict[str, float]:
     """Worst deviation of K at scale w0 from scale^(2D-2) K_0, and from scale^(2D) K_0."""
-    found = kernels(scale, seed)
+    triples = kernels(scale, seed)
     return {
-        name: max(distance(K, scale ** (2 * D - less) * K0) for D, K, K0 in found)
+        name: max(distance(K, scale ** (2 * D - less) * K0) for D, K, K0 in triples)
         for name, less in (("off", 2), ("off_2D", 0))
     }
 

@@ -41,7 +41,7 @@ def cell(instance: int, seed: int, *, with_ones: int, followed: int) -> dict[str
     """Distances of one trained endpoint to every target; some runs are also followed in time."""
     p = random_instance(instance, seed)
     end = endpoint(p.X, p.y, alpha=p.alpha, shape=p.shape)
-    found = {
+    row = {
         "scale": p.alpha,
         "residual": end.residual,
         "far": [distance(end.beta, interpolate(p.X, p.y, r).beta) for r in regularizers(p)],
@@ -50,10 +50,10 @@ def cell(instance: int, seed: int, *, with_ones: int, followed: int) -> dict[str
     }
     if instance < with_ones:
         ones = endpoint(p.X, p.y, alpha=p.alpha)
-        found["far_ones"] = distance(ones.beta, interpolate(p.X, p.y, Q(2, alpha=p.alpha)).beta)
+        row["far_ones"] = distance(ones.beta, interpolate(p.X, p.y, Q(2, alpha=p.alpha)).beta)
     if instance < followed:
-        found["law"] = [law_error(p, factor) for factor in FACTORS]
-    return found
+        row["law"] = [law_error(p, factor) for factor in FACTORS]
+    return row
 
 
 study = sized(

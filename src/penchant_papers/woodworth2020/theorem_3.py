@@ -43,7 +43,7 @@ def cell(instance: int, followed: int, seed: int) -> dict[str, Any]:
     def far(regularizer: Q) -> float:
         return distance(end.beta, interpolate(p.X, p.y, regularizer).beta)
 
-    found = {
+    row = {
         "mu": p.alpha**D,
         "residual": end.residual,
         "far": far(Q(D, mu=p.alpha**D)),
@@ -55,9 +55,9 @@ def cell(instance: int, followed: int, seed: int) -> dict[str, Any]:
     if instance < followed:
         shaped = endpoint(p.X, p.y, alpha=p.alpha, depth=D, shape=p.shape).beta
         least = interpolate(p.X, p.y, Q(D, alpha=p.alpha, shape=p.shape)).beta
-        found["far_shaped"] = distance(shaped, least)
-        found["law"] = [power_law_error(D, p, factor) for factor in FACTORS]
-    return found
+        row["far_shaped"] = distance(shaped, least)
+        row["law"] = [power_law_error(D, p, factor) for factor in FACTORS]
+    return row
 
 
 def clear_instance(seed: int) -> tuple[Instance, int]:

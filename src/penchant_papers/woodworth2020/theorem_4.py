@@ -124,8 +124,8 @@ def wrong_minimisers(limit: Check, dataset: Dataset) -> dict[str, Check]:
 def cell(family: str, mu2: float, seed: int) -> dict[str, float]:
     """Distances of the end from 2 mu^2 I to the right and to three wrong minimisers."""
     problem = problem_of(family, seed)
-    found = distances(end(limit_start(D, mu2), problem), problem, mu2)
-    return {**found, "commutator": commutator(lifts(problem))}
+    row = distances(end(limit_start(D, mu2), problem), problem, mu2)
+    return {**row, "commutator": commutator(lifts(problem))}
 
 
 def at_width(family: str, k: int, problem: int, seed: int) -> dict[str, float]:

@@ -30,13 +30,13 @@ def cell(
     margins = np.logspace(low, high, points)
     path = follow(problem, depth, scale ** (1 / depth), margins, rtol)
     beta, margin = path.predictor.values, path.margin.values
-    found = {
+    measures = {
         "excess_l1": relative_excess(beta, margin, 1.0, least_norm(problem, 1.0)),
         "kernel_distance": path.kernel_distance.values,
     }
-    curves = {f"trajectory_{name}": values for name, values in found.items()}
-    last = {name: float(values[-1]) for name, values in found.items()}
-    half = crossing(np.log(margins), found["kernel_distance"], last["kernel_distance"] / 2)
+    curves = {f"trajectory_{name}": values for name, values in measures.items()}
+    last = {name: float(values[-1]) for name, values in measures.items()}
+    half = crossing(np.log(margins), measures["kernel_distance"], last["kernel_distance"] / 2)
     departure = float(np.exp(half))
     return {"trajectory_smoothed_margin": margins, **curves, **last, "departure": departure}
 

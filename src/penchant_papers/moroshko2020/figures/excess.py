@@ -119,9 +119,9 @@ def landmarks(
         "l1": spread,
         "stationary": minima,
     }
-    found = {name: excesses(curve_set, seed, beta, orders) for name, beta in places.items()}
+    norms = {name: excesses(curve_set, seed, beta, orders) for name, beta in places.items()}
     least = least_norms(curve_set, seed, tuple(orders))
-    return {**found, "least": least, "minimum": minima, "l1_point": spread[4]}
+    return {**norms, "least": least, "minimum": minima, "l1_point": spread[4]}
 
 
 DIMS = {"predictor": ["feature"]} | {

@@ -37,7 +37,7 @@ def trained_cell(way: str) -> dict[str, float]:
     problem = three_points("4a")
     scale, accuracy = {"alpha first": (1e9, 1e4), "loss first": (1.0, 1e8)}.get(way, (1e6, 0.0))
     mu = float(way.split()[-1]) if way.startswith("mu") else 1.0
-    (found,) = predictors(problem, 3, scale ** (1 / 3), [accuracy or scale / mu], "dual")
+    (beta,) = predictors(problem, 3, scale ** (1 / 3), [accuracy or scale / mu], "dual")
     goals = {
         "to_l2": max_margin_of(problem, "l2"),
         "to_l1": max_margin_of(problem, "l1"),
@@ -45,7 +45,7 @@ def trained_cell(way: str) -> dict[str, float]:
     }
     if way.endswith("first"):
         goals["to_deep"] = stationary(problem, 3)[0]
-    return {name: float(angle(found, goal)) for name, goal in goals.items()}
+    return {name: float(angle(beta, goal)) for name, goal in goals.items()}
 
 
 study = sized(

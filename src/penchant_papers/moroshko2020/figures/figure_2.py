@@ -63,12 +63,12 @@ def evaluated_cell(depth: int, *, samples: int, seed: int) -> dict[str, float]:
         u, x = rng.uniform(0.5, 1.5, 4), rng.normal(size=2)
         goal = float(model.predict(u, x[None])[0])
         plus_only = float(x @ u[:2] ** depth)
-        for name, found in (
+        for name, value in (
             ("error", output(x, u, depth - 3)),
             ("error_without_dots", output(x, u, 0 if depth != 3 else 1)),
             ("error_one_sign", plus_only),
         ):
-            error[name] = max(error[name], abs(found - goal) / max(1.0, abs(goal)))
+            error[name] = max(error[name], abs(value - goal) / max(1.0, abs(goal)))
     return error
 
 

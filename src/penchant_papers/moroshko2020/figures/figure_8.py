@@ -63,8 +63,8 @@ def local_minimum(problem: Classification, beta: Array, quasi: int) -> Array:
     for _ in range(50):
         size = np.abs(beta) / np.abs(beta).max()
         costs = np.maximum(size, 1e-6) ** (2 / quasi - 1)
-        found = linprog(np.tile(costs, 2), A_ub=-np.hstack([Z, -Z]), b_ub=-np.ones(len(Z))).x
-        before, beta = beta, found[: Z.shape[1]] - found[Z.shape[1] :]
+        halves = linprog(np.tile(costs, 2), A_ub=-np.hstack([Z, -Z]), b_ub=-np.ones(len(Z))).x
+        before, beta = beta, halves[: Z.shape[1]] - halves[Z.shape[1] :]
         if float(angle(before, beta)) < 1e-6:
             break
     return beta

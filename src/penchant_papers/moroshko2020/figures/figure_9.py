@@ -18,21 +18,21 @@ def exits(dataset: Dataset) -> Array:
     """log(1/loss) where each kernel distance is LEFT, by depth and scale."""
     rows = dataset.transpose("depth", "scale", "time")
     clock, distance = rows.trajectory_smoothed_margin, rows.trajectory_kernel_distance
-    found = [
+    logs = [
         [crossing(np.log(x), y, LEFT) for x, y in zip(*both, strict=True)]
         for both in zip(clock.values, distance.values, strict=True)
     ]
-    return np.exp(found)
+    return np.exp(logs)
 
 
 def check(dataset: Dataset) -> Evidence:
     """The loss at which the kernel regime is left, over depths and scales."""
-    found = exits(dataset)
-    deeper = at_most((found[1:] / found[:-1]).max(), 0.9)
-    smaller = at_most((found[:, 0] / found[:, 1]).max(), 0.5)
+    margins = exits(dataset)
+    deeper = at_most((margins[1:] / margins[:-1]).max(), 0.9)
+    smaller = at_most((margins[:, 0] / margins[:, 1]).max(), 0.5)
     start = float(dataset.trajectory_kernel_distance.isel(time=0).max())
     late = dataset.trajectory_kernel_distance.values
-    by_scale = found / dataset.scale.values
+    by_scale = margins / dataset.scale.values
     return Evidence(
         ran=rf"panel 3b at depths {', '.join(map(str, dataset.depth.values))} from $\alpha^D = "
         r"0.1$ and 1, $\log(1/\mathrm{loss})$ from "
@@ -52,9 +52,9 @@ def check(dataset: Dataset) -> Evidence:
         },
         controls={
             r"an exit that depends on $\alpha^D$ alone: $D = 3$ at $\alpha^D = 1$ for $D = 2$ at "
-            "0.1": (deeper.control(found[1, 1] / found[0, 0])),
+            "0.1": (deeper.control(margins[1, 1] / margins[0, 0])),
             r"an exit that depends on depth alone: $D = 10$ at $\alpha^D = 1$ for $D = 2$ at 0.1": (
-                smaller.control(found[-1, 1] / found[0, 0])
+                smaller.control(margins[-1, 1] / margins[0, 0])
             ),
         },
         findings=[

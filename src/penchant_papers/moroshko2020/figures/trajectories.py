@@ -58,11 +58,11 @@ def cell(
     reached = angles(beta)
 
     def at(margins: Array) -> Array:
-        found = np.full((len(margins), 2), np.nan)
+        rows = np.full((len(margins), 2), np.nan)
         for row, margin in enumerate(margins):
             if inside[0] <= margin <= inside[-1]:
-                found[row] = reached[np.searchsorted(inside, margin)]
-        return found
+                rows[row] = reached[np.searchsorted(inside, margin)]
+        return rows
 
     azimuth, pitch = at(evenly).T
     smallest = (beta @ problem.signed_rows.T).min(axis=1) / np.linalg.norm(beta, axis=1)
@@ -119,8 +119,8 @@ def landmarks(
         "limit_mark": ratchet_path(X, y, depth, mus=marks).beta,
         "stationary": stationary(problem, depth),
     }
-    found = {name: angles(beta) for name, beta in points.items()}
-    return {**found, "change_mu": np.array(changes), "rows": problem.signed_rows}
+    degrees = {name: angles(beta) for name, beta in points.items()}
+    return {**degrees, "change_mu": np.array(changes), "rows": problem.signed_rows}
 
 
 LANDMARK_DIMS = {
@@ -143,8 +143,8 @@ def stationary(problem: Classification, depth: int) -> Array:
     """The predictors of margin 1 that are stationary for the l_{2/depth} quasi-norm, best first."""
     if depth == 2:  # the norm is l1, and its minimisers are the l1 set
         return np.empty((0, problem.dimension))
-    found = stationary_points(problem.X, problem.y, Lp(2 / depth))
-    return np.array([point.beta for point in found])
+    minima = stationary_points(problem.X, problem.y, Lp(2 / depth))
+    return np.array([point.beta for point in minima])
 
 
 def apart(one: Any, other: Any) -> Array:

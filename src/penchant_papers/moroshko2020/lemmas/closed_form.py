@@ -35,9 +35,9 @@ from penchant_papers.moroshko2020.lemmas.runs import (
 DEPTHS = (3, 4, 5, 8)
 
 
-def relative(found: Array, true: Array) -> float:
+def relative(values: Array, true: Array) -> float:
     """The largest deviation of any row, relative to the largest entry of that row."""
-    return float((np.abs(found - true).max(axis=1) / np.abs(true).max(axis=1)).max())
+    return float((np.abs(values - true).max(axis=1) / np.abs(true).max(axis=1)).max())
 
 
 def deviations(run: TimedRun, w: Array, wrong: Array, slopes: Array) -> dict[str, float]:
@@ -71,10 +71,10 @@ def sinh_cell(run: str, *, factor: float, seed: int) -> dict[str, float]:
         wide = (case for case in cases(seed, 1) if len(case.rows) < case.problem.dimension)
         misfit, lowest = row_space(run_far(nth(wide, int(number)), rtol=1e-8))
         return {"misfit": misfit, "lowest": lowest}
-    found = run_in_time(nth(cases(seed), int(number)))
-    case, z = found.case, factor * found.impulse @ found.case.rows
+    training = run_in_time(nth(cases(seed), int(number)))
+    case, z = training.case, factor * training.impulse @ training.case.rows
     law, not_averaged = (2 * case.mu * np.sinh(z / over) for over in (1, len(case.rows)))
-    return deviations(found, law, not_averaged, 4 * np.hypot(found.predictor, 2 * case.mu))
+    return deviations(training, law, not_averaged, 4 * np.hypot(training.predictor, 2 * case.mu))
 
 
 def reach(run: TimedRun) -> Array:
@@ -88,13 +88,13 @@ def power_cell(run: str, *, deeper: int, seed: int) -> dict[str, float]:
     if run == "depth 2":
         shallow = run_in_time(single(2, 0.3))
         return {"most": np.abs(4 * shallow.impulse @ shallow.case.rows).max()}
-    found = run_in_time(nth(cases(seed, depths=DEPTHS), int(run.split()[1])))
-    case, D, z = found.case, found.case.depth, reach(found)
+    training = run_in_time(nth(cases(seed, depths=DEPTHS), int(run.split()[1])))
+    case, D, z = training.case, training.case.depth, reach(training)
     law, wrong = (case.mu * h(z, D + more) for more in (deeper, deeper + 1))
-    inverse = h_inverse(found.predictor / case.mu, D)
+    inverse = h_inverse(training.predictor / case.mu, D)
     slopes = case.alpha ** (2 * D - 2) * D * (D - 2) * h_slope(inverse, D)
     own = {"most": np.abs(z).max(), "inverse": relative(z, inverse)}
-    return own | deviations(found, law, wrong, slopes)
+    return own | deviations(training, law, wrong, slopes)
 
 
 sinh = sized(

@@ -109,23 +109,27 @@ def cell(run: str, *, longer: float, seed: int) -> dict[str, Any]:
         case = Case("panel 3d with 27 points far off", crowded(), 2, 30.0)
     else:
         case = nth(cases(seed, depths=DEPTHS), int(run.split()[1]))
-    found = run_far(case)
-    g, shortest = found.smoothed_margin, float(np.linalg.norm(case.rows, axis=1).min())
-    above, length, pulled = gap(found), np.linalg.norm(found.predictor, axis=1), pull(found)
-    reach, mean = integrand(found, 1)
+    training = run_far(case)
+    g, shortest = training.smoothed_margin, float(np.linalg.norm(case.rows, axis=1).min())
+    above, length, pulled = (
+        gap(training),
+        np.linalg.norm(training.predictor, axis=1),
+        pull(training),
+    )
+    reach, mean = integrand(training, 1)
     return {
         "label": str(case),
         "margin": g,
         "above": above / np.log(len(case.rows)),
-        "above_support": above[-1] / np.log(1 + supported(found)),
+        "above_support": above[-1] / np.log(1 + supported(training)),
         "least_above": above.min(),
         "least_summed": (above - np.log(len(case.rows))).min(),
         "length": (g / length).max() / case.x_max,
         "length_shortest": (g / length).max() / shortest,
         "pull": pulled / (longer * case.gamma_2),
         "pull_shortest": pulled.min() / shortest,
-        "drift": np.abs(found.margins.min(axis=1) + above - g).max(),
-        "last_ratio": abs(g[-1] / found.margins[-1].min() - 1),
+        "drift": np.abs(training.margins.min(axis=1) + above - g).max(),
+        "last_ratio": abs(g[-1] / training.margins[-1].min() - 1),
         "reach": reach,
         "integrand": mean,
     }
@@ -236,13 +240,13 @@ def not_monotone() -> str:
     )
 
 
-def when_early(found: Dataset) -> str:
-    margins = found.off_support.dropna("point").values
+def when_early(sides: Dataset) -> str:
+    margins = sides.off_support.dropna("point").values
     return (
         r"appendix E, before eq. (43): replacing $x_n w_{\ell_2}$ by $\theta$ requires $t \geq "
         rf"N/(2 D^2 \alpha^{{2 D-2}})$. On points with margins {listed(margins)} off the "
-        f"support, left over right side is {float(found.early):.3g} at a tenth of that time "
-        f"and {float(found.late):.3g} at ten times it (it must be at most 1); the proof may "
+        f"support, left over right side is {float(sides.early):.3g} at a tenth of that time "
+        f"and {float(sides.late):.3g} at ten times it (it must be at most 1); the proof may "
         "start later"
     )
 

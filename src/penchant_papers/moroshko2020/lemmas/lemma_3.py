@@ -47,20 +47,20 @@ def run_of(run: str, seed: int) -> RecordedTraining:
 
 def cell(run: str, *, factor: float, seed: int) -> dict[str, Any]:
     """How far the bound with this factor is above the loss at every record of one run."""
-    found = run_of(run, seed)
-    gamma = found.case.gamma_2
-    excess = log_excess(found, factor, gamma)
+    training = run_of(run, seed)
+    gamma = training.case.gamma_2
+    excess = log_excess(training, factor, gamma)
     with np.errstate(over="ignore"):  # to losses that no exponential reaches
-        as_squared = np.exp(log_clock(found, factor, gamma)) - found.smoothed_margin
+        as_squared = np.exp(log_clock(training, factor, gamma)) - training.smoothed_margin
     return {
-        "label": str(found.case),
-        "margin": found.smoothed_margin,
+        "label": str(training.case),
+        "margin": training.smoothed_margin,
         "excess": excess,
         "most": excess.max(),
         "least": excess.min(),
         "last": excess[-1],
         "most_as_squared": as_squared.max(),
-        "most_x_max": log_excess(found, factor, found.case.x_max).max(),
+        "most_x_max": log_excess(training, factor, training.case.x_max).max(),
     }
 
 

@@ -52,23 +52,23 @@ def kernel_bracket(case: Case, alphas: Array) -> tuple[Array, Array]:
 def sinh_cell(run: str, *, factor: float, seed: int) -> dict[str, Any]:
     """How much of the bound one run uses, at every record; `factor` is that of lemma 11."""
     if run in SPECIAL:
-        found: RecordedTraining = run_in_time(
+        training: RecordedTraining = run_in_time(
             single(2, {"one point": 100.0, "small start": 0.3}[run])
         )
     else:
-        found = run_named(run, seed, {"near": (2,), "far": (2,)})
-    excess = sinh_excess(found, factor)
-    norms = np.linalg.norm(found.predictor, axis=1) / np.abs(found.predictor).max(axis=1)
-    printed, mended = kernel_bracket(found.case, LARGE)
+        training = run_named(run, seed, {"near": (2,), "far": (2,)})
+    excess = sinh_excess(training, factor)
+    norms = np.linalg.norm(training.predictor, axis=1) / np.abs(training.predictor).max(axis=1)
+    printed, mended = kernel_bracket(training.case, LARGE)
     return {
-        "label": str(found.case),
-        "name": found.case.name,
-        "margin": found.smoothed_margin,
+        "label": str(training.case),
+        "name": training.case.name,
+        "margin": training.smoothed_margin,
         "excess": excess,
         "most": excess.max(),
         "least": excess.min(),
         "most_l2": (excess + np.log(norms)).max(),
-        "most_linear": linear_excess(found).max(),
+        "most_linear": linear_excess(training).max(),
         "printed": printed,
         "mended": mended,
     }
@@ -141,21 +141,21 @@ def bracket(case: Case) -> tuple[Array, Array]:
 def power_cell(run: str, *, tightened: float, seed: int) -> dict[str, Any]:
     """Bound and norm at every record of one run; the argument is multiplied by `tightened`."""
     if run in SPECIAL:
-        found: RecordedTraining = run_in_time(
+        training: RecordedTraining = run_in_time(
             single(3, {"one point": 30.0, "small start": 0.3}[run])
         )
     else:
-        found = run_named(run, seed, DEPTHS)
-    z, (over_square, own_bracket) = tightened * argument(found), bracket(found.case)
+        training = run_named(run, seed, DEPTHS)
+    z, (over_square, own_bracket) = tightened * argument(training), bracket(training.case)
     return {
-        "label": str(found.case),
-        "depth": found.case.depth,
-        "margin": found.smoothed_margin,
+        "label": str(training.case),
+        "depth": training.case.depth,
+        "margin": training.smoothed_margin,
         "argument": z,
-        "bound": found.case.mu * h(z, found.case.depth),
-        "largest": np.abs(found.predictor).max(axis=1),
-        "length": np.linalg.norm(found.predictor, axis=1),
-        "least_linear": np.expm1(-linear_excess(found)).min(),
+        "bound": training.case.mu * h(z, training.case.depth),
+        "largest": np.abs(training.predictor).max(axis=1),
+        "length": np.linalg.norm(training.predictor, axis=1),
+        "least_linear": np.expm1(-linear_excess(training)).min(),
         "over_square": over_square,
         "bracket": own_bracket,
     }

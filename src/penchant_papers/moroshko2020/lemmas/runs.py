@@ -81,9 +81,9 @@ def cases(seed: int, kind: int = 0, depths: tuple[int, ...] = (2,)) -> Iterator[
         yield Case(f"panel {name}" if name else f"random set {k}", data, depth, alpha)
 
 
-def nth(found: Iterator[Case], number: int) -> Case:
+def nth(sequence: Iterator[Case], number: int) -> Case:
     """The case with this number, from zero on."""
-    return next(islice(found, number, None))
+    return next(islice(sequence, number, None))
 
 
 def numbered(kind: str, count: int) -> list[str]:
@@ -155,7 +155,7 @@ def run_in_time(case: Case, *, goal: float = 25.0, points: int = 60) -> TimedRun
     atol = np.full(n + len(Z), 1e-13 * min(case.alpha, 1 / slope))
     atol[n:] = 1e-13 / (slope * case.x_max) ** 2
     with np.errstate(over="ignore", invalid="ignore"):  # in trial steps that are then rejected
-        found = solve_ivp(
+        solution = solve_ivp(
             velocity,
             (0, 1e40),
             np.zeros(n + len(Z)),
@@ -165,13 +165,13 @@ def run_in_time(case: Case, *, goal: float = 25.0, points: int = 60) -> TimedRun
             rtol=1e-11,
             atol=atol,
         )
-    if found.status != 1:
-        raise RuntimeError(f"run_in_time: {case}: {found.message}")
-    states = found.y.T
+    if solution.status != 1:
+        raise RuntimeError(f"run_in_time: {case}: {solution.message}")
+    states = solution.y.T
     gone = np.array([missing(0, state) for state in states]) < goal - EARLIEST
     spread = np.unique(np.linspace(0, gone.sum() - 1, points).astype(int))
     keep = np.flatnonzero(gone)[spread]
-    return _unfolded(case, start, found.t[keep], states[keep])
+    return _unfolded(case, start, solution.t[keep], states[keep])
 
 
 def _unfolded(case: Case, start: Array, t: Array, states: Array) -> TimedRun:

@@ -60,7 +60,7 @@ def runs(
     def length(penalty: str, step: float, beta: float) -> int:
         return round(1.1 * (1 / step + float(adam_delay(step * beta, room[penalty]))))
 
-    found: list[dict[str, Any]] = [
+    settings: list[dict[str, Any]] = [
         {
             "penalty": name,
             "learning_rate": step,
@@ -73,9 +73,9 @@ def runs(
         for step, row in table.items()
         for beta in row
     ]
-    longest = max(run["steps"] for run in found)
-    found.append({"learning_rate": found[0]["learning_rate"], "beta": 0.0, "steps": longest})
-    return found + [
+    longest = max(run["steps"] for run in settings)
+    settings.append({"learning_rate": settings[0]["learning_rate"], "beta": 0.0, "steps": longest})
+    return settings + [
         {"learning_rate": step, "beta": beta, "steps": round(4 / (step * beta)), "decoupled": True}
         for step, beta in decoupled
     ]
@@ -159,7 +159,7 @@ RIVALS: dict[str, Law] = {
 
 def parts(dataset: Dataset) -> tuple[list[Row], Any, list[Any]]:
     """The rows of runs with a penalty, the run without one, and those of AdamW."""
-    found: dict[tuple[str, int, float], Row] = {}
+    rows: dict[tuple[str, int, float], Row] = {}
     everything = runs_of(dataset)
     beside = [run for run in everything if run.decoupled]
     (none,) = (run for run in everything if run.beta == 0)
@@ -167,8 +167,8 @@ def parts(dataset: Dataset) -> tuple[list[Row], Any, list[Any]]:
         if run.beta == 0 or run.decoupled:
             continue
         key = str(run.penalty.values), int(run.split), float(run.learning_rate)
-        found.setdefault(key, Row(*key, {})).runs[float(run.beta)] = run
-    return list(found.values()), none, beside
+        rows.setdefault(key, Row(*key, {})).runs[float(run.beta)] = run
+    return list(rows.values()), none, beside
 
 
 def learned(run: Dataset) -> float:
@@ -176,10 +176,10 @@ def learned(run: Dataset) -> float:
     return generalized(run, MOST)
 
 
-def ordered(found: Sequence[Row], time: Callable[[Any], float] = learned) -> Array:
+def ordered(rows: Sequence[Row], time: Callable[[Any], float] = learned) -> Array:
     """t2 (or another time) over that with the next larger beta, or with a larger step."""
-    ratios = list(delayed([list(row.runs.values()) for row in found], time))
-    for one, other in itertools.permutations(found, 2):
+    ratios = list(delayed([list(row.runs.values()) for row in rows], time))
+    for one, other in itertools.permutations(rows, 2):
         same = (one.penalty, one.seed) == (other.penalty, other.seed)
         if same and one.step > other.step:
             both = [beta for beta in one.runs if beta in other.runs]
@@ -189,18 +189,18 @@ def ordered(found: Sequence[Row], time: Callable[[Any], float] = learned) -> Arr
 
 def check(dataset: Dataset) -> Evidence:
     """Which runs grok, the order of t2, and the growth of the delay as beta falls."""
-    found, none, beside = parts(dataset)
-    runs = [run for row in found for run in row.runs.values()]
-    wide = [row for row in found if len(row.runs) > 1]
+    rows, none, beside = parts(dataset)
+    runs = [run for row in rows for run in row.runs.values()]
+    wide = [row for row in rows if len(row.runs) > 1]
     groks = at_most(without_grok(runs, MOST))
-    order = at_least(ordered(found).min(), 1.1)
+    order = at_least(ordered(rows).min(), 1.1)
     law = within(max(row.error(log_law) for row in wide), tolerance=OFF)
     shortest = min(float(row.delays.min()) for row in wide)
     spans = [row.step_betas[0] / row.step_betas[-1] for row in wide]
     return Evidence(
-        ran=f"{task(none)}, {len({row.seed for row in found})} seed(s), Adam, full batches,"
+        ran=f"{task(none)}, {len({row.seed for row in rows})} seed(s), Adam, full batches,"
         f" {len(runs)} runs with the penalties "
-        + ", ".join(dict.fromkeys(NAMES[row.penalty] for row in found))
+        + ", ".join(dict.fromkeys(NAMES[row.penalty] for row in rows))
         + rf", $\beta$ over a factor of {min(spans):.0f} to {max(spans):.0f}; $t_1$ at a training "
         f"accuracy of 1, $t_2$ at a validation accuracy of {MOST:g}",
         premises={
@@ -218,22 +218,22 @@ def check(dataset: Dataset) -> Evidence:
         },
         controls={
             "no penalty": groks.control(without_grok([none], MOST)),
-            "memorization is delayed as well": order.control(ordered(found, memorized).min()),
+            "memorization is delayed as well": order.control(ordered(rows, memorized).min()),
             **{
                 name: law.control(min(row.error(rival) for row in wide))
                 for name, rival in RIVALS.items()
             },
         },
-        findings=findings(found, none, beside),
+        findings=findings(rows, none, beside),
     )
 
 
-def findings(found: Sequence[Row], none: Dataset, beside: Sequence[Any]) -> list[str]:
+def findings(rows: Sequence[Row], none: Dataset, beside: Sequence[Any]) -> list[str]:
     """The rows, the reason for the law, and the delays of AdamW."""
-    ((most, _),) = Counter(row.penalty for row in found).most_common(1)  # has several steps
-    shared = [row for row in found if (row.penalty, row.seed) == (most, found[0].seed)]
+    ((most, _),) = Counter(row.penalty for row in rows).most_common(1)  # has several steps
+    shared = [row for row in rows if (row.penalty, row.seed) == (most, rows[0].seed)]
     lines = [
-        *(described(row) for row in found if len(row.runs) > 1),
+        *(described(row) for row in rows if len(row.runs) > 1),
         r"a smaller step is not the same as a smaller $\beta$: $c$ is "
         + ", ".join(f"{row.c[0]:.2g} at step {row.step:g}" for row in shared)
         + rf" for {NAMES[shared[0].penalty]} at $\beta$ {next(iter(shared[0].runs)):g}",
@@ -301,8 +301,8 @@ def _row(times: Axes, clock: Axes, row: Row, colour: str, marker: str) -> None:
     name = f"{NAMES[row.penalty]}, step {row.step:g}"
     words = [name, name]
     if len(row.runs) > 1:
-        found = exponents(row)[::-1]
-        words = [f"{name}: exponent ${power:.2f}$" for power in found]
+        powers = exponents(row)[::-1]
+        words = [f"{name}: exponent ${power:.2f}$" for power in powers]
         step_beta = np.geomspace(row.step_betas[-1], row.step_betas[0], 60)
         delay, weaker = float(row.delays[0]), row.step_betas[0] / step_beta
         times.plot(step_beta, log_law(delay, weaker), "-", color=colour, lw=1.4)

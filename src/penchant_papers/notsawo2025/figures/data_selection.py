@@ -307,13 +307,13 @@ def draw(dataset: Dataset, pairs: Dataset, controls: Dataset, runs: Dataset) -> 
 
 def _draw_errors(axes: Axes, dataset: Dataset) -> None:
     """The mean error as a colour, the number of recovered matrices as text."""
-    mean, found = dataset.error.mean("seed"), (dataset.error < FOUND).sum("seed")
+    mean, recovered = dataset.error.mean("seed"), (dataset.error < FOUND).sum("seed")
     image = axes.imshow(mean.T, origin="lower", cmap="cividis_r", aspect="auto", vmin=0)
     dark, small = float(mean.max()) / 2, 9 if mean.size <= 40 else 7
     for i, j in np.ndindex(mean.shape):
         colour = "white" if float(mean[i, j]) > dark else BLACK
         axes.text(
-            i, j, f"{int(found[i, j])}", ha="center", va="center", fontsize=small, color=colour
+            i, j, f"{int(recovered[i, j])}", ha="center", va="center", fontsize=small, color=colour
         )
     places = range(0, len(mean), 1 + len(mean) // 8)  # numbers need room
     axes.set_xticks(places, [str(dataset.samples.values[k]) for k in places])

@@ -76,25 +76,25 @@ def parts(dataset: Dataset) -> dict[str, list[Dataset]]:
     or from half of the start.
     """
     kinds = ("printed", "unpenalized", "weak", "ordered", "half")
-    found: dict[str, list[Dataset]] = {name: [] for name in kinds}
+    by_kind: dict[str, list[Dataset]] = {name: [] for name in kinds}
     everything = runs_of(dataset)
     beta = float(everything[0].beta)
     for run in everything:
         usual = {beta: "printed", 0.0: "unpenalized"}.get(float(run.beta), "weak")
         other = "ordered" if run.variant == "code" else "half" if run.scale != 1 else usual
-        found[other].append(run)
-    return found
+        by_kind[other].append(run)
+    return by_kind
 
 
 def landmarks(run: Dataset, level: float = LEVEL) -> dict[str, float]:
     """t1 and t2 (NaN if not reached), and both validation accuracies between them."""
     t1, t2 = memorized(run), generalized(run, level)
-    found = {"t1": t1, "t2": t2, "plateau": math.nan, "novel_plateau": math.nan}
+    places = {"t1": t1, "t2": t2, "plateau": math.nan, "novel_plateau": math.nan}
     if 0 < t1 < t2:
         middle = int(np.searchsorted(run.step.values, math.sqrt(t1 * t2)))
-        found["plateau"] = float(run.test_accuracy[middle])
-        found["novel_plateau"] = float(run.novel_accuracy[middle])
-    return found
+        places["plateau"] = float(run.test_accuracy[middle])
+        places["novel_plateau"] = float(run.novel_accuracy[middle])
+    return places
 
 
 def off(time: float, printed: float) -> float:
@@ -102,32 +102,32 @@ def off(time: float, printed: float) -> float:
     return abs(math.log2(time / printed)) if math.isfinite(time) else math.inf
 
 
-def farthest(found: Sequence[dict[str, float]]) -> float:
+def farthest(marks: Sequence[dict[str, float]]) -> float:
     """The largest distance of t2/t1 from the printed ratio."""
-    return max(off(f["t2"] / f["t1"], LATE) for f in found)
+    return max(off(f["t2"] / f["t1"], LATE) for f in marks)
 
 
 def check(dataset: Dataset) -> Evidence:
     """t1, t2 and the plateau against the printed ratio and the share of the twins."""
-    of = parts(dataset)
-    printed, (bare,), (ordered,) = of["printed"], of["unpenalized"], of["ordered"]
-    one, found = printed[0], [landmarks(run) for run in printed]
-    weak = landmarks(of["weak"][0])
-    beyond = min(float(run.step[-1]) / f["t1"] for run, f in zip(printed, found, strict=True))
-    late = within(farthest(found), tolerance=1.0)
+    by_kind = parts(dataset)
+    printed, (bare,), (ordered,) = by_kind["printed"], by_kind["unpenalized"], by_kind["ordered"]
+    first, marks = printed[0], [landmarks(run) for run in printed]
+    weak = landmarks(by_kind["weak"][0])
+    beyond = min(float(run.step[-1]) / f["t1"] for run, f in zip(printed, marks, strict=True))
+    late = within(farthest(marks), tolerance=1.0)
     grok = within(without_grok(printed))
-    gaps = [f["plateau"] - float(run.twins) for f, run in zip(found, printed, strict=True)]
+    gaps = [f["plateau"] - float(run.twins) for f, run in zip(marks, printed, strict=True)]
     twins = within(max(gaps, key=abs), tolerance=0.03)
-    novel = at_most(max(f["novel_plateau"] for f in found), 0.05)
-    of_source = int(one.modulus) == 97
-    times = printed_times(found) if of_source else {}
+    novel = at_most(max(f["novel_plateau"] for f in marks), 0.05)
+    of_source = int(first.modulus) == 97
+    times = printed_times(marks) if of_source else {}
     tenth = late.control(farthest([weak]))
     if times:  # a narrower window, which the longer delay of a larger table needs
         _, t2 = times.values()
         tenth = t2.control(off(weak["t2"], PRINTED["t2"]))
     return Evidence(
-        ran=rf"{task(one)}, Adam with step {float(one.learning_rate):g}, $\beta$ "
-        f"{float(one.beta):g}, full batches, {int(one.step[-1])} steps, {len(printed)} "
+        ran=rf"{task(first)}, Adam with step {float(first.learning_rate):g}, $\beta$ "
+        f"{float(first.beta):g}, full batches, {int(first.step[-1])} steps, {len(printed)} "
         "seed(s); the same without a penalty, with a tenth of it, and with the net of the "
         "authors' code, which distinguishes $(a, b)$ from $(b, a)$"
         + ("" if of_source else "; the times of $p = 97$ are checked at the printed size only"),
@@ -146,25 +146,25 @@ def check(dataset: Dataset) -> Evidence:
             "a tenth of the penalty": tenth,
             "no penalty classified as a grok": grok.control(without_grok([bare])),
             "a net that is not symmetric": twins.control(ordered.test_accuracy[-1] - ordered.twins),
-            "all pairs in place of those without a mirror": novel.control(found[0]["plateau"]),
+            "all pairs in place of those without a mirror": novel.control(marks[0]["plateau"]),
         },
         findings=[
-            f"{times_of(found)}; the source reads $t_1 = {PRINTED['t1']}$ and $t_2 = "
+            f"{times_of(marks)}; the source reads $t_1 = {PRINTED['t1']}$ and $t_2 = "
             f"{PRINTED['t2']}$ off its figure for $p = 97$; with a tenth of the penalty "
             f"{times_of([weak])}",
-            *(choices(one, half) for half in of["half"]),
-            f"the plateau at {found[0]['plateau']:.3f} consists of pairs $(a, b)$ whose mirror "
-            f"$(b, a)$ is in training, {float(one.twins):.3f} of the validation pairs: "
-            f"without them the accuracy on the plateau is {found[0]['novel_plateau']:.3f}",
+            *(choices(first, half) for half in by_kind["half"]),
+            f"the plateau at {marks[0]['plateau']:.3f} consists of pairs $(a, b)$ whose mirror "
+            f"$(b, a)$ is in training, {float(first.twins):.3f} of the validation pairs: "
+            f"without them the accuracy on the plateau is {marks[0]['novel_plateau']:.3f}",
         ],
     )
 
 
-def printed_times(found: Sequence[dict[str, float]]) -> dict[str, Check]:
+def printed_times(marks: Sequence[dict[str, float]]) -> dict[str, Check]:
     """The checks of the printed times themselves."""
     return {
         f"largest distance of $t_{name[1]}$ from the printed {printed}, in factors of two": within(
-            max(off(f[name], printed) for f in found), tolerance=math.log2(1.5)
+            max(off(f[name], printed) for f in marks), tolerance=math.log2(1.5)
         )
         for name, printed in PRINTED.items()
     }
@@ -181,25 +181,25 @@ def choices(run: Dataset, half: Dataset) -> str:
     )
 
 
-def times_of(found: Sequence[dict[str, float]]) -> str:
+def times_of(marks: Sequence[dict[str, float]]) -> str:
     """t1 and t2 of every run; nan if not reached."""
-    return "; ".join(f"$t_1 = {f['t1']:.0f}$, $t_2 = {f['t2']:.0f}$" for f in found)
+    return "; ".join(f"$t_1 = {f['t1']:.0f}$, $t_2 = {f['t2']:.0f}$" for f in marks)
 
 
 def draw(dataset: Dataset) -> Figure:
     """Accuracies, losses and norms over the number of steps, with t1, t2 and the twin share."""
-    of = parts(dataset)
+    by_kind = parts(dataset)
     picture, axes = panel_rows(dataset.title, caption_of(dataset.attrs), HEIGHTS)
     accuracy, losses, norms = axes
-    for number, run in enumerate(of["printed"]):
+    for number, run in enumerate(by_kind["printed"]):
         _draw_run(axes, run, number == 0)
-    (bare,) = of["unpenalized"]
+    (bare,) = by_kind["unpenalized"]
     text = "validation without a penalty"
     accuracy.plot(bare.step, bare.test_accuracy, ":", color=GREY, linewidth=1.8, label=text)
-    _marks(axes, of["printed"][0])
+    _marks(axes, by_kind["printed"][0])
     accuracy.set(ylabel="accuracy", ylim=(-0.03, 1.05), xscale="log")
-    accuracy.set_xlim(10, float(of["printed"][0].step[-1]))
-    accuracy.set_title("\n".join(map(_line, of["printed"])), fontsize=9)
+    accuracy.set_xlim(10, float(by_kind["printed"][0].step[-1]))
+    accuracy.set_title("\n".join(map(_line, by_kind["printed"])), fontsize=9)
     losses.set(ylabel="cross-entropy", yscale="log")
     norms.set(ylabel="norm / norm\nafter one step")
     for panel in axes:
@@ -231,11 +231,11 @@ def _draw_run(axes: list[Axes], run: Dataset, first: bool) -> None:
 
 def _marks(axes: list[Axes], run: Dataset) -> None:
     """t1 and t2, those of the source if the size is its own, and the share of the twins."""
-    found = landmarks(run)
+    times = landmarks(run)
     for name, colour in (("t1", BLUE), ("t2", RED)):
         symbol = f"${name[0]}_{name[1]}$"
-        if math.isfinite(found[name]):
-            mark(axes, found[name], f"{symbol} = {count(found[name])}", colour, "-.")
+        if math.isfinite(times[name]):
+            mark(axes, times[name], f"{symbol} = {count(times[name])}", colour, "-.")
         if int(run.modulus) == 97:
             text = f"source: {symbol} = {count(PRINTED[name])}"
             mark(axes, PRINTED[name], text, GREY, ":")
@@ -246,13 +246,13 @@ def _marks(axes: list[Axes], run: Dataset) -> None:
 
 def _line(run: Dataset) -> str:
     """The measured times and accuracies of one seed, in a line."""
-    found = landmarks(run)
-    if math.isnan(found["t2"]):
-        return f"seed {int(run.split)}: training solved at {found['t1']:.0f}, validation never"
+    times = landmarks(run)
+    if math.isnan(times["t2"]):
+        return f"seed {int(run.split)}: training solved at {times['t1']:.0f}, validation never"
     return (
-        f"seed {int(run.split)}: $t_1$ = {count(found['t1'])}, $t_2$ = {count(found['t2'])};"
-        f" between them validation {found['plateau']:.3f}, without mirrored pairs"
-        f" {found['novel_plateau']:.3f}; mirrored pairs {float(run.twins):.3f}"
+        f"seed {int(run.split)}: $t_1$ = {count(times['t1'])}, $t_2$ = {count(times['t2'])};"
+        f" between them validation {times['plateau']:.3f}, without mirrored pairs"
+        f" {times['novel_plateau']:.3f}; mirrored pairs {float(run.twins):.3f}"
     )
 
 

@@ -121,7 +121,7 @@ def sparse_cell(norm: str, more: int, recovers: bool = True, **problem: Any) -> 
     start = np.random.default_rng((problem["seed"], 7)).standard_normal(len(case.truth))
     steps = more * SPARSE_STEPS[norm]
     sweep = held_sweep(case.model(0.0), case.problem, own * SHARES, norm, STEP, steps, start)
-    found = {
+    measures = {
         "share": SHARES,
         "loss": sweep.loss,
         "error": (case.error(sweep.parameters) / length) ** 2,
@@ -130,13 +130,13 @@ def sparse_cell(norm: str, more: int, recovers: bool = True, **problem: Any) -> 
         **dict.fromkeys(("apart", "stretched_apart", "floor", "floor_share"), math.nan),
     }
     if norm == "l1":
-        return found
+        return measures
     exact = np.array([held_ridge(case.X, case.y, size, start) for size in sweep.sizes])
     ahat = case.memorized()
     stretched = sweep.sizes[:, None] * ahat / np.linalg.norm(ahat)
     size, floor = held_best(case.X, case.truth, start)
     far = np.abs(sweep.sizes / np.linalg.norm(ahat) - 1) >= NEAR
-    return found | {
+    return measures | {
         "fall": np.where(far, sweep.fall, np.nan),
         "exact_error": (case.error(exact) / length) ** 2,
         "apart": np.abs(sweep.parameters - exact)[far].max() / length,
@@ -313,7 +313,7 @@ def check(dataset: Dataset, sparse: Dataset, dense: Dataset, path: Dataset) -> E
     (mixed,) = dataset.test.values[dataset.labels.values == "shuffled"]
     first, second = shape(usual), sparse_checks(sparse, path)
     low, up, _, place, _, flat = first.values()
-    bound, _, near, found, _, left, _ = second.values()
+    bound, _, near, recovers, _, left, _ = second.values()
     l2, l1 = sparse.sel(norm="l2"), sparse.sel(norm="l1")
     least = usual.test.min("place")
     keeps = at_most((usual.rescaled.max("place") / least).max(), 2.0)
@@ -342,10 +342,10 @@ def check(dataset: Dataset, sparse: Dataset, dense: Dataset, path: Dataset) -> E
             ),
             "the ordinary start at $5.7 w_c$": keeps.control((usual.test[:, -1] / least).min()),
             r"$\ell_1$ judged as $\ell_2$": bound.control(l1.error.min()),
-            r"the held $\ell_2$ norm $|a^*|_2$ judged as $\ell_1$": found.control(
+            r"the held $\ell_2$ norm $|a^*|_2$ judged as $\ell_1$": recovers.control(
                 l2.error[:, MIDDLE].min()
             ),
-            r"25 non-zero entries for $\ell_1$": found.control(
+            r"25 non-zero entries for $\ell_1$": recovers.control(
                 dense.error.isel(place=MIDDLE).item()
             ),
             r"$\hat{a}$ stretched to the held norm": near.control(l2.stretched_apart[0]),

@@ -100,11 +100,11 @@ study = token_study(
 
 def parts(dataset: Dataset) -> tuple[Runs, Any]:
     """The runs of every penalty, and the run without one."""
-    found: Runs = {}
+    by_penalty: Runs = {}
     *penalized, none = runs_of(dataset)
     for run in penalized:
-        found.setdefault(str(run.penalty.values), []).append(run)
-    return found, none
+        by_penalty.setdefault(str(run.penalty.values), []).append(run)
+    return by_penalty, none
 
 
 def t2_of(run: Dataset) -> float:
@@ -131,15 +131,15 @@ def spread(run: Dataset, place: int) -> float:
 
 def check(dataset: Dataset) -> Evidence:
     """Which runs grok, the order of their t2, and the norms at the end over those at t2."""
-    found, none = parts(dataset)
-    everything, sparse = list(itertools.chain(*found.values())), found["l1"]
-    rises = {name: [rise(run) for run in row] for name, row in found.items()}
+    by_penalty, none = parts(dataset)
+    everything, sparse = list(itertools.chain(*by_penalty.values())), by_penalty["l1"]
+    rises = {name: [rise(run) for run in row] for name, row in by_penalty.items()}
     beyond = min(float(run.step[-1]) / t2_of(run) for run in everything)
     groks = at_most(without_grok(everything, MOST))
-    order = at_least(delayed(found.values(), t2_of).min(), 1.2)
+    order = at_least(delayed(by_penalty.values(), t2_of).min(), 1.2)
     rising = at_least(min(rises["l1"]), RISE)
     own = at_most(
-        max(change(run, OWN[name], MOST) for name, row in found.items() for run in row), 0.95
+        max(change(run, OWN[name], MOST) for name, row in by_penalty.items() for run in row), 0.95
     )
     stays = at_least(min(float(run.test_accuracy[-1]) for run in sparse), 0.95)
     above = {
@@ -168,12 +168,12 @@ def check(dataset: Dataset) -> Evidence:
         controls={
             "no penalty": groks.control(without_grok([none], MOST)),
             "memorization is delayed as well": order.control(
-                delayed(found.values(), memorized).min()
+                delayed(by_penalty.values(), memorized).min()
             ),
             **{
                 r"the $\ell_2$ norm under "
                 f"{'the ' * (name == 'nuclear')}{NAMES[name]}": rising.control(max(rises[name]))
-                for name in found
+                for name in by_penalty
                 if name != "l1"
             },
             r"no penalty, the $\ell_2$ norm from memorization on": own.control(
@@ -181,16 +181,16 @@ def check(dataset: Dataset) -> Evidence:
             ),
             "no penalty, at the end": stays.control(none.test_accuracy[-1]),
         },
-        findings=findings(found, none),
+        findings=findings(by_penalty, none),
     )
 
 
-def findings(found: Runs, none: Dataset) -> list[str]:
+def findings(by_penalty: Runs, none: Dataset) -> list[str]:
     """A line for every run, and the l2 norms."""
-    sparse, decayed = found["l1"], found["l2^2"][0]
+    sparse, decayed = by_penalty["l1"], by_penalty["l2^2"][0]
     last = float(decayed.norm_l2[-1])
     return [
-        *(described(run) for row in found.values() for run in row),
+        *(described(run) for row in by_penalty.values() for run in row),
         r"the $\ell_2$ norm under $\ell_1$ is not monotone after $t_2$: it continues to fall to "
         + ", ".join(f"{dip(run):.3f}" for run in sparse)
         + " times its value at $t_2$, and rises when the remaining entries grow: "
@@ -218,13 +218,13 @@ def described(run: Dataset) -> str:
 
 def draw(dataset: Dataset) -> Figure:
     """The accuracies for every beta, and below them the norms for the largest, with t1 and t2."""
-    found, none = parts(dataset)
+    by_penalty, none = parts(dataset)
     caption = caption_of(dataset.attrs)
     many = len(DRAWN)
     picture, panels = sheet(dataset.title, caption, (4.2,) * many, height=7.4, rows=(1, 1))
     for name, above, below in zip(DRAWN, panels[:many], panels[many:], strict=True):
-        _accuracies(above, found[name], none)
-        _norms(below, found[name][0])
+        _accuracies(above, by_penalty[name], none)
+        _norms(below, by_penalty[name][0])
         above.set_title(f"penalty: {NAMES[name]}", fontsize=11)
     return picture
 

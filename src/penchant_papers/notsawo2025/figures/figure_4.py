@@ -66,18 +66,18 @@ def cell(
         end = case.slow(entry).reaches(case.truth, np.sqrt(level)) / (step * beta)
         taken = recorded(1.5 * end, points_per_decade, linear_points)
         points = case.points(case.run(step, beta, taken, entry))
-    found = case.grokking(taken, points, level)
+    transition = case.grokking(taken, points, level)
     error, norm = case.error(points) ** 2, np.linalg.norm(points, axis=1)
-    late = taken >= 10 * found.t1
+    late = taken >= 10 * transition.t1
     remaining = error[-1] + np.maximum(norm**2 - norm[-1] ** 2, 0)
     ratios = np.abs(np.log(error / remaining))[late]
     return {
         "draws": draws,
-        "t1": found.t1,
-        "t2": found.t2,
-        "plateau": found.plateau,
-        "grokking_kind": found.kind,
-        "reason": found.reason,
+        "t1": transition.t1,
+        "t2": transition.t2,
+        "plateau": transition.plateau,
+        "grokking_kind": transition.kind,
+        "reason": transition.reason,
         "floor": error_floor(case.X, case.truth),
         "predicted_end": float(end),
         "final_error": float(error[-1]),
@@ -202,16 +202,18 @@ def excess(run: Dataset) -> float:
 
 def check(dataset: Dataset, matrix: Dataset) -> Evidence:
     """With l2 the error falls late with the norm and ends at the floor; with l1 it ends below."""
-    shrunk, found = (runs_with((dataset, matrix), place) for place in (0, 1))
+    shrunk, recovering = (runs_with((dataset, matrix), place) for place in (0, 1))
     fall = at_least(min(float(run.plateau / run.final_error) for run in shrunk), 100.0)
     floor = within(
         max(abs(float(run.final_error / run.floor) - 1) for run in shrunk), tolerance=0.02
     )
     follows = at_most(max(map(excess, shrunk)), 1.0, 0.05)
     mirage = within(sum(run.grokking_kind != "mirage" for run in shrunk))
-    grok = within(sum(run.grokking_kind != "grok" for run in found))
-    end = within(max(abs(float(run.t2 / run.predicted_end) - 1) for run in found), tolerance=0.05)
-    first = max(float(run.t1 / run.predicted_end) for run in (*shrunk, *found))
+    grok = within(sum(run.grokking_kind != "grok" for run in recovering))
+    end = within(
+        max(abs(float(run.t2 / run.predicted_end) - 1) for run in recovering), tolerance=0.05
+    )
+    first = max(float(run.t1 / run.predicted_end) for run in (*shrunk, *recovering))
     draws = sum(int(one.draws.isel(penalty=0).sum()) for one in (dataset, matrix))
     return Evidence(
         ran=f"{dataset.sizes['seed']} sparse recoveries (100, 5, 30) and {matrix.sizes['seed']} 6 "
@@ -230,13 +232,13 @@ def check(dataset: Dataset, matrix: Dataset) -> Evidence:
         },
         controls={
             "the norm that recovers ends at the lower bound too": floor.control(
-                min(abs(float(run.final_error / run.floor) - 1) for run in found)
+                min(abs(float(run.final_error / run.floor) - 1) for run in recovering)
             ),
             r"the $\ell_2$ norm drives the fall with $\ell_1$ and nuclear norm": follows.control(
-                max(map(excess, found))
+                max(map(excess, recovering))
             ),
             r"the $\ell_1$ and nuclear runs as mirages": mirage.control(
-                sum(run.grokking_kind != "mirage" for run in found)
+                sum(run.grokking_kind != "mirage" for run in recovering)
             ),
             r"the $\ell_2$ runs as groks": grok.control(
                 sum(run.grokking_kind != "grok" for run in shrunk)
@@ -244,16 +246,16 @@ def check(dataset: Dataset, matrix: Dataset) -> Evidence:
             r"the fall of the $\ell_2$ norm predicts $t_2$": end.control(
                 max(
                     abs(float(g.t2 / m.predicted_end) - 1)
-                    for m, g in zip(shrunk, found, strict=True)
+                    for m, g in zip(shrunk, recovering, strict=True)
                 )
             ),
         },
         findings=[
-            f"problems whose truth has the least norm: {len(found)} of {draws} drawn",
+            f"problems whose truth has the least norm: {len(recovering)} of {draws} drawn",
             *(
                 f"{NAMES[run.penalty.item()]}: {run.grokking_kind.item()}, {run.reason.item()}; "
                 f"end of the fall predicted at {count(run.predicted_end)}"
-                for run in (*shrunk, *found)
+                for run in (*shrunk, *recovering)
             ),
         ],
     )

@@ -88,35 +88,35 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     from penchant.measures import grokking
     from penchant.record import LogSpaced
 
-    one = {**given, **runs[run]}
-    used = {name: one[name] for name in ("units", "reads") if name in one}
-    data = _data(one["samples"], tuple(one["sizes"]), one["seed"], **used)
-    model = _student(one["width"], data.outputs, one["seed"])
-    penalty = _penalty(one["penalty"], data, model)
+    settings = {**given, **runs[run]}
+    used = {name: settings[name] for name in ("units", "reads") if name in settings}
+    data = _data(settings["samples"], tuple(settings["sizes"]), settings["seed"], **used)
+    model = _student(settings["width"], data.outputs, settings["seed"])
+    penalty = _penalty(settings["penalty"], data, model)
     path = train(
         model,
         data.training,
-        Adam(one["learning_rate"])
-        if one["method"] == "Adam"
-        else GradientDescent(one["learning_rate"], subgradient=True),
-        penalty=None if penalty is None else one["beta"] * penalty,
-        stop=Steps(one["steps"]),
-        record=LogSpaced(one["per_decade"]),
+        Adam(settings["learning_rate"])
+        if settings["method"] == "Adam"
+        else GradientDescent(settings["learning_rate"], subgradient=True),
+        penalty=None if penalty is None else settings["beta"] * penalty,
+        stop=Steps(settings["steps"]),
+        record=LogSpaced(settings["per_decade"]),
         throw=True,
     )
     steps = path.dataset.step.values.astype(float)
     fitted = data.share(path.dataset.loss.values, data.training)
     tested = data.share(path.dataset.test_loss.values, data.test)
-    found = grokking(steps, fitted, tested, LEVEL, error=True)
+    transition = grokking(steps, fitted, tested, LEVEL, error=True)
     own = ("teacher", "penalty", "samples", "method", "learning_rate")
     return {
-        **{name: one[name] for name in own},
-        "split": one["seed"],
-        "beta": one.get("beta", 0.0),
-        "hidden": one["sizes"][1],
-        "t1": found.t1 if math.isfinite(found.t1) else math.nan,
-        "t2": found.t2 if math.isfinite(found.t2) else math.nan,
-        "kind": found.kind,
+        **{name: settings[name] for name in own},
+        "split": settings["seed"],
+        "beta": settings.get("beta", 0.0),
+        "hidden": settings["sizes"][1],
+        "t1": transition.t1 if math.isfinite(transition.t1) else math.nan,
+        "t2": transition.t2 if math.isfinite(transition.t2) else math.nan,
+        "kind": transition.kind,
         "final_error": tested[-1],
         "best_error": tested.min(),
         f"{TRAJECTORY}step": steps,

@@ -113,8 +113,8 @@ def cell(
     """
     problem, tries = matrix(seed, dimension, rank, samples)
     model = infinite(alpha, dimension) if k is None else gaussian(k, alpha, dimension, seed)
-    found = measures(problem, model, flow(problem, model, rtol, loss).predictor)
-    return {**found, "scale": alpha**2 * (k or 1), "tries": tries}
+    own = measures(problem, model, flow(problem, model, rtol, loss).predictor)
+    return {**own, "scale": alpha**2 * (k or 1), "tries": tries}
 
 
 def measures(problem: Completion, model: Factorization, end: Array) -> dict[str, float]:
@@ -142,9 +142,9 @@ def stepped(
     problem = matrix(seed, dimension, rank, samples)[0]
     model = gaussian(k, alpha, dimension, seed)
     ends = descent(problem, model, step, loss), flow(problem, model, rtol, loss)
-    found, other = (measures(problem, model, end.predictor) for end in ends)
-    apart = {f"{name}_apart": abs(found[name] - other[name]) for name in MEASURES}
-    return {**found, **apart, "steps": float(ends[0].dataset.step[-1])}
+    own, other = (measures(problem, model, end.predictor) for end in ends)
+    apart = {f"{name}_apart": abs(own[name] - other[name]) for name in MEASURES}
+    return {**own, **apart, "steps": float(ends[0].dataset.step[-1])}
 
 
 def rich(
@@ -225,12 +225,12 @@ def turns(dataset: Dataset) -> Dataset:
         names = ("departure", "half", "width", "floor")
         return xarray.Dataset({n: parts.isel(part=place) for place, n in enumerate(names)})
 
-    found = xarray.concat([measured(name) for name in MEASURES], "measure")
+    places = xarray.concat([measured(name) for name in MEASURES], "measure")
     falls = (
         -dataset.move.diff("alpha").transpose("alpha", ...)
         / np.diff(np.log10(dataset.alpha))[(slice(None), *(None,) * (dataset.move.ndim - 1))]
     )
-    return found.assign(steepest=falls.max("alpha")).assign_coords(measure=list(MEASURES))
+    return places.assign(steepest=falls.max("alpha")).assign_coords(measure=list(MEASURES))
 
 
 def gaps(dataset: Dataset, limit: Dataset) -> Array:

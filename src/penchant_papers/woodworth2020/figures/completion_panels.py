@@ -16,10 +16,10 @@ SCALES = {  # what the colours of each measure mean
 
 def draw(dataset: Dataset, limit: Dataset, small: Dataset, steps: Dataset) -> Figure:
     """Both maps, the profile of every width over alpha^2 k, and the ends of small starts."""
-    found = medians(dataset, limit)
+    grid = medians(dataset, limit)
     picture, (a, b, c, d) = sheet_of(dataset, widths=(5.2, 5.2, 4.4, 4.0), height=5.0)
-    _map(picture, a, found, "excess", "(a) excess nuclear norm: zero at small scale")
-    _map(picture, b, found, "move", "(b) unseen entries stay fixed only at large width")
+    _map(picture, a, grid, "excess", "(a) excess nuclear norm: zero at small scale")
+    _map(picture, b, grid, "move", "(b) unseen entries stay fixed only at large width")
     b.text(
         0.95,
         0.5,
@@ -30,7 +30,7 @@ def draw(dataset: Dataset, limit: Dataset, small: Dataset, steps: Dataset) -> Fi
         ha="center",
         va="center",
     )
-    _profiles(c, found)
+    _profiles(c, grid)
     _ends(d, small)
     return picture
 
@@ -48,14 +48,14 @@ def medians(dataset: Dataset, limit: Dataset) -> Dataset:
     )
 
 
-def _profiles(axes: Axes, found: Dataset) -> None:
+def _profiles(axes: Axes, grid: Dataset) -> None:
     """The excess over alpha^2 k, one curve per width."""
     from matplotlib import colormaps
 
-    shades = colormaps["viridis"](np.linspace(0.0, 0.85, found.sizes["k"]))
-    for shade, k in zip(shades, found.k.values, strict=True):
-        axes.plot(found.alpha**2 * k, found.excess.sel(k=k), color=shade, label=f"$k$ = {k}")
-    axes.plot(found.limit_alpha**2, found.limit_excess, "--", color=BLACK, label=r"$k = \infty$")
+    shades = colormaps["viridis"](np.linspace(0.0, 0.85, grid.sizes["k"]))
+    for shade, k in zip(shades, grid.k.values, strict=True):
+        axes.plot(grid.alpha**2 * k, grid.excess.sel(k=k), color=shade, label=f"$k$ = {k}")
+    axes.plot(grid.limit_alpha**2, grid.limit_excess, "--", color=BLACK, label=r"$k = \infty$")
     axes.set(
         xscale="log",
         xlim=(1e-4, 1e2),

@@ -70,10 +70,10 @@ def loaded(name: str, count: int, test: int, classes: tuple[str, ...], seed: int
     """Images drawn by the seed; 0 images or no classes mean all of them."""
     if name != "digits":
         return load_images(name, count or None, test or None, classes or None, seed)
-    found = digits(seed, train=min(count, MOST), enlarged=PIXELS // 8)
+    images = digits(seed, train=min(count, MOST), enlarged=PIXELS // 8)
     cut = slice(test or None)
     return dataclasses.replace(
-        found, test_images=found.test_images[cut], test_labels=found.test_labels[cut]
+        images, test_images=images.test_images[cut], test_labels=images.test_labels[cut]
     )
 
 
@@ -223,13 +223,13 @@ def guessed(
     net: ImageModel, start: dict[str, Any], end: dict[str, Any], images: Images
 ) -> tuple[Labels, Labels]:
     """The class of the largest output for every test image: of the net, and linearized at start."""
-    ask, found = _outputs(), []
+    ask, guesses = _outputs(), []
     for begin in range(0, len(images.test_labels), BLOCK):
         X = images.test_images[begin : begin + BLOCK]
         last, first, change = ask(net.function, dict(start), dict(end), X)
         pair = (last - first, change) if net.unbiased else (last, first + change)
-        found.append([np.asarray(outputs).argmax(axis=1) for outputs in pair])
-    both = np.concatenate(found, axis=1)
+        guesses.append([np.asarray(outputs).argmax(axis=1) for outputs in pair])
+    both = np.concatenate(guesses, axis=1)
     return both[0], both[1]
 
 

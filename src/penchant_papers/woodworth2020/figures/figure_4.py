@@ -18,18 +18,18 @@ HIDDEN = {"1": 1.1, "2": 0.35, "k": -1.1}  # name and offset of the hidden units
 
 def network() -> Network:
     """The units and connections, with the first, second and last of each kind."""
-    found = Network()
-    output = found.unit("output", 7.0, 2.5, "$f$")
+    net = Network()
+    output = net.unit("output", 7.0, 2.5, "$f$")
     for i, height in INPUTS.items():
-        entry = found.unit("input", 0.0, height, rf"$X_{{{i}{i}}}$")
+        entry = net.unit("input", 0.0, height, rf"$X_{{{i}{i}}}$")
         for j, offset in HIDDEN.items():
-            hidden = found.unit("positive", 3.2, height + offset)
-            found.connect(entry, hidden, rf"$U_{{{i}{j}}}$", at=0.62)
-            found.connect(hidden, output, rf"$V_{{{i}{j}}}$", at=0.3)
-        found.unit("dots", 3.2, height - 0.36)
-    found.unit("dots", 0.0, 1.05)
-    found.unit("dots", 3.2, 1.05)
-    return found
+            hidden = net.unit("positive", 3.2, height + offset)
+            net.connect(entry, hidden, rf"$U_{{{i}{j}}}$", at=0.62)
+            net.connect(hidden, output, rf"$V_{{{i}{j}}}$", at=0.3)
+        net.unit("dots", 3.2, height - 0.36)
+    net.unit("dots", 0.0, 1.05)
+    net.unit("dots", 3.2, 1.05)
+    return net
 
 
 def cell(draws: int, seed: int) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def cell(draws: int, seed: int) -> dict[str, Any]:
     """
     rng, drawn = np.random.default_rng(seed), network()
     d, k = len(INPUTS), len(HIDDEN)
-    found: dict[str, list[float]] = {"picture": [], "model": [], "shared": []}
+    outputs: dict[str, list[float]] = {"picture": [], "model": [], "shared": []}
     for _ in range(draws):
         x, U, V = rng.normal(size=d), rng.normal(size=(d, k)), rng.normal(size=(d, k))
         weights = {
@@ -52,12 +52,12 @@ def cell(draws: int, seed: int) -> dict[str, Any]:
         inputs = {f"$X_{{{i}{i}}}$": x[a] for a, i in enumerate(INPUTS)}
         model, problem = Factorization(factors=(U, V)), Sensing(np.diag(x)[None], np.zeros(1))
         start = model.start(problem.dimension)
-        found["picture"].append(drawn.output(inputs, weights))
-        found["model"].append(float(model.predict(start, problem.design)[0]))
-        found["shared"].append(float((x @ U) @ V.sum(axis=0)))
+        outputs["picture"].append(drawn.output(inputs, weights))
+        outputs["model"].append(float(model.predict(start, problem.design)[0]))
+        outputs["shared"].append(float((x @ U) @ V.sum(axis=0)))
     distinct = {c["weight"] for c in drawn.connections}
     counts = {"weights": len(distinct), "parameters": len(start)}
-    return {**drawn.arrays(), **found, **counts}
+    return {**drawn.arrays(), **outputs, **counts}
 
 
 study = sized(

@@ -129,12 +129,12 @@ def check(dataset: Dataset, limit: Dataset, small: Dataset, steps: Dataset) -> E
     """Where the transition lies, whether it sharpens, and what the rich limit is."""
     finite, infinite = turns(dataset), turns(limit)
     k = dataset.k.values
-    found = checks(dataset, limit, small)
+    laws = checks(dataset, limit, small)
     reach, scale = matrices(finite.departure), dataset.alpha**2 * dataset.k
     narrow = np.log(known(finite.width.isel(measure=0, k=-1) / finite.width.isel(measure=0, k=0)))
     away, n = small.sel(elsewhere=True), small.sizes["seed"]
     printed_step = json.loads(steps.attrs["description"])["arguments"]["step"]
-    stands = {name: found[name] for name in STANDS}
+    stands = {name: laws[name] for name in STANDS}
     stands["largest difference of the excess between descent and flow, over one plus it"] = within(
         (steps.excess_apart / (1 + steps.excess)).max(), tolerance=LIKE
     )
@@ -155,7 +155,7 @@ def check(dataset: Dataset, limit: Dataset, small: Dataset, steps: Dataset) -> E
             r"$\alpha = 10^{-10}$: share that ends at the least nuclear norm, where this is not "
             "the truth (0.999 upper limit)": at_least(upper_share(near(away.to_nuclear), n), 0.5),
         },
-        corrected={**stands, **{name: found[name] for name in CORRECTED}},
+        corrected={**stands, **{name: laws[name] for name in CORRECTED}},
         correction=r"the transition is at $\alpha^2 k$ of order one. It sharpens in the change of "
         "the unobserved entries, which falls deeper the larger $k$ is, but not in the excess "
         r"nuclear norm, which rises over more decades of $\alpha$: as $k$ grows both tend to "
@@ -175,7 +175,7 @@ def check(dataset: Dataset, limit: Dataset, small: Dataset, steps: Dataset) -> E
                 float(reach.mean()),
             )
         },
-        controls=controls(dataset, limit, small, found),
+        controls=controls(dataset, limit, small, laws),
         findings=findings(finite, infinite, small),
     )
 
@@ -230,11 +230,11 @@ def checks(dataset: Dataset, limit: Dataset, small: Dataset) -> dict[str, Check]
 
 
 def controls(
-    dataset: Dataset, limit: Dataset, small: Dataset, found: dict[str, Check]
+    dataset: Dataset, limit: Dataset, small: Dataset, laws: dict[str, Check]
 ) -> dict[str, Check]:
     """What wrong theorems predict or reach."""
-    exponent, floor, profile = (found[n] for n in (STANDS[0], CORRECTED[0], CORRECTED[2]))
-    truth, elsewhere = found[STANDS[3]], found[CORRECTED[4]]
+    exponent, floor, profile = (laws[n] for n in (STANDS[0], CORRECTED[0], CORRECTED[2]))
+    truth, elsewhere = laws[STANDS[3]], laws[CORRECTED[4]]
     n, free = small.sizes["seed"], small.to_nuclear.sel(elsewhere=False)
     by_chance = n - near(free)  # more matrices whose least nuclear norm is not the end
     return {

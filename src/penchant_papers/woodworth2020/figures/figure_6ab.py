@@ -55,12 +55,12 @@ def cell(depth: int, scale: float, seed: int, *, rtol: float, loss: float) -> di
     Draws whose labels the tangent features of a start do not span are drawn again.
     """
     number, tries = nets.fitting(seed)
-    found: dict[str, Any] = dict.fromkeys(MEASURES, np.nan) | {"rests": ""}
-    found |= {"tries": tries, "critical": nets.critical(depth, number)}
+    row: dict[str, Any] = dict.fromkeys(MEASURES, np.nan) | {"rests": ""}
+    row |= {"tries": tries, "critical": nets.critical(depth, number)}
     try:
-        return found | nets.trained(depth, scale, number, rtol=rtol, loss=loss)
+        return row | nets.trained(depth, scale, number, rtol=rtol, loss=loss)
     except NumericalError as error:
-        return found | {"rests": str(error)}
+        return row | {"rests": str(error)}
 
 
 def limits(depth: int, seed: int) -> dict[str, Any]:
@@ -76,16 +76,16 @@ def limits(depth: int, seed: int) -> dict[str, Any]:
     number, _ = nets.fitting(seed)
     own, other = (nets.kernel_outputs(depth, 1.0, number, other=number + more) for more in (0, 1))
     X = nets.data(number).training.X
-    found = {"stranger": float(np.sqrt(np.mean((own - other) ** 2))), "rests": ""}
+    row = {"stranger": float(np.sqrt(np.mean((own - other) ** 2))), "rests": ""}
     try:
         zero = Regression(X, np.zeros(len(X)))
         end = nets.ended(depth, 1.0, number, zero, unbiased=False, loss=REMOVED)
-        return found | {
+        return row | {
             "converged": nets.trained(depth, LARGE[-1], number, loss=1e-16)["apart"],
             "biased": nets.turned(depth, 1.0, number, end.parameters, unbiased=False),
         }
     except NumericalError as error:
-        return found | {"converged": np.nan, "biased": np.nan, "rests": str(error)}
+        return row | {"converged": np.nan, "biased": np.nan, "rests": str(error)}
 
 
 study = sized(

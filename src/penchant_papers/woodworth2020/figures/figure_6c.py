@@ -103,9 +103,9 @@ def spread(runs: Runs, *names: str) -> float:
     errors = [runs[name].error.values for name in names]
     paired = min(map(len, errors))  # seeds that all of them have
     if paired > 1:
-        found = errors[0][:paired]
-        found = found - errors[1][:paired] if len(errors) > 1 else found
-        return float(found.std(ddof=1) / paired**0.5)
+        sample = errors[0][:paired]
+        sample = sample - errors[1][:paired] if len(errors) > 1 else sample
+        return float(sample.std(ddof=1) / paired**0.5)
     # one run: as if every test image were drawn anew
     images = int(runs[names[0]].tested[0])
     return float(sum(e[0] * (1 - e[0]) / images for e in errors) ** 0.5)
@@ -130,7 +130,7 @@ def levels(runs: Runs) -> dict[str, Check]:
 def check(*datasets: Dataset) -> Evidence:
     """The statement as printed, and corrected: large starts are no kernel machines."""
     runs = named(*datasets)
-    found = checks(runs)
+    laws = checks(runs)
     given = json.loads(datasets[0].attrs["description"])["arguments"]
     whole = given["images"] == WHOLE["images"] and given["width"] == WHOLE["width"]
     count = f"{given['train']} images" if given["train"] else "all images"
@@ -144,10 +144,10 @@ def check(*datasets: Dataset) -> Evidence:
         rf"the start subtracted, step {STEPS[0]:g}/$\alpha^2$. "
         + str(datasets[0].instead.values.flat[0]),
         checks={
-            **{text: found[name] for name, text in PRINTED_CHECKS.items()},
+            **{text: laws[name] for name, text in PRINTED_CHECKS.items()},
             **(levels(runs) if whole else {}),
         },
-        corrected={text: found[name] for name, text in CORRECTED_CHECKS.items()},
+        corrected={text: laws[name] for name, text in CORRECTED_CHECKS.items()},
         correction="large starts do have a larger test error, but as printed they are not in the "
         "kernel regime: under cross-entropy a net that starts with outputs of size "
         r"$\alpha^2$ is a perceptron on $f(w/\alpha)$, whose path and features no longer "
@@ -159,7 +159,7 @@ def check(*datasets: Dataset) -> Evidence:
             for name in ("small", "kernel", "output", "large")
         },
         premises=premises(runs),
-        controls=controls(runs, found),
+        controls=controls(runs, laws),
         findings=findings(runs),
     )
 
@@ -180,23 +180,23 @@ def checks(runs: Runs) -> dict[str, Check]:
     }
 
 
-def controls(runs: Runs, found: Mapping[str, Check]) -> dict[str, Check]:
+def controls(runs: Runs, laws: Mapping[str, Check]) -> dict[str, Check]:
     """The values of wrong theorems, trained like the right one or as they predict them."""
     return {
-        "the kernel regime explains the larger test error": found["worse"].control(
+        "the kernel regime explains the larger test error": laws["worse"].control(
             error(runs, "small") / error(runs, "kernel")
         ),
-        "the small start in place of the kernel machine": found["machine"].control(
+        "the small start in place of the kernel machine": laws["machine"].control(
             runs["small"].turned.values.min()
         ),
-        "the kernel machine in place of the small start": found["rich"].control(
+        "the kernel machine in place of the small start": laws["rich"].control(
             runs["kernel"].turned.values.max()
         ),
-        "the large start moves as its kernel machine does": found["free"].control(
-            found["law"].measured
+        "the large start moves as its kernel machine does": laws["free"].control(
+            laws["law"].measured
         ),
-        "the kernel machine moves as the large start does": found["law"].control(
-            found["free"].measured
+        "the kernel machine moves as the large start does": laws["law"].control(
+            laws["free"].measured
         ),
     }
 

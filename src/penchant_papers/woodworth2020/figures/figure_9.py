@@ -18,39 +18,39 @@ SHOWN = {"1": 4.4, "2": 2.2, "d": -1.0}  # name and height of the inputs that ar
 
 def standard() -> Network:
     """One hidden unit for each input."""
-    found = Network()
-    output = found.unit("output", 6.0, 1.7, "$f$")
+    net = Network()
+    output = net.unit("output", 6.0, 1.7, "$f$")
     for i, height in SHOWN.items():
-        entry = found.unit("input", 0.0, height, f"$x_{i}$")
-        hidden = found.unit("positive", 3.0, height)
-        found.connect(entry, hidden, f"$u_{i}$")
-        found.connect(hidden, output, f"$v_{i}$", at=0.4)
-    return found
+        entry = net.unit("input", 0.0, height, f"$x_{i}$")
+        hidden = net.unit("positive", 3.0, height)
+        net.connect(entry, hidden, f"$u_{i}$")
+        net.connect(hidden, output, f"$v_{i}$", at=0.4)
+    return net
 
 
 def unbiased() -> Network:
     """Two hidden units for each input, one of them with a minus; each has one weight, twice."""
-    found = Network()
-    output = found.unit("output", 6.0, 1.7, "$f$")
+    net = Network()
+    output = net.unit("output", 6.0, 1.7, "$f$")
     for i, height in SHOWN.items():
-        entry = found.unit("input", 0.0, height, f"$x_{i}$")
+        entry = net.unit("input", 0.0, height, f"$x_{i}$")
         for sign, minus, kind, offset in (("+", "", "positive", 0.5), ("-", "-", "negative", -0.5)):
-            hidden = found.unit(kind, 3.0, height + offset)
-            found.connect(entry, hidden, f"$w_{{{sign},{i}}}$", at=0.6)
-            found.connect(hidden, output, f"${minus}w_{{{sign},{i}}}$", at=0.24)
-    return found
+            hidden = net.unit(kind, 3.0, height + offset)
+            net.connect(entry, hidden, f"$w_{{{sign},{i}}}$", at=0.6)
+            net.connect(hidden, output, f"${minus}w_{{{sign},{i}}}$", at=0.24)
+    return net
 
 
 def values(network: str, one: Array, other: Array) -> dict[str, float]:
     """The weights by what is written on the connections, from (u, v) or (w+, w-)."""
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for a, i in enumerate(SHOWN):
         if network == "standard":
-            found |= {f"$u_{i}$": one[a], f"$v_{i}$": other[a]}
+            weights |= {f"$u_{i}$": one[a], f"$v_{i}$": other[a]}
         else:
-            found |= {f"$w_{{+,{i}}}$": one[a], f"$w_{{-,{i}}}$": other[a]}
-            found[f"$-w_{{-,{i}}}$"] = -other[a]
-    return found
+            weights |= {f"$w_{{+,{i}}}$": one[a], f"$w_{{-,{i}}}$": other[a]}
+            weights[f"$-w_{{-,{i}}}$"] = -other[a]
+    return weights
 
 
 def cell(network: str, draws: int, seed: int) -> dict[str, Any]:
@@ -62,23 +62,23 @@ def cell(network: str, draws: int, seed: int) -> dict[str, Any]:
     one_of("figure 9", "network", network, NETWORKS)
     rng = np.random.default_rng(seed)
     drawn = standard() if network == "standard" else unbiased()
-    found: dict[str, list[float]] = {"picture": [], "model": [], "other": []}
+    outputs: dict[str, list[float]] = {"picture": [], "model": [], "other": []}
     for _ in range(draws):
         x, one, two = rng.uniform(0.5, 2.0, size=(3, len(SHOWN)))
         plain = network == "standard"
         model = ProductNet(one, two) if plain else DiagonalNet(2, start=(one, two))
         start = model.start(len(SHOWN))
         inputs = {f"$x_{i}$": x[a] for a, i in enumerate(SHOWN)}
-        found["picture"].append(drawn.output(inputs, values(network, one, two)))
-        found["model"].append(float(model.predict(start, x[None])[0]))
-        found["other"].append(float(x @ (one**2 if plain else one**2 + two**2)))
+        outputs["picture"].append(drawn.output(inputs, values(network, one, two)))
+        outputs["model"].append(float(model.predict(start, x[None])[0]))
+        outputs["other"].append(float(x @ (one**2 if plain else one**2 + two**2)))
     distinct = {c["weight"].replace("$-", "$") for c in drawn.connections}
     for x_dots in (0.0, 3.0):
         drawn.unit("dots", x_dots, 0.6)
     counts = {"weights": len(distinct), "parameters": len(start)}
     at_zero = DiagonalNet(2, alpha=0.3)
     outset = float(np.abs(at_zero.predictor(at_zero.start(len(SHOWN)))).max())
-    return {**drawn.arrays(), **found, **counts, "output_at_start": outset}
+    return {**drawn.arrays(), **outputs, **counts, "output_at_start": outset}
 
 
 study = sized(

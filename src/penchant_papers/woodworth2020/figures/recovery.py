@@ -97,13 +97,13 @@ def least_norms(
     of the latter, 1 - N/d without noise, is at the level.
     """
     X, y, truth = planted(sample_size, drawn, dimension, sparsity, noise, seed)
-    found = {"l2_needs": (1 - LEVEL) * dimension}
+    row = {"l2_needs": (1 - LEVEL) * dimension}
     for order, norm in ((1, L1()), (2, L2())):
         end = interpolate(X, y, norm, throw=False)
         beta = end.beta if end.outcome.ok else np.full(dimension, np.nan)
-        found[f"l{order}_error"] = population_error(beta, truth)
-        found[f"l{order}_norm"] = float(np.linalg.norm(beta, order))
-    return found
+        row[f"l{order}_error"] = population_error(beta, truth)
+        row[f"l{order}_norm"] = float(np.linalg.norm(beta, order))
+    return row
 
 
 LABELS = {

@@ -104,14 +104,14 @@ def draw(points: int, kind: Callable[[Array, Array], bool], count: int, seed: in
     Places are uniform in [-1, 1] and at least 0.15 apart, targets Gaussian with the largest at 1.
     """
     rng = np.random.default_rng(seed)
-    found: list[tuple[Array, Array]] = []
+    sets: list[tuple[Array, Array]] = []
     turns = Turns(1_000_000, "the draw of points")
-    while len(found) < count:
+    while len(sets) < count:
         turns.take()
         x, y = np.sort(rng.uniform(-1, 1, points)), rng.standard_normal(points)
         if np.diff(x).min() > 0.15 and kind(x, y):
-            found.append((x, y / np.abs(y).max()))
-    return np.array(found)
+            sets.append((x, y / np.abs(y).max()))
+    return np.array(sets)
 
 
 def slopes(x: Array, y: Array) -> Array:
@@ -170,16 +170,16 @@ def cell(kind: str, seed: int, *, counts: Mapping[str, int]) -> dict[str, Any]:
     one_of("Figure 7", "kind", kind, (*KINDS, "steep"))
     if kind == "steep":
         data = np.array([[steep_end().X[:, 0], steep_end().y]] * STARTS)
-        found = [survey(data, loss=loss, seed=DRAWS * seed) for loss in ON_THE_WAY]
+        surveys = [survey(data, loss=loss, seed=DRAWS * seed) for loss in ON_THE_WAY]
         own = norms(steep_end())
     else:
         points, rule = KINDS[kind]
-        found = [survey(draw(points, rule, counts[kind], seed), seed=DRAWS * seed)]
+        surveys = [survey(draw(points, rule, counts[kind], seed), seed=DRAWS * seed)]
         own = dict.fromkeys(("least_norm", "spline_norm"), np.nan)
 
     measured = [
         (s.fitted, s.linear, s.cubic, s.least, s.distances(linear_spline), s.norms, s.short())
-        for s in found
+        for s in surveys
     ]
     joined = (np.concatenate(parts).astype(float) for parts in zip(*measured, strict=True))
     return {**dict(zip(MEASURES, joined, strict=True)), **own}
@@ -195,8 +195,8 @@ def shares(random: Dataset) -> dict[str, float]:
         values = random[name].sel(kind=kind).values
         return np.asarray(values[np.isfinite(random.distance.sel(kind=kind).values)] > 0.5)
 
-    def at_most(found: Mask) -> float:
-        return upper_limit(int(found.sum()), len(found))
+    def at_most(mask: Mask) -> float:
+        return upper_limit(int(mask.sum()), len(mask))
 
     peaks, ways = hits("peak", "linear"), hits("one way", "linear")
     fitted = np.concatenate([hits("peak", "fitted"), hits("one way", "fitted")])

@@ -117,9 +117,9 @@ def cell(
     """
     one_of("Figure 6 (c)", "training", training, TRAININGS)
     name, instead = present(images, otherwise)
-    found = loaded(name, train, seed)
+    data = loaded(name, train, seed)
     run = trained(
-        found,
+        data,
         width=width,
         alpha=alpha,
         step=step * min(1.0, alpha**2) / alpha**2 if training == "kernel" else step,
@@ -129,7 +129,7 @@ def cell(
         unbiased=training == "kernel",
         output=training == "output",
     )
-    return {**run, "tested": len(found.test_labels), "instead": instead}
+    return {**run, "tested": len(data.test_labels), "instead": instead}
 
 
 def net_study(name: str, title: str, given: Mapping[str, Any], few: int = 0, **words: Any) -> Sizes:

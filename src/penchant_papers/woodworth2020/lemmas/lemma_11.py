@@ -79,7 +79,7 @@ def check(dataset: Dataset) -> Evidence:
     four, eight = dataset.eq_71.max("instance").values
     rates = {
         rf"{whose}: rate minus {what}, over $2 \mu \lambda$, at worst": at_least(
-            found[:, column].min(), tolerance=1e-6
+            margins[:, column].min(), tolerance=1e-6
         )
         for column, what in enumerate(
             (
@@ -88,7 +88,7 @@ def check(dataset: Dataset) -> Evidence:
                 "(ours)",
             )
         )
-        for found, whose in ((spare, "training"), (twin, "tangent-kernel flow"))
+        for margins, whose in ((spare, "training"), (twin, "tangent-kernel flow"))
     }
     _, _, sharp, _ = rates.values()
     near = at_most(dataset.eq_74.max(), 1.0)

@@ -37,7 +37,7 @@ def cell(count: int, seed: int) -> dict[str, Any]:
     def ratio_at(exponent: Array) -> Array:
         return proportionality(log_d, -log_d * exponent) / (1 + eps)
 
-    found = {
+    ratios = {
         "eps": eps,
         "at_edge": ratio_at(0.25 + 1 / (8 * eps)),
         "further": ratio_at(0.25 + 1 / (4 * eps)),
@@ -50,7 +50,7 @@ def cell(count: int, seed: int) -> dict[str, Any]:
     exact = np.array([Q(2, mu=v)([1.0]) for v in x])
     head = 2 * x - np.sqrt(4 * x**2 + 1) + np.log(1 / x)
     printed, mended = (np.abs(head + np.log(0.5 + np.sqrt(x**2 + c)) - exact) for c in (0.5, 0.25))
-    return {**found, "x": x, "exact": exact, "printed": printed, "mended": mended}
+    return {**ratios, "x": x, "exact": exact, "printed": printed, "mended": mended}
 
 
 study = sized(

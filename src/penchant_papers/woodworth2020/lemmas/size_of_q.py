@@ -14,13 +14,13 @@ from penchant.lab import Array, Dataset, Evidence, Experiment, Sizes, at_most, l
 def vectors(count: int, seed: int) -> list[tuple[Array, float]]:
     """Random vectors of 1 to 50 entries, sparse to dense, sizes over five decades, with an eps."""
     rng = np.random.default_rng(seed)
-    found = []
+    cases = []
     for _ in range(count):
         d = int(rng.integers(1, 51))
         beta = rng.normal(size=d) * np.exp(rng.normal(size=d) * rng.choice([0.1, 3.0]))
         beta *= 10 ** rng.uniform(-2, 3) / np.abs(beta).sum()
-        found.append((beta, 10 ** rng.uniform(-2, 0.5)))
-    return found
+        cases.append((beta, 10 ** rng.uniform(-2, 0.5)))
+    return cases
 
 
 def shares(
@@ -28,8 +28,8 @@ def shares(
 ) -> dict[str, Array]:
     """|ratio - 1| / eps of every vector at every alpha."""
     eps = np.array([e for _, e in cases])
-    found = np.array([ratios(beta, e) for beta, e in cases])
-    return {"eps": eps, "share": np.abs(found - 1) / eps[:, None]}
+    values = np.array([ratios(beta, e) for beta, e in cases])
+    return {"eps": eps, "share": np.abs(values - 1) / eps[:, None]}
 
 
 def study_of(id: str, cell: Callable[..., Any], seed: int) -> Sizes:
