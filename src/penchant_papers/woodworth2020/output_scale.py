@@ -124,8 +124,8 @@ def check(dataset: Dataset) -> Evidence:
     return Evidence(
         ran=f"gradient flow of {', '.join(MODELS)} and, for a control, of {ODD}, in the "
         rf"parameters, with start or output scaled, $\alpha$ = {dataset.alpha.values.tolist()}; "
-        f"problem {int(dataset.draws.max())} of those drawn, the first that all starts miss by {FAR:g} "
-        "of $|y|$",
+        f"problem {int(dataset.draws.max())} of those drawn, the first that all starts miss by "
+        f"{FAR:g} of $|y|$",
         checks={
             r"largest difference of $\alpha^D f$ at $t/\alpha^2$ from $f$ started at $\alpha w_0$ "
             "at $t$, over $|y|$": same
