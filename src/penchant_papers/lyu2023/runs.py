@@ -13,6 +13,7 @@ from penchant import (
     Classification,
     DiagonalNet,
     DualFlow,
+    NumericalError,
     ParameterFlow,
     Path,
     Time,
@@ -34,10 +35,18 @@ TIE = 0.05  # how far a max margin of the data is from a tie
 def exact(
     problem: Problem, log_alpha: float, rate: float, z: Array, depth: int = 2, rtol: float = 1e-7
 ) -> Dataset:
-    """The dual flow of a diagonal net at the times z/rate, at any scale of the start."""
-    net, flow = DiagonalNet(depth, log_alpha=log_alpha), DualFlow(rtol=rtol, weight_decay=rate)
-    record = At(times=np.asarray(z) / rate)
-    return moments(train(net, problem, flow, record=record, throw=True), rate, z)
+    """The dual flow of a diagonal net at the times z/rate, at any scale of the start.
+
+    The integrator may stall at one tolerance and not at a smaller or larger one: then the run is
+    repeated with tolerances three and ten times as large.
+    """
+    net, record = DiagonalNet(depth, log_alpha=log_alpha), At(times=np.asarray(z) / rate)
+    for tolerance in (rtol, 3 * rtol, 10 * rtol):
+        flow = DualFlow(rtol=tolerance, weight_decay=rate)
+        path = train(net, problem, flow, record=record)
+        if path.outcome.ok:
+            return moments(path, rate, z)
+    raise NumericalError("exact", path.outcome)
 
 
 def in_parameters(

@@ -166,7 +166,8 @@ def measured(net: ImageModel, images: Images, path: Path, tangents: bool = True)
         "train_accuracy": float(rows.train_accuracy[-1]),
         "turned": turned,
         "apart": apart,
-        "first": float(rows.moved[passed == 1][0]),
+        # a run that diverges in its first epoch has no record of its end
+        "first": float(rows.moved.values[passed == 1].sum()) if 1 in passed else np.nan,
         "trajectory_t": passed.astype(float),
         "trajectory_loss": rows.loss.values.astype(float),
         "trajectory_accuracy": rows.train_accuracy.values.astype(float),
