@@ -75,14 +75,18 @@ class Given:
         return np.asarray(self.y - self.X @ beta)
 
     def unmet(self, beta: Array, missing: Array) -> float:
-        """The largest |missing_n| beyond rounding, all rows in units of their largest entry.
+        """The largest |missing_n| beyond rounding, relative to the largest target.
 
-        It is relative to the largest target, in the same units.
+        It is the worse of two: rows and targets as given, and all in units of the rows' largest
+        entries.
         """
-        if float(np.max(np.abs(missing) / self.units, initial=0.0)) <= ROUNDING * self.largest:
+        gaps, target = np.abs(missing), float(np.abs(self.y).max(initial=0.0)) or 1.0
+        own = float(np.max(gaps / self.units, initial=0.0)) / self.largest
+        if max(own, float(gaps.max(initial=0.0)) / target) <= ROUNDING:
             return 0.0
-        left = np.abs(missing) - ROUNDING * (self.sizes @ np.abs(beta))
-        return float(np.max(left / self.units, initial=0.0)) / self.largest
+        left = gaps - ROUNDING * (self.sizes @ np.abs(beta))
+        own = float(np.max(left / self.units, initial=0.0)) / self.largest
+        return max(own, float(left.max(initial=0.0)) / target)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,9 +252,17 @@ class Answer:
 
     @functools.cached_property
     def slopes(self) -> Array:
-        """X^T dual, each entry rounded once where the dual has several parts."""
-        X = self.equations.given.X
-        return exact.product(self.parts, X) if len(self.parts) > 1 else self.parts[0] @ X
+        """X^T dual, each entry rounded once where rounding of its terms would show."""
+        given = self.equations.given
+        if len(self.parts) > 1:
+            return exact.product(self.parts, given.X)
+        slopes = np.asarray(self.parts[0] @ given.X)
+        # a sum that cancels says how far it is from the graph only to its own rounding
+        enough, sizes = RESOLVED * float(np.abs(slopes).max(initial=0.0)), np.abs(self.parts[0])
+        if EPS * float(sizes @ given.units) <= enough or given.X.size > exact.MOST:
+            return slopes
+        shown = EPS * float((sizes @ given.sizes).max(initial=0.0)) > enough
+        return exact.product(self.parts, given.X) if shown else slopes
 
     @functools.cached_property
     def graph(self) -> Graph:
