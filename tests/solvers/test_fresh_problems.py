@@ -85,3 +85,22 @@ def test_a_slope_that_cancels_is_computed_exactly():
     image = 6 * np.exp(3 * q.log_alpha + solution.log_dual_unit) * np.array(slopes)
     size = np.abs(solution.beta).max()
     np.testing.assert_allclose(image / size, solution.beta / size, rtol=0, atol=1e-8)
+
+
+def test_a_predictor_below_the_digits_of_float64_is_out_of_range():
+    X = np.ldexp(np.random.default_rng(2).normal(size=(2, 9)), 787)
+    cube = penchant.derive(lambda w: w**3, start=0.01)
+    found = penchant.interpolate(X, np.array([6.4e-79, 1.8e-79]), cube, throw=False)
+    assert found.outcome.kind is Kind.OUT_OF_RANGE
+
+
+def test_a_row_of_small_terms_is_met_in_its_own_terms():
+    X = np.zeros((5, 10))
+    X[0, [4, 6]], X[1, [0, 6]] = [2.73586076e-07, 1.07318103], [3.46097732e-03, 1.07318103]
+    X[2, [2, 8]], X[3, [1, 6]] = [9.52427312e06, 1.88295665e-03], [7.24259765e-02, 1.07318103]
+    X[4, [0, 2]] = [3.46097732e-03, 9.52427312e06]
+    y = np.array([-5.28242532e36, 0.0, 0.0, -1.39840747e42, 0.0])
+    shape = [2.3018463, 1.6613066, 1.9025893, 0.301189, 1.2019545, 0.7682495, 1.5599082, 3.0047939,
+             2.3835346, 1.5757411]  # fmt: skip
+    beta = penchant.interpolate(X, y, penchant.Q(30, log_alpha=-300, shape=shape)).beta
+    assert (np.abs(X @ beta - y) <= 1e-9 * (np.abs(X) @ np.abs(beta) + np.abs(y))).all()

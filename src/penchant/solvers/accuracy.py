@@ -75,18 +75,14 @@ class Given:
         return np.asarray(self.y - self.X @ beta)
 
     def unmet(self, beta: Array, missing: Array) -> float:
-        """The largest |missing_n| beyond rounding, relative to the largest target.
+        """The largest |missing_n| beyond rounding, all rows in units of their largest entry.
 
-        It is the worse of two: rows and targets as given, and all in units of the rows' largest
-        entries.
+        It is relative to the largest target, in the same units.
         """
-        gaps, target = np.abs(missing), float(np.abs(self.y).max(initial=0.0)) or 1.0
-        own = float(np.max(gaps / self.units, initial=0.0)) / self.largest
-        if max(own, float(gaps.max(initial=0.0)) / target) <= ROUNDING:
+        if float(np.max(np.abs(missing) / self.units, initial=0.0)) <= ROUNDING * self.largest:
             return 0.0
-        left = gaps - ROUNDING * (self.sizes @ np.abs(beta))
-        own = float(np.max(left / self.units, initial=0.0)) / self.largest
-        return max(own, float(left.max(initial=0.0)) / target)
+        left = np.abs(missing) - ROUNDING * (self.sizes @ np.abs(beta))
+        return float(np.max(left / self.units, initial=0.0)) / self.largest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,7 +209,10 @@ class Equations:
     def fitted(self, answer: Answer, best: Certificate) -> tuple[Answer, Certificate]:
         """The answer with the rows met to their last digit, unless that spoils its error."""
         given = self.given
-        if not np.abs(answer.missing).max() > SMALL * float(np.abs(given.y).max()):
+        gaps = np.abs(answer.missing)
+        # a row of small terms beside a large target is met in its own terms, too
+        terms = np.abs(given.y) + given.sizes @ np.abs(answer.beta)
+        if not (gaps > SMALL * np.minimum(terms, float(np.abs(given.y).max()))).any():
             return answer, best
         trial = self.answer(constraints.refitted(given.X, given.y, answer.beta), answer.parts)
         choices = [self.certificate(trial), moved(best, answer, trial)]
