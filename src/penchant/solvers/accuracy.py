@@ -209,7 +209,10 @@ class Equations:
     def fitted(self, answer: Answer, best: Certificate) -> tuple[Answer, Certificate]:
         """The answer with the rows met to their last digit, unless that spoils its error."""
         given = self.given
-        if not np.abs(answer.missing).max() > SMALL * float(np.abs(given.y).max()):
+        gaps = np.abs(answer.missing)
+        # a row of small terms beside a large target is met in its own terms, too
+        terms = np.abs(given.y) + given.sizes @ np.abs(answer.beta)
+        if not (gaps > SMALL * np.minimum(terms, float(np.abs(given.y).max()))).any():
             return answer, best
         trial = self.answer(constraints.refitted(given.X, given.y, answer.beta), answer.parts)
         choices = [self.certificate(trial), moved(best, answer, trial)]
@@ -248,9 +251,17 @@ class Answer:
 
     @functools.cached_property
     def slopes(self) -> Array:
-        """X^T dual, each entry rounded once where the dual has several parts."""
-        X = self.equations.given.X
-        return exact.product(self.parts, X) if len(self.parts) > 1 else self.parts[0] @ X
+        """X^T dual, each entry rounded once where rounding of its terms would show."""
+        given = self.equations.given
+        if len(self.parts) > 1:
+            return exact.product(self.parts, given.X)
+        slopes = np.asarray(self.parts[0] @ given.X)
+        # a sum that cancels says how far it is from the graph only to its own rounding
+        enough, sizes = RESOLVED * float(np.abs(slopes).max(initial=0.0)), np.abs(self.parts[0])
+        if EPS * float(sizes @ given.units) <= enough or given.X.size > exact.MOST:
+            return slopes
+        shown = EPS * float((sizes @ given.sizes).max(initial=0.0)) > enough
+        return exact.product(self.parts, given.X) if shown else slopes
 
     @functools.cached_property
     def graph(self) -> Graph:

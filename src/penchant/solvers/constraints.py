@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import scipy
@@ -15,6 +16,7 @@ CONSISTENT = 1e-9  # relative distance of y from the range of X that still count
 NEARLY = 16  # roundings for each row or column: rows closer to dependent than this are dependent
 ROUNDING = 1e-14  # of the largest target: what may be left of one that vanishes
 VISIBLE = 1e-12  # of the largest entry of X^T dual: what rounding of the dual may change there
+LEAST = float(np.finfo(float).smallest_subnormal)
 PARTS = 40  # numbers of float64 whose sum is one entry of a dual, at most
 
 
@@ -83,12 +85,14 @@ def reduce(who: str, X: Array, y: Array) -> Constraints:
     given = X
     # dividing twice keeps rows of size 1e-200 and their squares representable
     factors = unit(np.abs(X).max(axis=1))
-    X, y = X * factors[:, None], y * factors
+    # first y in its own unit: huge rows would take it below float64
+    lift = power_above(y)
+    X, y = X * factors[:, None], y / lift * factors
     more = unit(np.linalg.norm(X, axis=1))
     X, y, factors = X * more[:, None], y * more, factors * more
     # a power of two: any other scale would round y, which nearly dependent rows magnify
     scale = power_above(y)
-    y = y / scale
+    y, scale = y / scale, max(lift * scale, LEAST)
     if len(X) <= X.shape[1] and well_conditioned(X):
         return Constraints(X, y, scale, factors)
     return combined_rows(who, X, y, scale, factors, given)
@@ -96,12 +100,13 @@ def reduce(who: str, X: Array, y: Array) -> Constraints:
 
 def unit(sizes: Array) -> Array:
     """Powers of two that bring `sizes` to order one: exact, so that column relations survive."""
-    return np.ldexp(1.0, -np.frexp(np.where(sizes > 0, sizes, 1.0))[1])
+    # the power that belongs to a number below 2^-1023 is beyond float64
+    return np.ldexp(1.0, np.minimum(-np.frexp(np.where(sizes > 0, sizes, 1.0))[1], 1023))
 
 
 def power_above(values: Array) -> float:
     """The power of two next above the largest of the values, one for zeros."""
-    return float(1 / unit(np.abs(values).max(initial=0.0)))
+    return math.ldexp(1.0, math.frexp(float(np.abs(values).max(initial=0.0)) or 0.5)[1])
 
 
 def well_conditioned(X: Array) -> bool:

@@ -116,7 +116,9 @@ def slope_along(p: float, z: Array, move: Array) -> Callable[[float], float]:
 def newton(norm: Lp, X: Array, y: Array, nu: Array) -> tuple[Array, int]:
     """The dual solution for one exponent below 2, from a guess, and the steps taken."""
     s = nu @ X
-    nu = nu * float((nu @ y / (s @ norm.primal_of(s))) ** (norm.p - 1))  # best along its own ray
+    part = float(nu @ y / (s @ norm.primal_of(s)))
+    if part > 0:  # a guess of the wrong sign has no best point on its own ray
+        nu = nu * part ** (norm.p - 1)
     s, best, error, steps = nu @ X, nu, np.inf, 0
     while steps < STEPS:
         check_time()

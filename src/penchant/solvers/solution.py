@@ -26,6 +26,8 @@ SMALL = 1e-10  # a violation above this is worth another look
 
 Measure = TypeVar("Measure", Regularizer, SpectralFunction)
 
+FAINTEST = 5e-315  # below this float64 holds a predictor to fewer than nine digits
+
 
 class Found(NamedTuple):
     """What a solver found: the dual is `dual` times e^log_unit."""
@@ -141,7 +143,8 @@ def judged(
         return outcome
     residual, kkt = proof
     tiny = np.abs(dual).max(initial=0.0) < 1e-290  # float64 may have lost digits of the dual
-    if np.isinf(beta).any() or np.isinf(dual).any() or (not certificate.ok and tiny):
+    faint = 0 < np.abs(beta).max(initial=0.0) < FAINTEST
+    if np.isinf(beta).any() or np.isinf(dual).any() or (not certificate.ok and tiny) or faint:
         text = "the predictor or its dual is beyond float64; rescale X or y"
         return Outcome(Kind.OUT_OF_RANGE, text)
     if not (np.isfinite(beta).all() and np.isfinite(dual).all() and np.isfinite(proof).all()):

@@ -143,6 +143,25 @@ class FloatKernel:
             return Pieces(np.ldexp(tau, self.power), np.ldexp(points, self.power), dual, **known)
 
 
+def exact_basis(X: Array) -> Array:
+    """An orthonormal basis of the rows: made orthogonal in integers, then rounded once.
+
+    It serves where rows nearly depend on each other, so that float64 turns their span.
+    """
+    basis: list[Any] = []
+    for row in rational.whole_rows(X[independent_rows(X)]):
+        for other in basis:
+            row = (other @ other) * row - (row @ other) * other
+            row = row // math.gcd(*(int(n) for n in row))
+        basis.append(row)
+    columns = [rational.floats(rational.fractions(row, int(max(abs(row))))) for row in basis]
+    return (
+        np.array([column / np.linalg.norm(column) for column in columns])
+        .reshape(len(basis), X.shape[1])
+        .T
+    )
+
+
 class _Rests:
     """|P s|^2 / 2 as a function of the entries of s where a rests.
 

@@ -36,12 +36,13 @@ from penchant.regularizers.spectral import shape_of
 from penchant.solvers.certificate import Certificate, judge
 from penchant.solvers.data import rows_of_order_one
 from penchant.solvers.limits.jumps import EPS
-from penchant.solvers.limits.pieces import FloatKernel, Pieces, WholeKernel, walk
+from penchant.solvers.limits.pieces import FloatKernel, Pieces, WholeKernel, exact_basis, walk
 from penchant.solvers.limits.rational import affordable
 from penchant.threads import one_blas_thread
 
 WHO = "slow_flow"
 CLEAR = 1e-6  # of 1: slack of a subgradient, or independence of columns, that rounding leaves alone
+TURNED = 1e-12  # a basis of the rows that rounding turns by more is computed in integers
 STEP = 1e-3  # of the largest singular value: the step of a matrix
 MAX_STEPS = 1_000_000
 QUIET, LEVEL = 1000, 1e-7  # it is over when so many steps lower the norm by no more than this part
@@ -322,15 +323,24 @@ def _matrix_flow(
     rate = _step(matrix) if learning_rate is None else learning_rate
     rate = positive(WHO, "learning_rate", rate)
     most = MAX_STEPS if max_steps is None else integer(WHO, "max_steps", max_steps, least=1)
-    kernel = FloatKernel(X, matrix.ravel())
+    basis, doubt = _row_basis(X, matrix)
     with np.errstate(over="ignore", invalid="ignore"):
-        points, outcome = _euler(kernel.Q, matrix, rate, goal, error, most, limit)
+        points, outcome = _euler(basis, matrix, rate, goal, error, most, limit)
         tau = np.arange(len(points)) * np.float64(rate)
     size = float(np.linalg.svd(points[-1].reshape(matrix.shape), compute_uv=False).sum()) or 1.0
     moved = np.array(points) - points[0]  # along no row
-    away = float(np.abs(kernel.Q.T @ moved.T).max(initial=0.0)) / float(np.abs(points).max() or 1.0)
-    certificate = Certificate(max(rate / size, kernel.doubt, away), "estimate")
+    away = float(np.abs(basis.T @ moved.T).max(initial=0.0)) / float(np.abs(points).max() or 1.0)
+    certificate = Certificate(max(rate / size, doubt, away), "estimate")
     return SlowFlow(tau, np.array(points), judge(outcome, certificate), certificate.error)
+
+
+def _row_basis(X: Array, matrix: Array) -> tuple[Array, float]:
+    """An orthonormal basis of the rows, in integers where float64 turns it; how far it may be."""
+    kernel = FloatKernel(X, matrix.ravel())
+    doubt = max(kernel.doubt, kernel.unit)
+    if doubt > TURNED and affordable(X):
+        return exact_basis(X), EPS
+    return kernel.Q, doubt
 
 
 def _flat_rows(X: ArrayLike, matrix: Array) -> Array:

@@ -175,7 +175,10 @@ def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
     factor, tau, _, _ = scipy.linalg.lapack.dgeqrf(A.T, lwork=work)
     sizes = np.abs(factor.diagonal())
     if sizes.min() < ILL * sizes.max():  # an elimination that heeds the sizes of the columns
-        system = reduce("max_margin", A, c)
+        try:
+            system = reduce("max_margin", A, c)
+        except ValueError:
+            raise Failed("to float64 the active rows contradict each other") from None
         inner, nu = interpolate.least_norm(np.ones(1), system)
         return system.original_dual(nu) * system.scale, system.scale * inner
     if len(A) > A.shape[1] or not sizes.all():

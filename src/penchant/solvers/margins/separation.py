@@ -157,6 +157,11 @@ def separated(who: str, Z: Array) -> Separation:
         weights = convex(rows.factors * reason.weights)
         return Separation(False, 0.0, np.zeros(Z.shape[1]), weights, length(weights @ Z))
     except Failed as reason:
+        if (pair := opposite_rows(Z)) is not None and separating(Z) is None:
+            weights = np.zeros(len(Z))
+            weights[list(pair)] = 1 / np.abs(Z[list(pair)]).max(axis=1)
+            weights = convex(weights)
+            return Separation(False, 0.0, np.zeros(Z.shape[1]), weights, length(weights @ Z))
         text = f"the points are too close to inseparable for double precision: {reason}"
         raise NumericalError(who, Outcome(Kind.STALLED, text)) from None
     weights = convex(rows.factors * found.nu)

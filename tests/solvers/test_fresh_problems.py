@@ -1,0 +1,106 @@
+"""Calls that 50,000 fresh problems of the fuzzer found wrong or crashed."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import penchant
+from penchant.lab import Kind
+
+
+@pytest.mark.parametrize("distance", [1e-15, 1e-14, 1e-13, 1e-12])
+def test_steps_of_a_matrix_keep_rows_that_nearly_depend_on_each_other(distance):
+    """The move is orthogonal to both rows, and to what tells them apart, by fractions."""
+    rng = np.random.default_rng(5)
+    row, start = rng.normal(size=4), rng.normal(size=(2, 2))
+    X = np.array([row, 1e3 * (row + distance * rng.normal(size=4))])
+    flow = penchant.solvers.slow_flow(X, start, learning_rate=0.02, throw=False)
+    first, second = ([Fraction(float(v)) for v in line] for line in X)
+    share = product(second, first) / product(first, first)
+    apart = [b - share * a for a, b in zip(first, second, strict=True)]
+    move = [Fraction(float(v)) for v in flow.points[-1] - flow.points[0]]
+    size = float(max(map(abs, move)))
+    assert size > 0.1
+    for line in (first, apart):
+        largest = max(map(abs, line))
+        unit = [v / largest for v in line]
+        assert abs(float(product(unit, move))) < 1e-10 * size
+
+
+def product(a: list[Fraction], b: list[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
+ROW = np.array([0.52260494, -0.18771969, -0.45223954], dtype=np.float32)
+NEAR = np.array([0.522605, -0.18771954, -0.4522396], dtype=np.float32)
+OPPOSITE = np.array([ROW, NEAR, ROW, ROW]), np.array([-1.0, 1.0, -1.0, 1.0])
+
+
+def test_separation_of_one_point_with_both_labels_beside_a_near_one():
+    X, y = OPPOSITE
+    found = penchant.solvers.separation(X, y)
+    assert not found.separable
+    assert found.residual < 1e-6 * np.abs(X).max()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_paths_refuse_such_points_in_their_own_name(order):
+    X, y = OPPOSITE[0][[0, 1, 3]][list(order)], OPPOSITE[1][[0, 1, 3]][list(order)]
+    with pytest.raises(ValueError, match=r"^max_margin_path: .*opposite labels"):
+        penchant.solvers.max_margin_path(X, y, 3, mus=[2.0, 1e-5])
+
+
+def test_a_guess_of_the_wrong_sign_for_a_power_norm_raises_no_warning():
+    """pytest turns warnings into errors."""
+    first = np.array([1, 1, 0, 0, 1, 0, 0, 0, 1, 0], dtype=float)
+    last = np.array([-1, -1, 1, 1, -1, 1, 1, 1, -1, -1], dtype=float)
+    second = np.array([0, 0, 1, 1, 0, 1, 1, 1, 0, 0], dtype=float)
+    X = np.array([first, second, -np.ones(10), last])
+    norm = penchant.regularizers.Lp(1.5)
+    found = penchant.max_margin(X, -np.ones(4), norm, throw=False)
+    assert found.outcome.ok or found.outcome.kind is Kind.STALLED
+
+
+def test_a_slope_that_cancels_is_computed_exactly():
+    """The dual's terms are 1e6 times its slopes: float64 does not say how far it is off."""
+    X = np.array(
+        [
+            [-5.1963343616405461e05, 1.7477460264127080e06, -2.0528138557479403e-07],
+            [-2.1163252969178645e05, 1.0446764316634951e07, 3.6359310304527589e-07],
+            [2.0707794583310012e05, -2.9600263890721472e06, 5.5708243620958953e-08],
+        ]
+    )
+    y = np.array([5.6937580366125776e-15, 2.3189123964702510e-15, -2.2690066424443806e-15])
+    q = penchant.Q(3, log_alpha=-3.7261025143635758)
+    solution = penchant.interpolate(X, y, q)
+    parts = [solution.dual, *solution.dual_rest]
+    rows = [[Fraction(float(v)) for v in row] for row in X]
+    dual = [sum((Fraction(float(part[n])) for part in parts), Fraction(0)) for n in range(3)]
+    slopes = [float(product(dual, list(column))) for column in zip(*rows, strict=True)]
+    # b(s) = mu ((1-s)^-3 - (1+s)^-3) = 6 mu s for slopes as small as these
+    image = 6 * np.exp(3 * q.log_alpha + solution.log_dual_unit) * np.array(slopes)
+    size = np.abs(solution.beta).max()
+    np.testing.assert_allclose(image / size, solution.beta / size, rtol=0, atol=1e-8)
+
+
+def test_a_predictor_below_the_digits_of_float64_is_out_of_range():
+    X = np.ldexp(np.random.default_rng(2).normal(size=(2, 9)), 787)
+    cube = penchant.derive(lambda w: w**3, start=0.01)
+    found = penchant.interpolate(X, np.array([6.4e-79, 1.8e-79]), cube, throw=False)
+    assert found.outcome.kind is Kind.OUT_OF_RANGE
+
+
+def test_a_row_of_small_terms_is_met_in_its_own_terms():
+    X = np.zeros((5, 10))
+    X[0, [4, 6]], X[1, [0, 6]] = [2.73586076e-07, 1.07318103], [3.46097732e-03, 1.07318103]
+    X[2, [2, 8]], X[3, [1, 6]] = [9.52427312e06, 1.88295665e-03], [7.24259765e-02, 1.07318103]
+    X[4, [0, 2]] = [3.46097732e-03, 9.52427312e06]
+    y = np.array([-5.28242532e36, 0.0, 0.0, -1.39840747e42, 0.0])
+    shape = [2.3018463, 1.6613066, 1.9025893, 0.301189, 1.2019545, 0.7682495, 1.5599082, 3.0047939,
+             2.3835346, 1.5757411]  # fmt: skip
+    beta = penchant.interpolate(X, y, penchant.Q(30, log_alpha=-300, shape=shape)).beta
+    assert (np.abs(X @ beta - y) <= 1e-9 * (np.abs(X) @ np.abs(beta) + np.abs(y))).all()
