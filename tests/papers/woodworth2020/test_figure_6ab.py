@@ -121,6 +121,16 @@ def test_kernel_outputs_are_those_of_the_interpolant():
     assert np.abs(other - slow).max() > 1e-3
 
 
+@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.parametrize("depth", [2, 5])
+def test_outputs_of_a_move_are_the_features_times_the_move(depth, unbiased):
+    model, X = start(depth, 1.0, 3, unbiased), data(3).training.X
+    begin = model.start(2)
+    move = np.random.default_rng(0).normal(size=len(begin))
+    slow = circle_nets.gradients(model, begin, X) @ move
+    np.testing.assert_allclose(circle_nets.outputs_of(model, begin, X, move), slow, rtol=1e-11)
+
+
 def test_a_start_whose_features_miss_the_labels_is_found():
     """By least squares, and by three points of which no unit of the start sees a kink between."""
     task, J = data(19).training, circle_nets.features(2, 19)

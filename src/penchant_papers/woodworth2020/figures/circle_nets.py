@@ -53,6 +53,19 @@ def gradients(model: FunctionModel, weights: Array, X: Array) -> Array:
     return np.concatenate(list(np.concatenate(layers, axis=2)), axis=1)
 
 
+def outputs_of(model: FunctionModel, weights: Array, X: Array, move: Array) -> Array:
+    """`gradients(model, weights, X) @ move`, from the factors: the rows are never stored."""
+    total, parts = np.zeros(len(X)), np.split(move, 2)
+    begin = 0
+    for below, above in cast(Any, model.function).factors(weights, X):
+        rows, columns = above.shape[2], below.shape[2]
+        end = begin + rows * columns
+        for b, a, part in zip(below, above, parts, strict=True):
+            total += ((a @ part[begin:end].reshape(rows, columns)) * b).sum(axis=1)
+        begin = end
+    return total
+
+
 @functools.lru_cache(maxsize=256)
 def features(depth: int, seed: int) -> Array:
     """The tangent features of a start with alpha = 1 at the training points."""
@@ -101,7 +114,7 @@ def kernel_outputs(
     misfit = y - model.function(begin, X)
     move = np.linalg.lstsq(gradients(model, begin, X), misfit, rcond=None)[0]
     grid = problem.test.X
-    return np.asarray(model.function(begin, grid) + gradients(model, begin, grid) @ move)
+    return np.asarray(model.function(begin, grid) + outputs_of(model, begin, grid, move))
 
 
 def ended(
