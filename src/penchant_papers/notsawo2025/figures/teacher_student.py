@@ -505,8 +505,8 @@ experiment = Experiment(
     r"teacher generalizes late under an $\ell_1$ penalty for most teachers with sparse weights, "
     "and late under a penalty on wrong first derivatives (Sobolev), which leaves less than 0.4 of "
     r"the test error without it; most often later for smaller $\beta$; for those that are "
-    r"recovered, under subgradient descent with $\ell_1$ the mean exponent of $t_2$ in step $\beta$ "
-    "is -1 within 0.2 (ours: N only names its figures).",
+    r"recovered, under subgradient descent with $\ell_1$ the mean exponent of $t_2$ in step "
+    r"$\beta$ is -1 within 0.2 (ours: N only names its figures).",
     place="Non-linear Teacher-student",
     study=(study, controls, descent),
     check=check,
