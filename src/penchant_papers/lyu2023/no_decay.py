@@ -208,7 +208,7 @@ def check(dataset: Dataset, limit: Dataset) -> Evidence:
     return Evidence(
         ran=f"{len(alphas)} starts of a diagonal net of depth 2 on corners of a cube with the "
         "majority of three coordinates as label, logistic loss without decay, exact flow to "
-        rf"$t = 10^{{10^4}}$; draw {int(found.draws[0])} of the data, the first whose "
+        rf"$t = 10^{{10^4}}$; draw {int(runs.draws[0])} of the data, the first whose "
         rf"$\operatorname{{argmin}} Q_\mu$ gains {RISE:.0%} on new samples in this time",
         checks={
             r"exponent of $\log t$ of the transition in $\alpha$, between the two "

@@ -200,7 +200,7 @@ def _steps(flow: Integrator, plan: FlowPlan, records: list[Moment]) -> Outcome:
         met = _first_met(flow, plan, before, t)
         t = t if met is None else met[0]
         passed = Turns(10_000_000, "the list of times to record")
-        while due <= t:
+        while due <= t and due < math.inf:  # no list ends at an infinite time
             passed.take()
             records.append(flow.at(due))
             due = next(plan.times, math.inf)
@@ -235,6 +235,8 @@ def _ended(
         return Outcome(Kind.DIVERGED, f"not finite at {flow.time_text(now.t)}")
     if plan.log_level > -math.inf and (met := _met(flow, plan, now, loss)) is not None:
         return Outcome(Kind.SOLVED, f"the target is met at {flow.state_text(now)}{met}")
+    if now.t == math.inf:
+        return Outcome(Kind.STALLED, "the time of the flow is beyond float64")
     if now.t >= plan.t_max:
         return flow.reached(now, plan)
     if flow.steps >= plan.max_steps:
