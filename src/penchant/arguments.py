@@ -14,8 +14,20 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
-def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
-    """`value` as a float64 array of `ndim` dimensions, without empty axes, NaN or infinity."""
+def finite_array(who: str, name: str, value: ArrayLike, ndim: int | None) -> Array:
+    """`value` as a float64 array of `ndim` dimensions, without empty axes, NaN or infinity.
+
+    None stands for vectors along the last axis, one or a stack of them, which may be empty.
+    """
+    array = real_array(who, name, value, ndim)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{who}: {name} must be finite, got {array[where]} at index {where}")
+    return array
+
+
+def real_array(who: str, name: str, value: ArrayLike, ndim: int | None) -> Array:
+    """The same where NaN and infinity have a meaning."""
     try:
         raw = np.asarray(unwrapped(who, name, value))
     except ValueError as reason:
@@ -28,15 +40,12 @@ def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
     if raw.dtype.kind not in "fiub":
         kind = {"c": "complex numbers", "U": "strings", "S": "bytes"}.get(raw.dtype.kind)
         raise ValueError(f"{who}: {name} must hold real numbers, got {kind or raw.dtype}")
-    if raw.ndim != ndim:
-        raise ValueError(f"{who}: {name} must have {ndim} dimension(s), got shape {raw.shape}")
-    if raw.size == 0:
+    if raw.ndim != ndim and (ndim is not None or raw.ndim == 0):
+        rule = f"{ndim} dimension(s)" if ndim else "one dimension or more"
+        raise ValueError(f"{who}: {name} must have {rule}, got shape {raw.shape}")
+    if raw.size == 0 and (ndim is not None or raw.shape[-1] == 0):
         raise ValueError(f"{who}: {name} must not be empty, got shape {raw.shape}")
-    array = np.ascontiguousarray(raw, dtype=np.float64)
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{who}: {name} must be finite, got {array[where]} at index {where}")
-    return array
+    return np.ascontiguousarray(raw, dtype=np.float64)
 
 
 def plain_vector(value: Any) -> TypeGuard[Array]:
@@ -119,6 +128,21 @@ def refuse_long(who: str, name: str, value: object) -> None:
             f"{who}: {name} must be a number that float64 holds, got an integer of about "
             f"{digits} digits; give at most 1e307 in size"
         )
+
+
+def text(who: str, name: str, value: object) -> str:
+    """`value` if it is a string."""
+    if not isinstance(value, str):
+        raise ValueError(f"{who}: {name} must be a text, got {value!r:.80}")
+    return value
+
+
+def with_parts(who: str, name: str, value: object, rule: str, *parts: str) -> None:
+    """Raises a ValueError unless `value` has these attributes; `rule` says what it must be."""
+    for part in parts:
+        if not hasattr(value, part):
+            seen = f"{type(value).__name__} without {part}"
+            raise ValueError(f"{who}: {name} must be {rule}, got {seen}")
 
 
 def flag(who: str, name: str, value: object) -> bool:

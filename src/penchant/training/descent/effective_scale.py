@@ -19,9 +19,10 @@ import json
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from penchant.arguments import Array
+from penchant.arguments import Array, finite_array
 from penchant.lazy import jnp
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.linear import LinearPredictor
@@ -235,7 +236,7 @@ def followed_back(model: Reparametrized, parameters: Array, dual: Array) -> Arra
     return walked.y[:, -1]
 
 
-def start_regularizer(model: Reparametrized, parameters: Array) -> Derived:
+def start_regularizer(model: Reparametrized, parameters: ArrayLike) -> Derived:
     """The regularizer that a flow of the model from these parameters minimises.
 
     Parameters
@@ -259,5 +260,12 @@ def start_regularizer(model: Reparametrized, parameters: Array) -> Derived:
     >>> round(R([1.0, 2.0]) / penchant.Q(2, alpha=0.1)([1.0, 2.0]), 6)
     1.0
     """
+    who = "start_regularizer"
+    if not isinstance(model, Reparametrized):
+        raise ValueError(f"{who}: model must be a Reparametrized, got {type(model).__name__}")
+    parameters = finite_array(who, "parameters", parameters, ndim=1)
+    if len(parameters) % model.copies:
+        rule = f"parameters must hold {model.copies} for every feature"
+        raise ValueError(f"{who}: {rule}, got {len(parameters)}")
     plus, *minus = (points for _, points in model.halves(parameters))
     return Derived(model.line, Starts(plus, minus[0] if minus else None, len(plus)))
