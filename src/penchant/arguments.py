@@ -28,15 +28,7 @@ def finite_array(who: str, name: str, value: ArrayLike, ndim: int | None) -> Arr
 
 def real_array(who: str, name: str, value: ArrayLike, ndim: int | None) -> Array:
     """The same where NaN and infinity have a meaning."""
-    try:
-        raw = np.asarray(unwrapped(who, name, value))
-    except ValueError as reason:
-        if str(reason).startswith(who):
-            raise
-        raise ValueError(f"{who}: {name} must be a rectangular array, got ragged rows") from None
-    except (TypeError, RuntimeError) as reason:  # how tensors and tables refuse the conversion
-        cause = f"{type(value).__name__} ({str(reason).splitlines()[0]:.120})"
-        raise ValueError(f"{who}: {name} must be an array of numbers, got {cause}") from None
+    raw = plain_array(who, name, value)
     if raw.dtype.kind not in "fiub":
         kind = {"c": "complex numbers", "U": "strings", "S": "bytes"}.get(raw.dtype.kind)
         raise ValueError(f"{who}: {name} must hold real numbers, got {kind or raw.dtype}")
@@ -46,6 +38,19 @@ def real_array(who: str, name: str, value: ArrayLike, ndim: int | None) -> Array
     if raw.size == 0 and (ndim is not None or raw.shape[-1] == 0):
         raise ValueError(f"{who}: {name} must not be empty, got shape {raw.shape}")
     return np.ascontiguousarray(raw, dtype=np.float64)
+
+
+def plain_array(who: str, name: str, value: ArrayLike) -> np.ndarray:
+    """`value` as an array of whatever NumPy makes of its entries."""
+    try:
+        return np.asarray(unwrapped(who, name, value))
+    except ValueError as reason:
+        if str(reason).startswith(who):
+            raise
+        raise ValueError(f"{who}: {name} must be a rectangular array, got ragged rows") from None
+    except (TypeError, RuntimeError) as reason:  # how tensors and tables refuse the conversion
+        cause = f"{type(value).__name__} ({str(reason).splitlines()[0]:.120})"
+        raise ValueError(f"{who}: {name} must be an array of numbers, got {cause}") from None
 
 
 def plain_vector(value: Any) -> TypeGuard[Array]:
@@ -266,6 +271,11 @@ def unit_vector(who: str, name: str, value: ArrayLike) -> Array:
     if length == 0:
         raise ValueError(f"{who}: {name} must not be zero")
     return vector.copy() if math.isclose(length, 1.0, rel_tol=1e-12) else vector / length
+
+
+def tilt_or_none(who: str, tilt: ArrayLike | None) -> Array | None:
+    """The vector of a tilt; None stands for none."""
+    return None if tilt is None else finite_array(who, "tilt", tilt, ndim=1)
 
 
 def start_shape(who: str, shape: ArrayLike | None) -> Array | None:

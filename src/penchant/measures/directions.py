@@ -30,7 +30,13 @@ def angle(a: ArrayLike, b: ArrayLike) -> Array:
     >>> float(penchant.measures.angle([1.0, 0.0], [1.0, 1.0]).round(6))
     45.0
     """
-    return turn(_directed("angle", "a", a), _directed("angle", "b", b))
+    one, other = _directed("angle", "a", a), _directed("angle", "b", b)
+    try:
+        np.broadcast_shapes(one.shape, other.shape)
+    except ValueError:
+        seen = f"{one.shape} and {other.shape}"
+        raise ValueError(f"angle: a and b must have shapes that fit, got {seen}") from None
+    return turn(one, other)
 
 
 def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:

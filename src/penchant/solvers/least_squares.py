@@ -452,7 +452,7 @@ def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None =
     if spare <= 0:
         mu = _multiplier(values * pull, values**2, size)
         return np.asarray(right.T @ (values * pull / (values**2 + mu)))
-    return np.asarray(shortest + math.sqrt(spare) * _unseen(right, free, X.shape[1]))
+    return np.asarray(shortest + math.sqrt(spare) * _unseen(RIDGE, right, free, X.shape[1]))
 
 
 def _multiplier(numerators: Array, squares: Array, size: float) -> float:
@@ -466,20 +466,18 @@ def _multiplier(numerators: Array, squares: Array, size: float) -> float:
     return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-14))
 
 
-def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
+def _unseen(who: str, right: Array, free: ArrayLike | None, dimension: int) -> Array:
     """The unit vector along the part of `free` in the null space of X."""
     if free is None:
         raise ValueError(
-            f"{RIDGE}: beyond the norm of X^+ y the end depends on the start; give it as free="
+            f"{who}: beyond the norm of X^+ y the end depends on the start; give it as free="
         )
-    start = finite_array(RIDGE, "free", free, ndim=1)
-    if len(start) != dimension:
-        raise ValueError(f"{RIDGE}: free must have {dimension} entries, got {len(start)}")
+    start = entries(who, "free", free, dimension, "one entry per column of X")
     unseen = start - right.T @ (right @ start)
     size = float(np.linalg.norm(unseen))
     if size <= 1e-12 * float(np.linalg.norm(start)):
         raise ValueError(
-            f"{RIDGE}: free has no part in the null space of X, so no interpolator of this norm is "
+            f"{who}: free has no part in the null space of X, so no interpolator of this norm is "
             "reached from it; give another start"
         )
     return np.asarray(unseen / size)
@@ -514,10 +512,10 @@ def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, f
     (1.0, True)
     """
     X = finite_array("held_best", "X", X, ndim=2)
-    truth = finite_array("held_best", "truth", truth, ndim=1)
+    truth = entries("held_best", "truth", truth, X.shape[1], "one entry per column of X")
     values, right = np.linalg.svd(X, full_matrices=False)[1:]
     right = right[values > values.max() * max(X.shape) * np.finfo(float).eps]
     seen = right.T @ (right @ truth)
     unseen = truth - seen
-    along = max(float(unseen @ _unseen(right, free, X.shape[1])), 0.0)
+    along = max(float(unseen @ _unseen("held_best", right, free, X.shape[1])), 0.0)
     return math.sqrt(float(seen @ seen) + along**2), float(unseen @ unseen) - along**2

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from penchant.arguments import Array, finite_array
+from penchant.arguments import Array, entries, finite_array, integer, plain_array, real
 from penchant.lazy import jnp
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.linear import LinearPredictor
@@ -179,7 +179,7 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     return start_regularizer(model, followed_back(model, parameters, dual))
 
 
-def tilted_q(depth: int, plus: Array, minus: Array, dual: Array | float = 0.0) -> Q:
+def tilted_q(depth: int, plus: ArrayLike, minus: ArrayLike, dual: ArrayLike = 0.0) -> Q:
     """Q of the start from which a flow over the dual `dual` ends at these weights.
 
     Parameters
@@ -206,12 +206,23 @@ def tilted_q(depth: int, plus: Array, minus: Array, dual: Array | float = 0.0) -
     >>> q.tilt.round(4)
     array([ 0.    , -0.6931])
     """
+    who = "tilted_q"
+    depth = integer(who, "depth", depth, least=2)
+    plus = finite_array(who, "plus", plus, ndim=1)
+    minus = entries(who, "minus", minus, len(plus), "as many entries as plus")
+    if plain_array(who, "dual", dual).shape == ():
+        dual = real(who, "dual", dual)
+    else:
+        dual = entries(who, "dual", dual, len(plus), "as many entries as plus")
     flipped = np.flatnonzero((plus <= 0) | (minus <= 0))
     if len(flipped) and depth % 2:
         raise ValueError(
             f"{WHO}: a step changed the sign of a weight of coordinate {flipped[0]}, and at the odd"
             f" depth {depth} no flow does that; take a smaller learning rate"
         )
+    for name, weights in (("plus", plus), ("minus", minus)):
+        if not weights.all():
+            raise ValueError(f"{who}: {name} must have no zero entries")
     plus, minus = np.abs(plus), np.abs(minus)
     if depth == 2:
         return Q(2, alpha=1.0, shape=np.sqrt(plus * minus), tilt=np.log(plus / minus) - 4 * dual)
