@@ -324,7 +324,7 @@ def _bases(who: str, spaces: Sequence[ArrayLike], side: int) -> list[Array]:
         if len(basis) != side:
             rule = f"every basis in spaces must have {side} rows, those of both factors"
             raise ValueError(f"{who}: {rule}, got {len(basis)}")
-    return bases
+    return [np.asarray(space, dtype=np.float64) for space in spaces]  # in the order of its memory
 
 
 def _left(sizes: Array, space: Array, W: Array) -> Array:
