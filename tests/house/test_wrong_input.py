@@ -340,10 +340,12 @@ def test_a_wrong_call_is_refused_by_one_sentence(name):
 @pytest.mark.parametrize("name", sorted(RESULTS | BASES))
 def test_what_nobody_constructs_has_no_check(name):
     """One that gets a check moves to `REFUSED`."""
-    kinds = [one.kind for one in inspect.signature(public(name)).parameters.values()]
+    told = inspect.signature(public(name)).parameters.values()
+    named = [one.name for one in told if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    placed = [one for one in told if one.kind < inspect.Parameter.VAR_POSITIONAL]
     reason = None
     try:
-        public(name)(*(object() for kind in kinds if kind < inspect.Parameter.VAR_POSITIONAL))
+        public(name)(*(object() for _ in placed), **{one: object() for one in named})
     except Exception as error:
         reason = error
     assert not is_sentence(name, reason)

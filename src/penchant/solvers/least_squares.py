@@ -472,7 +472,9 @@ def _unseen(who: str, right: Array, free: ArrayLike | None, dimension: int) -> A
         raise ValueError(
             f"{who}: beyond the norm of X^+ y the end depends on the start; give it as free="
         )
-    start = entries(who, "free", free, dimension, "one entry per column of X")
+    start = finite_array(who, "free", free, ndim=1)
+    if len(start) != dimension:
+        raise ValueError(f"{who}: free must have {dimension} entries, got {len(start)}")
     unseen = start - right.T @ (right @ start)
     size = float(np.linalg.norm(unseen))
     if size <= 1e-12 * float(np.linalg.norm(start)):
