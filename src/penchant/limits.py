@@ -13,7 +13,7 @@ import contextvars
 import time
 from collections.abc import Iterator
 
-from penchant.arguments import positive
+from penchant.arguments import integer, positive
 
 
 class TimeLimit:
@@ -79,6 +79,8 @@ class Turns:
     """
 
     def __init__(self, most: int, what: str) -> None:
+        if type(most) is not int or most < 0:  # loops begin often, and nearly all know their bound
+            most = integer("Turns", "most", most, least=0)
         self.most, self.what, self.taken = most, what, 0
 
     def take(self) -> None:

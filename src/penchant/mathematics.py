@@ -11,6 +11,9 @@ import functools
 import re
 import textwrap
 
+from penchant.arguments import integer
+from penchant.arguments import text as require_text
+
 FORMULA = re.compile(r"(?<!\\)\$(?!\s)((?:[^$\\]|\\.)+?)(?<!\s)\$(?!\d)")
 WORD = re.compile(
     r"\\(?:operatorname|mathrm)\{([^{}]*)\}"
@@ -24,7 +27,11 @@ FIRST_PRIVATE, OPEN = 0xE000, "\uf8ff"  # letters that no text has
 
 def latex(value: float, form: str = "g") -> str:
     r"""A number for the inside of a formula: 2.5 \times 10^{-6} where the format says 2.5e-06."""
-    front, mark, exponent = format(value, form).partition("e")
+    try:
+        front, mark, exponent = format(value, form).partition("e")
+    except (TypeError, ValueError):
+        rule = f"value must be a number that the format {form!r} takes"
+        raise ValueError(f"latex: {rule}, got {value!r:.80}") from None
     if not mark:
         return front.replace("inf", r"\infty")
     times = "" if float(front) == 1 else rf"{front} \times "
@@ -33,7 +40,7 @@ def latex(value: float, form: str = "g") -> str:
 
 def in_terminal(text: str) -> str:
     """The text with its formulas in the letters of a terminal: α², ℓ₁, w₊², 10⁻⁵."""
-    parts = FORMULA.split(text)
+    parts = FORMULA.split(require_text("in_terminal", "text", text))
     shown = (_letters(part) if k % 2 else part.replace(r"\$", "$") for k, part in enumerate(parts))
     return "".join(shown)
 
@@ -79,6 +86,8 @@ def mathml(formula: str, display: str = "inline") -> str:
 
 def wrap(text: str, width: int) -> str:
     """The text in lines of about `width` letters, none of which ends within a formula."""
+    require_text("wrap", "text", text)
+    width = integer("wrap", "width", width, least=1)
     formulas: list[str] = []
 
     def hide(found: re.Match[str]) -> str:

@@ -28,8 +28,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from penchant.arguments import Array
+from penchant.arguments import Array, entries, finite_array, integer, positive, real
 from penchant.measures.directions import angle
 from penchant.measures.kernels.machines import kernel_machine
 from penchant.models.diagonal import DiagonalNet
@@ -84,7 +85,7 @@ class Minimisers:
         return float(fine[begin]), float(fine[last]), float(fine[end])
 
 
-def turning_window(z: Array, turned: Array) -> tuple[float, float, float]:
+def turning_window(z: ArrayLike, turned: ArrayLike) -> tuple[float, float, float]:
     """Begin, half and end of the time in which a predictor turns fast.
 
     Fast is a quarter of its top speed or more. At half the predictor has turned as much since the
@@ -110,6 +111,11 @@ def turning_window(z: Array, turned: Array) -> tuple[float, float, float]:
     >>> [round(t, 2) for t in penchant.forecasts.turning_window(z, turned)]
     [1.73, 2.5, 3.27]
     """
+    who = "turning_window"
+    z = finite_array(who, "z", z, ndim=1)
+    if len(z) < 3 or not (np.diff(z) > 0).all():
+        raise ValueError(f"{who}: z must list three increasing times or more, got {z!s:.80}")
+    turned = entries(who, "turned", turned, len(z) - 1, "one entry per pair of neighbouring times")
     fine, speed = _fine((z[1:] + z[:-1]) / 2, turned / np.diff(z))
     level = PART * speed.max()
     fast = np.flatnonzero(speed >= level)
@@ -251,12 +257,12 @@ def turning_times(
     times = path.passage(z) if measured else turning_window(z, path.turned)
     if isinstance(problem, Classification):
         g = float(np.interp(times[1], z, levels))
-        _refuse_strong_decay(rate, g > 1)
+        _refuse_strong_decay("forecast", rate, g > 1)
         return times, g
     # 2 L <r, f> = rate |theta|^2, so this is the least part of y that is not fitted
     misfit = rate * math.exp(float(np.interp(times[1], z, path.log_sizes)))
     misfit /= 2 * degree * float(problem.y @ problem.y)
-    _refuse_strong_decay(rate, misfit < 0.5)
+    _refuse_strong_decay("forecast", rate, misfit < 0.5)
     return times, math.nan
 
 
@@ -268,10 +274,10 @@ def _levels(degree: int, c: Array) -> Array:
     return g
 
 
-def _refuse_strong_decay(rate: float, fitted: bool) -> None:
+def _refuse_strong_decay(who: str, rate: float, fitted: bool) -> None:
     if not fitted:
         raise ValueError(
-            f"forecast: weight_decay {rate:.3g} is so strong that the data are hardly fitted where "
+            f"{who}: weight_decay {rate:.3g} is so strong that the data are hardly fitted where "
             "the kernel regime would end; there is no transition to forecast, take a smaller "
             "weight_decay"
         )
@@ -314,6 +320,22 @@ def kernel_regime_end(
     >>> round(z, 3), round(level, 3)
     (4.863, 10.827)
     """
+    who = "kernel_regime_end"
+    degree = integer(who, "degree", degree, least=1)
+    weight_decay = positive(who, "weight_decay", weight_decay)
+    log_start = real(who, "log_start", log_start)
+    if not isinstance(model, Model):
+        raise ValueError(f"{who}: model must be a model, got {type(model).__name__}")
+    if not isinstance(problem, Problem):
+        rule = "problem must be a Regression, a Classification or a matrix problem"
+        raise ValueError(f"{who}: {rule}, got {type(problem).__name__}")
+    return regime_end(who, degree, weight_decay, log_start, model, problem)
+
+
+def regime_end(
+    who: str, degree: int, weight_decay: float, log_start: float, model: Model, problem: Problem
+) -> tuple[float, float]:
+    """The same for `who` has checked its arguments."""
     if isinstance(problem, Classification):
         log_delta = kernel_machine(model, problem).log_norm
         # there e^-g = L weight_decay g |delta|^2
@@ -323,7 +345,7 @@ def kernel_regime_end(
             + 2 * (log_delta + (degree - 1) * log_start) / degree
         )
         g = float(_levels(degree, np.array(c)))
-        _refuse_strong_decay(weight_decay, g > 1)
+        _refuse_strong_decay(who, weight_decay, g > 1)
         return (log_start - log_delta - math.log(g)) / degree, g
     log_delta = kernel_machine(model, problem).log_norm
     log_met = log_start - (log_start - log_delta) / degree
@@ -331,5 +353,5 @@ def kernel_regime_end(
     misfit = math.log(degree * weight_decay / 2) + 2 * (
         log_met - math.log(np.linalg.norm(problem.y))
     )
-    _refuse_strong_decay(weight_decay, misfit < math.log(0.5))
+    _refuse_strong_decay(who, weight_decay, misfit < math.log(0.5))
     return (log_start - log_delta) / degree, math.nan

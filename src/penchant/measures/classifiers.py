@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penchant.arguments import Array, classification_data, entries, real
+from penchant.arguments import (
+    Array,
+    classification_data,
+    entries,
+    finite_array,
+    not_negative,
+    real,
+)
 from penchant.problems.classification import Classification
 from penchant.records import Record
 from penchant.regularizers.norms import L1, L2, Linf, as_norm
@@ -77,9 +84,9 @@ def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> NDArray[np.bool_]
     >>> penchant.measures.support_vectors([1.0, 1.0005, 2.0])
     array([ True,  True, False])
     """
-    values = np.asarray(margins, dtype=np.float64)
+    values = finite_array("support_vectors", "margins", margins, ndim=None)
     least = values.min(axis=-1, keepdims=True)
-    return values <= least + rtol * np.abs(least)
+    return values <= least + not_negative("support_vectors", "rtol", rtol) * np.abs(least)
 
 
 def margin_shares(

@@ -8,20 +8,21 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penchant.arguments import Array
+from penchant.arguments import Array, integer, real, real_array, share
 
 
 def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     """The first x at which the curve passes `level`, up or down; NaN where it never does.
 
-    The curve is linear in x between its points; pass logarithms to interpolate in those.
+    The curve is linear in x between its points; pass logarithms to interpolate in those. It may end
+    in NaN, as the shorter of two recorded curves does.
 
     Parameters
     ----------
     x
         Where the curve is known, increasing.
     y
-        The values of the curve.
+        The values of the curve, one for every x.
     level
         The level.
 
@@ -36,7 +37,14 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     >>> penchant.measures.crossing([0, 1, 2], [0.0, 1.0, 4.0], level=2.5)
     1.5
     """
-    x, y = np.asarray(x, float), np.asarray(y, float)
+    level = real("crossing", "level", level)
+    x, y = (real_array("crossing", name, value, ndim=1) for name, value in (("x", x), ("y", y)))
+    if len(x) != len(y):
+        raise ValueError(f"crossing: x and y must be equally long, got {len(x)} and {len(y)}")
+    unknown = np.isnan(x) | np.isnan(y)
+    if (unknown[:-1] & ~unknown[1:]).any():
+        where = int(np.argmax(unknown))
+        raise ValueError(f"crossing: x and y may be NaN at their end only, got it at index {where}")
     above = y >= level
     passed = np.flatnonzero(above[1:] != above[:-1])
     if len(passed) == 0:
@@ -71,6 +79,11 @@ def upper_limit(hits: int, draws: int, confidence: float = 0.999) -> float:
     """
     from scipy.special import betaincinv
 
+    who = "upper_limit"
+    hits, draws = integer(who, "hits", hits, least=0), integer(who, "draws", draws, least=1)
+    if hits > draws:
+        raise ValueError(f"{who}: hits must be at most the {draws} draws, got {hits}")
+    confidence = share(who, "confidence", confidence, "(0, 1)")
     return 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, confidence))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array
+from penchant.arguments import Array, finite_array, real_array
 from penchant.measures.distances import turn
 
 
@@ -30,7 +30,13 @@ def angle(a: ArrayLike, b: ArrayLike) -> Array:
     >>> float(penchant.measures.angle([1.0, 0.0], [1.0, 1.0]).round(6))
     45.0
     """
-    return turn(_directed("angle", "a", a), _directed("angle", "b", b))
+    one, other = _directed("angle", "a", a), _directed("angle", "b", b)
+    try:
+        np.broadcast_shapes(one.shape, other.shape)
+    except ValueError:
+        seen = f"{one.shape} and {other.shape}"
+        raise ValueError(f"angle: a and b must have shapes that fit, got {seen}") from None
+    return turn(one, other)
 
 
 def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
@@ -53,23 +59,26 @@ def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
     >>> round(float(azimuth), 6), round(float(pitch), 6)
     (90.0, 45.0)
     """
-    unit = _directed("azimuth_pitch", "beta", beta)
+    return _azimuth_pitch(_directed("azimuth_pitch", "beta", beta), "azimuth_pitch")
+
+
+def _azimuth_pitch(unit: Array, who: str) -> tuple[Array, Array]:
     if unit.shape[-1] != 3:
-        raise ValueError(f"azimuth_pitch: predictors must have 3 coordinates, got {unit.shape[-1]}")
+        raise ValueError(f"{who}: beta must have 3 coordinates, got {unit.shape[-1]}")
     azimuth = np.degrees(np.arctan2(unit[..., 1], unit[..., 0]))
     return azimuth, np.degrees(np.arctan2(unit[..., 2], np.hypot(unit[..., 0], unit[..., 1])))
 
 
 def _directed(who: str, name: str, vectors: ArrayLike) -> Array:
     """Vectors divided by their largest entries, which may be huge or tiny; none may be zero."""
-    array = np.asarray(vectors, dtype=np.float64)
+    array = finite_array(who, name, vectors, ndim=None)
     largest = np.abs(array).max(axis=-1, keepdims=True)
-    if not (np.isfinite(array).all() and (largest > 0).all()):
-        raise ValueError(f"{who}: {name} must be finite and not zero, a zero has no direction")
+    if not (largest > 0).all():
+        raise ValueError(f"{who}: {name} must not be zero, a zero has no direction")
     return array / largest
 
 
-def angles(beta: Array) -> Array:
+def angles(beta: ArrayLike) -> Array:
     """(azimuth, pitch) in degrees along the last axis; NaN where a predictor is not known.
 
     Parameters
@@ -90,7 +99,11 @@ def angles(beta: Array) -> Array:
     array([[90., 45.],
            [nan, nan]])
     """
+    beta = real_array("angles", "beta", beta, ndim=None)
     found = np.full((*beta.shape[:-1], 2), np.nan)
     known = np.isfinite(beta).all(axis=-1)
-    found[known] = np.stack(azimuth_pitch(beta[known]), axis=-1)
+    if not (known | np.isnan(beta).all(axis=-1)).all():
+        raise ValueError("angles: beta must be finite; an unknown predictor is NaN as a whole")
+    unit = _directed("angles", "beta", beta[known])
+    found[known] = np.stack(_azimuth_pitch(unit, "angles"), axis=-1)
     return found

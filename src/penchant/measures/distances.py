@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array
+from penchant.arguments import Array, finite_array, plain_array
 
 LARGE = 10**9  # products in one kernel beyond which only a part of the samples is used
 SAMPLES = 64
@@ -122,7 +122,8 @@ def _distance(who: str, pair: dict[str, ArrayLike], ndim: int | None) -> float:
 
 def _unit(who: str, name: str, given: ArrayLike, ndim: int | None) -> Array:
     """`given` at Euclidean norm one; scaled by a power of two first, which is exact."""
-    array = finite_array(who, name, given, ndim=np.ndim(given) if ndim is None else ndim)
+    raw = plain_array(who, name, given)
+    array = finite_array(who, name, raw, ndim=raw.ndim if ndim is None else ndim)
     exponent = int(np.frexp(np.abs(array).max())[1])
     array = np.ldexp(array, -exponent)
     if not array.any():

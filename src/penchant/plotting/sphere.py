@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.arguments import Array
-from penchant.plotting.style import GREY
+from penchant.arguments import Array, finite_array, real, real_array
+from penchant.plotting.style import GREY, require_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,7 @@ SHADOW = 0.72  # brightness of directions that separate, over that of the others
 
 def viewer(azimuth: float, pitch: float) -> Array:
     """Rows: the directions that are right, up and towards the viewer above (azimuth, pitch)."""
+    azimuth, pitch = real("viewer", "azimuth", azimuth), real("viewer", "pitch", pitch)
     towards = directions(np.array([azimuth, pitch]))
     right = np.array([-np.sin(np.radians(azimuth)), np.cos(np.radians(azimuth)), 0.0])
     return np.array([right, np.cross(towards, right), towards])
@@ -54,6 +55,11 @@ def seen_by(angles: Array, view: Array) -> tuple[Array, Array]:
 
 def draw_sphere(axes: Axes, rows: Array, view: Array) -> None:
     """The lit ball with its graticule; grey where every product with `rows` is positive."""
+    require_axes("draw_sphere", axes)
+    rows = finite_array("draw_sphere", "rows", rows, ndim=2)
+    if rows.shape[1] != 3:
+        raise ValueError(f"draw_sphere: rows must have 3 columns, got {rows.shape[1]}")
+    view = _view("draw_sphere", view)
     shade, inside = shaded_ball(rows, view, PIXELS)
     colour = np.repeat(shade[..., None], 4, axis=-1)
     colour[..., 3] = inside
@@ -72,4 +78,18 @@ def draw_sphere(axes: Axes, rows: Array, view: Array) -> None:
 
 def draw_on_sphere(axes: Axes, angles: Array, view: Array, **options: Any) -> None:
     """A curve of directions; what lies on the far side is left out."""
+    require_axes("draw_on_sphere", axes)
+    angles = real_array("draw_on_sphere", "angles", angles, ndim=2)  # NaN where it is not known
+    if angles.shape[1] != 2:
+        rule = "angles must be rows of azimuth and pitch"
+        raise ValueError(f"draw_on_sphere: {rule}, got shape {angles.shape}")
+    view = _view("draw_on_sphere", view)
     axes.plot(*seen_by(angles, view), **options)
+
+
+def _view(who: str, view: Array) -> Array:
+    """The rows of `viewer`."""
+    rows = finite_array(who, "view", view, ndim=2)
+    if rows.shape != (3, 3):
+        raise ValueError(f"{who}: view must be the 3 x 3 array of viewer(), got shape {rows.shape}")
+    return rows

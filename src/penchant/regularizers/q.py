@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, integer, log_scale, start_shape
+from penchant.arguments import Array, integer, log_scale, start_shape, tilt_or_none
 from penchant.records import assign
 from penchant.regularizers import laws
 from penchant.regularizers.regularizer import Regularizer, through_dual
@@ -40,7 +40,7 @@ class SignedPair(Regularizer):
         """Sets the fields of a pair whose mu is (alpha |w0|)^layers; for use in `__init__`."""
         who = type(self).__name__
         weights = start_shape(who, shape)
-        tilt_array = None if tilt is None else finite_array(who, "tilt", tilt, ndim=1)
+        tilt_array = tilt_or_none(who, tilt)
         sizes = {len(vector) for vector in (weights, tilt_array) if vector is not None}
         if len(sizes) > 1:
             raise ValueError(f"{who}: shape and tilt must have equally many entries, got {sizes}")

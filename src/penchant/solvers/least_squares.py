@@ -14,7 +14,16 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, one_of, positive, regression_data
+from penchant.arguments import (
+    Array,
+    entries,
+    finite_array,
+    not_negative,
+    one_of,
+    positive,
+    real,
+    regression_data,
+)
 from penchant.records import Record
 
 WHO, RIDGE = "predicted_delay", "held_ridge"
@@ -33,7 +42,7 @@ class LinearLimit(Record):
 
 
 def least_squares_limit(
-    X: Array, y: Array, learning_rate: float, start: Array | float = 0.0
+    X: ArrayLike, y: ArrayLike, learning_rate: float, start: ArrayLike = 0.0
 ) -> LinearLimit:
     """The least squares point nearest to `start`, and the rate of gradient descent towards it.
 
@@ -64,14 +73,19 @@ def least_squares_limit(
     >>> limit.point.round(6), round(limit.rate, 6), round(limit.step_bound, 6)
     (array([1., 2.]), 0.5, 0.4)
     """
-    origin = np.broadcast_to(start, X.shape[1])
-    sizes = _spectrum(X)
+    who = "least_squares_limit"
+    X, y = regression_data(who, X, y)
+    return _limit(who, X, y, learning_rate, _origin(who, start, X.shape[1]))
+
+
+def _limit(who: str, X: Array, y: Array, learning_rate: float, origin: Array) -> LinearLimit:
+    sizes = _spectrum(who, X)
     bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
+    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
     return LinearLimit(origin + np.linalg.pinv(X) @ (y - X @ origin), rate, bound)
 
 
-def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> LinearLimit:
+def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -> LinearLimit:
     """The minimiser of (1/2)|X a - y|^2 + beta |a|_2^2, and the rate of descent towards it.
 
     The gradient of the penalty is 2 beta a, so 2 beta stands where Notsawo et al. 2025, theorem
@@ -102,17 +116,26 @@ def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> Linear
     >>> penchant.solvers.ridge_limit(X, y, learning_rate=0.1, beta=0.5).point.round(4)
     array([0.8333, 1.6667])
     """
-    sizes = _spectrum(X) + 2 * beta
+    who = "ridge_limit"
+    X, y = regression_data(who, X, y)
+    beta = not_negative(who, "beta", beta)
+    sizes = _spectrum(who, X) + 2 * beta
     if len(sizes) < X.shape[1]:  # in a direction that X does not measure, only the penalty acts
+        positive(who, "beta", beta)
         sizes = np.append(sizes, 2 * beta)
     bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
+    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
     gram = X.T @ X + 2 * beta * np.eye(X.shape[1])
     return LinearLimit(np.asarray(np.linalg.solve(gram, X.T @ y), dtype=float), rate, bound)
 
 
 def descent_points(
-    X: Array, y: Array, learning_rate: float, beta: float, start: Array, steps: ArrayLike
+    X: ArrayLike,
+    y: ArrayLike,
+    learning_rate: float,
+    beta: float,
+    start: ArrayLike,
+    steps: ArrayLike,
 ) -> Array:
     """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly.
 
@@ -146,10 +169,17 @@ def descent_points(
            [0.5, 1. ],
            [1. , 2. ]])
     """
-    counts = np.asarray(steps, dtype=float)
+    who = "descent_points"
+    X, y = regression_data(who, X, y)
+    beta, counts = not_negative(who, "beta", beta), finite_array(who, "steps", steps, ndim=1)
+    if counts.min() < 0:
+        raise ValueError(f"{who}: steps must be >= 0, got {counts.min():g}")
+    start = _origin(who, start, X.shape[1])
     values, basis = np.linalg.eigh(X.T @ X)
     sizes = np.maximum(values, 0.0) + 2 * beta
-    rate = _stable(learning_rate, 2 / float(sizes.max()))
+    if sizes.max() == 0:
+        raise ValueError(f"{who}: X must not be all zero where beta is 0")
+    rate = _stable(who, learning_rate, 2 / float(sizes.max()))
     origin, pull = basis.T @ start, basis.T @ (X.T @ y)
     # components along eigenvectors with eigenvalue zero do not move without decay
     still = sizes <= 1e-14 * sizes.max()
@@ -161,7 +191,7 @@ def descent_points(
     return np.asarray((point + powers * (origin - point)) @ basis.T)
 
 
-def error_floor(X: Array, truth: ArrayLike) -> float:
+def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
     """The least squared error |(I - X^+ X) truth|^2 of any point in the row space of X.
 
     Parameters
@@ -183,12 +213,13 @@ def error_floor(X: Array, truth: ArrayLike) -> float:
     >>> round(penchant.solvers.error_floor(np.array([[1.0, 2.0]]), [1.0, 0.0]), 6)
     0.8
     """
-    truth = np.asarray(truth)
+    X = finite_array("error_floor", "X", X, ndim=2)
+    truth = entries("error_floor", "truth", truth, X.shape[1], "one entry per column of X")
     return float(np.sum((truth - np.linalg.pinv(X) @ (X @ truth)) ** 2))
 
 
 def memorization_steps(
-    X: Array, y: Array, learning_rate: float, level: float, start: Array | float = 0.0
+    X: ArrayLike, y: ArrayLike, learning_rate: float, level: float, start: ArrayLike = 0.0
 ) -> int:
     """The first step of plain gradient descent with (1/2)|X a - y|^2 <= level, exactly.
 
@@ -217,14 +248,23 @@ def memorization_steps(
     >>> penchant.solvers.memorization_steps(np.array([[1.0, 2.0]]), np.array([5.0]), 0.1, 1e-4)
     9
     """
-    sizes = _spectrum(X)
+    who = "memorization_steps"
+    X, y = regression_data(who, X, y)
+    level = positive(who, "level", level)
+    return _memorized(who, X, y, learning_rate, level, _origin(who, start, X.shape[1]))
+
+
+def _memorized(
+    who: str, X: Array, y: Array, learning_rate: float, level: float, origin: Array
+) -> int:
+    sizes = _spectrum(who, X)
     left = np.linalg.svd(X, full_matrices=False)[0][:, : len(sizes)]
-    factors = np.abs(1 - _stable(learning_rate, 2 / float(sizes.max())) * sizes)
-    residual = X @ np.broadcast_to(start, X.shape[1]) - y
+    factors = np.abs(1 - _stable(who, learning_rate, 2 / float(sizes.max())) * sizes)
+    residual = X @ origin - y
     seen = left.T @ residual
     never = 0.5 * float(np.sum((residual - left @ seen) ** 2))
     if level <= never:
-        raise ValueError(f"{WHO}: level must be above {never:g}, the least loss, got {level:g}")
+        raise ValueError(f"{who}: level must be above {never:g}, the least loss, got {level:g}")
 
     def solved(t: int) -> bool:
         return never + 0.5 * float(np.sum((factors**t * seen) ** 2)) <= level
@@ -338,25 +378,34 @@ def predicted_delay(
         rule = f"truth must have one entry per column of X ({X.shape[1]})"
         raise ValueError(f"{WHO}: {rule}, got {truth.size}")
     rate = positive(WHO, "learning_rate", learning_rate) * positive(WHO, "beta", beta)
-    t1 = memorization_steps(X, y, learning_rate, positive(WHO, "level", level))
-    gap = (least_squares_limit(X, y, learning_rate).point - truth.ravel()).reshape(truth.shape)
+    zero = np.zeros(X.shape[1])
+    t1 = _memorized(WHO, X, y, learning_rate, positive(WHO, "level", level), zero)
+    end = _limit(WHO, X, y, learning_rate, zero).point
+    gap = (end - truth.ravel()).reshape(truth.shape)
     distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
     return Delay(t1, t1 + distance / rate, distance, rate, error_floor(X, truth.ravel()))
 
 
-def _spectrum(X: Array) -> Array:
+def _origin(who: str, start: ArrayLike, dimension: int) -> Array:
+    """The start as a vector; one number stands for all of its entries."""
+    if np.isscalar(start) or (isinstance(start, np.ndarray) and start.ndim == 0):
+        return np.broadcast_to(real(who, "start", start), dimension)
+    return entries(who, "start", start, dimension, "one entry per column of X")
+
+
+def _spectrum(who: str, X: Array) -> Array:
     sizes = np.linalg.svd(X, compute_uv=False)
     if sizes[0] == 0:
-        raise ValueError(f"{WHO}: X must not be all zero, got {len(X)} rows of zeros")
+        raise ValueError(f"{who}: X must not be all zero, got {len(X)} rows of zeros")
     return np.asarray(sizes[sizes > 1e-12 * sizes[0]] ** 2)
 
 
-def _stable(learning_rate: float, bound: float) -> float:
+def _stable(who: str, learning_rate: float, bound: float) -> float:
     """`learning_rate`, which must be below the bound where descent stops converging."""
-    rate = positive(WHO, "learning_rate", learning_rate)
+    rate = positive(who, "learning_rate", learning_rate)
     if rate >= bound:
         rule = f"learning_rate must be below {bound:.6g}, 2 over the largest curvature"
-        raise ValueError(f"{WHO}: {rule} of the objective, got {rate:g}; take a smaller one")
+        raise ValueError(f"{who}: {rule} of the objective, got {rate:g}; take a smaller one")
     return rate
 
 
@@ -403,7 +452,7 @@ def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None =
     if spare <= 0:
         mu = _multiplier(values * pull, values**2, size)
         return np.asarray(right.T @ (values * pull / (values**2 + mu)))
-    return np.asarray(shortest + math.sqrt(spare) * _unseen(right, free, X.shape[1]))
+    return np.asarray(shortest + math.sqrt(spare) * _unseen(RIDGE, right, free, X.shape[1]))
 
 
 def _multiplier(numerators: Array, squares: Array, size: float) -> float:
@@ -417,20 +466,20 @@ def _multiplier(numerators: Array, squares: Array, size: float) -> float:
     return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-14))
 
 
-def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
+def _unseen(who: str, right: Array, free: ArrayLike | None, dimension: int) -> Array:
     """The unit vector along the part of `free` in the null space of X."""
     if free is None:
         raise ValueError(
-            f"{RIDGE}: beyond the norm of X^+ y the end depends on the start; give it as free="
+            f"{who}: beyond the norm of X^+ y the end depends on the start; give it as free="
         )
-    start = finite_array(RIDGE, "free", free, ndim=1)
+    start = finite_array(who, "free", free, ndim=1)
     if len(start) != dimension:
-        raise ValueError(f"{RIDGE}: free must have {dimension} entries, got {len(start)}")
+        raise ValueError(f"{who}: free must have {dimension} entries, got {len(start)}")
     unseen = start - right.T @ (right @ start)
     size = float(np.linalg.norm(unseen))
     if size <= 1e-12 * float(np.linalg.norm(start)):
         raise ValueError(
-            f"{RIDGE}: free has no part in the null space of X, so no interpolator of this norm is "
+            f"{who}: free has no part in the null space of X, so no interpolator of this norm is "
             "reached from it; give another start"
         )
     return np.asarray(unseen / size)
@@ -465,10 +514,10 @@ def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, f
     (1.0, True)
     """
     X = finite_array("held_best", "X", X, ndim=2)
-    truth = finite_array("held_best", "truth", truth, ndim=1)
+    truth = entries("held_best", "truth", truth, X.shape[1], "one entry per column of X")
     values, right = np.linalg.svd(X, full_matrices=False)[1:]
     right = right[values > values.max() * max(X.shape) * np.finfo(float).eps]
     seen = right.T @ (right @ truth)
     unseen = truth - seen
-    along = max(float(unseen @ _unseen(right, free, X.shape[1])), 0.0)
+    along = max(float(unseen @ _unseen("held_best", right, free, X.shape[1])), 0.0)
     return math.sqrt(float(seen @ seen) + along**2), float(unseen @ unseen) - along**2

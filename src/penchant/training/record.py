@@ -178,6 +178,8 @@ def log_spaced(last: int, per_decade: int) -> list[int]:
     >>> penchant.record.log_spaced(100, 2)
     [1, 3, 10, 32, 100]
     """
+    last = integer("log_spaced", "last", last, least=1)
+    per_decade = integer("log_spaced", "per_decade", per_decade, least=1)
     count = int(per_decade * math.log10(last)) + 1
     return [round(10 ** (k / per_decade)) for k in range(count)]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.arguments import Array
+from penchant.arguments import Array, with_parts
 from penchant.forecasts.jump import JumpForecast, Losses, expected_jump, no_forecast
 from penchant.measures.transition import grokking
 from penchant.records import Record
@@ -31,6 +31,7 @@ TRAIN = ("train", "training")
 TEST = ("test", "val", "valid", "validation", "eval")
 ACCURACIES = ("accuracy", "acc")
 ERRORS = ("error", "err", "loss", "mse")
+PARTS = ("attrs", "data_vars", "weight_decay", "start_step", "level")  # of every record
 AT_ONCE = 0.9  # share of the ceiling above which no jump is left
 NO_DECAY = (
     "there is no weight decay (weight_decay=0), so the norm of the start does not shrink and no "
@@ -134,6 +135,7 @@ def forecast_jump(dataset: Any) -> JumpForecast:
     >>> print(penchant.forecasts.forecast_jump(watch.dataset).state)
     too early
     """
+    with_parts("forecast_jump", "dataset", dataset, "the record of a watch", *PARTS)
     side = next((side for side in TEST if _metric(dataset, (side,), ACCURACIES)), "")
     names = [_metric(dataset, sides, ACCURACIES) for sides in (TRAIN, (side,))]
     if None in names:

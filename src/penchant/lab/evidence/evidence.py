@@ -34,7 +34,7 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _number(check: str, name: str, value: object) -> float:
+def number(check: str, name: str, value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -59,7 +59,7 @@ class Check(Record):
     def __post_init__(self) -> None:
         own = f"Check {self.name!r}" if self.name else "Check"
         for name in ("measured", "predicted", "tolerance"):
-            object.__setattr__(self, name, _number(own, name, getattr(self, name)))
+            object.__setattr__(self, name, number(own, name, getattr(self, name)))
         if not 0 <= self.tolerance < math.inf:
             raise ValueError(f"{own}: tolerance must be finite and >= 0, got {self.tolerance}")
         one_of(own, "kind", self.kind, ("error", "at most", "at least"))
@@ -156,7 +156,10 @@ class Premise(Record):
     value: float | str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "holds", bool(self.holds))
+        holds = np.asarray(self.holds)
+        if holds.size != 1 or holds.dtype.kind not in "biuf" or holds.item() not in (0, 1):
+            raise ValueError(f"Premise: holds must be True or False, got {self.holds!r:.80}")
+        object.__setattr__(self, "holds", bool(holds.item()))
         object.__setattr__(self, "value", plain(self.value))
 
     def __str__(self) -> str:
@@ -166,8 +169,8 @@ class Premise(Record):
 
 def below(value: Any, limit: float) -> Premise:
     """The premise that a measured number is below its limit."""
-    number = float(value)
-    return Premise(number < limit, number)
+    measured = number("below", "value", value)
+    return Premise(measured < number("below", "limit", limit), measured)
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
-from penchant.arguments import one_of
+from penchant.arguments import one_of, text
 from penchant.lab.studies.cells import SPACES
 from penchant.lab.studies.study import Study
 from penchant.records import Record
@@ -71,6 +71,11 @@ class Sizes(Record):
     quick: Mapping[str, Any]
     others: Mapping[str, Mapping[str, Any]]
 
+    def __post_init__(self) -> None:
+        text("Sizes", "name", self.name)
+        for size in self.others:
+            one_of(f"Sizes {self.name!r}", "size", size, [size for size in SIZES if size != QUICK])
+
     @property
     def sizes(self) -> tuple[str, ...]:
         """The sizes with a description of their own."""
@@ -97,4 +102,8 @@ def sized(
 ) -> Sizes:
     """A study from the arguments of `Study`; the other sizes replace single keys of it."""
     given = {"tiny": tiny, "printed": printed}
+    known = [field.name for field in dataclasses.fields(Study)]
+    for size, own in (("quick", quick), *given.items()):
+        for key in own or {}:
+            one_of(f"sized {name!r}", f"key of {size}", key, known)
     return Sizes(name, quick, {size: own for size, own in given.items() if own is not None})

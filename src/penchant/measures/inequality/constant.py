@@ -136,9 +136,10 @@ def lojasiewicz_quadratic(
     >>> round(found.lower, 6), round(found.upper, 6)
     (2.0, 2.0)
     """
-    X, y = regression_data(WHO, X, y)
-    x = entries(WHO, "center", center, X.shape[1], "one entry per column of X")
-    radius = positive(WHO, "radius", radius)
+    who = "lojasiewicz_quadratic"
+    X, y = regression_data(who, X, y)
+    x = entries(who, "center", center, X.shape[1], "one entry per column of X")
+    radius = positive(who, "radius", radius)
     lower, upper, point = least_ratio(X, y, x, radius)
     loss = 0.5 * float(np.sum((X @ x - y) ** 2))
     return Lojasiewicz(lower, upper, loss, radius, point, "exact for a quadratic")

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, one_of
+from penchant.arguments import Array, entries, one_of
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.model import Model, Separable
 from penchant.models.unbiased import Difference
@@ -126,12 +127,13 @@ class TangentFeatures:
         return (slice(at, at + size) for at in range(0, len(X), size))
 
 
-def tangent(who: str, model: Model, X: Array, start: Array | None = None) -> TangentFeatures:
+def tangent(who: str, model: Model, X: Array, start: ArrayLike | None = None) -> TangentFeatures:
     """The tangent features of `model` at its start, or at the parameters given instead."""
     if not isinstance(model, Model):
         raise ValueError(f"{who}: expected a Model, got {type(model).__name__}")
     if start is not None:
-        return scaled(who, model, X, finite_array(who, "start", start, ndim=1))
+        count = len(model.start(X.shape[1]))
+        return scaled(who, model, X, entries(who, "start", start, count, "one per parameter"))
     twin = unit_twin(model)
     # beyond these the slopes at the start and the unit of X together may leave float64
     far = twin is not None and abs((twin[2] - 1) * twin[1]) > PLAIN * math.log(2.0)

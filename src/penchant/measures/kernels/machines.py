@@ -200,7 +200,7 @@ def kernel_machine(
         )
     X, y = problem.design, problem.y
     with one_blas_thread():
-        at = tangent(WHO, model, X, None if start is None else np.asarray(start))
+        at = tangent(WHO, model, X, start)
         chosen = chosen_route(WHO, at, X, route)
         solve = _svm if isinstance(problem, Classification) else _interpolant
         machine = solve(at, X, y, chosen)

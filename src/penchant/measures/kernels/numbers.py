@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array
+from penchant.arguments import Array, finite_array, plain_array
 
 SYMMETRIC = 1e-4  # largest relative asymmetry and negative eigenvalue that count as rounding
 EMPTY = 1e-13  # a smaller share that remains after centring is rounding
@@ -125,7 +125,8 @@ def _kernel(who: str, K: ArrayLike) -> Array:
 
 
 def _labels(who: str, y: ArrayLike) -> Array:
-    labels = finite_array(who, "y", y, ndim=1 if np.ndim(y) < 2 else 2)
+    raw = plain_array(who, "y", y)
+    labels = finite_array(who, "y", raw, ndim=1 if raw.ndim < 2 else 2)
     return labels.reshape(len(labels), -1) / (np.abs(labels).max() or 1.0)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, one_of, positive, real
+from penchant.arguments import Array, finite_array, one_of, plain_array, positive, real
 from penchant.measures.kernels.blocks import Gradients, blocked_kernel
 from penchant.measures.kernels.tangent import (
     MEMORY,
@@ -171,7 +171,8 @@ def kernel_regression(
     """
     model, parameters, x, y = arguments(WHO, "double", model, parameters, x, y, least=2)
     rows = samples(WHO, "x", x, model)
-    given = finite_array(WHO, "y", y, ndim=1 if np.ndim(y) < 2 else 2)
+    raw = plain_array(WHO, "y", y)
+    given = finite_array(WHO, "y", raw, ndim=1 if raw.ndim < 2 else 2)
     targets = given.reshape(len(given), -1)
     memory = positive(WHO, "memory", memory)
     if real(WHO, "ridge", ridge) < 0:

@@ -320,6 +320,10 @@ def _matrix_flow(
     matrix = finite_array(WHO, "start", start, ndim=2)
     X = _flat_rows(X, matrix)
     goal = None if target is None else finite_array(WHO, "target", target, ndim=2)
+    if goal is not None and goal.shape != matrix.shape:
+        raise ValueError(
+            f"{WHO}: target must have the shape of start, {matrix.shape}, got {goal.shape}"
+        )
     rate = _step(matrix) if learning_rate is None else learning_rate
     rate = positive(WHO, "learning_rate", rate)
     most = MAX_STEPS if max_steps is None else integer(WHO, "max_steps", max_steps, least=1)
