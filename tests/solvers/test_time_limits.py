@@ -129,6 +129,20 @@ def test_long_calls_end_soon_after_their_time(call):
     assert time.process_time() - begin < 3.0
 
 
+@pytest.mark.parametrize("decades", [0, 16])
+@pytest.mark.parametrize("power", [2, 3])
+def test_margins_of_a_derived_regularizer_take_seconds(power, decades):
+    """Three points of twelve features, in one unit and in units apart, without a limit."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(3, 12))
+    labels = np.sign(points @ rng.normal(size=12))
+    points = points * 10.0 ** rng.uniform(-decades / 2, decades / 2, size=(3, 1))
+    begin = time.process_time()
+    solution = penchant.max_margin(points, labels, derive(lambda w: w**power, start=0.1))
+    assert time.process_time() - begin < 8.0
+    assert (labels * (points @ solution.beta)).min() > 1 - 1e-9
+
+
 def test_an_inner_call_keeps_the_limit_of_the_outer_one():
     with limits.limited("outer", NOW):
         inner = penchant.interpolate(X, Y, Q(2, alpha=0.1), throw=False)

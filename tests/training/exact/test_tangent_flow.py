@@ -26,7 +26,7 @@ from penchant.methods import TangentFlow
 from penchant.models import LinearPredictor, relu_net, two_layer
 from penchant.problems import circle_teacher, sparse_regression
 from penchant.record import At, LogSpaced
-from penchant.stop import Interpolated, Near
+from penchant.stop import Interpolated, Loss, Near
 from penchant.training.exact import tangent as exponential_step
 from penchant.training.exact.tangent import compiled, function_of, trial
 
@@ -220,6 +220,32 @@ def test_spent_budgets_are_reported():
     assert short.t == 1e-3
     done = ended(LinearPredictor(), Regression([[1.0]], [0.0]))
     assert "already fits" in str(done.outcome)
+
+
+def square(parameters, X):
+    return X[:, 0] * parameters[0] * parameters[0]
+
+
+@pytest.mark.parametrize("record", [At(times=[]), LogSpaced(2)])
+def test_a_flow_whose_time_becomes_infinite_ends(monkeypatch, record):
+    """No float64 has the square 2, so a loss of 4^2 eps^2 stays, and the steps grow for ever.
+
+    Without an end every round records one more moment; the bound keeps them from the memory.
+    """
+    at, asked = exponential_step.TangentIntegrator.at, []
+
+    def counted(flow, t):
+        asked.append(t)
+        assert len(asked) < 5_000, "the flow records moments for ever"
+        return at(flow, t)
+
+    monkeypatch.setattr(exponential_step.TangentIntegrator, "at", counted)
+    model, problem = FunctionModel(square, [1.0]), Regression([[1.0]], [2.0])
+    path = train(model, problem, TangentFlow(), stop=Loss(1e-100), record=record)
+    assert path.outcome.kind is Kind.STALLED
+    assert str(path.outcome) == "stalled: the time of the flow is beyond float64"
+    assert path.t == np.inf
+    assert path.parameters[0] == pytest.approx(np.sqrt(2), rel=1e-15)
 
 
 def test_no_sign_error_survives(monkeypatch):

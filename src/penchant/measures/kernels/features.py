@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -66,7 +67,20 @@ class TangentFeatures:
         """Features of every sample; for separable models in one coordinate per input feature."""
         if isinstance(self.model, Separable):
             return X * self.root
+        held = self.__dict__.get("_held")
+        if held is not None and held[0] is X:
+            return np.asarray(held[1])
         return self.factor * self.model.jacobian(self.start, X)
+
+    @contextlib.contextmanager
+    def hold(self, X: Array) -> Iterator[None]:
+        """A context in which the features of X are computed once, where they fit into a block."""
+        if not isinstance(self.model, Separable) and self._whole(X):
+            self.__dict__["_held"] = X, self.rows(X)
+        try:
+            yield
+        finally:
+            self.__dict__.pop("_held", None)
 
     def expand(self, coordinates: Array) -> Array:
         """The flat displacement whose coordinates in the space of `rows` are `coordinates`."""
@@ -99,6 +113,8 @@ class TangentFeatures:
         """F displacement, one number per sample."""
         if isinstance(self.model, Separable):
             return self.rows(X) @ (self._shares * self.model.table(displacement)).sum(axis=0)
+        if self._whole(X):
+            return self.rows(X) @ displacement
         return np.concatenate([self.rows(X[at]) @ displacement for at in self._blocks(X)])
 
     def tilt(self, displacement: Array) -> Array:
@@ -121,6 +137,10 @@ class TangentFeatures:
         assert isinstance(self.model, Separable)
         slopes, root = self.factor * self.model.slopes(self.start), self.root
         return np.divide(slopes, root, out=np.zeros_like(slopes), where=root > 0)
+
+    def _whole(self, X: Array) -> bool:
+        """Whether all samples are one block."""
+        return len(X) <= max(1, BLOCK // len(self.start))
 
     def _blocks(self, X: Array) -> Iterator[slice]:
         size = max(1, BLOCK // len(self.start))

@@ -203,7 +203,8 @@ def kernel_machine(
         at = tangent(WHO, model, X, start)
         chosen = chosen_route(WHO, at, X, route)
         solve = _svm if isinstance(problem, Classification) else _interpolant
-        machine = solve(at, X, y, chosen)
+        with at.hold(X):
+            machine = solve(at, X, y, chosen)
     if throw and not machine.outcome.ok:
         raise NumericalError(WHO, machine.outcome)
     return machine

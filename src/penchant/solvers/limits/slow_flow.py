@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lstsq
+from scipy.linalg.lapack import dgeqp3, dorgqr, dtrtrs
 
 from penchant.arguments import Array, entries, finite_array, integer, positive
 from penchant.limits import TimeLimit
@@ -267,8 +267,8 @@ def violation(X: Array, path: Pieces) -> float:
     numbers = (missed, pulls, path.dual)
     if not all(np.isfinite(part).all() for part in numbers) or (stays < 0).any():
         return math.inf
-    away = lstsq(rows, missed, lapack_driver="gelsy")[0]
-    off, speeds = (_beyond(rows, part) for part in (pulls, path.dual))
+    basis, away = _shortest_way(rows, missed)
+    off, speeds = (_beyond(basis, part) for part in (pulls, path.dual))
     size = float(np.abs(points).max()) or 1.0
     astray = off[:-1].sum() / size
     with np.errstate(all="ignore"):
@@ -277,9 +277,24 @@ def violation(X: Array, path: Pieces) -> float:
     return float(np.max(errors))
 
 
-def _beyond(rows: Array, vectors: Array) -> Array:
-    """The length of the part of each vector that no combination of rows explains."""
-    part = vectors.T - rows.T @ lstsq(rows.T, vectors.T, lapack_driver="gelsy")[0]
+def _shortest_way(rows: Array, missed: Array) -> tuple[Array, Array]:
+    """An orthonormal basis of the rows, and the shortest vectors that the rows map to `missed`.
+
+    One factor serves both; LAPACK is called directly, since most problems are tiny.
+    """
+    if not rows.any():
+        return np.zeros((rows.shape[1], 0)), np.zeros((rows.shape[1], missed.shape[1]))
+    factor, order, tau, _, _ = dgeqp3(rows.T)
+    sizes = np.abs(factor.diagonal())
+    rank = int((sizes > EPS * sizes[0]).sum())
+    triangle, places = factor[:rank, :rank], order[:rank] - 1
+    basis = np.asarray(dorgqr(factor[:, :rank], tau[:rank])[0])
+    return basis, np.asarray(basis @ dtrtrs(triangle, missed[places], trans=1)[0])
+
+
+def _beyond(basis: Array, vectors: Array) -> Array:
+    """The length of the part of each vector that is orthogonal to the basis."""
+    part = vectors.T - basis @ (basis.T @ vectors.T)
     return np.asarray(np.linalg.norm(part, axis=0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import heapq
 import itertools
@@ -126,10 +127,16 @@ def times_to_record(
     """Log-spaced times from `first` on, if any, and the requested ones, in order."""
     spaced: Iterator[float] = iter(())
     if per_decade is not None:
-        spaced = (first * 10 ** (k / per_decade) for k in itertools.count())
+        spaced = _powers(first, per_decade)
         # a time as near to the end as this would record the end twice
         spaced = itertools.takewhile(lambda t: t < t_max * (1 - SAME), spaced)
     return (t for t, _ in itertools.groupby(heapq.merge(spaced, requested)))
+
+
+def _powers(first: float, per_decade: int) -> Iterator[float]:
+    """first * 10^(k / per_decade), as far as the power is within float64."""
+    with contextlib.suppress(OverflowError):
+        yield from (first * 10 ** (k / per_decade) for k in range(400 * per_decade))
 
 
 def own_time(t: float, log_unit: float) -> float:
