@@ -83,13 +83,13 @@ def with_recipe(function: Callable[P, T]) -> Callable[P, T]:
     that its class lists in `recipe_parts` have one with the key `part`.
     """
 
-    signature = inspect.signature(function)
+    signature, inner = inspect.signature(function), inspect.unwrap(function)
 
     @functools.wraps(function)
     def make(*given: P.args, **named: P.kwargs) -> T:
         thing = function(*given, **named)
         name = function.__name__
-        if name not in public_names() or inspect.unwrap(public(name)) is not function:
+        if name not in public_names() or inspect.unwrap(public(name)) is not inner:
             return thing
         bound = signature.bind(*given, **named)
         bound.apply_defaults()

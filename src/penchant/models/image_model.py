@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from penchant.arguments import integer, log_scale, one_of
 from penchant.description import with_recipe
+from penchant.door import Invalid, door, door_as
 from penchant.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
 from penchant.models.relu_nets import STARTS, he_weights, layer_factors
 from penchant.precision import DTYPES
@@ -79,15 +80,15 @@ class ImageModel(Record):
         """The type of the weights."""
         return DTYPES[self.precision]
 
+    @door_as(lambda model: model.name)
     def start(self, images: Images) -> dict[str, NDArray[Any]]:
         """The first weights on these images, layer by layer."""
         if not isinstance(images, Images):
-            raise ValueError(
-                f"{self.name}: the problem must be Images, got {type(images).__name__}; "
-                "use load_images()"
+            raise Invalid(
+                f"the problem must be Images, got {type(images).__name__}; use load_images()"
             )
         pixels, classes = images.train_images.shape[1:], len(images.classes)
-        return dict(_start(self, tuple(self.function.shapes(self.name, pixels, classes))))
+        return dict(_start(self, tuple(self.function.shapes(pixels, classes))))
 
     def logits(self, params: Params, X: Any, origin: Params | None = None) -> Any:
         """The outputs for rows of images, one column per class; a JAX function.
@@ -162,6 +163,7 @@ def dense_net(
 
 
 @with_recipe
+@door
 def conv_net(
     plan: str = VGG,
     *,
@@ -214,7 +216,7 @@ def conv_net(
     [(3, 3, 1, 4), (64, 10)]
     """
     who = "conv_net"
-    parts = read_plan(who, plan, integer(who, "slimmer", slimmer, least=1))
+    parts = read_plan(plan, integer(who, "slimmer", slimmer, least=1))
     function = ImageFunction(parts, convolutions=True)
     return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased, precision)
 
