@@ -19,8 +19,8 @@ from penchant.arguments import positive
 class TimeLimit:
     """A clock that starts now; `spent` once `seconds` have passed, never if that is None."""
 
-    def __init__(self, who: str, seconds: float | None) -> None:
-        self.seconds = None if seconds is None else positive(who, "max_seconds", seconds)
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = None if seconds is None else positive("max_seconds", seconds)
         self.begin = time.monotonic()
 
     @property
@@ -44,9 +44,9 @@ LIMIT: contextvars.ContextVar[TimeLimit | None] = contextvars.ContextVar("LIMIT"
 
 
 @contextlib.contextmanager
-def limited(who: str, seconds: float | None) -> Iterator[None]:
+def limited(seconds: float | None) -> Iterator[None]:
     """A context in which loops raise `OutOfTime` after `seconds`; None leaves what is set."""
-    limit = TimeLimit(who, seconds)
+    limit = TimeLimit(seconds)
     token = LIMIT.set(LIMIT.get() if seconds is None else limit)
     try:
         yield

@@ -97,9 +97,10 @@ LAB = {
     "at_least": lambda: lab.at_least("a"),
     "at_most": lambda: lab.at_most("a"),
     "drawn": lambda: lab.drawn(int, never, 0),
-    "integer": lambda: lab.integer("integer", "a", 0, least=1),
+    "door_as": lambda: lab.door_as(3),
+    "integer": lambda: lab.door_as("integer")(lab.integer)("a", 0, least=1),
     "margin_of_mean": lambda: lab.margin_of_mean([]),
-    "one_of": lambda: lab.one_of("one_of", "a", "b", ["c"]),
+    "one_of": lambda: lab.door_as("one_of")(lab.one_of)("a", "b", ["c"]),
     "read_study": lambda: lab.read_study("no such file.toml"),
     "within": lambda: lab.within("a"),
 }
@@ -210,7 +211,7 @@ REGULARIZERS = {
     "R": lambda: regularizers.R(),
     "Schatten": lambda: regularizers.Schatten(None),
     "Spectral": lambda: regularizers.Spectral((0, 1)),
-    "as_norm": lambda: regularizers.as_norm("as_norm", "nothing"),
+    "as_norm": lambda: regularizers.as_norm("nothing"),
 }
 SOLVERS = {
     "held_best": lambda: solvers.held_best(WRONG, BETA, BETA),

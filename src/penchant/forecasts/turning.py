@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import door_as
 from penchant.measures.directions import angle
 from penchant.measures.kernels.machines import kernel_machine
 from penchant.models.diagonal import DiagonalNet
@@ -127,6 +128,7 @@ def _crossing(x: Array, y: Array, level: float, k: int) -> float:
     return float(x[k] + (level - y[k]) / (y[k + 1] - y[k]) * (x[k + 1] - x[k]))
 
 
+@door_as("forecast")
 def minimisers(model: Any, problem: Problem, measure: Measure | None = None) -> Minimisers | None:
     """The minimisers for a model with a known regularizer until they stop turning; else None.
 
@@ -162,7 +164,7 @@ def _vectors(q: Q, problem: Regression | Classification) -> Iterator[tuple[float
         rows = scaled_rows(problem.signed_rows)
         walk, scale = MarginWalk(q, rows), rows.scale
     else:
-        fit = reduce("forecast", problem.X, problem.y)
+        fit = reduce(problem.X, problem.y)
         walk, scale = Continuation(q, fit.X, fit.y), fit.scale
     first = walk.m + q.depth * BEFORE
     for k in itertools.count():

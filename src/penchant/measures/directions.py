@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array
+from penchant.door import Invalid, door
 from penchant.measures.distances import turn
 
 
+@door
 def angle(a: ArrayLike, b: ArrayLike) -> Array:
     """Degrees between predictors, along the last axis; accurate for the smallest angles too.
 
@@ -30,9 +32,10 @@ def angle(a: ArrayLike, b: ArrayLike) -> Array:
     >>> float(penchant.measures.angle([1.0, 0.0], [1.0, 1.0]).round(6))
     45.0
     """
-    return turn(_directed("angle", "a", a), _directed("angle", "b", b))
+    return turn(_directed("a", a), _directed("b", b))
 
 
+@door
 def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
     """Azimuth and pitch in degrees of predictors in R^3: longitude and latitude on the sphere.
 
@@ -53,19 +56,19 @@ def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
     >>> round(float(azimuth), 6), round(float(pitch), 6)
     (90.0, 45.0)
     """
-    unit = _directed("azimuth_pitch", "beta", beta)
+    unit = _directed("beta", beta)
     if unit.shape[-1] != 3:
-        raise ValueError(f"azimuth_pitch: predictors must have 3 coordinates, got {unit.shape[-1]}")
+        raise Invalid(f"predictors must have 3 coordinates, got {unit.shape[-1]}")
     azimuth = np.degrees(np.arctan2(unit[..., 1], unit[..., 0]))
     return azimuth, np.degrees(np.arctan2(unit[..., 2], np.hypot(unit[..., 0], unit[..., 1])))
 
 
-def _directed(who: str, name: str, vectors: ArrayLike) -> Array:
+def _directed(name: str, vectors: ArrayLike) -> Array:
     """Vectors divided by their largest entries, which may be huge or tiny; none may be zero."""
     array = np.asarray(vectors, dtype=np.float64)
     largest = np.abs(array).max(axis=-1, keepdims=True)
     if not (np.isfinite(array).all() and (largest > 0).all()):
-        raise ValueError(f"{who}: {name} must be finite and not zero, a zero has no direction")
+        raise Invalid(f"{name} must be finite and not zero, a zero has no direction")
     return array / largest
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, positive
+from penchant.door import door
 from penchant.records import brief, html_table, text_table
 from penchant.regularizers.gradient_lines import Index
 from penchant.regularizers.line_walk import (
@@ -23,7 +24,6 @@ from penchant.regularizers.line_walk import (
 )
 from penchant.regularizers.regularizer import Regularizer
 from penchant.regularizers.reparametrization import (
-    WHO,
     Reparametrization,
     Starts,
     check_moving,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penchant.regularizers.closed_form import ClosedForm
 
 
+@door
 def derive(
     map: Callable[..., Any],
     start: ArrayLike | tuple[Any, ...],
@@ -84,7 +85,7 @@ def derive(
     check_start(line, points)
     line.check_separable(starts.plus)
     check_moving(line, points)
-    return Derived(line, starts, None if unit is None else positive(WHO, "unit", unit))
+    return Derived(line, starts, None if unit is None else positive("unit", unit))
 
 
 class Derived(Regularizer):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, one_of, positive, regression_data
+from penchant.door import Invalid, door, door_as
 from penchant.records import Record
 
 WHO, RIDGE = "predicted_delay", "held_ridge"
@@ -280,6 +281,7 @@ class Delay(Record):
         return self.t2 - self.t1
 
 
+@door
 def predicted_delay(
     X: ArrayLike,
     y: ArrayLike,
@@ -331,14 +333,14 @@ def predicted_delay(
     >>> delay.t1 < delay.t2
     True
     """
-    one_of(WHO, "norm", norm, ("l1", "nuclear"))
-    X, y = regression_data(WHO, X, y)
-    truth = finite_array(WHO, "truth", truth, ndim=1 if norm == "l1" else 2)
+    one_of("norm", norm, ("l1", "nuclear"))
+    X, y = regression_data(X, y)
+    truth = finite_array("truth", truth, ndim=1 if norm == "l1" else 2)
     if truth.size != X.shape[1]:
         rule = f"truth must have one entry per column of X ({X.shape[1]})"
-        raise ValueError(f"{WHO}: {rule}, got {truth.size}")
-    rate = positive(WHO, "learning_rate", learning_rate) * positive(WHO, "beta", beta)
-    t1 = memorization_steps(X, y, learning_rate, positive(WHO, "level", level))
+        raise Invalid(f"{rule}, got {truth.size}")
+    rate = positive("learning_rate", learning_rate) * positive("beta", beta)
+    t1 = memorization_steps(X, y, learning_rate, positive("level", level))
     gap = (least_squares_limit(X, y, learning_rate).point - truth.ravel()).reshape(truth.shape)
     distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
     return Delay(t1, t1 + distance / rate, distance, rate, error_floor(X, truth.ravel()))
@@ -351,15 +353,17 @@ def _spectrum(X: Array) -> Array:
     return np.asarray(sizes[sizes > 1e-12 * sizes[0]] ** 2)
 
 
+@door_as(WHO)
 def _stable(learning_rate: float, bound: float) -> float:
     """`learning_rate`, which must be below the bound where descent stops converging."""
-    rate = positive(WHO, "learning_rate", learning_rate)
+    rate = positive("learning_rate", learning_rate)
     if rate >= bound:
         rule = f"learning_rate must be below {bound:.6g}, 2 over the largest curvature"
-        raise ValueError(f"{WHO}: {rule} of the objective, got {rate:g}; take a smaller one")
+        raise Invalid(f"{rule} of the objective, got {rate:g}; take a smaller one")
     return rate
 
 
+@door
 def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None = None) -> Array:
     """Where descent on |X a - y|^2 held at |a|_2 = size ends.
 
@@ -393,8 +397,8 @@ def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None =
     >>> penchant.solvers.held_ridge(X, y, size=3.0, free=[1.0, 0.0]).round(4)
     array([2.7889, 1.1056])
     """
-    X, y = regression_data(RIDGE, X, y)
-    size = positive(RIDGE, "size", size)
+    X, y = regression_data(X, y)
+    size = positive("size", size)
     left, values, right = np.linalg.svd(X, full_matrices=False)
     significant = values > values.max() * max(X.shape) * np.finfo(float).eps
     values, right, pull = values[significant], right[significant], (left.T @ y)[significant]
@@ -417,25 +421,25 @@ def _multiplier(numerators: Array, squares: Array, size: float) -> float:
     return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-14))
 
 
+@door_as(RIDGE)
 def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
     """The unit vector along the part of `free` in the null space of X."""
     if free is None:
-        raise ValueError(
-            f"{RIDGE}: beyond the norm of X^+ y the end depends on the start; give it as free="
-        )
-    start = finite_array(RIDGE, "free", free, ndim=1)
+        raise Invalid("beyond the norm of X^+ y the end depends on the start; give it as free=")
+    start = finite_array("free", free, ndim=1)
     if len(start) != dimension:
-        raise ValueError(f"{RIDGE}: free must have {dimension} entries, got {len(start)}")
+        raise Invalid(f"free must have {dimension} entries, got {len(start)}")
     unseen = start - right.T @ (right @ start)
     size = float(np.linalg.norm(unseen))
     if size <= 1e-12 * float(np.linalg.norm(start)):
-        raise ValueError(
-            f"{RIDGE}: free has no part in the null space of X, so no interpolator of this norm is "
+        raise Invalid(
+            "free has no part in the null space of X, so no interpolator of this norm is "
             "reached from it; give another start"
         )
     return np.asarray(unseen / size)
 
 
+@door
 def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, float]:
     """The held norm from which `held_ridge` comes nearest to the truth, and |a - truth|^2 there.
 
@@ -464,8 +468,8 @@ def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, f
     >>> round(size, 6), abs(error) < 1e-12
     (1.0, True)
     """
-    X = finite_array("held_best", "X", X, ndim=2)
-    truth = finite_array("held_best", "truth", truth, ndim=1)
+    X = finite_array("X", X, ndim=2)
+    truth = finite_array("truth", truth, ndim=1)
     values, right = np.linalg.svd(X, full_matrices=False)[1:]
     right = right[values > values.max() * max(X.shape) * np.finfo(float).eps]
     seen = right.T @ (right @ truth)

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import door
 from penchant.regularizers.q import Q
 from penchant.solvers import continuation
-from penchant.solvers.constraints import reduce
+from penchant.solvers.constraints import Constraints, reduce
 from penchant.solvers.interpolate import arrived
 
 
+@door
 def minimisers(X: Array, y: Array, depth: int, log_mus: Array) -> Iterator[Array]:
     """The minimisers of Q^D at falling log alpha^D, one after the other, NaN where one failed.
 
@@ -44,7 +46,10 @@ def minimisers(X: Array, y: Array, depth: int, log_mus: Array) -> Iterator[Array
     >>> wide.round(2).tolist(), narrow.round(2).tolist()
     ([0.4, 0.8], [0.0, 1.0])
     """
-    at = reduce("minimisers", X, y)
+    return _followed(reduce(X, y), depth, log_mus)
+
+
+def _followed(at: Constraints, depth: int, log_mus: Array) -> Iterator[Array]:
     first = Q(depth, log_alpha=float(log_mus[0]) / depth)
     points = continuation.follow(first, at, log_mus - np.log(at.scale))
     for log_mu, point in zip(log_mus, points, strict=True):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 from penchant.limits import OutOfTime
 from penchant.records import Kind, Outcome, Record, brief
 from penchant.regularizers.lp import Lp
@@ -114,19 +115,18 @@ class Solution(Record):
         return [(name, brief(getattr(self, name))) for name in fields]
 
 
-def must_fit(who: str, regularizer: Regularizer | MatrixNorm, dimension: int) -> None:
+def must_fit(regularizer: Regularizer | MatrixNorm, dimension: int) -> None:
     """Checks that the regularizer is one and has room for `dimension` coordinates."""
     if isinstance(regularizer, MatrixNorm) and regularizer.shape is None:
-        raise ValueError(
-            f"{who}: {regularizer!r} needs the shape of the matrix that a row of X holds;"
+        raise Invalid(
+            f"{regularizer!r} needs the shape of the matrix that a row of X holds;"
             f" use {type(regularizer).__name__}(shape=(rows, columns))"
         )
     if not isinstance(regularizer, Regularizer | MatrixNorm):
-        raise ValueError(f"{who}: expected a regularizer such as Q(...), got {regularizer!r}")
+        raise Invalid(f"expected a regularizer such as Q(...), got {regularizer!r}")
     if regularizer.dimension not in (None, dimension):
-        raise ValueError(
-            f"{who}: {regularizer} has {regularizer.dimension} coordinates,"
-            f" but X has {dimension} columns"
+        raise Invalid(
+            f"{regularizer} has {regularizer.dimension} coordinates, but X has {dimension} columns"
         )
 
 

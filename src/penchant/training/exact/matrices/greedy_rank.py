@@ -27,6 +27,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from penchant.arguments import Array, flag
+from penchant.door import Invalid, door_as
 from penchant.limits import TimeLimit
 from penchant.models.factorization import Factorization, SymmetricFactorization, TwoFactors
 from penchant.problems.matrix_problem import MatrixProblem, Sensing
@@ -93,14 +94,15 @@ class GreedyRank(Record):
 
 
 @on_one_blas_thread
+@door_as(WHO)
 def matrix_saddles(
     problem: MatrixProblem, *, symmetric: bool, throw: bool, max_seconds: float | None
 ) -> GreedyRank:
     """The points of two factors; symmetric ones are equal."""
-    symmetric = flag(WHO, "symmetric", symmetric)
+    symmetric = flag("symmetric", symmetric)
     if symmetric and problem.shape[0] != problem.shape[1]:
-        raise ValueError(f"{WHO}: a symmetric matrix must be square, got shape {problem.shape}")
-    limit, scaled = TimeLimit(WHO, max_seconds), ScaledProblem(problem)
+        raise Invalid(f"a symmetric matrix must be square, got shape {problem.shape}")
+    limit, scaled = TimeLimit(max_seconds), ScaledProblem(problem)
     model = empty_factors(problem, symmetric)
     visits, outcome = greedy_points(scaled.problem, model, invariant(scaled.problem, model), limit)
     tau, points, loss, rates = (np.array(column) for column in zip(*visits, strict=True))
@@ -222,6 +224,7 @@ def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
     return [basis[:, label == k] for k in range(count)]
 
 
+@door_as(WHO)
 def greedy_points(
     problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit | None = None
 ) -> tuple[list[tuple[float, Array, float, float]], Outcome]:
@@ -257,7 +260,7 @@ def greedy_points(
     >>> [round(float(tau), 6) for tau, matrix, loss, rate in points], outcome.ok
     ([0.0, 0.25, 0.5], True)
     """
-    limit = limit or TimeLimit(WHO, None)
+    limit = limit or TimeLimit(None)
     half = math.exp(problem.log_factor)
     W, tau = np.zeros((len(spaces[0]), 0)), 0.0
     exponents = [np.ones(space.shape[1]) for space in spaces]
