@@ -10,11 +10,13 @@ import xarray
 
 from explore_study import made
 from penchant import store
+from penchant.door import door_as
 from penchant.explore.claims import ClaimsPage, claims_view, read_claims
 from penchant.explore.state import State, read_state
 from penchant.lab.studies import gathered
-from penchant.lab.studies.gathered import read_gathered
 from penchant.store import json_checksum
+
+read_gathered = door_as("explore")(gathered.read_gathered)
 
 
 def test_a_saved_study_is_read_whole(tmp_path):

@@ -1,13 +1,19 @@
 """An error of an inner check gets the name of the function that was called, at its door."""
 
+import ast
 import inspect
 import pickle
 import threading
 import traceback
+from pathlib import Path
 
 import pytest
 
-from penchant.door import Invalid, door, door_as
+import penchant
+from penchant.door import CALLER, Invalid, Nameless, NotFound, door, door_as, speaking_as
+from penchant.records import Kind, Outcome, Unsolved
+
+SOURCES = sorted(Path(penchant.__file__).parents[1].glob("penchant*/**/*.py"))
 
 
 def check(value):
@@ -124,3 +130,82 @@ def test_threads_do_not_mix_their_names():
     for thread in threads:
         thread.join()
     assert seen == {"outer": {"outer"}, "Derived": {"Derived"}}
+
+
+def test_a_block_may_speak_in_a_name_of_its_own():
+    @door
+    def whole():
+        with speaking_as("a part"):
+            check(-1)
+
+    assert str(refused(whole)) == "a part: value must be >= 0, got -1"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "seen"),
+    [(f"{CALLER} needs more", "it needs more"), (f"call {CALLER}(x)", "it: call it(x)")],
+)
+def test_a_sentence_may_hold_the_name(sentence, seen):
+    @door_as("it")
+    def short():
+        raise Invalid(sentence)
+
+    assert str(refused(short)) == seen
+
+
+def test_other_errors_keep_their_kind_and_what_they_carry():
+    outcome = Outcome(Kind.STALLED, "no step")
+
+    @door
+    def absent():
+        raise NotFound("there is no file")
+
+    @door
+    def stalled():
+        raise Unsolved(outcome, result=3)
+
+    with pytest.raises(FileNotFoundError, match=r"^absent: there is no file$"):
+        absent()
+    with pytest.raises(penchant.NumericalError, match=r"^stalled: stalled: no step$") as info:
+        stalled()
+    assert (info.value.outcome, info.value.result) == (outcome, 3)
+    assert not isinstance(info.value, Nameless)
+
+
+def test_an_error_of_a_function_of_the_user_gets_no_name():
+    def rate(step):
+        raise ValueError("my own")
+
+    def follow(model, X):
+        raise ValueError("my own")
+
+    model = penchant.FunctionModel(follow, [1.0])
+    problem = penchant.Regression([[1.0, 2.0]], [1.0])
+    method = penchant.GradientDescent(1e-3)
+    with pytest.raises(ValueError, match=r"^my own"):
+        penchant.train(model, problem, method, stop=penchant.Steps(1))
+    with pytest.raises(ValueError, match=r"^my own"):
+        penchant.lab.drawn(rate, lambda instance: True, 0)
+
+
+def parameters_named(name, source):
+    """The lines of functions that take a parameter of this name."""
+    return [
+        argument.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        if argument.arg == name
+    ]
+
+
+def test_no_function_takes_the_name_of_its_caller():
+    assert len(SOURCES) > 400
+    found = {path.name: parameters_named("who", path.read_text("utf-8")) for path in SOURCES}
+    assert not {name: lines for name, lines in found.items() if lines}
+
+
+@pytest.mark.parametrize("taken", ["a, who", "*, who=1", "who, /"])
+def test_the_search_finds_such_a_parameter(taken):
+    assert parameters_named("who", f"def f({taken}): ...") == [1]
+    assert parameters_named("who", "def f(whole, whom): ...") == []

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penchant import DiagonalNet, FunctionModel
+from penchant.lab import door_as
 from penchant.measures import assumptions
 from penchant.measures.homogeneity import Line, require_theorem, roughness
 from penchant.models import Difference, Model, ProductNet, Unbiased, linearize, two_layer
@@ -280,7 +281,7 @@ WRONG = FunctionModel(lambda w, x: (x @ w) ** 2 / jnp.sqrt(1e-30 + w @ w), np.on
 )
 def test_theorems_refuse_in_one_sentence(model, sentence):
     with pytest.raises(ValueError, match=sentence) as refused:
-        require_theorem(model, X)
+        door_as("L Theorem 1")(require_theorem)(model, X)
     assert str(refused.value).startswith("L Theorem 1 needs ")
     assert "\n" not in str(refused.value)
 

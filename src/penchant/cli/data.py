@@ -142,4 +142,4 @@ def _fetch(images: ImageSet) -> None:
                 folder = open_folders.enter_context(downloaded(images, progress))
             _import(images, folder)
     except ImportError as reason:
-        raise ValueError(str(reason)) from None
+        raise Invalid(str(reason)) from None

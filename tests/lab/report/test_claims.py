@@ -21,7 +21,7 @@ from jinja2 import UndefinedError
 import little_papers
 from explore_browser import CHROMIUM, browser
 from html_pages import parsed, words
-from penchant.lab import Check, Evidence, Plot, Series, Verdict, Verdicts, papers, within
+from penchant.lab import Check, Evidence, Plot, Series, Verdict, Verdicts, door_as, papers, within
 from penchant.lab.evidence import verdict_json
 from penchant.lab.evidence.verdict_json import read_verdicts
 from penchant.lab.report.markup import Markup
@@ -325,7 +325,7 @@ def test_a_folder_that_cannot_be_written_is_refused_early(tmp_path):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "deep"):
         with pytest.raises(ValueError, match=r"verify: .*must be a directory"):
-            refuse_unwritable(folder)
+            door_as("verify")(refuse_unwritable)(folder)
     refuse_unwritable(tmp_path / "new" / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

@@ -55,7 +55,6 @@ def check_parts(study: Study) -> None:
     _check_values(study)
 
 
-@door_as(lambda study: study.source)
 def _check_axis_key(study: Study, key: str) -> None:
     head, *rest = key.split(".")
     one_of(f"part in grid key {key!r}:", head, (*PARTS, *OPTIONAL, "probes"))
@@ -67,7 +66,6 @@ def _check_axis_key(study: Study, key: str) -> None:
         )
 
 
-@door_as(lambda study: study.source)
 def _check_values(study: Study) -> None:
     first = [axis.values[0] for axis in study.axes]
     seed = None if study.seed_values is None else study.seed_values[0]
@@ -92,7 +90,6 @@ def _check_values(study: Study) -> None:
             _check_built(study, touched, at, f" at {axis.key} = {value!r}")
 
 
-@door_as(lambda study: study.source)
 def _check_built(study: Study, parts: tuple[str, ...], at: list[Any], where: str) -> None:
     seed = None if study.seed_values is None else study.seed_values[0]
     spec = spec_at(study, at, seed)

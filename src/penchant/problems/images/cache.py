@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from penchant import store
-from penchant.door import Invalid, NotFound, NotInstalled, Unwritable, door, door_as
+from penchant.door import Invalid, NotFound, NotInstalled, Unwritable, door
 from penchant.problems.images.catalogue import (
     DIGITS,
     PARTS,
@@ -199,7 +199,6 @@ def sweep(directory: Path) -> None:
 
 
 Condition = Literal["verified", "absent", "damaged"]
-WHO = "data"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -213,7 +212,6 @@ class Status(Record):
     reason: str = ""
 
 
-@door_as(WHO)
 def status(images: ImageSet) -> Status:
     """The condition of a set, found by reading it and verifying its checksums."""
     where, size = _location(images)
@@ -224,7 +222,7 @@ def status(images: ImageSet) -> Status:
     except ImportError:
         return Status(images.name, "absent", 0, where, "scikit-learn is not installed")
     except (ValueError, OSError) as reason:
-        return Status(images.name, "damaged", size, where, str(reason).removeprefix(f"{WHO}: "))
+        return Status(images.name, "damaged", size, where, str(reason))
     return Status(images.name, "verified", size, where)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import Array
-from penchant.door import door_as
 from penchant.problems.matrix_problem import Completion, MatrixProblem
 from penchant.records import Kind, Outcome
 from penchant.solvers import constraints, exact
@@ -115,7 +114,6 @@ def missed(at: Measurements, problem: MatrixProblem, matrix: Array) -> Array:
     return exact.missing(problem.design, matrix.ravel(), problem.y, ill)
 
 
-@door_as("interpolate")
 def measurements(problem: MatrixProblem) -> Measurements | Outcome:
     """The reduced measurements, or an outcome that says why no matrix fits them."""
     if isinstance(problem, Completion):  # it holds every entry once
@@ -126,6 +124,6 @@ def measurements(problem: MatrixProblem) -> Measurements | Outcome:
     try:
         reduced = constraints.reduce(problem.design, problem.y)
     except ValueError as error:  # raised for contradicting rows only
-        sentence = str(error).removeprefix("interpolate: ").replace("no beta", "no matrix")
+        sentence = str(error).replace("no beta", "no matrix")
         return Outcome(Kind.INFEASIBLE, sentence.replace("range of X", "range of the measurements"))
     return MeasurementRows(problem.shape, reduced.orthonormal())
