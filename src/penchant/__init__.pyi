@@ -12,7 +12,7 @@ from penchant.plotting.paths import plot
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
 from penchant.records import NumericalError, Outcome
-from penchant.regularizers.derive import derive
+from penchant.regularizers.derive.derived import derive
 from penchant.regularizers.norms import L1, L2
 from penchant.regularizers.q import Q
 from penchant.solvers.interpolate import interpolate

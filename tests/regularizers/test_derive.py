@@ -368,7 +368,7 @@ def test_maps_without_a_formula_say_so():
 
 
 def test_a_wrong_formula_is_not_accepted():
-    from penchant.regularizers.closed_form import Search
+    from penchant.regularizers.derive.closed_form import Search
 
     search = Search(power(3, 0.2))
     right = power(3, 0.2).closed_form.primal.subs(alpha, 0.2)

@@ -14,7 +14,7 @@ from penchant.lazy import jax
 from penchant.models.model import Separable
 from penchant.precision import double_precision
 from penchant.records import Record, assign
-from penchant.regularizers.reparametrization import Reparametrization, read_starts
+from penchant.regularizers.derive.reparametrization import Reparametrization, read_starts
 
 WHO = "Reparametrized"
 

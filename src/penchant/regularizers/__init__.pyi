@@ -1,7 +1,7 @@
 """What is small: norms and functions that theorems minimise and penalties add."""
 
 from penchant.regularizers.custom import Custom, DerivativeMatch
-from penchant.regularizers.derive import Derived
+from penchant.regularizers.derive.derived import Derived
 from penchant.regularizers.lp import Lp
 from penchant.regularizers.norms import L1, L2, Linf, as_norm
 from penchant.regularizers.penalty import Blocks, Penalty, PerTensor, Term

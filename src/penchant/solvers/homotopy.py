@@ -26,7 +26,7 @@ from scipy.linalg import lapack, qr, solve_triangular
 from penchant.arguments import Array
 from penchant.limits import Turns, check_time
 from penchant.records import Kind, Outcome
-from penchant.regularizers.line_walk import LineWalk
+from penchant.regularizers.derive.line_walk import LineWalk
 from penchant.regularizers.regularizer import PlainWalk, Regularizer
 
 Walk = PlainWalk | LineWalk

@@ -26,9 +26,9 @@ from penchant.lazy import jnp
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.linear import LinearPredictor
 from penchant.models.reparametrized import Reparametrized
-from penchant.regularizers.derive import Derived
+from penchant.regularizers.derive.derived import Derived
+from penchant.regularizers.derive.reparametrization import Starts
 from penchant.regularizers.q import Q
-from penchant.regularizers.reparametrization import Starts
 from penchant.training.descent.method import Observer, Oracle, Scheme
 from penchant.training.descent.methods import GradientDescent
 from penchant.training.descent.scheduled import Scheduled

@@ -14,7 +14,7 @@ import numpy as np
 
 from penchant.arguments import Array
 from penchant.records import Record
-from penchant.regularizers.symbolic import (
+from penchant.regularizers.derive.symbolic import (
     NotSymbolic,
     Route,
     Unit,
@@ -28,7 +28,7 @@ from penchant.regularizers.symbolic import (
 )
 
 if TYPE_CHECKING:
-    from penchant.regularizers.derive import Derived
+    from penchant.regularizers.derive.derived import Derived
 
 AGREES = 1e-8
 

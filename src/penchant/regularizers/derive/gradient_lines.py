@@ -30,7 +30,13 @@ from numpy.typing import NDArray
 
 from penchant.arguments import Array
 from penchant.limits import Turns
-from penchant.regularizers.reparametrization import LARGE, SMALL, WHO, Reparametrization, length
+from penchant.regularizers.derive.reparametrization import (
+    LARGE,
+    SMALL,
+    WHO,
+    Reparametrization,
+    length,
+)
 
 DEGREE = 26
 SWEEPS = 30  # Picard sweeps for the curve itself; one is enough for a single parameter

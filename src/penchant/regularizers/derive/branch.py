@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from penchant.arguments import Array
 from penchant.limits import Turns
-from penchant.regularizers.gradient_lines import DEGREE, DUAL, HEIGHT, Index, Orbits
+from penchant.regularizers.derive.gradient_lines import DEGREE, DUAL, HEIGHT, Index, Orbits
 
 BLURRED = 1e-5  # a panel that takes a smaller part of the dual than this is not found by it
 

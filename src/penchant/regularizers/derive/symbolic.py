@@ -9,7 +9,7 @@ import numpy as np
 
 from penchant.limits import Turns
 from penchant.precision import double_precision
-from penchant.regularizers.reparametrization import Reparametrization
+from penchant.regularizers.derive.reparametrization import Reparametrization
 
 LONGEST = 24  # operations in an expression that is still integrated or simplified
 # A route takes F and its argument symbols to (start symbols, s) -> F(w(s)) with w'(s) = grad F,

@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
-from penchant.regularizers.branch import Branch, LinePosition, Summand, reading, shifted
-from penchant.regularizers.gradient_lines import PANELS, Index, Orbits
-from penchant.regularizers.reparametrization import Reparametrization, length
+from penchant.regularizers.derive.branch import Branch, LinePosition, Summand, reading, shifted
+from penchant.regularizers.derive.gradient_lines import PANELS, Index, Orbits
+from penchant.regularizers.derive.reparametrization import Reparametrization, length
 
 ABOVE, BELOW = 1.0, -1.0
 FAR = (1e15, 1e30, 1e45, 1e60)  # heights, in units of the start, where growth is judged

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from penchant.arguments import Array, positive
 from penchant.door import door
 from penchant.records import brief, html_table, text_table
-from penchant.regularizers.gradient_lines import Index
-from penchant.regularizers.line_walk import (
+from penchant.regularizers.derive.gradient_lines import Index
+from penchant.regularizers.derive.line_walk import (
     BranchPair,
     Growth,
     LineWalk,
@@ -22,8 +22,7 @@ from penchant.regularizers.line_walk import (
     reachable,
     start_predictors,
 )
-from penchant.regularizers.regularizer import Regularizer
-from penchant.regularizers.reparametrization import (
+from penchant.regularizers.derive.reparametrization import (
     Reparametrization,
     Starts,
     check_moving,
@@ -31,9 +30,10 @@ from penchant.regularizers.reparametrization import (
     length,
     read_starts,
 )
+from penchant.regularizers.regularizer import Regularizer
 
 if TYPE_CHECKING:
-    from penchant.regularizers.closed_form import ClosedForm
+    from penchant.regularizers.derive.closed_form import ClosedForm
 
 
 @door
@@ -153,7 +153,7 @@ class Derived(Regularizer):
     @functools.cached_property
     def closed_form(self) -> ClosedForm | None:
         """b, gradient and Q as sympy expressions where sympy finds them; None where it does not."""
-        from penchant.regularizers.closed_form import closed_form
+        from penchant.regularizers.derive.closed_form import closed_form
 
         return closed_form(self)
 
@@ -269,7 +269,7 @@ def formula(line: Reparametrization) -> str:
     """The map as an expression in its arguments where it can be read, else its name."""
     import sympy
 
-    from penchant.regularizers.symbolic import NotSymbolic, expression_of
+    from penchant.regularizers.derive.symbolic import NotSymbolic, expression_of
 
     try:
         return str(expression_of(line, [sympy.Symbol(name, real=True) for name in line.names]))
