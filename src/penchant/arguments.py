@@ -19,10 +19,36 @@ from penchant.door import Invalid
 Array = NDArray[np.float64]
 
 
-def finite_array(name: str, value: ArrayLike, ndim: int) -> Array:
-    """`value` as a float64 array of `ndim` dimensions, without empty axes, NaN or infinity."""
+def finite_array(name: str, value: ArrayLike, ndim: int | None) -> Array:
+    """`value` as a float64 array of `ndim` dimensions, without empty axes, NaN or infinity.
+
+    None stands for vectors along the last axis, one or a stack of them, which may be empty.
+    """
+    array = real_array(name, value, ndim)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise Invalid(f"{name} must be finite, got {array[where]} at index {where}")
+    return array
+
+
+def real_array(name: str, value: ArrayLike, ndim: int | None) -> Array:
+    """The same where NaN and infinity have a meaning."""
+    raw = plain_array(name, value)
+    if raw.dtype.kind not in "fiub":
+        kind = {"c": "complex numbers", "U": "strings", "S": "bytes"}.get(raw.dtype.kind)
+        raise Invalid(f"{name} must hold real numbers, got {kind or raw.dtype}")
+    if raw.ndim != ndim and (ndim is not None or raw.ndim == 0):
+        rule = f"{ndim} dimension(s)" if ndim else "one dimension or more"
+        raise Invalid(f"{name} must have {rule}, got shape {raw.shape}")
+    if raw.size == 0 and (ndim is not None or raw.shape[-1] == 0):
+        raise Invalid(f"{name} must not be empty, got shape {raw.shape}")
+    return np.ascontiguousarray(raw, dtype=np.float64)
+
+
+def plain_array(name: str, value: ArrayLike) -> np.ndarray:
+    """`value` as an array of whatever NumPy makes of its entries."""
     try:
-        raw = np.asarray(unwrapped(name, value))
+        return np.asarray(unwrapped(name, value))
     except Invalid:
         raise
     except ValueError:
@@ -30,18 +56,6 @@ def finite_array(name: str, value: ArrayLike, ndim: int) -> Array:
     except (TypeError, RuntimeError) as reason:  # how tensors and tables refuse the conversion
         cause = f"{type(value).__name__} ({str(reason).splitlines()[0]:.120})"
         raise Invalid(f"{name} must be an array of numbers, got {cause}") from None
-    if raw.dtype.kind not in "fiub":
-        kind = {"c": "complex numbers", "U": "strings", "S": "bytes"}.get(raw.dtype.kind)
-        raise Invalid(f"{name} must hold real numbers, got {kind or raw.dtype}")
-    if raw.ndim != ndim:
-        raise Invalid(f"{name} must have {ndim} dimension(s), got shape {raw.shape}")
-    if raw.size == 0:
-        raise Invalid(f"{name} must not be empty, got shape {raw.shape}")
-    array = np.ascontiguousarray(raw, dtype=np.float64)
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise Invalid(f"{name} must be finite, got {array[where]} at index {where}")
-    return array
 
 
 def plain_vector(value: Any) -> TypeGuard[Array]:
@@ -123,6 +137,21 @@ def refuse_long(name: str, value: object) -> None:
             f"{name} must be a number that float64 holds, got an integer of about "
             f"{digits} digits; give at most 1e307 in size"
         )
+
+
+def text(name: str, value: object) -> str:
+    """`value` if it is a string."""
+    if not isinstance(value, str):
+        raise Invalid(f"{name} must be a text, got {value!r:.80}")
+    return value
+
+
+def with_parts(name: str, value: object, rule: str, *parts: str) -> None:
+    """Raises a ValueError unless `value` has these attributes; `rule` says what it must be."""
+    for part in parts:
+        if not hasattr(value, part):
+            seen = f"{type(value).__name__} without {part}"
+            raise Invalid(f"{name} must be {rule}, got {seen}")
 
 
 def flag(name: str, value: object) -> bool:
@@ -246,6 +275,11 @@ def unit_vector(name: str, value: ArrayLike) -> Array:
     if length == 0:
         raise Invalid(f"{name} must not be zero")
     return vector.copy() if math.isclose(length, 1.0, rel_tol=1e-12) else vector / length
+
+
+def tilt_or_none(tilt: ArrayLike | None) -> Array | None:
+    """The vector of a tilt; None stands for none."""
+    return None if tilt is None else finite_array("tilt", tilt, ndim=1)
 
 
 def start_shape(shape: ArrayLike | None) -> Array | None:

@@ -13,7 +13,8 @@ import contextvars
 import time
 from collections.abc import Iterator
 
-from penchant.arguments import positive
+from penchant.arguments import integer, positive
+from penchant.door import door
 
 
 class TimeLimit:
@@ -78,7 +79,10 @@ class Turns:
     It is the first statement of the loop; a test of the house finds loops without a bound.
     """
 
+    @door
     def __init__(self, most: int, what: str) -> None:
+        if type(most) is not int or most < 0:  # loops begin often, and nearly all know their bound
+            most = integer("most", most, least=0)
         self.most, self.what, self.taken = most, what, 0
 
     def take(self) -> None:

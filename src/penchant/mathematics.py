@@ -11,6 +11,10 @@ import functools
 import re
 import textwrap
 
+from penchant.arguments import integer
+from penchant.arguments import text as require_text
+from penchant.door import door
+
 FORMULA = re.compile(r"(?<!\\)\$(?!\s)((?:[^$\\]|\\.)+?)(?<!\s)\$(?!\d)")
 WORD = re.compile(
     r"\\(?:operatorname|mathrm)\{([^{}]*)\}"
@@ -24,16 +28,21 @@ FIRST_PRIVATE, OPEN = 0xE000, "\uf8ff"  # letters that no text has
 
 def latex(value: float, form: str = "g") -> str:
     r"""A number for the inside of a formula: 2.5 \times 10^{-6} where the format says 2.5e-06."""
-    front, mark, exponent = format(value, form).partition("e")
+    try:
+        front, mark, exponent = format(value, form).partition("e")
+    except (TypeError, ValueError):
+        rule = f"value must be a number that the format {form!r} takes"
+        raise ValueError(f"latex: {rule}, got {value!r:.80}") from None
     if not mark:
         return front.replace("inf", r"\infty")
     times = "" if float(front) == 1 else rf"{front} \times "
     return rf"{times}10^{{{int(exponent)}}}"
 
 
+@door
 def in_terminal(text: str) -> str:
     """The text with its formulas in the letters of a terminal: α², ℓ₁, w₊², 10⁻⁵."""
-    parts = FORMULA.split(text)
+    parts = FORMULA.split(require_text("text", text))
     shown = (_letters(part) if k % 2 else part.replace(r"\$", "$") for k, part in enumerate(parts))
     return "".join(shown)
 
@@ -77,8 +86,11 @@ def mathml(formula: str, display: str = "inline") -> str:
     )  # argmin, after a word of a sentence
 
 
+@door
 def wrap(text: str, width: int) -> str:
     """The text in lines of about `width` letters, none of which ends within a formula."""
+    require_text("text", text)
+    width = integer("width", width, least=1)
     formulas: list[str] = []
 
     def hide(found: re.Match[str]) -> str:

@@ -52,8 +52,6 @@ def test_data_cannot_be_changed_and_do_not_follow_their_source():
 test_bad_input_is_refused_in_one_sentence = refusals(
     (lambda: Regression(np.ones((2, 3)), np.ones(4)), "X has 2 rows but y has 4"),
     (lambda: Regression(np.ones(3), np.ones(3)), "X must have 2 dimension"),
-    (lambda: Regression([[1.0, np.nan]], [1.0]), "X must be finite"),
-    (lambda: Regression([[1j]], [1.0]), "X must hold real numbers, got complex"),
     (lambda: Regression([["a"]], [1.0]), "X must hold real numbers, got strings"),
     (lambda: Regression(np.ones((0, 3)), []), "must not be empty"),
     (lambda: Regression(np.eye(2), np.ones(2), truth=np.ones(3)), r"one entry per feature"),

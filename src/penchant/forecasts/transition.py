@@ -24,8 +24,8 @@ from penchant.forecasts.turning import (
     Minimisers,
     Problem,
     Times,
-    kernel_regime_end,
     minimisers,
+    regime_end,
     turning_times,
     turning_window,
 )
@@ -219,7 +219,7 @@ def forecast(
             "measure= takes a diagonal net or U U^T - V V^T from the identity, whose "
             "predictors are known before training and turn; leave measure out"
         )
-    z, g = kernel_regime_end(degree, rate, log_start, model, problem)
+    z, g = regime_end(degree, rate, log_start, model, problem)
     times = z - math.log(SPREAD) / degree, z, z + LATER
     return _forecast(times, rate, log_start, g, naive, "the tangent kernel of the start")
 

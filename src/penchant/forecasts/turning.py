@@ -28,9 +28,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from penchant.arguments import Array
-from penchant.door import door_as
+from penchant.arguments import Array, entries, finite_array, integer, positive, real
+from penchant.door import Invalid, door, door_as
 from penchant.measures.directions import angle
 from penchant.measures.kernels.machines import kernel_machine
 from penchant.models.diagonal import DiagonalNet
@@ -85,7 +86,8 @@ class Minimisers:
         return float(fine[begin]), float(fine[last]), float(fine[end])
 
 
-def turning_window(z: Array, turned: Array) -> tuple[float, float, float]:
+@door
+def turning_window(z: ArrayLike, turned: ArrayLike) -> tuple[float, float, float]:
     """Begin, half and end of the time in which a predictor turns fast.
 
     Fast is a quarter of its top speed or more. At half the predictor has turned as much since the
@@ -111,6 +113,10 @@ def turning_window(z: Array, turned: Array) -> tuple[float, float, float]:
     >>> [round(t, 2) for t in penchant.forecasts.turning_window(z, turned)]
     [1.73, 2.5, 3.27]
     """
+    z = finite_array("z", z, ndim=1)
+    if len(z) < 3 or not (np.diff(z) > 0).all():
+        raise Invalid(f"z must list three increasing times or more, got {z!s:.80}")
+    turned = entries("turned", turned, len(z) - 1, "one entry per pair of neighbouring times")
     fine, speed = _fine((z[1:] + z[:-1]) / 2, turned / np.diff(z))
     level = PART * speed.max()
     fast = np.flatnonzero(speed >= level)
@@ -236,6 +242,7 @@ def _fine(x: Array, y: Array) -> tuple[Array, Array]:
 Times = tuple[float, float, float]  # low, transition and high
 
 
+@door_as("forecast")
 def turning_times(
     path: Minimisers, degree: int, rate: float, model: Model, problem: Problem, measured: bool
 ) -> tuple[Times, float]:
@@ -247,9 +254,7 @@ def turning_times(
         levels = _levels(degree, math.log(rate / degree) + path.log_sizes)
     z = log_alpha - path.log_alphas - np.log(levels) / degree
     if measured and not np.ptp(path.values) > 0:
-        raise ValueError(
-            f"forecast: the measure stays at {path.values[0]:g} for every predictor; take another"
-        )
+        raise Invalid(f"the measure stays at {path.values[0]:g} for every predictor; take another")
     times = path.passage(z) if measured else turning_window(z, path.turned)
     if isinstance(problem, Classification):
         g = float(np.interp(times[1], z, levels))
@@ -272,13 +277,14 @@ def _levels(degree: int, c: Array) -> Array:
 
 def _refuse_strong_decay(rate: float, fitted: bool) -> None:
     if not fitted:
-        raise ValueError(
-            f"forecast: weight_decay {rate:.3g} is so strong that the data are hardly fitted where "
+        raise Invalid(
+            f"weight_decay {rate:.3g} is so strong that the data are hardly fitted where "
             "the kernel regime would end; there is no transition to forecast, take a smaller "
             "weight_decay"
         )
 
 
+@door
 def kernel_regime_end(
     degree: int, weight_decay: float, log_start: float, model: Model, problem: Problem
 ) -> tuple[float, float]:
@@ -316,6 +322,21 @@ def kernel_regime_end(
     >>> round(z, 3), round(level, 3)
     (4.863, 10.827)
     """
+    degree = integer("degree", degree, least=1)
+    weight_decay = positive("weight_decay", weight_decay)
+    log_start = real("log_start", log_start)
+    if not isinstance(model, Model):
+        raise Invalid(f"model must be a model, got {type(model).__name__}")
+    if not isinstance(problem, Problem):
+        rule = "problem must be a Regression, a Classification or a matrix problem"
+        raise Invalid(f"{rule}, got {type(problem).__name__}")
+    return regime_end(degree, weight_decay, log_start, model, problem)
+
+
+def regime_end(
+    degree: int, weight_decay: float, log_start: float, model: Model, problem: Problem
+) -> tuple[float, float]:
+    """The same for a caller that has checked its arguments."""
     if isinstance(problem, Classification):
         log_delta = kernel_machine(model, problem).log_norm
         # there e^-g = L weight_decay g |delta|^2

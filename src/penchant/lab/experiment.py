@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penchant.arguments import flag, integer, one_of
+from penchant.door import door
 from penchant.lab.evidence.evidence import Evidence, Premise
 from penchant.lab.evidence.verdict import AS_PRINTED, Verdict
 from penchant.lab.paper import paper_of
 from penchant.lab.pictures import keep_picture, picture_key, png_of
 from penchant.lab.studies.compute import USABLE
 from penchant.lab.studies.run import compute_study
-from penchant.lab.studies.sizes import Size, Sizes
+from penchant.lab.studies.sizes import SIZES, Size, Sizes
 from penchant.lazy import Dataset, Figure
 from penchant.records import Record
 from penchant.threads import one_blas_thread
@@ -47,6 +49,14 @@ class Setting:
     jobs: int | None = None
     pictures: bool = False
     shift: int = 0
+
+    @door
+    def __post_init__(self) -> None:
+        one_of("size", self.size, SIZES)
+        flag("pictures", self.pictures)
+        integer("shift", self.shift, least=0)
+        if self.jobs is not None:
+            integer("jobs", self.jobs, least=1)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

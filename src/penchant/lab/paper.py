@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from penchant.arguments import text
+from penchant.door import door
 from penchant.records import Record
 
 GROUP = "penchant.papers"
@@ -115,6 +117,8 @@ def _loaded(entry: EntryPoint) -> tuple[Paper, ...]:
         return ()
 
 
+@door
 def paper_of(id: str) -> Paper | None:
     """The paper of a claim or study, by what its id begins with."""
-    return next((p for p in papers() if p.letters.upper() == letters_of(id)), None)
+    letters = letters_of(text("id", id))
+    return next((p for p in papers() if p.letters.upper() == letters), None)

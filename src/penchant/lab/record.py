@@ -19,7 +19,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from penchant.door import Invalid, door_as
+from penchant.arguments import text
+from penchant.door import Invalid, door, door_as
 from penchant.lab.evidence.evidence import Status
 from penchant.lab.evidence.verdict import Verdict
 from penchant.lab.evidence.verdict_json import entry_of, json_text, packed, unpacked, verdict_of
@@ -87,13 +88,13 @@ def file_of(id: str) -> Path | None:
     return None if paper is None else paper.record / f"{id}.json"
 
 
+@door
 def read_record(id: str) -> Recorded | None:
     """What is on record of a claim, or None."""
-    file = file_of(id)
+    file = file_of(text("id", id))
     if file is None or not file.is_file():
         return None
-    text = file.read_text(encoding="utf-8")
-    content = unpacked(json.loads(text))
+    content = unpacked(json.loads(file.read_text(encoding="utf-8")))
     if content.pop("format", None) != FORMAT:
         raise ValueError(f"record: {id}.json is no record (format {FORMAT!r} is missing)")
     shifts = {int(shift): status for shift, status in content.pop("shifts").items()}

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penchant.arguments import Array, classification_data, entries, real
+from penchant.arguments import (
+    Array,
+    classification_data,
+    entries,
+    finite_array,
+    not_negative,
+    real,
+)
 from penchant.door import Invalid, door
 from penchant.problems.classification import Classification
 from penchant.records import Record
@@ -51,6 +58,7 @@ def margins(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Array:
     return y * (X @ entries("beta", beta, X.shape[1], "one entry per feature"))
 
 
+@door
 def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> NDArray[np.bool_]:
     """True where a margin exceeds the smallest one by at most `rtol` of it.
 
@@ -79,9 +87,9 @@ def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> NDArray[np.bool_]
     >>> penchant.measures.support_vectors([1.0, 1.0005, 2.0])
     array([ True,  True, False])
     """
-    values = np.asarray(margins, dtype=np.float64)
+    values = finite_array("margins", margins, ndim=None)
     least = values.min(axis=-1, keepdims=True)
-    return values <= least + rtol * np.abs(least)
+    return values <= least + not_negative("rtol", rtol) * np.abs(least)
 
 
 @door

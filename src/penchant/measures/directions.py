@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array
+from penchant.arguments import Array, finite_array, real_array
 from penchant.door import Invalid, door
 from penchant.measures.distances import turn
 
@@ -32,7 +32,13 @@ def angle(a: ArrayLike, b: ArrayLike) -> Array:
     >>> float(penchant.measures.angle([1.0, 0.0], [1.0, 1.0]).round(6))
     45.0
     """
-    return turn(_directed("a", a), _directed("b", b))
+    one, other = _directed("a", a), _directed("b", b)
+    try:
+        np.broadcast_shapes(one.shape, other.shape)
+    except ValueError:
+        seen = f"{one.shape} and {other.shape}"
+        raise Invalid(f"a and b must have shapes that fit, got {seen}") from None
+    return turn(one, other)
 
 
 @door
@@ -56,23 +62,27 @@ def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
     >>> round(float(azimuth), 6), round(float(pitch), 6)
     (90.0, 45.0)
     """
-    unit = _directed("beta", beta)
+    return _azimuth_pitch(_directed("beta", beta))
+
+
+def _azimuth_pitch(unit: Array) -> tuple[Array, Array]:
     if unit.shape[-1] != 3:
-        raise Invalid(f"predictors must have 3 coordinates, got {unit.shape[-1]}")
+        raise Invalid(f"beta must have 3 coordinates, got {unit.shape[-1]}")
     azimuth = np.degrees(np.arctan2(unit[..., 1], unit[..., 0]))
     return azimuth, np.degrees(np.arctan2(unit[..., 2], np.hypot(unit[..., 0], unit[..., 1])))
 
 
 def _directed(name: str, vectors: ArrayLike) -> Array:
     """Vectors divided by their largest entries, which may be huge or tiny; none may be zero."""
-    array = np.asarray(vectors, dtype=np.float64)
+    array = finite_array(name, vectors, ndim=None)
     largest = np.abs(array).max(axis=-1, keepdims=True)
-    if not (np.isfinite(array).all() and (largest > 0).all()):
-        raise Invalid(f"{name} must be finite and not zero, a zero has no direction")
+    if not (largest > 0).all():
+        raise Invalid(f"{name} must not be zero, a zero has no direction")
     return array / largest
 
 
-def angles(beta: Array) -> Array:
+@door
+def angles(beta: ArrayLike) -> Array:
     """(azimuth, pitch) in degrees along the last axis; NaN where a predictor is not known.
 
     Parameters
@@ -93,7 +103,11 @@ def angles(beta: Array) -> Array:
     array([[90., 45.],
            [nan, nan]])
     """
+    beta = real_array("beta", beta, ndim=None)
     found = np.full((*beta.shape[:-1], 2), np.nan)
     known = np.isfinite(beta).all(axis=-1)
-    found[known] = np.stack(azimuth_pitch(beta[known]), axis=-1)
+    if not (known | np.isnan(beta).all(axis=-1)).all():
+        raise Invalid("beta must be finite; an unknown predictor is NaN as a whole")
+    unit = _directed("beta", beta[known])
+    found[known] = np.stack(_azimuth_pitch(unit), axis=-1)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array
+from penchant.arguments import Array, finite_array, plain_array
 from penchant.door import Invalid, door
 
 LARGE = 10**9  # products in one kernel beyond which only a part of the samples is used
@@ -124,7 +124,8 @@ def _distance(pair: dict[str, ArrayLike], ndim: int | None) -> float:
 
 def _unit(name: str, given: ArrayLike, ndim: int | None) -> Array:
     """`given` at Euclidean norm one; scaled by a power of two first, which is exact."""
-    array = finite_array(name, given, ndim=np.ndim(given) if ndim is None else ndim)
+    raw = plain_array(name, given)
+    array = finite_array(name, raw, ndim=raw.ndim if ndim is None else ndim)
     exponent = int(np.frexp(np.abs(array).max())[1])
     array = np.ldexp(array, -exponent)
     if not array.any():

@@ -9,7 +9,15 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, entries, integer, integers, not_negative, unit_vector
+from penchant.arguments import (
+    Array,
+    entries,
+    integer,
+    integers,
+    not_negative,
+    real_array,
+    unit_vector,
+)
 from penchant.description import with_recipe
 from penchant.door import Invalid, door, door_as
 from penchant.problems.classification import Classification
@@ -19,7 +27,8 @@ SHEVTSOVA = 0.56  # Berry-Esseen's constant for summands of different laws, prov
 MOST_EXACT = 20  # coordinates whose 2^k signs are written out
 
 
-def margin_accuracy(margins: Array) -> Array:
+@door
+def margin_accuracy(margins: ArrayLike) -> Array:
     """The share of positive margins along the last axis; a tie, a margin of 0, counts one half.
 
     Parameters
@@ -39,6 +48,15 @@ def margin_accuracy(margins: Array) -> Array:
     >>> float(penchant.measures.margin_accuracy(np.array([2.0, -1.0, 0.0, 3.0])))
     0.625
     """
+    values = real_array("margins", margins, ndim=None)
+    if np.isnan(values).any():
+        where = tuple(int(i) for i in np.argwhere(np.isnan(values))[0])
+        raise Invalid(f"margins must not be NaN, got one at index {where}")
+    return positive_share(values)
+
+
+def positive_share(margins: Array) -> Array:
+    """The same for margins of a run, which are NaN where it diverged."""
     return (np.sign(margins).mean(axis=-1) + 1) / 2
 
 
@@ -83,7 +101,7 @@ class MajorityCube(Population):
     def accuracy(self, beta: ArrayLike) -> float:
         sums, spread, _ = self._sums(beta)
         if spread == 0:
-            return float(margin_accuracy(sums))
+            return float(positive_share(sums))
         from scipy.special import ndtr
 
         return float(np.mean(ndtr(sums / spread)))

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, integer, log_scale, start_shape
+from penchant.arguments import Array, integer, log_scale, start_shape, tilt_or_none
 from penchant.door import Invalid, class_name, door, door_as
 from penchant.records import assign
 from penchant.regularizers import laws
@@ -41,7 +41,7 @@ class SignedPair(Regularizer):
     ) -> None:
         """Sets the fields of a pair whose mu is (alpha |w0|)^layers; for use in `__init__`."""
         weights = start_shape(shape)
-        tilt_array = None if tilt is None else finite_array("tilt", tilt, ndim=1)
+        tilt_array = tilt_or_none(tilt)
         sizes = {len(vector) for vector in (weights, tilt_array) if vector is not None}
         if len(sizes) > 1:
             raise Invalid(f"shape and tilt must have equally many entries, got {sizes}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, regression_data
+from penchant.arguments import Array, finite_array, regression_data, start_shape, tilt_or_none
 from penchant.door import door
 from penchant.limits import limited
 from penchant.problems.regression import Regression
@@ -134,6 +134,7 @@ def interpolate_path(
     given, labels, depth = unpacked(Regression, X, y, depth, default=2)
     X, y = regression_data(given, labels)
     scales = finite_array("log_alphas", log_alphas, ndim=1)
+    shape, tilt = start_shape(shape), tilt_or_none(tilt)
     pair = Q(depth, log_alpha=float(scales.max()), shape=shape, tilt=tilt)
     must_fit(pair, X.shape[1])
     order = np.argsort(-scales)

@@ -14,8 +14,17 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, one_of, positive, regression_data
-from penchant.door import Invalid, door, door_as
+from penchant.arguments import (
+    Array,
+    entries,
+    finite_array,
+    not_negative,
+    one_of,
+    positive,
+    real,
+    regression_data,
+)
+from penchant.door import Invalid, door
 from penchant.records import Record
 
 WHO, RIDGE = "predicted_delay", "held_ridge"
@@ -33,8 +42,9 @@ class LinearLimit(Record):
     step_bound: float
 
 
+@door
 def least_squares_limit(
-    X: Array, y: Array, learning_rate: float, start: Array | float = 0.0
+    X: ArrayLike, y: ArrayLike, learning_rate: float, start: ArrayLike = 0.0
 ) -> LinearLimit:
     """The least squares point nearest to `start`, and the rate of gradient descent towards it.
 
@@ -65,14 +75,19 @@ def least_squares_limit(
     >>> limit.point.round(6), round(limit.rate, 6), round(limit.step_bound, 6)
     (array([1., 2.]), 0.5, 0.4)
     """
-    origin = np.broadcast_to(start, X.shape[1])
+    X, y = regression_data(X, y)
+    return _limit(X, y, learning_rate, _origin(start, X.shape[1]))
+
+
+def _limit(X: Array, y: Array, learning_rate: float, origin: Array) -> LinearLimit:
     sizes = _spectrum(X)
     bound = 2 / float(sizes.max())
     rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
     return LinearLimit(origin + np.linalg.pinv(X) @ (y - X @ origin), rate, bound)
 
 
-def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> LinearLimit:
+@door
+def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -> LinearLimit:
     """The minimiser of (1/2)|X a - y|^2 + beta |a|_2^2, and the rate of descent towards it.
 
     The gradient of the penalty is 2 beta a, so 2 beta stands where Notsawo et al. 2025, theorem
@@ -103,8 +118,11 @@ def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> Linear
     >>> penchant.solvers.ridge_limit(X, y, learning_rate=0.1, beta=0.5).point.round(4)
     array([0.8333, 1.6667])
     """
+    X, y = regression_data(X, y)
+    beta = not_negative("beta", beta)
     sizes = _spectrum(X) + 2 * beta
     if len(sizes) < X.shape[1]:  # in a direction that X does not measure, only the penalty acts
+        positive("beta", beta)
         sizes = np.append(sizes, 2 * beta)
     bound = 2 / float(sizes.max())
     rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
@@ -112,8 +130,14 @@ def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> Linear
     return LinearLimit(np.asarray(np.linalg.solve(gram, X.T @ y), dtype=float), rate, bound)
 
 
+@door
 def descent_points(
-    X: Array, y: Array, learning_rate: float, beta: float, start: Array, steps: ArrayLike
+    X: ArrayLike,
+    y: ArrayLike,
+    learning_rate: float,
+    beta: float,
+    start: ArrayLike,
+    steps: ArrayLike,
 ) -> Array:
     """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly.
 
@@ -147,9 +171,15 @@ def descent_points(
            [0.5, 1. ],
            [1. , 2. ]])
     """
-    counts = np.asarray(steps, dtype=float)
+    X, y = regression_data(X, y)
+    beta, counts = not_negative("beta", beta), finite_array("steps", steps, ndim=1)
+    if counts.min() < 0:
+        raise Invalid(f"steps must be >= 0, got {counts.min():g}")
+    start = _origin(start, X.shape[1])
     values, basis = np.linalg.eigh(X.T @ X)
     sizes = np.maximum(values, 0.0) + 2 * beta
+    if sizes.max() == 0:
+        raise Invalid("X must not be all zero where beta is 0")
     rate = _stable(learning_rate, 2 / float(sizes.max()))
     origin, pull = basis.T @ start, basis.T @ (X.T @ y)
     # components along eigenvectors with eigenvalue zero do not move without decay
@@ -162,7 +192,8 @@ def descent_points(
     return np.asarray((point + powers * (origin - point)) @ basis.T)
 
 
-def error_floor(X: Array, truth: ArrayLike) -> float:
+@door
+def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
     """The least squared error |(I - X^+ X) truth|^2 of any point in the row space of X.
 
     Parameters
@@ -184,12 +215,14 @@ def error_floor(X: Array, truth: ArrayLike) -> float:
     >>> round(penchant.solvers.error_floor(np.array([[1.0, 2.0]]), [1.0, 0.0]), 6)
     0.8
     """
-    truth = np.asarray(truth)
+    X = finite_array("X", X, ndim=2)
+    truth = entries("truth", truth, X.shape[1], "one entry per column of X")
     return float(np.sum((truth - np.linalg.pinv(X) @ (X @ truth)) ** 2))
 
 
+@door
 def memorization_steps(
-    X: Array, y: Array, learning_rate: float, level: float, start: Array | float = 0.0
+    X: ArrayLike, y: ArrayLike, learning_rate: float, level: float, start: ArrayLike = 0.0
 ) -> int:
     """The first step of plain gradient descent with (1/2)|X a - y|^2 <= level, exactly.
 
@@ -218,14 +251,20 @@ def memorization_steps(
     >>> penchant.solvers.memorization_steps(np.array([[1.0, 2.0]]), np.array([5.0]), 0.1, 1e-4)
     9
     """
+    X, y = regression_data(X, y)
+    level = positive("level", level)
+    return _memorized(X, y, learning_rate, level, _origin(start, X.shape[1]))
+
+
+def _memorized(X: Array, y: Array, learning_rate: float, level: float, origin: Array) -> int:
     sizes = _spectrum(X)
     left = np.linalg.svd(X, full_matrices=False)[0][:, : len(sizes)]
     factors = np.abs(1 - _stable(learning_rate, 2 / float(sizes.max())) * sizes)
-    residual = X @ np.broadcast_to(start, X.shape[1]) - y
+    residual = X @ origin - y
     seen = left.T @ residual
     never = 0.5 * float(np.sum((residual - left @ seen) ** 2))
     if level <= never:
-        raise ValueError(f"{WHO}: level must be above {never:g}, the least loss, got {level:g}")
+        raise Invalid(f"level must be above {never:g}, the least loss, got {level:g}")
 
     def solved(t: int) -> bool:
         return never + 0.5 * float(np.sum((factors**t * seen) ** 2)) <= level
@@ -340,20 +379,28 @@ def predicted_delay(
         rule = f"truth must have one entry per column of X ({X.shape[1]})"
         raise Invalid(f"{rule}, got {truth.size}")
     rate = positive("learning_rate", learning_rate) * positive("beta", beta)
-    t1 = memorization_steps(X, y, learning_rate, positive("level", level))
-    gap = (least_squares_limit(X, y, learning_rate).point - truth.ravel()).reshape(truth.shape)
+    zero = np.zeros(X.shape[1])
+    t1 = _memorized(X, y, learning_rate, positive("level", level), zero)
+    end = _limit(X, y, learning_rate, zero).point
+    gap = (end - truth.ravel()).reshape(truth.shape)
     distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
     return Delay(t1, t1 + distance / rate, distance, rate, error_floor(X, truth.ravel()))
+
+
+def _origin(start: ArrayLike, dimension: int) -> Array:
+    """The start as a vector; one number stands for all of its entries."""
+    if np.isscalar(start) or (isinstance(start, np.ndarray) and start.ndim == 0):
+        return np.broadcast_to(real("start", start), dimension)
+    return entries("start", start, dimension, "one entry per column of X")
 
 
 def _spectrum(X: Array) -> Array:
     sizes = np.linalg.svd(X, compute_uv=False)
     if sizes[0] == 0:
-        raise ValueError(f"{WHO}: X must not be all zero, got {len(X)} rows of zeros")
+        raise Invalid(f"X must not be all zero, got {len(X)} rows of zeros")
     return np.asarray(sizes[sizes > 1e-12 * sizes[0]] ** 2)
 
 
-@door_as(WHO)
 def _stable(learning_rate: float, bound: float) -> float:
     """`learning_rate`, which must be below the bound where descent stops converging."""
     rate = positive("learning_rate", learning_rate)
@@ -421,7 +468,6 @@ def _multiplier(numerators: Array, squares: Array, size: float) -> float:
     return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-14))
 
 
-@door_as(RIDGE)
 def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
     """The unit vector along the part of `free` in the null space of X."""
     if free is None:
@@ -469,7 +515,7 @@ def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, f
     (1.0, True)
     """
     X = finite_array("X", X, ndim=2)
-    truth = finite_array("truth", truth, ndim=1)
+    truth = entries("truth", truth, X.shape[1], "one entry per column of X")
     values, right = np.linalg.svd(X, full_matrices=False)[1:]
     right = right[values > values.max() * max(X.shape) * np.finfo(float).eps]
     seen = right.T @ (right @ truth)

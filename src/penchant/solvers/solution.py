@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from penchant.arguments import Array
-from penchant.door import Invalid
+from penchant.arguments import Array, entries, regression_data
+from penchant.door import Invalid, door
 from penchant.limits import OutOfTime
 from penchant.records import Kind, Outcome, Record, brief
 from penchant.regularizers.lp import Lp
@@ -217,7 +218,8 @@ def l1_residual(beta: Array, s: Array) -> float:
     return float(np.minimum(along_dual, along_primal).max(initial=0.0))
 
 
-def primal_residual(X: Array, y: Array, beta: Array) -> float:
+@door
+def primal_residual(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> float:
     """The largest misfit max|X beta - y|, relative to max|y|.
 
     It is computed without cancellation, so that it is right far below the rounding of X beta.
@@ -244,6 +246,8 @@ def primal_residual(X: Array, y: Array, beta: Array) -> float:
     >>> round(penchant.solvers.primal_residual(X, y, np.array([1.0, 1.9])), 6)
     0.04
     """
+    X, y = regression_data(X, y)
+    beta = entries("beta", beta, X.shape[1], "one entry per column of X")
     scale = float(np.abs(y).max())
     return float(np.abs(exact.missing(X, beta, y)).max() / (scale if scale > 0 else 1.0))
 

@@ -12,7 +12,7 @@ from penchant.measures.distances import kernel_distance, kernel_distances, turn
 from penchant.models.model import Separable
 from penchant.problems.classification import Classification
 from penchant.problems.matrix_problem import Completion, MatrixProblem
-from penchant.problems.population import margin_accuracy
+from penchant.problems.population import positive_share
 from penchant.problems.regression import Regression
 from penchant.training.exact.loss import log_mean_loss, log_sum_of_squares
 
@@ -221,7 +221,7 @@ def tested(test: Regression | Classification, outputs: Array) -> dict[str, Array
             return {"test_loss": np.exp(log_sum_of_squares(outputs - test.y) + test.log_factor)}
         margins = outputs * test.y
         loss = np.exp(log_mean_loss(test.loss, margins))
-    return {"test_loss": loss, "test_accuracy": margin_accuracy(margins)}
+    return {"test_loss": loss, "test_accuracy": positive_share(margins)}
 
 
 def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, Array]:
@@ -247,7 +247,7 @@ def _labels(log_loss: Array, margins: Array) -> dict[str, Array]:
         "smoothed_margin": -log_loss,
         "margins": margins,
         "margin": margins.min(axis=1),
-        "train_accuracy": margin_accuracy(margins),
+        "train_accuracy": positive_share(margins),
     }
 
 

@@ -160,6 +160,7 @@ def times_to_record(given: Sequence[Rule], first: float, last: float) -> list[fl
     return sorted(t for t in found if t <= last)
 
 
+@door
 def log_spaced(last: int, per_decade: int) -> list[int]:
     """Whole numbers from 1 to `last`, `per_decade` in every decade, evenly in the logarithm.
 
@@ -181,6 +182,8 @@ def log_spaced(last: int, per_decade: int) -> list[int]:
     >>> penchant.record.log_spaced(100, 2)
     [1, 3, 10, 32, 100]
     """
+    last = integer("last", last, least=1)
+    per_decade = integer("per_decade", per_decade, least=1)
     count = int(per_decade * math.log10(last)) + 1
     return [round(10 ** (k / per_decade)) for k in range(count)]
 

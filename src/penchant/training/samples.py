@@ -20,7 +20,7 @@ from penchant.models.model import Model, Separable
 from penchant.precision import double_precision
 from penchant.problems.classification import Classification
 from penchant.problems.matrix_problem import Completion, MatrixProblem
-from penchant.problems.population import margin_accuracy
+from penchant.problems.population import positive_share
 from penchant.problems.regression import Regression
 from penchant.regularizers.spectral import Frobenius, MatrixNorm, SpectralFunction
 from penchant.training.descent.compiled import Weighted
@@ -225,7 +225,7 @@ class SampleTask(Task):
 
     def _accuracy(self, theta: Array) -> dict[str, float]:
         margins = np.asarray(self.outputs.predict(theta)) * self.problem.y
-        return {"train_accuracy": float(margin_accuracy(margins))}
+        return {"train_accuracy": float(positive_share(margins))}
 
     def _errors(self, predictor: Array) -> dict[str, float]:
         truth = self.problem.truth

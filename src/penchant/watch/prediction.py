@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.arguments import Array
+from penchant.arguments import Array, with_parts
+from penchant.door import door
 from penchant.forecasts.jump import JumpForecast, Losses, expected_jump, no_forecast
 from penchant.measures.transition import grokking
 from penchant.records import Record
@@ -31,6 +32,7 @@ TRAIN = ("train", "training")
 TEST = ("test", "val", "valid", "validation", "eval")
 ACCURACIES = ("accuracy", "acc")
 ERRORS = ("error", "err", "loss", "mse")
+PARTS = ("attrs", "data_vars", "weight_decay", "start_step", "level")  # of every record
 AT_ONCE = 0.9  # share of the ceiling above which no jump is left
 NO_DECAY = (
     "there is no weight decay (weight_decay=0), so the norm of the start does not shrink and no "
@@ -106,6 +108,7 @@ def verdict(dataset: Any) -> GrokkingVerdict:
     return GrokkingVerdict(found.kind, sentence, found.t1, found.t2, found.jump)
 
 
+@door
 def forecast_jump(dataset: Any) -> JumpForecast:
     """When the test accuracy of a watched run will have risen half way, from its record.
 
@@ -134,6 +137,7 @@ def forecast_jump(dataset: Any) -> JumpForecast:
     >>> print(penchant.forecasts.forecast_jump(watch.dataset).state)
     too early
     """
+    with_parts("dataset", dataset, "the record of a watch", *PARTS)
     side = next((side for side in TEST if _metric(dataset, (side,), ACCURACIES)), "")
     names = [_metric(dataset, sides, ACCURACIES) for sides in (TRAIN, (side,))]
     if None in names:

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from penchant.arguments import one_of
-from penchant.door import Invalid, door_as
+from penchant.door import Invalid, door, door_as
 from penchant.lab.evidence.plot import Plot
 from penchant.records import Record, brief
 
@@ -35,7 +35,7 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _number(name: str, value: object) -> float:
+def number(name: str, value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -60,7 +60,7 @@ class Check(Record):
     @door_as(lambda check: f"Check {check.name!r}" if check.name else "Check")
     def __post_init__(self) -> None:
         for name in ("measured", "predicted", "tolerance"):
-            object.__setattr__(self, name, _number(name, getattr(self, name)))
+            object.__setattr__(self, name, number(name, getattr(self, name)))
         if not 0 <= self.tolerance < math.inf:
             raise Invalid(f"tolerance must be finite and >= 0, got {self.tolerance}")
         one_of("kind", self.kind, ("error", "at most", "at least"))
@@ -157,7 +157,10 @@ class Premise(Record):
     value: float | str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "holds", bool(self.holds))
+        holds = np.asarray(self.holds)
+        if holds.size != 1 or holds.dtype.kind not in "biuf" or holds.item() not in (0, 1):
+            raise ValueError(f"Premise: holds must be True or False, got {self.holds!r:.80}")
+        object.__setattr__(self, "holds", bool(holds.item()))
         object.__setattr__(self, "value", plain(self.value))
 
     def __str__(self) -> str:
@@ -165,10 +168,11 @@ class Premise(Record):
         return f"{'met' if self.holds else 'not met'}{number}"
 
 
+@door
 def below(value: Any, limit: float) -> Premise:
     """The premise that a measured number is below its limit."""
-    number = float(value)
-    return Premise(number < limit, number)
+    measured = number("value", value)
+    return Premise(measured < number("limit", limit), measured)
 
 
 @dataclass(frozen=True, repr=False)

@@ -67,5 +67,9 @@ def log_log(
     title: str, x_label: str, y_label: str, curves: Sequence[tuple[Any, ...]], caption: str = ""
 ) -> Plot:
     """A plot with two logarithmic axes; a curve is its name, x, y, and its style if not a line."""
+    for curve in curves:
+        if not isinstance(curve, tuple | list) or len(curve) not in (3, 4):
+            rule = "a curve must be its name, x, y, and its style if not a line"
+            raise ValueError(f"log_log {title!r}: {rule}, got {curve!r:.80}")
     series = [Series(*curve) for curve in curves]
     return Plot(title, x_label, y_label, series, "log", "log", caption)

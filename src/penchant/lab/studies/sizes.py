@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
-from penchant.arguments import one_of
-from penchant.door import Invalid, door_as
+from penchant.arguments import one_of, text
+from penchant.door import Invalid, door, door_as
 from penchant.lab.studies.cells import SPACES
 from penchant.lab.studies.study import Study
 from penchant.records import Record
@@ -74,6 +74,16 @@ class Sizes(Record):
     quick: Mapping[str, Any]
     others: Mapping[str, Mapping[str, Any]]
 
+    @door
+    def __post_init__(self) -> None:
+        text("name", self.name)
+        self._require_sizes()
+
+    @door_as(lambda self: f"Sizes {self.name!r}")
+    def _require_sizes(self) -> None:
+        for size in self.others:
+            one_of("size", size, [size for size in SIZES if size != QUICK])
+
     @property
     def sizes(self) -> tuple[str, ...]:
         """The sizes with a description of their own."""
@@ -92,6 +102,7 @@ class Sizes(Record):
         return study.shifted(shift)
 
 
+@door_as(lambda name: f"sized {name!r}")
 def sized(
     name: str,
     *,
@@ -101,4 +112,8 @@ def sized(
 ) -> Sizes:
     """A study from the arguments of `Study`; the other sizes replace single keys of it."""
     given = {"tiny": tiny, "printed": printed}
+    known = [field.name for field in dataclasses.fields(Study)]
+    for size, own in (("quick", quick), *given.items()):
+        for key in own or {}:
+            one_of(f"key of {size}", key, known)
     return Sizes(name, quick, {size: own for size, own in given.items() if own is not None})

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, integer, positive, regression_data
-from penchant.door import Invalid, door, door_as
+from penchant.door import Invalid, door
 from penchant.lazy import jax, jnp
 from penchant.measures.inequality.bounds import (
     DIMENSIONS,
@@ -99,7 +99,7 @@ class Lojasiewicz(Record):
         return f"nothing follows on the ball of radius {self.radius:g}: {why}"
 
 
-@door_as(WHO)
+@door
 def lojasiewicz_quadratic(
     X: ArrayLike, y: ArrayLike, center: ArrayLike, radius: float
 ) -> Lojasiewicz:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, one_of
+from penchant.arguments import Array, entries, one_of
 from penchant.door import Invalid
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.model import Model, Separable
@@ -127,12 +128,13 @@ class TangentFeatures:
         return (slice(at, at + size) for at in range(0, len(X), size))
 
 
-def tangent(model: Model, X: Array, start: Array | None = None) -> TangentFeatures:
+def tangent(model: Model, X: Array, start: ArrayLike | None = None) -> TangentFeatures:
     """The tangent features of `model` at its start, or at the parameters given instead."""
     if not isinstance(model, Model):
         raise Invalid(f"expected a Model, got {type(model).__name__}")
     if start is not None:
-        return scaled(model, X, finite_array("start", start, ndim=1))
+        count = len(model.start(X.shape[1]))
+        return scaled(model, X, entries("start", start, count, "one per parameter"))
     twin = unit_twin(model)
     # beyond these the slopes at the start and the unit of X together may leave float64
     far = twin is not None and abs((twin[2] - 1) * twin[1]) > PLAIN * math.log(2.0)

@@ -203,7 +203,7 @@ def kernel_machine(
         )
     X, y = problem.design, problem.y
     with one_blas_thread():
-        at = tangent(model, X, None if start is None else np.asarray(start))
+        at = tangent(model, X, start)
         chosen = chosen_route(at, X, route)
         solve = _svm if isinstance(problem, Classification) else _interpolant
         machine = solve(at, X, y, chosen)

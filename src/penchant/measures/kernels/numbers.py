@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array
+from penchant.arguments import Array, finite_array, plain_array
 from penchant.door import Invalid, door
 
 SYMMETRIC = 1e-4  # largest relative asymmetry and negative eigenvalue that count as rounding
@@ -124,7 +124,8 @@ def _kernel(K: ArrayLike) -> Array:
 
 
 def _labels(y: ArrayLike) -> Array:
-    labels = finite_array("y", y, ndim=1 if np.ndim(y) < 2 else 2)
+    raw = plain_array("y", y)
+    labels = finite_array("y", raw, ndim=1 if raw.ndim < 2 else 2)
     return labels.reshape(len(labels), -1) / (np.abs(labels).max() or 1.0)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, one_of, positive, real
+from penchant.arguments import Array, finite_array, one_of, plain_array, positive, real
 from penchant.door import Invalid, door, door_as
 from penchant.measures.kernels.blocks import Gradients, blocked_kernel
 from penchant.measures.kernels.tangent import (
@@ -175,7 +175,8 @@ def kernel_regression(
     """
     model, parameters, x, y = arguments("double", model, parameters, x, y, least=2)
     rows = samples("x", x, model)
-    given = finite_array("y", y, ndim=1 if np.ndim(y) < 2 else 2)
+    raw = plain_array("y", y)
+    given = finite_array("y", raw, ndim=1 if raw.ndim < 2 else 2)
     targets = given.reshape(len(given), -1)
     memory = positive("memory", memory)
     if real("ridge", ridge) < 0:

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, integer, one_of, positive
+from penchant.arguments import Array, finite_array, integer, one_of, plain_array, positive
 from penchant.door import CALLER, Invalid, door
 from penchant.measures.kernels.blocks import (
     Gradients,
@@ -81,7 +81,7 @@ def samples(name: str, x: ArrayLike, model: Any) -> Any:
         return model.packed(name, x)
     if several(x):
         raise Invalid(f"{name} must be one array, like the first inputs")
-    array = np.asarray(x)
+    array = plain_array(name, x)
     if array.ndim < 1:
         raise Invalid(f"{name} must hold one sample per row, got a single number")
     checked = finite_array(name, array, ndim=array.ndim)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.arguments import Array, finite_array
+from penchant.arguments import Array, finite_array, plain_array
 from penchant.door import Invalid, Nameless
 from penchant.lazy import torch
 from penchant.limits import Turns
@@ -208,7 +208,7 @@ def _tensor(function: TorchFunction, name: str, x: Any) -> Any:
     if odd := [kind for kind in kinds if not kind.is_floating_point]:
         raise Invalid(f"the trained parameters must be real numbers, got {odd[0]}")
     if not isinstance(x, torch.Tensor):
-        raw = np.asarray(x)
+        raw = plain_array(name, x)
         if raw.dtype.kind not in "iub":
             raw = finite_array(name, raw, ndim=raw.ndim)
         tensor = torch.as_tensor(raw)

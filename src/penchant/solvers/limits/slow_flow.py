@@ -323,6 +323,8 @@ def _matrix_flow(
     matrix = finite_array("start", start, ndim=2)
     X = _flat_rows(X, matrix)
     goal = None if target is None else finite_array("target", target, ndim=2)
+    if goal is not None and goal.shape != matrix.shape:
+        raise Invalid(f"target must have the shape of start, {matrix.shape}, got {goal.shape}")
     rate = _step(matrix) if learning_rate is None else learning_rate
     rate = positive("learning_rate", rate)
     most = MAX_STEPS if max_steps is None else integer("max_steps", max_steps, least=1)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from penchant.arguments import Array
+from penchant.arguments import Array, finite_array
+from penchant.door import door
 
 
-def l1_ends(Z: Array) -> tuple[Array, Array]:
+@door
+def l1_ends(Z: ArrayLike) -> tuple[Array, Array]:
     """The two predictors of margin 1 and least l1 norm that are furthest apart, often the same.
 
     A linear program pushes every coordinate both ways over the set of minimisers.
@@ -32,9 +35,12 @@ def l1_ends(Z: Array) -> tuple[Array, Array]:
     """
     from scipy.optimize import linprog
 
+    Z = finite_array("Z", Z, ndim=2)
     samples, dimension = Z.shape
     ones, pair = np.ones(2 * dimension), np.hstack([Z, -Z])
     least = linprog(ones, A_ub=-pair, b_ub=-np.ones(samples)).fun
+    if least is None:
+        raise ValueError("l1_ends: Z must have a predictor with positive margins on every row")
     corners = []
     for unit in np.vstack([np.eye(dimension), -np.eye(dimension)]):
         face = linprog(

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penchant.arguments import Array, classification_data, finite_array
+from penchant.arguments import Array, classification_data, finite_array, start_shape, tilt_or_none
 from penchant.door import Invalid, door
 from penchant.limits import OutOfTime, limited
 from penchant.problems.classification import Classification
@@ -215,6 +215,7 @@ def along(
     if (mus <= 0).any():
         where = int(np.argmin(mus))
         raise Invalid(f"mus must be > 0, got {mus[where]} at index {where}")
+    shape, tilt = start_shape(shape), tilt_or_none(tilt)
     largest = Q(depth, mu=float(mus.max()), shape=shape, tilt=tilt)
     must_fit(largest, X.shape[1])
     Z = X * y[:, None]

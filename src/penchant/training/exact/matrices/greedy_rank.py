@@ -21,13 +21,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
-from penchant.arguments import Array, flag
-from penchant.door import Invalid, door_as
+from penchant.arguments import Array, finite_array, flag, with_parts
+from penchant.door import Invalid, door, door_as
 from penchant.limits import TimeLimit
 from penchant.models.factorization import Factorization, SymmetricFactorization, TwoFactors
 from penchant.problems.matrix_problem import MatrixProblem, Sensing
@@ -181,6 +183,7 @@ def _missed(problem: MatrixProblem, model: TwoFactors, points: Array, level: flo
     return float(np.max(errors))
 
 
+@door
 def empty_factors(
     problem: MatrixProblem, symmetric: bool
 ) -> Factorization | SymmetricFactorization:
@@ -205,8 +208,12 @@ def empty_factors(
     >>> [part.shape for part in penchant.solvers.empty_factors(problem, symmetric=False).factors]
     [(2, 1), (3, 1)]
     """
+    _require_matrices(problem)
     left, right = (np.zeros((side, 1)) for side in problem.shape)
-    if symmetric:
+    if flag("symmetric", symmetric):
+        if len(left) != len(right):
+            rule = "the matrix of symmetric factors must be square"
+            raise Invalid(f"{rule}, got shape {problem.shape}")
         return SymmetricFactorization(factors=(left,))
     return Factorization(factors=(left, right))
 
@@ -224,7 +231,7 @@ def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
     return [basis[:, label == k] for k in range(count)]
 
 
-@door_as(WHO)
+@door
 def greedy_points(
     problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit | None = None
 ) -> tuple[list[tuple[float, Array, float, float]], Outcome]:
@@ -260,6 +267,9 @@ def greedy_points(
     >>> [round(float(tau), 6) for tau, matrix, loss, rate in points], outcome.ok
     ([0.0, 0.25, 0.5], True)
     """
+    _require_matrices(problem)
+    with_parts("model", model, "the one of empty_factors()", "part", "lift")
+    spaces = _bases(spaces, len(model.lift(np.zeros(problem.shape))))
     limit = limit or TimeLimit(None)
     half = math.exp(problem.log_factor)
     W, tau = np.zeros((len(spaces[0]), 0)), 0.0
@@ -301,6 +311,24 @@ def greedy_points(
     return points, Outcome(
         Kind.BUDGET_SPENT, f"no end after {len(points)} points; perturb the data"
     )
+
+
+def _require_matrices(problem: MatrixProblem) -> None:
+    if not isinstance(problem, MatrixProblem):
+        seen = type(problem).__name__
+        raise Invalid(f"problem must be a Completion or a Sensing, got {seen}")
+
+
+def _bases(spaces: Sequence[ArrayLike], side: int) -> list[Array]:
+    """The bases as arrays of `side` rows."""
+    if not isinstance(spaces, Sequence) or not len(spaces):
+        raise Invalid(f"spaces must list one basis or more, got {spaces!r:.80}")
+    bases = [finite_array("spaces", space, ndim=2) for space in spaces]
+    for basis in bases:
+        if len(basis) != side:
+            rule = f"every basis in spaces must have {side} rows, those of both factors"
+            raise Invalid(f"{rule}, got {len(basis)}")
+    return [np.asarray(space, dtype=np.float64) for space in spaces]  # in the order of its memory
 
 
 def _left(sizes: Array, space: Array, W: Array) -> Array:
