@@ -141,7 +141,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         study = large_study(Path(folder) / "large.nc", 10 if quick else 100)
         begin = time.perf_counter()
-        views = {**theory_views(), "study": study_view(read_gathered("explore", study))}
+        views = {**theory_views(), "study": study_view(read_gathered(study))}
         reading = time.perf_counter() - begin
         sphere.prepare()
         with served(study, warm=True) as url:

@@ -130,9 +130,9 @@ class Ours:
         from penchant.training.images import ImageTask
 
         self.count, self.precision = span, double_precision
-        task = ImageTask("mnist", net, images, still=True)
-        size = batches("mnist", task.samples, BATCH)
-        self.run = Run("mnist", task, GradientDescent(STEP), None, size, seed=0)
+        task = ImageTask(net, images, still=True)
+        size = batches(task.samples, BATCH)
+        self.run = Run(task, GradientDescent(STEP), None, size, seed=0)
         with self.precision():
             self.state = self.run.begin()
         full = task.samples // BATCH * BATCH

@@ -105,9 +105,9 @@ def ours(problem: Any, net: Any, steps: int) -> tuple[Callable[[], Any], list[fl
     from penchant.training.tokens import TokenTask
 
     adam, penalty, record = Adam(RATE), BETA * L2(), At(steps=range(LOSSES))
-    task, whole = TokenTask("Adam", net, problem), Batches(None, problem.samples)
+    task, whole = TokenTask(net, problem), Batches(None, problem.samples)
     with double_precision():
-        compiled = Run("Adam", task, adam, penalty, whole, seed=0)
+        compiled = Run(task, adam, penalty, whole, seed=0)
         state = jax.block_until_ready(compiled.advance(compiled.begin(), 1))
     path = train(net, problem, adam, penalty=penalty, stop=Steps(LOSSES), record=record)
 

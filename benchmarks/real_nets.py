@@ -142,7 +142,7 @@ def rival(net: Any, x: Any, route: str) -> tuple[float, np.ndarray]:
 
     from penchant.measures.kernels.outputs import MANY, Output, Projection
 
-    read, params = Output("benchmark"), dict(net.named_parameters())
+    read, params = Output(), dict(net.named_parameters())
     params = {name: value.detach() for name, value in params.items()}
     buffers = dict(net.named_buffers())
 

@@ -98,4 +98,4 @@ def replaced(document: str, records: Sequence[Recorded]) -> str:
 
 
 if __name__ == "__main__":
-    write_text("docs", TABLE, replaced(TABLE.read_text(encoding="utf-8"), rows()))
+    write_text(TABLE, replaced(TABLE.read_text(encoding="utf-8"), rows()))

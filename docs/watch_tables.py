@@ -86,7 +86,7 @@ def generate(name: str, folder: Path) -> None:
         (dataset,) = experiment.data(Setting("printed", folder))
     table, runs = TABLES[name](dataset)
     found = f"{table}\n\n{runs} runs, {datetime.date.today().isoformat()}."
-    write_text("docs", PAGE, replaced(PAGE.read_text(encoding="utf-8"), name, found))
+    write_text(PAGE, replaced(PAGE.read_text(encoding="utf-8"), name, found))
     evidence = experiment.evidence([dataset])
     print(*(f"{check.name}: {check.sentence}" for check in evidence.checks.values()), sep="\n")
     print(*evidence.findings, sep="\n")

@@ -33,6 +33,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from penchant.arguments import one_of, real
+from penchant.door import Invalid, door, door_as
 from penchant.namespaces import public, public_names
 from penchant.words import digest_of, in_words, is_optimizer
 
@@ -83,13 +84,13 @@ def with_recipe(function: Callable[P, T]) -> Callable[P, T]:
     that its class lists in `recipe_parts` have one with the key `part`.
     """
 
-    signature = inspect.signature(function)
+    signature, inner = inspect.signature(function), inspect.unwrap(function)
 
     @functools.wraps(function)
     def make(*given: P.args, **named: P.kwargs) -> T:
         thing = function(*given, **named)
         name = function.__name__
-        if name not in public_names() or inspect.unwrap(public(name)) is not function:
+        if name not in public_names() or inspect.unwrap(public(name)) is not inner:
             return thing
         bound = signature.bind(*given, **named)
         bound.apply_defaults()
@@ -145,6 +146,7 @@ def _keep_one_scale(given: dict[str, Any]) -> None:
 # --- the call -------------------------------------------------------------------------------
 
 
+@door_as("repr")
 def call(thing: Any) -> str:
     """`thing` as the call of its class, or of the function that made it, without defaults.
 
@@ -157,7 +159,7 @@ def call(thing: Any) -> str:
         maker: Callable[..., Any] = type(thing)
     else:
         given = {name: value for name, value in recipe.items() if name not in (IS, PART)}
-        maker, part = named("repr", "recipe", recipe[IS]), recipe.get(PART)
+        maker, part = named("recipe", recipe[IS]), recipe.get(PART)
     parameters = _parameters(maker)
     written = ", ".join(
         f"{name}={shown(value)}"
@@ -275,7 +277,8 @@ def _array(array: np.ndarray, arrays: Arrays | None) -> Any:
 # --- building -------------------------------------------------------------------------------
 
 
-def build(description: Any, arrays: Mapping[str, Any] | None = None, *, who: str = "build") -> Any:
+@door
+def build(description: Any, arrays: Mapping[str, Any] | None = None) -> Any:
     """The object that `describe` described; plain values as they are.
 
     Parameters
@@ -284,39 +287,42 @@ def build(description: Any, arrays: Mapping[str, Any] | None = None, *, who: str
         Plain values, from a file or from a table of TOML.
     arrays
         The large arrays that the description names, by their digests.
-    who
-        Who complains in an error.
     """
+    return made_from(description, arrays)
+
+
+def made_from(description: Any, arrays: Mapping[str, Any] | None = None) -> Any:
+    """The same, for a caller that has a door of its own."""
     try:
-        return _built(description, arrays or {}, who, "the description")
+        return _built(description, arrays or {}, "the description")
     except RecursionError:
-        raise ValueError(f"{who}: the description is nested too deeply") from None
+        raise Invalid("the description is nested too deeply") from None
 
 
-def _built(value: Any, arrays: Mapping[str, Any], who: str, where: str) -> Any:
+def _built(value: Any, arrays: Mapping[str, Any], where: str) -> Any:
     if isinstance(value, list):
-        return [_built(inner, arrays, who, where) for inner in value]
+        return [_built(inner, arrays, where) for inner in value]
     if not isinstance(value, Mapping):
         return value
     if WORDS in value:
-        raise ValueError(
-            f"{who}: {where} is known by words alone, {value[WORDS]!r:.200}: it is a function or an"
+        raise Invalid(
+            f"{where} is known by words alone, {value[WORDS]!r:.200}: it is a function or an"
             " object of yours, which no description can make again; make it yourself"
         )
     if ARRAY in value:
-        return _read_array(value, arrays, who, where)
+        return _read_array(value, arrays, where)
     given = {
-        str(key): _built(inner, arrays, who, f"{where}.{key}" if IS in value else where)
+        str(key): _built(inner, arrays, f"{where}.{key}" if IS in value else where)
         for key, inner in value.items()
         if key != IS
     }
-    return _called(value[IS], given, who, where) if IS in value else given
+    return _called(value[IS], given, where) if IS in value else given
 
 
-def _called(name: object, given: dict[str, Any], who: str, where: str) -> Any:
-    maker = named(who, where, name)
+def _called(name: object, given: dict[str, Any], where: str) -> Any:
+    maker = named(where, name)
     keys = arguments_in(maker, given)
-    check_call(who, where, maker, keys)
+    check_call(where, maker, keys)
     own = {key: value for key, value in given.items() if key not in keys}
     try:
         thing = maker(**{key: given[key] for key in keys})
@@ -324,47 +330,45 @@ def _called(name: object, given: dict[str, Any], who: str, where: str) -> Any:
         raise
     except (TypeError, AttributeError, LookupError, ArithmeticError) as reason:
         sentence = str(reason).strip().partition("\n")[0]
-        raise ValueError(f"{who}: {name} of {where} cannot be made ({sentence:.200})") from None
+        raise Invalid(f"{name} of {where} cannot be made ({sentence:.200})") from None
     if PART in own:
         parts = getattr(thing, "recipe_parts", ())
-        thing = getattr(thing, one_of(who, f"part of {where}", own[PART], parts))
+        thing = getattr(thing, one_of(f"part of {where}", own[PART], parts))
     if TIMES not in own:
         return thing
-    weight = real(who, f"{TIMES} of {where}", own[TIMES])
+    weight = real(f"{TIMES} of {where}", own[TIMES])
     if not hasattr(thing, "subgradient"):
-        raise ValueError(f"{who}: {where} has the key `times`, but {name} is no regularizer")
+        raise Invalid(f"{where} has the key `times`, but {name} is no regularizer")
     return weight * thing
 
 
-def _read_array(
-    value: Mapping[str, Any], arrays: Mapping[str, Any], who: str, where: str
-) -> np.ndarray:
+def _read_array(value: Mapping[str, Any], arrays: Mapping[str, Any], where: str) -> np.ndarray:
     content = value[ARRAY]
     if isinstance(content, str):
         if content not in arrays:
-            raise ValueError(f"{who}: the array {content!r:.40} of {where} is not in the file")
+            raise Invalid(f"the array {content!r:.40} of {where} is not in the file")
         return np.asarray(arrays[content])
     try:
         array = np.array(content, dtype=str(value["dtype"])).reshape(value["shape"])
     except (LookupError, TypeError, ValueError, OverflowError, MemoryError):
         array = np.array(None)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{who}: {where} is no array of numbers, got {content!r:.80}")
+        raise Invalid(f"{where} is no array of numbers, got {content!r:.80}")
     return array
 
 
-def named(who: str, where: str, name: object) -> Callable[..., Any]:
+def named(where: str, name: object) -> Callable[..., Any]:
     """The public object of penchant called `name`, if it only computes."""
     if not isinstance(name, str):
-        raise ValueError(f"{who}: {where}.is must be a public name of penchant, got {name!r:.80}")
+        raise Invalid(f"{where}.is must be a public name of penchant, got {name!r:.80}")
     if name in INNER:
         return _inner(name)
     if name not in public_names():
-        one_of(who, f"name in {where}.is", name, public_names(), LISTED)
+        one_of(f"name in {where}.is", name, public_names(), LISTED)
     found: Callable[..., Any] = public(name)
     if getattr(found, "__module__", ".").split(".")[1] not in ROOMS or name in REFUSED:
-        raise ValueError(
-            f"{who}: {where}.is names {name}; a table may name problems, models, methods, "
+        raise Invalid(
+            f"{where}.is names {name}; a table may name problems, models, methods, "
             "regularizers, measures and rules, nothing else"
         )
     return found
@@ -376,13 +380,14 @@ def _inner(name: str) -> Callable[..., Any]:
     return maker
 
 
+@door_as("describe")
 def _takes_weight(description: Mapping[str, Any]) -> bool:
     """Whether `times` is free to be the weight of what is described; not for a class of the user,
     whose arguments are not known here.
     """
     if description[IS] not in public_names():  # a sum of penalties has no weight of its own
         return False
-    maker = named("describe", "it", description[IS])
+    maker = named("it", description[IS])
     return TIMES not in {*description, *_parameters(maker)}
 
 
@@ -393,15 +398,15 @@ def arguments_in(maker: Callable[..., Any], table: Mapping[str, Any]) -> list[st
 
 
 def check_call(
-    who: str, where: str, maker: Callable[..., Any], keys: list[str], given: tuple[str, ...] = ()
+    where: str, maker: Callable[..., Any], keys: list[str], given: tuple[str, ...] = ()
 ) -> None:
     """Raise if `maker` does not take one of `keys`, or lacks an argument that it needs."""
     parameters = _parameters(maker)
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         for key in keys:
-            one_of(who, f"key in {where}", key, parameters)
+            one_of(f"key in {where}", key, parameters)
     for name, parameter in parameters.items():
         plain = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if plain and parameter.default is parameter.empty and name not in (*keys, *given):
             needs = f"which {getattr(maker, '__name__', repr(maker))} needs"
-            raise ValueError(f"{who}: {where} lacks {name!r}, {needs}")
+            raise Invalid(f"{where} lacks {name!r}, {needs}")

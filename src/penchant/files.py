@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from penchant import store
+from penchant.door import door
 from penchant.training.path import Path, is_path, path_of
 
 
@@ -41,6 +42,7 @@ def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
     return result.save(file) if isinstance(result, Path) else store.write(result, file)
 
 
+@door
 def load(file: str | os.PathLike[str], *, most: int | None = None) -> Any:
     """What a file of penchant holds: a path, the record of a watch, or the dataset of a study.
 
@@ -77,7 +79,7 @@ def load(file: str | os.PathLike[str], *, most: int | None = None) -> Any:
     if target.suffix != ".json":
         dataset = store.read(target, most=most)
         if is_path(dataset):
-            return path_of("load", target, dataset)
+            return path_of(target, dataset)
         if "kind" not in dataset.attrs:
             return dataset
     from penchant.watch import record  # it loads the libraries of the watch

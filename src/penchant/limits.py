@@ -14,13 +14,14 @@ import time
 from collections.abc import Iterator
 
 from penchant.arguments import integer, positive
+from penchant.door import door
 
 
 class TimeLimit:
     """A clock that starts now; `spent` once `seconds` have passed, never if that is None."""
 
-    def __init__(self, who: str, seconds: float | None) -> None:
-        self.seconds = None if seconds is None else positive(who, "max_seconds", seconds)
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = None if seconds is None else positive("max_seconds", seconds)
         self.begin = time.monotonic()
 
     @property
@@ -44,9 +45,9 @@ LIMIT: contextvars.ContextVar[TimeLimit | None] = contextvars.ContextVar("LIMIT"
 
 
 @contextlib.contextmanager
-def limited(who: str, seconds: float | None) -> Iterator[None]:
+def limited(seconds: float | None) -> Iterator[None]:
     """A context in which loops raise `OutOfTime` after `seconds`; None leaves what is set."""
-    limit = TimeLimit(who, seconds)
+    limit = TimeLimit(seconds)
     token = LIMIT.set(LIMIT.get() if seconds is None else limit)
     try:
         yield
@@ -78,9 +79,10 @@ class Turns:
     It is the first statement of the loop; a test of the house finds loops without a bound.
     """
 
+    @door
     def __init__(self, most: int, what: str) -> None:
         if type(most) is not int or most < 0:  # loops begin often, and nearly all know their bound
-            most = integer("Turns", "most", most, least=0)
+            most = integer("most", most, least=0)
         self.most, self.what, self.taken = most, what, 0
 
     def take(self) -> None:

@@ -13,6 +13,7 @@ import textwrap
 
 from penchant.arguments import integer
 from penchant.arguments import text as require_text
+from penchant.door import door
 
 FORMULA = re.compile(r"(?<!\\)\$(?!\s)((?:[^$\\]|\\.)+?)(?<!\s)\$(?!\d)")
 WORD = re.compile(
@@ -38,9 +39,10 @@ def latex(value: float, form: str = "g") -> str:
     return rf"{times}10^{{{int(exponent)}}}"
 
 
+@door
 def in_terminal(text: str) -> str:
     """The text with its formulas in the letters of a terminal: α², ℓ₁, w₊², 10⁻⁵."""
-    parts = FORMULA.split(require_text("in_terminal", "text", text))
+    parts = FORMULA.split(require_text("text", text))
     shown = (_letters(part) if k % 2 else part.replace(r"\$", "$") for k, part in enumerate(parts))
     return "".join(shown)
 
@@ -84,10 +86,11 @@ def mathml(formula: str, display: str = "inline") -> str:
     )  # argmin, after a word of a sentence
 
 
+@door
 def wrap(text: str, width: int) -> str:
     """The text in lines of about `width` letters, none of which ends within a formula."""
-    require_text("wrap", "text", text)
-    width = integer("wrap", "width", width, least=1)
+    require_text("text", text)
+    width = integer("width", width, least=1)
     formulas: list[str] = []
 
     def hide(found: re.Match[str]) -> str:

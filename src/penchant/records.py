@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penchant.description import call, shown
+from penchant.door import Nameless, door
 from penchant.equality import equal_fields, hash_fields
 
 
@@ -64,7 +65,7 @@ class NumericalError(RuntimeError):
 
     Parameters
     ----------
-    who
+    caller
         The function that complains.
     outcome
         How the computation ended.
@@ -79,9 +80,21 @@ class NumericalError(RuntimeError):
     'interpolate: stalled: no step decreases the loss'
     """
 
-    def __init__(self, who: str, outcome: Outcome, result: Any = None):
-        super().__init__(f"{who}: {outcome}")
+    def __init__(self, caller: str, outcome: Outcome, result: Any = None):
+        super().__init__(f"{caller}: {outcome}")
         self.outcome, self.result = outcome, result
+
+
+class Unsolved(Nameless, NumericalError):
+    """A numerical failure far inside, which gets its name at the door."""
+
+    def __init__(self, outcome: Outcome, result: Any = None):
+        RuntimeError.__init__(self, str(outcome))
+        self.outcome, self.result = outcome, result
+
+    def named(self, caller: str) -> NumericalError:
+        """The error that a user sees: it begins with the name of the caller."""
+        return NumericalError(caller, self.outcome, self.result)
 
 
 def brief(value: Any) -> str:
@@ -155,19 +168,20 @@ def assign(record: Any, **fields: Any) -> None:
         object.__setattr__(record, name, value)
 
 
-Checks = Mapping[str, Callable[[str, str, Any], Any]]
+Checks = Mapping[str, Callable[[str, Any], Any]]
 
 
 class Checked(Record):
     """A record whose fields are checked when it is made, and replaced by what the checks return.
 
-    A check is a function of who complains, the name of the field and its value.
+    A check is a function of the name of the field and its value.
     """
 
     checks: ClassVar[Checks] = {}
 
+    @door
     def __post_init__(self) -> None:
         for kind in reversed(type(self).__mro__):
             for name, check in vars(kind).get("checks", {}).items():
-                found = check(type(self).__name__, name, getattr(self, name))
+                found = check(name, getattr(self, name))
                 object.__setattr__(self, name, found)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from penchant import inspection
+from penchant.door import Invalid, NotFound, NotPermitted, door_as
 
 MARK = "penchant_format"
 VERSION = 2
@@ -29,6 +30,7 @@ NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable. %10d"  # ne
 DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError)
 
 
+@door_as("save")
 def write(dataset: Any, file: str | os.PathLike[str]) -> FilePath:
     """Write an xarray.Dataset to `file`, and return its path.
 
@@ -38,10 +40,8 @@ def write(dataset: Any, file: str | os.PathLike[str]) -> FilePath:
     import xarray
 
     if not isinstance(dataset, xarray.Dataset):
-        raise ValueError(
-            f"save: can write a path or an xarray.Dataset, got {type(dataset).__name__}"
-        )
-    with whole("save", file) as draft:
+        raise Invalid(f"can write a path or an xarray.Dataset, got {type(dataset).__name__}")
+    with whole(file) as draft:
         # in memory first: the HDF5 library does not survive a disk that fills under it
         content = _netcdf(_pack(dataset))
         draft.write_bytes(content + SEAL + _seal(content))
@@ -49,7 +49,7 @@ def write(dataset: Any, file: str | os.PathLike[str]) -> FilePath:
 
 
 @contextmanager
-def whole(who: str, file: str | os.PathLike[str]) -> Iterator[FilePath]:
+def whole(file: str | os.PathLike[str]) -> Iterator[FilePath]:
     """A draft to write, which becomes `file` if the block ends well; otherwise nothing is left.
 
     A replaced file keeps its permissions, and a symbolic link still points to it.
@@ -57,10 +57,10 @@ def whole(who: str, file: str | os.PathLike[str]) -> Iterator[FilePath]:
     target = FilePath(os.path.realpath(file))
     if target.is_dir() or not target.parent.is_dir():
         where = "is a folder" if target.is_dir() else f"lies in no existing folder: {target.parent}"
-        raise ValueError(f"{who}: {file} {where}; give the name of a file")
+        raise Invalid(f"{file} {where}; give the name of a file")
     mode = target.stat().st_mode if target.exists() else None
     if mode is not None and not stat.S_ISREG(mode):
-        raise ValueError(f"{who}: {file} is a device or a pipe; give the name of a file")
+        raise Invalid(f"{file} is a device or a pipe; give the name of a file")
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         yield draft
@@ -73,31 +73,37 @@ def whole(who: str, file: str | os.PathLike[str]) -> Iterator[FilePath]:
         draft.unlink(missing_ok=True)
 
 
-def read(file: str | os.PathLike[str], *, who: str = "load", most: int | None = None) -> Any:
+@door_as("load")
+def read(file: str | os.PathLike[str], *, most: int | None = None) -> Any:
     """The xarray.Dataset that `write` wrote to `file`, in memory.
 
     One that points elsewhere, was damaged or was not written by penchant is refused. `most` is the
     most bytes that the file may have and declare; by default 4 GB, and in proportion to its size.
     """
+    return contents(file, most=most)
+
+
+def contents(file: str | os.PathLike[str], *, most: int | None = None) -> Any:
+    """The same, for a caller that has a door of its own."""
     target = FilePath(file)
     if not target.exists():
-        raise FileNotFoundError(f"{who}: there is no file {target}")
+        raise NotFound(f"there is no file {target}")
     if target.is_dir():
-        raise ValueError(f"{who}: {target} is a folder; give the name of a file")
+        raise Invalid(f"{target} is a folder; give the name of a file")
     try:
         return _read(target, most)
     except inspection.Refusal as reason:
-        raise ValueError(f"{who}: {target} {reason}") from None
+        raise Invalid(f"{target} {reason}") from None
     except PermissionError:
-        raise PermissionError(f"{who}: no permission to read {target}") from None
+        raise NotPermitted(f"no permission to read {target}") from None
     except MemoryError:
         size = target.stat().st_size
-        raise ValueError(f"{who}: {target} ({size} bytes) does not fit into memory") from None
+        raise Invalid(f"{target} ({size} bytes) does not fit into memory") from None
     except RecursionError:
-        raise ValueError(f"{who}: {target} has attributes that are nested too deep") from None
+        raise Invalid(f"{target} has attributes that are nested too deep") from None
     except DAMAGED as reason:
         cause = first_line(reason)[:200]
-        raise ValueError(f"{who}: {target} is cut short or damaged ({cause})") from None
+        raise Invalid(f"{target} is cut short or damaged ({cause})") from None
 
 
 def _read(target: FilePath, most: int | None) -> Any:

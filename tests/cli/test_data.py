@@ -185,7 +185,7 @@ def test_the_progress_is_in_bytes_of_all_files(mirror):
     serve(mirror, "first", "mnist")
     total = sum(map(len, fake.PUBLISHED["mnist"].values()))
     seen = []
-    with downloaded("data", CATALOGUE["mnist"], lambda *at: seen.append(at)) as folder:
+    with downloaded(CATALOGUE["mnist"], lambda *at: seen.append(at)) as folder:
         assert {file.name for file in folder.iterdir()} == set(fake.PUBLISHED["mnist"])
     assert not folder.exists()
     assert seen[-1] == (total, total)

@@ -122,4 +122,4 @@ def test_the_diagram_is_drawn_with_its_lines():
 
 def test_a_saved_study_keeps_its_table(tmp_path):
     file = store.write(sloped(x="b", y="a"), tmp_path / "sloped.nc")
-    assert study_view(read_gathered("explore", file)).start["x"] == "b"
+    assert study_view(read_gathered(file)).start["x"] == "b"

@@ -10,17 +10,19 @@ import xarray
 
 from explore_study import made
 from penchant import store
+from penchant.door import door_as
 from penchant.explore.claims import ClaimsPage, claims_view, read_claims
 from penchant.explore.state import State, read_state
 from penchant.lab.studies import gathered
-from penchant.lab.studies.gathered import read_gathered
 from penchant.store import json_checksum
+
+read_gathered = door_as("explore")(gathered.read_gathered)
 
 
 def test_a_saved_study_is_read_whole(tmp_path):
     dataset = made()
     file = store.write(dataset, tmp_path / "little.nc")
-    xarray.testing.assert_identical(read_gathered("explore", file), dataset)
+    xarray.testing.assert_identical(read_gathered(file), dataset)
 
 
 class Boom:
@@ -34,12 +36,12 @@ def test_what_is_no_netcdf_is_refused_unread(tmp_path, monkeypatch):
     for name, content in texts.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=f"explore: {name} is cut short or is no netCDF"):
-            read_gathered("explore", tmp_path / name)
+            read_gathered(tmp_path / name)
     assert not (tmp_path / "boom").exists()
     with pytest.raises(ValueError, match="there is no file"):
-        read_gathered("explore", tmp_path / "nothing.nc")
+        read_gathered(tmp_path / "nothing.nc")
     with pytest.raises(ValueError, match="there is no file"):
-        read_gathered("explore", tmp_path)
+        read_gathered(tmp_path)
 
 
 def test_a_spoiled_study_is_refused_by_its_name(tmp_path):
@@ -48,27 +50,27 @@ def test_a_spoiled_study_is_refused_by_its_name(tmp_path):
     with h5py.File(file, "r+") as written:
         written["error"][0] = 0.5
     with pytest.raises(ValueError, match=r"^explore: spoiled\.nc .*its checksum is wrong"):
-        read_gathered("explore", file)
+        read_gathered(file)
     with h5py.File(file, "r+") as written:
         written.create_dataset("secret", (4,), "u1", external=[("other.bin", 0, 4)])
     with pytest.raises(ValueError, match=r"^explore: spoiled\.nc keeps 'secret' in another file"):
-        read_gathered("explore", file)
+        read_gathered(file)
     with h5py.File(file, "r+") as written:
         del written["secret"]
         texts = written.create_dataset("texts", (400,), h5py.string_dtype())
         texts[:] = ["y" * 200_000] * 400  # more than a browser shall hold
     with pytest.raises(ValueError, match=r"^explore: spoiled\.nc .*letters of text"):
-        read_gathered("explore", file)
+        read_gathered(file)
 
 
 def test_a_truncated_study_and_another_result_are_refused(tmp_path):
     file = store.write(made(), tmp_path / "short.nc")
     file.write_bytes(file.read_bytes()[:3000])
     with pytest.raises(ValueError, match=r"explore: short\.nc is cut short"):
-        read_gathered("explore", file)
+        read_gathered(file)
     other = store.write(made().drop_vars("status"), tmp_path / "other.nc")
     with pytest.raises(ValueError, match="not a study"):
-        read_gathered("explore", other)
+        read_gathered(other)
 
 
 def test_texts_that_are_declared_too_wide_are_refused(tmp_path, monkeypatch):
@@ -76,17 +78,17 @@ def test_texts_that_are_declared_too_wide_are_refused(tmp_path, monkeypatch):
     with h5py.File(file, "r+") as written:
         written.attrs[store.TYPES] = json.dumps({"status": "<U99999"})
     with pytest.raises(ValueError, match="its checksum is wrong"):
-        read_gathered("explore", file)  # 24 texts of that width fit
+        read_gathered(file)  # 24 texts of that width fit
     monkeypatch.setattr(gathered, "MOST_BYTES", 9_000_000)
     with pytest.raises(ValueError, match="declares 9599904"):
-        read_gathered("explore", file)
+        read_gathered(file)
 
 
 def test_a_file_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
     file = store.write(made(), tmp_path / "large.nc")
     monkeypatch.setattr(gathered, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="more than 1000"):
-        read_gathered("explore", file)
+        read_gathered(file)
 
 
 # --- claims -----------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_addresses_of_a_study_are_checked():
 def gathered(folder, **description):
     study = Study(**description)
     penchant.run(study, folder)
-    return study_view(read_gathered("explore", folder / f"{study.name}.nc"))
+    return study_view(read_gathered(folder / f"{study.name}.nc"))
 
 
 def test_a_refined_study_is_blank_where_nothing_was_computed(tmp_path):

@@ -164,5 +164,5 @@ def test_the_page_names_the_sources_alike():
 def test_the_nearest_name_comes_first(value, known, near):
     assert nearest(value, known) == near
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
-    with pytest.raises(ValueError, match=re.escape(f"who: unknown key '{value}'; {hint}")):
-        one_of("who", "key", value, known)
+    with pytest.raises(ValueError, match=re.escape(f"unknown key '{value}'; {hint}")):
+        one_of("key", value, known)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penchant import DiagonalNet, FunctionModel
+from penchant.lab import door_as
 from penchant.measures import assumptions
 from penchant.measures.homogeneity import Line, require_theorem, roughness
 from penchant.models import Difference, Model, ProductNet, Unbiased, linearize, two_layer
@@ -192,7 +193,7 @@ def test_roughness_is_the_order_of_the_singularity(power):
     # |s - a|^p has third differences of order h^p
     values = [lambda s, a=a: np.array([1 + np.abs(s - a) ** power]) for a in (0.31, 0.577)]
     lines = [Line(value, np.ones(1)) for value in values]
-    assert roughness("test", lines) == pytest.approx(3 - power, abs=0.35)
+    assert roughness(lines) == pytest.approx(3 - power, abs=0.35)
 
 
 def test_rounding_of_large_terms_is_not_roughness():
@@ -202,8 +203,8 @@ def test_rounding_of_large_terms_is_not_roughness():
     def cancelling(s):
         return np.array([(1e3 + s) - 1e3 - s + 1e-13 * noise.standard_normal()])
 
-    assert roughness("test", [Line(cancelling, np.array([1e3]))]) == 0
-    assert roughness("test", [Line(cancelling, np.zeros(1))]) > 2  # control: terms unknown
+    assert roughness([Line(cancelling, np.array([1e3]))]) == 0
+    assert roughness([Line(cancelling, np.zeros(1))]) > 2  # control: terms unknown
     model = Difference(Written(lambda w, x: (x @ w[:D]) * w[D], 4, 10.0))
     assert assumptions(model, X).smooth
 
@@ -280,15 +281,15 @@ WRONG = FunctionModel(lambda w, x: (x @ w) ** 2 / jnp.sqrt(1e-30 + w @ w), np.on
 )
 def test_theorems_refuse_in_one_sentence(model, sentence):
     with pytest.raises(ValueError, match=sentence) as refused:
-        require_theorem("L Theorem 1", model, X)
+        door_as("L Theorem 1")(require_theorem)(model, X)
     assert str(refused.value).startswith("L Theorem 1 needs ")
     assert "\n" not in str(refused.value)
 
 
 def test_theorems_accept_what_satisfies_them():
-    found = require_theorem("L Theorem 1", DiagonalNet(2, alpha=10.0), X)
+    found = require_theorem(DiagonalNet(2, alpha=10.0), X)
     assert found == assumptions(DiagonalNet(2, alpha=10.0), X)
-    rough = require_theorem("L Theorem 1", Difference(two_layer(4, alpha=1.0)), X, smooth=False)
+    rough = require_theorem(Difference(two_layer(4, alpha=1.0)), X, smooth=False)
     assert not rough.smooth
 
 

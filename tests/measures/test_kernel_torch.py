@@ -173,6 +173,4 @@ def test_where_torch_is_missing_its_extra_is_named(monkeypatch):
     with pytest.raises(ValueError, match=r"torch.nn.Module .*pip install 'penchant\[torch\]'"):
         penchant.measures.tangent_kernel(lambda x: x, np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"pip install 'penchant\[torch\]'"):
-        arguments(
-            "kernel_regression", None, lambda x: x, np.ones((3, 2)), np.ones(3), None, least=2
-        )
+        arguments(None, lambda x: x, np.ones((3, 2)), np.ones(3), None, least=2)

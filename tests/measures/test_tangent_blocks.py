@@ -152,12 +152,12 @@ def test_the_mean_over_outputs_and_one_of_them(name):
 def test_layers_are_factored_and_factors_give_the_same(name):
     function, params, x = ZOO[name]
     both = [
-        FunctionGradients("test", function, params, x, outputs="full", factored=yes)
+        FunctionGradients(function, params, x, outputs="full", factored=yes)
         for yes in (True, False)
     ]
     assert both[0].block(x, len(x)).layers
     assert not both[1].block(x, len(x)).layers
-    kernels = [blocked_kernel("test", gradients, x, None, True, 1e8) for gradients in both]
+    kernels = [blocked_kernel(gradients, x, None, True, 1e8) for gradients in both]
     np.testing.assert_allclose(*kernels, rtol=1e-10, atol=1e-10)
     assert np.abs(kernels[0]).max() > 0.1
 
@@ -165,7 +165,7 @@ def test_layers_are_factored_and_factors_give_the_same(name):
 def test_shared_and_looped_weights_are_not_factored():
     for name, layers in (("shared", 1), ("nested", 2), ("mlp", 3)):  # of 2, 3 and 3 weights
         function, params, x = ZOO[name]
-        gradients = FunctionGradients("test", function, params, x, outputs="mean")
+        gradients = FunctionGradients(function, params, x, outputs="mean")
         with double_precision():
             assert (
                 len(jax.eval_shape(gradients.compiled.gradients, gradients.arrays, x).layers)
@@ -238,7 +238,7 @@ def test_blocks_of_every_size_give_the_dense_kernel(seed, samples, outputs, laye
     error = 1e-12 if dtype is np.float64 else 1e-5
     for other, full in itertools.product((x2, None), (True, False)):
         allowed = bytes_between(source, len(x), len(x2 if other is x2 else x), full, memory)
-        found = blocked_kernel("test", source, x, other, full, allowed)
+        found = blocked_kernel(source, x, other, full, allowed)
         whole = np.einsum("ncp,mdp->ncmd", J[x], J[x2 if other is x2 else x])
         expected = whole if full else np.einsum("ncmc->nm", whole) / outputs
         np.testing.assert_allclose(found, expected, rtol=0, atol=error * np.abs(whole).max())
@@ -255,7 +255,7 @@ def test_groups_of_parameters_have_the_kernels_of_their_own_gradients(seed, laye
     keys = list(source.names)
     groups = {key: place % 2 for place, key in enumerate(keys)}
     allowed = bytes_between(source, 6, 6, full, 0.1) + 8 * 36 * 4 / ROOM
-    found = grouped_kernels("test", source, x, None, full, allowed, groups)
+    found = grouped_kernels(source, x, None, full, allowed, groups)
     for number in (0, 1):
         parts = [J for key, J in source.jacobians().items() if groups[key] == number]
         J = np.concatenate(parts, axis=2)
@@ -264,7 +264,7 @@ def test_groups_of_parameters_have_the_kernels_of_their_own_gradients(seed, laye
         atol = 1e-12 * np.abs(whole).max()
         np.testing.assert_allclose(found[number], expected, rtol=0, atol=atol)
         assert np.abs(found[number] - found.sum(axis=0)).max() > atol  # a part is not the whole
-    whole = blocked_kernel("test", source, x, None, full, 1e6)
+    whole = blocked_kernel(source, x, None, full, 1e6)
     np.testing.assert_allclose(found.sum(axis=0), whole, rtol=0, atol=1e-12 * np.abs(whole).max())
 
 
@@ -283,7 +283,7 @@ def test_gradients_are_got_once_if_all_can_be_held_and_else_in_passes():
     for share in (1, 0):
         source.got = 0
         allowed = bytes_between(source, 8, 8, False, share)
-        kernels.append(blocked_kernel("test", source, x, None, False, allowed))
+        kernels.append(blocked_kernel(source, x, None, False, allowed))
         got.append(source.got)
     assert got == [8, 36]  # one sample at a time meets itself and those after it
     np.testing.assert_allclose(*kernels, rtol=1e-12)
@@ -295,12 +295,12 @@ def test_too_few_bytes_are_told_and_the_number_told_is_enough():
     with pytest.raises(ValueError, match=told) as raised:
         tangent_kernel(function, params, x, outputs="mean", memory=1000)
     enough = int(str(raised.value).split("memory=")[-1].split()[0])
-    gradients = FunctionGradients("test", function, params, x, outputs="mean")
-    assert plan("test", gradients, 7, 7, 1, enough) == (1, 1)
-    assert plan("test", gradients, 7, 7, 1, 1e9) == (7, 7)
+    gradients = FunctionGradients(function, params, x, outputs="mean")
+    assert plan(gradients, 7, 7, 1, enough) == (1, 1)
+    assert plan(gradients, 7, 7, 1, 1e9) == (7, 7)
     with pytest.raises(ValueError, match="too few"):
-        plan("test", gradients, 7, 7, 1, enough - 1)
-    least = blocked_kernel("test", gradients, x, None, False, enough)
+        plan(gradients, 7, 7, 1, enough - 1)
+    least = blocked_kernel(gradients, x, None, False, enough)
     np.testing.assert_allclose(least, tangent_kernel(function, params, x, outputs="mean"))
 
 
@@ -365,14 +365,14 @@ def net(params, x):
 rng, budgets = np.random.default_rng(0), [float(word) for word in sys.argv[1:]]
 params = {"w": rng.normal(size=(500, 800)).astype("f"), "v": rng.normal(size=800).astype("f")}
 x = rng.normal(size=(120, 500)).astype("f")
-gradients = FunctionGradients("test", net, params, x, factored=False)
+gradients = FunctionGradients(net, params, x, factored=False)
 for allowed in budgets:
-    plan("test", gradients, 120, 120, 1, allowed)  # compiles
+    plan(gradients, 120, 120, 1, allowed)  # compiles
 gradients.block(x[:1], 1)  # JAX makes its threads
 np.ones((300, 300), "f") @ np.ones((300, 300), "f")  # BLAS makes its buffers
 before = bytes_of("VmRSS")
 for allowed in budgets:  # the smallest first, since the peak never falls
-    blocked_kernel("test", gradients, x, None, False, allowed)
+    blocked_kernel(gradients, x, None, False, allowed)
     print(bytes_of("VmHWM") - before)
 """
 
@@ -498,16 +498,16 @@ def test_gradients_that_are_not_finite_are_told():
 
 
 def test_other_parameters_of_one_structure_need_no_new_compilation():
-    gradients = FunctionGradients("test", mlp, PARAMS, X, outputs="mean")
-    blocked_kernel("test", gradients, X, None, False, 1e8)
+    gradients = FunctionGradients(mlp, PARAMS, X, outputs="mean")
+    blocked_kernel(gradients, X, None, False, 1e8)
     other = mlp_params(1, (4, 3, 2))
     gradients.move(other)
     compiled = dict(gradients.compiled.blocks)
-    found = blocked_kernel("test", gradients, X, None, False, 1e8)
+    found = blocked_kernel(gradients, X, None, False, 1e8)
     assert gradients.compiled.blocks == compiled
     np.testing.assert_allclose(found, tangent_kernel(mlp, other, X, outputs="mean"), rtol=1e-12)
     acting = {"w": np.ones(4), "act": jnp.tanh}
-    acted = FunctionGradients("test", lambda p, x: p["act"](x @ p["w"]), acting, X)
+    acted = FunctionGradients(lambda p, x: p["act"](x @ p["w"]), acting, X)
     with pytest.raises(ValueError, match="not arrays have changed"):
         acted.move(acting | {"act": jnp.sin})
     with pytest.raises(ValueError, match="another structure"):

@@ -285,7 +285,7 @@ def jacobians(module, x):
 
 
 def gradients_of(module, x, **options):
-    function = TorchFunction("test", module)
+    function = TorchFunction(module)
     rows = torch_inputs(function, "x", x)
     with torch.no_grad():
         outputs = module.eval()(x).shape[1]
@@ -324,7 +324,7 @@ def test_outputs_in_turns_give_the_same(name):
     gradients, x = gradients_of(build().double(), x.double() if x.is_floating_point() else x)
     J = np.concatenate(list(jacobians(gradients.function.module, x).values()), axis=2)
     for c, one in enumerate(gradients.singles()):
-        found = blocked_kernel("test", one, x, None, False, 1e8)
+        found = blocked_kernel(one, x, None, False, 1e8)
         np.testing.assert_allclose(found, J[:, c] @ J[:, c].T, rtol=1e-9, atol=1e-9)
     assert c == J.shape[1] - 1
 
@@ -339,7 +339,7 @@ def test_a_head_of_zeros_hides_no_wrong_order():
     with torch.no_grad():
         module.head.weight.normal_()
     gradients.move(None)
-    found = blocked_kernel("test", gradients, rows, None, False, 1e8)
+    found = blocked_kernel(gradients, rows, None, False, 1e8)
     J = np.concatenate(list(jacobians(module, x).values()), axis=2)
     np.testing.assert_allclose(found, np.einsum("ncp,mcp->nm", J, J) / 2, rtol=1e-9)
 

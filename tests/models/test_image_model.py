@@ -205,7 +205,7 @@ def test_equal_plans_are_one_function_and_nets_are_described():
 
 def test_the_net_of_the_source_has_its_sizes():
     function = conv_net().function
-    shapes = function.shapes("test", (32, 32, 3), 10)
+    shapes = function.shapes((32, 32, 3), 10)
     channels = 3, 64, 128, 256, 256, 512, 512, 512
     assert [shape[2:] for shape in shapes[:-1]] == list(itertools.pairwise(channels))
     assert shapes[-1] == (512, 10)

@@ -116,7 +116,7 @@ def drawing(batches):
 
 def gradient(net, problem, tensors, steps=(0,), batch=None, seed=0):
     """The compiled loss and its gradient in float64, after each number of `steps` taken."""
-    task, batches = TokenTask("test", net, problem), Batches(batch, problem.samples)
+    task, batches = TokenTask(net, problem), Batches(batch, problem.samples)
     both, draw, found = value_and_slope(net), drawing(batches), []
     with double_precision():
         start = jax.tree.map(jnp.asarray, tensors)

@@ -236,7 +236,7 @@ def test_gradients_follow_finite_differences(name):
 
     net, tensors = NETS[name], moved(NETS[name], LITTLE)
     with double_precision():
-        data = TokenTask("test", net, LITTLE).full_data()
+        data = TokenTask(net, LITTLE).full_data()
         parts = {name: jnp.asarray(part) for name, part in tensors.items()}
         value, slope = jax.jit(jax.value_and_grad(TokenLoss(net).value, argnums=1))(data, parts)
     assert float(value) == pytest.approx(slow_loss(net, tensors, LITTLE), rel=1e-11)

@@ -218,10 +218,10 @@ def numpy_step(net, problem, weights, step, rate):
 def steps_from(net, problem, weights, count, rate, decay):
     """The weights after `count` steps from other weights than the start."""
     method = GradientDescent(rate, weight_decay=decay)
-    task = TokenTask("GradientDescent", net, problem)
+    task = TokenTask(net, problem)
     task.start = weights
     with double_precision():
-        run = Run("GradientDescent", task, method, None, Batches(None, problem.samples), 0)
+        run = Run(task, method, None, Batches(None, problem.samples), 0)
         return run.moment(run.advance(run.begin(), count)).state
 
 

@@ -367,12 +367,12 @@ def test_a_device_or_a_pipe_is_no_package(tmp_path, source):
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_a_damaged_file_in_the_cache_is_never_loaded(packages, damage, name):
     file = import_images(name, packages[name])
-    assert status(find("test", name)).condition == "verified"
+    assert status(find(name)).condition == "verified"
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(ValueError, match=f"damaged .*; `penchant data {name}` shows how") as raised:
         load_images(name)
     assert "\n" not in str(raised.value)
-    assert status(find("test", name)).condition == "damaged"
+    assert status(find(name)).condition == "damaged"
     assert stored_files() == [file.name]  # nothing was unpickled
     import_images(name, packages[name])
     assert_loads(name)
@@ -384,7 +384,7 @@ def test_an_absent_set_names_the_command_and_nothing_is_downloaded(name):
         FileNotFoundError, match=f"load_images: .*; `penchant data {name}` shows how"
     ):
         load_images(name)
-    assert status(find("test", name)).condition == "absent"
+    assert status(find(name)).condition == "absent"
     assert not cache.folder().exists()
 
 
@@ -489,7 +489,7 @@ def test_digits_are_those_of_scikit_learn():
     labels = np.concatenate([digits.train_labels, digits.test_labels])
     np.testing.assert_array_equal(labels, found.target)
     assert digits.train_images.shape == (1437, 64)
-    assert status(find("test", "digits")).condition == "verified"
+    assert status(find("digits")).condition == "verified"
 
 
 def test_other_digits_than_the_known_ones_are_refused(monkeypatch):
@@ -507,11 +507,11 @@ def test_a_missing_extra_is_named(monkeypatch, packages):
         ImportError, match=r"part of scikit-learn, .* pip install 'penchant\[data\]'"
     ):
         load_images("digits")
-    assert status(find("test", "digits")).condition == "absent"
+    assert status(find("digits")).condition == "absent"
     monkeypatch.setitem(sys.modules, "pooch", None)
     with (
         pytest.raises(ImportError, match=r"needs pooch, .* pip install 'penchant\[data\]'"),
-        downloaded("data", find("test", "mnist")),
+        downloaded(find("mnist")),
     ):
         pass
     assert stored_files() == []
@@ -531,7 +531,7 @@ BRIGHTNESS = {"mnist": 0.1307, "fashion-mnist": 0.2860, "cifar10": 0.4734}
 @pytest.mark.parametrize("name", NAMES)
 def test_the_real_sets_have_the_published_counts_if_they_are_there(monkeypatch, name):
     monkeypatch.undo()  # the user's own cache folder
-    if status(find("test", name)).condition == "absent":
+    if status(find(name)).condition == "absent":
         pytest.skip(f"{name} is not in the cache folder")
     real = load_images(name)
     assert np.bincount(real.train_labels).tolist() == TRAIN_COUNTS[name]
@@ -547,8 +547,8 @@ def test_the_catalogue_names_every_source():
         assert all(len(file.md5) == 32 for file in images.files)
         assert all(mirror.endswith("/") for mirror in images.mirrors)
         assert bool(images.mirrors) == bool(images.layouts) == (not images.built_in)
-    assert find("test", "Fashion_MNIST").name == "fashion-mnist"
-    assert Path(cache.file_of(find("test", "CIFAR 10"))).name == "cifar10.npz"
+    assert find("Fashion_MNIST").name == "fashion-mnist"
+    assert Path(cache.file_of(find("CIFAR 10"))).name == "cifar10.npz"
 
 
 def test_the_reason_why_a_file_is_damaged_is_short(monkeypatch, tmp_path):
@@ -558,5 +558,5 @@ def test_the_reason_why_a_file_is_damaged_is_short(monkeypatch, tmp_path):
     monkeypatch.setattr(cache, "file_of", lambda images: file)
     monkeypatch.setattr(cache, "_opened", lambda file: ({}, "header b'" + 5000 * "x"))
     with pytest.raises(ValueError, match=r"is damaged \(header b'x+\)") as refusal:
-        cache.read("load_images", find("load_images", "mnist"))
+        cache.read(find("mnist"))
     assert len(str(refusal.value)) < 400

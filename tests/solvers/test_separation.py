@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import penchant
-from penchant.lab import Kind
+from penchant.lab import Kind, door_as
 from penchant.solvers import separation
 from penchant.solvers.exact import independent, separates
 from penchant.solvers.margins.active_set import Unbounded
@@ -101,15 +101,15 @@ def test_the_size_of_a_row_does_not_decide(size):
 )
 def test_require_separable_says_what_is_wrong(rows, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
-        require_separable("somebody", np.array(rows, float))
+        door_as("somebody")(require_separable)(np.array(rows, float))
     assert str(caught.value).startswith("somebody: ")
     assert "drop" in str(caught.value)
 
 
 def test_equal_points_of_one_label_are_separable():
-    require_separable("somebody", np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]]))
+    require_separable(np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]]))
     with pytest.raises(ValueError, match="interpolate"):
-        require_separable("somebody", [[1.0], [-1.0]])
+        require_separable([[1.0], [-1.0]])
 
 
 def test_one_class_may_be_inseparable():

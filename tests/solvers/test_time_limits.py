@@ -144,7 +144,7 @@ def test_margins_of_a_derived_regularizer_take_seconds(power, decades):
 
 
 def test_an_inner_call_keeps_the_limit_of_the_outer_one():
-    with limits.limited("outer", NOW):
+    with limits.limited(NOW):
         inner = penchant.interpolate(X, Y, Q(2, alpha=0.1), throw=False)
     assert inner.outcome.kind is Kind.BUDGET_SPENT
     assert penchant.interpolate(X, Y, Q(2, alpha=0.1)).outcome.ok

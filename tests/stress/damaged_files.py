@@ -200,16 +200,16 @@ def little_images(folder: Path) -> Iterator[ImageSet]:
     sums = [checksum(arrays[part]) for part in PARTS]
     images = ImageSet("little", "", "", (6, 6), (4, 4, 1), 255, tuple("0123456789"), (*sums,))
     with mock.patch.dict(os.environ, {cache.VARIABLE: str(folder)}):
-        cache.write("stress", images, arrays)
+        cache.write(images, arrays)
         yield images
 
 
 def image_caches(folder: Path, count: int) -> Found:
     with little_images(folder) as images:
-        file, original = cache.file_of(images), cache.read("stress", images)
+        file, original = cache.file_of(images), cache.read(images)
         found = []
         for name, copy in damaged(file.read_bytes(), count):
             file.write_bytes(copy)
-            wrong = fault(lambda: cache.read("stress", images), functools.partial(same, original))
+            wrong = fault(lambda: cache.read(images), functools.partial(same, original))
             found.append((f"image cache: {name}", wrong))
     return found

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penchant.cli.console import bar, errors_in_one_line, messages, output
+from penchant.door import Invalid, door
 from penchant.problems.images import cache, import_images
 from penchant.problems.images.cache import Status, status
 from penchant.problems.images.catalogue import CATALOGUE, ImageSet, find
@@ -19,6 +20,7 @@ from penchant.problems.images.download import downloaded
 
 
 @errors_in_one_line
+@door
 def data(
     name: Annotated[
         str | None, typer.Argument(help="mnist, fashion-mnist, cifar10 or digits.")
@@ -52,14 +54,12 @@ def data(
     """
     if name is None:
         if source or fetch:
-            raise ValueError(
-                "data: --from and --fetch need the name of a set: penchant data mnist …"
-            )
+            raise Invalid("--from and --fetch need the name of a set: penchant data mnist …")
         _list_sets()
         return
-    images = find("data", name)
+    images = find(name)
     if source and fetch:
-        raise ValueError("data: give --from or --fetch, not both")
+        raise Invalid("give --from or --fetch, not both")
     if source:
         _import(images, source)
     elif fetch:
@@ -139,7 +139,7 @@ def _fetch(images: ImageSet) -> None:
     try:
         with ExitStack() as open_folders:
             with bar(images.name, messages()) as progress:
-                folder = open_folders.enter_context(downloaded("data", images, progress))
+                folder = open_folders.enter_context(downloaded(images, progress))
             _import(images, folder)
     except ImportError as reason:
-        raise ValueError(str(reason)) from None
+        raise Invalid(str(reason)) from None

@@ -11,6 +11,7 @@ from rich.text import Text
 from penchant.arguments import one_of
 from penchant.cli.console import Cells, Engine, Jobs, Shift, errors_in_one_line, messages
 from penchant.cli.run import meter
+from penchant.door import Invalid, door, door_as
 from penchant.lab.experiment import Experiment, Setting, failures
 from penchant.lab.registry import Registry, all_claims
 from penchant.lab.studies.sizes import SIZES, Size
@@ -18,6 +19,7 @@ from penchant.mathematics import in_terminal
 
 
 @errors_in_one_line
+@door
 def figure(
     ids: Annotated[
         list[str] | None, typer.Argument(help="Ids of `penchant list`, any case.")
@@ -55,11 +57,11 @@ def figure(
 
     known = all_claims()
     chosen = known.experiments() if all_ else _chosen(ids or [], known)
-    formats = [one_of("figure", "format", name, FORMATS) for name in format or _BOTH]
-    one_of("figure", "size", size, SIZES)  # everything is checked before anything is made
+    formats = [one_of("format", name, FORMATS) for name in format or _BOTH]
+    one_of("size", size, SIZES)  # everything is checked before anything is made
     engine_named(engine, jobs)
-    refuse_unwritable("figure", out)
-    refuse_unwritable("figure", cells)
+    refuse_unwritable(out)
+    refuse_unwritable(cells)
     setting = Setting(cast(Size, size), cells, engine, jobs, shift=shift)
     absent = []
     for experiment in chosen:
@@ -94,9 +96,10 @@ def _make(experiment: Experiment, setting: Setting, out: Path, formats: list[str
 _BOTH = ("png", "svg")
 
 
+@door_as("figure")
 def _chosen(ids: list[str], known: Registry) -> list[Experiment]:
     """The experiments of these ids, each once, in the order given."""
     if not ids:
-        raise ValueError("figure: name a figure, or pass --all; `penchant list` names them")
-    found = (known.find(id, "figure") for id in ids)
+        raise Invalid("name a figure, or pass --all; `penchant list` names them")
+    found = (known.find(id) for id in ids)
     return list({experiment.id: experiment for experiment in found}.values())

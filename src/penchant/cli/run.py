@@ -23,6 +23,7 @@ from penchant.cli.console import (
     messages,
     output,
 )
+from penchant.door import Invalid, door, door_as
 from penchant.lab.studies.compute import DOUBTFUL, USABLE
 from penchant.lab.studies.engines.complete import RunProgress
 from penchant.lab.studies.storage.folder import Done
@@ -37,6 +38,7 @@ SHOWN = 5  # failed cells, and doubtful ones, whose messages are printed
 
 
 @errors_in_one_line
+@door
 def run(
     study: Annotated[
         str | None, typer.Argument(help="A .toml or .py file, or a name from `penchant list`.")
@@ -91,12 +93,10 @@ def run(
     from penchant.lab.writing import refuse_unwritable
 
     if study is None:
-        raise ValueError(
-            "run: no study is given; name a .toml or .py file, or one of `penchant list`"
-        )
+        raise Invalid("no study is given; name a .toml or .py file, or one of `penchant list`")
     chosen = read_study(study, size, shift=shift, trust=True if trust else confirmed)
     engine_named(engine, jobs)  # a wrong name must fail before any work is done
-    refuse_unwritable("run", out)
+    refuse_unwritable(out)
     if dry:
         _print_estimate(chosen, out, engine, jobs)
     else:
@@ -304,9 +304,10 @@ def _remembered() -> list[str]:
     return [str(entry) for entry in found] if isinstance(found, list) else []
 
 
+@door_as("run")
 def _remember(keys: list[str]) -> None:
     from penchant.store import whole
 
     _file().parent.mkdir(parents=True, exist_ok=True)
-    with whole("run", _file()) as draft:
+    with whole(_file()) as draft:
         draft.write_text(json.dumps(keys, indent=1), encoding="utf-8")

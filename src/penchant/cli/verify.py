@@ -22,6 +22,7 @@ from penchant.cli.console import (
     output,
 )
 from penchant.cli.show import marked, print_verdicts
+from penchant.door import door
 from penchant.lab.evidence.verdict import Verdict
 from penchant.lab.experiment import Experiment, Setting
 from penchant.lab.record import kept, recorded, write_record
@@ -31,6 +32,7 @@ from penchant.lab.verification import gather_verdicts
 
 
 @errors_in_one_line
+@door
 def verify(
     ids: Annotated[
         list[str] | None,
@@ -94,11 +96,11 @@ def verify(
 
     claims = all_claims().select(ids or None)
     engine_named(engine, jobs)  # a wrong name must fail before any work is done
-    refuse_unwritable("verify", cells)
-    one_of("verify", "size", size, SIZES)
+    refuse_unwritable(cells)
+    one_of("size", size, SIZES)
     setting = Setting(cast(Size, size), cells, engine, jobs, pictures=report, shift=shift)
     if report:
-        refuse_unwritable("verify", out)
+        refuse_unwritable(out)
     with interruptible("verify"), meter(claims, messages()) as progress:
         keep = _recording(progress) if record else progress
         verdicts = gather_verdicts(claims, setting, jobs, keep)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from penchant.arguments import one_of
+from penchant.door import Invalid, door_as
 
 WHO = "explore"
 SHOWN = 40  # letters of a wrong value that are repeated
@@ -57,11 +58,12 @@ class Choice:
     options: dict[str, str]
     start: str
 
+    @door_as(WHO)
     def read(self, text: str) -> str:
         """`text` if it is one of the options, or a ValueError that names them."""
         if len(text) > SHOWN:
-            raise ValueError(f"{WHO}: unknown {self.name} {cut(text)!r}")
-        return one_of(WHO, self.name, text, self.options)
+            raise Invalid(f"unknown {self.name} {cut(text)!r}")
+        return one_of(self.name, text, self.options)
 
     def write(self, value: float | str) -> str:
         return str(value)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from penchant.arguments import integer
+from penchant.door import Invalid, door_as
 from penchant.explore.controls import WHO
 from penchant.explore.state import View, read_state
 from penchant.store import first_line
@@ -60,16 +61,17 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+@door_as(WHO)
 def check_binding(host: str, port: int, token: str | None) -> None:
     """Raise unless the page stays on this machine or a token protects it."""
-    if not 0 <= integer(WHO, "port", port, least=0) <= 65535:
-        raise ValueError(f"{WHO}: port must be at most 65535, got {port}")
+    if not 0 <= integer("port", port, least=0) <= 65535:
+        raise Invalid(f"port must be at most 65535, got {port}")
     if token is not None and not TOKEN.fullmatch(token):
         rule = "at least 16 letters, digits, - or _"
-        raise ValueError(f"{WHO}: a token must have {rule}, such as {secrets.token_urlsafe(18)}")
+        raise Invalid(f"a token must have {rule}, such as {secrets.token_urlsafe(18)}")
     if token is None and not is_loopback(host):
-        raise ValueError(
-            f"{WHO}: {host} can be reached from other machines, so a token is needed: set "
+        raise Invalid(
+            f"{host} can be reached from other machines, so a token is needed: set "
             f"PENCHANT_TOKEN, for example to {secrets.token_urlsafe(18)}, or pass --token"
         )
 

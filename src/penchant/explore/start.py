@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from penchant.door import door_as
 from penchant.explore import sphere
 from penchant.explore.controls import WHO
 from penchant.explore.server import Explorer, check_binding, require_bokeh
@@ -12,6 +13,7 @@ from penchant.explore.state import State, View
 from penchant.explore.views import theory_views
 
 
+@door_as(WHO)
 def prepared(
     study: Path | None = None,
     verdicts: Path | None = None,
@@ -32,7 +34,7 @@ def prepared(
         from penchant.explore.study.view import study_view
         from penchant.lab.studies.gathered import read_gathered
 
-        views = {"study": study_view(read_gathered(WHO, study)), **views}
+        views = {"study": study_view(read_gathered(study)), **views}
     if verdicts is not None:
         from penchant.explore.claims import ClaimsPage, claims_view, read_claims
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
 from penchant.arguments import one_of
+from penchant.door import Invalid, door_as, speaking_as
 from penchant.explore.controls import WHO, Control, cut
 from penchant.explore.picture import Picture
 
@@ -43,13 +44,14 @@ class State:
     values: Values
 
 
+@door_as(WHO)
 def read_state(query: str, views: Mapping[str, View]) -> State:
     """The state that a query string describes; anything else raises a ValueError.
 
     A control that is left out has its default value.
     """
     if len(query) > LONGEST:
-        raise ValueError(f"{WHO}: the address is too long ({len(query)} > {LONGEST} characters)")
+        raise Invalid(f"the address is too long ({len(query)} > {LONGEST} characters)")
     try:
         pairs = parse_qsl(
             query,
@@ -59,15 +61,16 @@ def read_state(query: str, views: Mapping[str, View]) -> State:
             errors="strict",
         )
     except ValueError:
-        raise ValueError(f"{WHO}: the address must have the form ?name=value&name=value") from None
+        raise Invalid("the address must have the form ?name=value&name=value") from None
     given = dict(pairs)
     if len(given) < len(pairs):
-        raise ValueError(f"{WHO}: the address gives the same name twice; keep one")
+        raise Invalid("the address gives the same name twice; keep one")
     name = given.pop("view", next(iter(views)))
-    view = views[one_of(WHO, "view", cut(name), views)]
+    view = views[one_of("view", cut(name), views)]
     controls = {control.name: control for control in view.controls}
     for key in given:
-        one_of(f"{WHO} {view.name}", "name in the address", cut(key), controls)
+        with speaking_as(f"{WHO} {view.name}"):
+            one_of("name in the address", cut(key), controls)
     return State(view.name, view.start | {k: controls[k].read(text) for k, text in given.items()})
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from penchant.arguments import Array
+from penchant.door import Invalid, door
 from penchant.forecasts.mean_steps import Gains, MeanSteps, Seen
 from penchant.models.diagonal import DiagonalNet
 from penchant.problems.regression import Regression
-from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.records import Kind, Outcome, Record, Unsolved
 from penchant.regularizers.q import Q
 from penchant.threads import on_one_blas_thread
 from penchant.training import stop as stopping
@@ -114,6 +115,7 @@ class Worst(NamedTuple):
 
 
 @on_one_blas_thread
+@door
 def predict_run(
     model: DiagonalNet,
     problem: Regression,
@@ -167,16 +169,16 @@ def predict_run(
     >>> bool(((predicted.low < scale) & (scale < predicted.high)).mean() > 0.8)
     True
     """
-    pieces, start = _system(WHO, model, problem, method, stop, batch)
+    pieces, start = _system(model, problem, method, stop, batch)
     worst, state, taken, fallen, highest = Worst(), start, 0, start.c, 0.0
     for mean, steps in pieces:
         highest = max(highest, mean.rate)
-        for now in _states(WHO, mean, state, steps):
+        for now in _states(mean, state, steps):
             if now.fresh:
                 worst = _worse(worst, mean, now.gains, taken + round(now.t / mean.rate))
                 if worst.share > HOPELESS:
-                    raise ValueError(
-                        f"{WHO}: {worst.reason} at step {worst.fails_at}, far from what can be "
+                    raise Invalid(
+                        f"{worst.reason} at step {worst.fails_at}, far from what can be "
                         f"predicted; take a learning rate below {highest / worst.share:.2g}"
                     )
         state, taken, fallen = now.state, taken + steps, fallen + 2 * math.log(mean.shrink) * steps
@@ -184,15 +186,15 @@ def predict_run(
 
 
 def mean_path(
-    who: str, model: DiagonalNet, problem: Regression, method: Any, stop: Any, batch: int | None
+    model: DiagonalNet, problem: Regression, method: Any, stop: Any, batch: int | None
 ) -> tuple[Array, Array]:
     """Times, and the mean predictors of a run at these times, one row each."""
-    pieces, state = _system(who, model, problem, method, stop, batch)
+    pieces, state = _system(model, problem, method, stop, batch)
     begin = 0.0
     found: list[tuple[float, Array]] = []
     for mean, steps in pieces:
         parts = max(1, PIECES // len(pieces))
-        for now in _states(who, mean, state, steps, pieces=parts):
+        for now in _states(mean, state, steps, pieces=parts):
             if now.t > 0 or not found:  # a piece begins where the last one ended
                 found.append((begin + now.t, now.seen.beta))
         begin, state = begin + now.t, now.state
@@ -201,24 +203,24 @@ def mean_path(
 
 
 def _system(
-    who: str, model: Any, problem: Any, method: Any, stop: Any, batch: int | None
+    model: Any, problem: Any, method: Any, stop: Any, batch: int | None
 ) -> tuple[list[tuple[MeanSteps, int]], MeanState]:
     """The mean steps of the checked arguments, their number, and their start."""
     method = method.method if isinstance(method, EffectiveScale) else method
     whole, method = method, method.method if isinstance(method, Scheduled) else method
-    _refuse(who, method, model)
+    _refuse(method, model)
     if not isinstance(problem, Regression):
-        raise ValueError(f"{who}: the problem must be a Regression, got {type(problem).__name__}")
+        raise Invalid(f"the problem must be a Regression, got {type(problem).__name__}")
     if not method.scheme.clock.steady:
-        raise ValueError(f"{who}: the learning rate must be fixed, got {method!r}")
+        raise Invalid(f"the learning rate must be fixed, got {method!r}")
     largest = max(float(part) for v in (problem.X, problem.y) for part in (v.max(), -v.min()))
     if largest > LARGEST:
-        raise ValueError(f"{who}: entries of X and y must be below {LARGEST:g}, got {largest:.3g}")
-    size = batches(who, problem.samples, batch)
-    rules = stopping.rules(who, stop)
+        raise Invalid(f"entries of X and y must be below {LARGEST:g}, got {largest:.3g}")
+    size = batches(problem.samples, batch)
+    rules = stopping.rules(stop)
     if goals := [rule for rule in rules if not rule.budget]:
-        raise ValueError(f"{who}: stop must be Steps, Epochs or Time, got {goals[0]!r}")
-    steps = last_step(who, whole.scheme.clock, rules, size.epoch)
+        raise Invalid(f"stop must be Steps, Epochs or Time, got {goals[0]!r}")
+    steps = last_step(whole.scheme.clock, rules, size.epoch)
     pieces = [(steps, method.learning_rate)]
     if isinstance(whole, Scheduled):
         pieces = whole.clock.pieces(steps)
@@ -236,22 +238,21 @@ def _system(
     ]
     c, tilt = _start(model, problem.dimension)
     if c.min() < LEAST:
-        raise ValueError(
-            f"{who}: steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
+        raise Invalid(
+            f"steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
         )
     start = MeanState(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
     return [(mean, count) for mean, (count, _) in zip(means, pieces, strict=True)], start
 
 
-def _refuse(who: str, method: Any, model: Any) -> None:
+def _refuse(method: Any, model: Any) -> None:
     """Raises an error unless there is a theory of the mean of these steps."""
     if not (isinstance(method, GradientDescent) and not method.momentum):
-        raise ValueError(
-            f"{who}: only steps of GradientDescent without momentum can be predicted, got "
-            f"{method!r}"
+        raise Invalid(
+            f"only steps of GradientDescent without momentum can be predicted, got {method!r}"
         )
     if not (isinstance(model, DiagonalNet) and model.depth == 2 and model.signed):
-        raise ValueError(f"{who}: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
+        raise Invalid(f"needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
 
 
 def _start(model: DiagonalNet, dimension: int) -> tuple[Array, Array]:
@@ -278,9 +279,7 @@ def _predicted(
     return PredictedRun(q, seen.beta, low, high, steps, worst.fails_at, fails_from, sentence)
 
 
-def _states(
-    who: str, mean: MeanSteps, state: MeanState, steps: int, pieces: int = 1
-) -> Iterator[Now]:
+def _states(mean: MeanSteps, state: MeanState, steps: int, pieces: int = 1) -> Iterator[Now]:
     """States from the start to the last step, by linearly implicit steps of the flow of means."""
     end, t = steps * mean.rate, 0.0
     mean.refresh(mean.seen(*state[:3]).weight)
@@ -303,7 +302,7 @@ def _states(
             return
         dt *= min(50.0, max(change, 0.3))
     sentence = f"{MOST} steps of the integration ended at t = {t:.4g} of {end:.4g}"
-    raise NumericalError(who, Outcome(Kind.BUDGET_SPENT, f"{sentence}; predict fewer steps"))
+    raise Unsolved(Outcome(Kind.BUDGET_SPENT, f"{sentence}; predict fewer steps"))
 
 
 def _step(

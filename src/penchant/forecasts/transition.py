@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, positive, real
+from penchant.door import Invalid, door, door_as
 from penchant.forecasts.runs import mean_path
 from penchant.forecasts.turning import (
     Measure,
@@ -93,9 +94,10 @@ class Forecast(Record):
     basis: str
     sentence: str
 
+    @door_as("Forecast.steps")
     def steps(self, learning_rate: float) -> int:
         """`transition` as a number of descent steps with this learning rate."""
-        rate = positive("Forecast.steps", "learning_rate", learning_rate)
+        rate = positive("learning_rate", learning_rate)
         return math.ceil(self.transition / rate)
 
 
@@ -115,6 +117,7 @@ def forecast(
 ) -> Forecast: ...
 
 
+@door
 def forecast(
     model: Any,
     problem: Any = None,
@@ -187,24 +190,24 @@ def forecast(
     """
     if isinstance(model, Path | Mapping):
         if any(given is not None for given in (problem, weight_decay, measure, method, batch)):
-            raise ValueError(f"{WHO}: a run is all that its forecast needs; give it alone")
+            raise Invalid("a run is all that its forecast needs; give it alone")
         return _of_run(model)
     if method is not None:
         if weight_decay is not None:
-            raise ValueError(f"{WHO}: give weight_decay to the method, got {weight_decay!r} too")
+            raise Invalid(f"give weight_decay to the method, got {weight_decay!r} too")
         return _of_steps(model, problem, method, batch, measure)
     if batch is not None:
-        raise ValueError(f"{WHO}: a flow has no batch, got {batch!r}; give a method with it")
+        raise Invalid(f"a flow has no batch, got {batch!r}; give a method with it")
     rate = _rate(weight_decay)
     if not isinstance(problem, Problem):
-        raise ValueError(
-            f"{WHO}: the problem must be a Regression, a Classification or a matrix problem, got "
+        raise Invalid(
+            f"the problem must be a Regression, a Classification or a matrix problem, got "
             f"{type(problem).__name__}"
         )
     X = problem.design
     if not (X.any() and problem.y.any()):
-        raise ValueError(f"{WHO}: X and y must not be zero: there is nothing to fit")
-    degree = round(require_theorem(WHO, model, X, smooth=False).degree)
+        raise Invalid("X and y must not be zero: there is nothing to fit")
+    degree = round(require_theorem(model, X, smooth=False).degree)
     log_start, log_alpha = _log_start(model, X.shape[1]), getattr(model, "log_alpha", None)
     naive = log_alpha / rate if log_alpha is not None and log_alpha > 0 else math.nan
     path = minimisers(model, problem, measure)
@@ -212,11 +215,11 @@ def forecast(
         times, g = turning_times(path, degree, rate, model, problem, measure is not None)
         return _forecast(times, rate, log_start, g, naive, "the minimisers of Q")
     if measure is not None:
-        raise ValueError(
-            f"{WHO}: measure= takes a diagonal net or U U^T - V V^T from the identity, whose "
+        raise Invalid(
+            "measure= takes a diagonal net or U U^T - V V^T from the identity, whose "
             "predictors are known before training and turn; leave measure out"
         )
-    z, g = regime_end(WHO, degree, rate, log_start, model, problem)
+    z, g = regime_end(degree, rate, log_start, model, problem)
     times = z - math.log(SPREAD) / degree, z, z + LATER
     return _forecast(times, rate, log_start, g, naive, "the tangent kernel of the start")
 
@@ -228,7 +231,7 @@ def _of_steps(
     decay = method.scheme.weight_decay if isinstance(method, StepMethod) else None
     flow = forecast(model, problem, decay, measure=measure)
     stop = Time(flow.high + LATER / flow.weight_decay)
-    t, beta = mean_path(WHO, model, problem, method, stop, batch)
+    t, beta = mean_path(model, problem, method, stop, batch)
     if flow.transition <= 0:  # training is rich from the beginning
         return flow
     missed = np.linalg.norm(beta @ problem.X.T - problem.y, axis=1)
@@ -273,12 +276,12 @@ def _log_start(model: Model, dimension: int) -> float:
 
 
 def _rate(rate: object) -> float:
-    number = real(WHO, "weight_decay", rate, rule="a finite number > 0")
+    number = real("weight_decay", rate, rule="a finite number > 0")
     if number < 0:
-        raise ValueError(f"{WHO}: weight_decay must be > 0, got {number:g}")
+        raise Invalid(f"weight_decay must be > 0, got {number:g}")
     if number == 0:
-        raise ValueError(
-            f"{WHO}: without decay (weight_decay 0) the norm never shrinks and there is no such "
+        raise Invalid(
+            "without decay (weight_decay 0) the norm never shrinks and there is no such "
             "time; the transition is then at log t of the order of alpha^L, see DualFlow"
         )
     return number
@@ -295,34 +298,35 @@ def _of_run(run: Path | Mapping[str, Any]) -> Forecast:
     return extrapolate(t, norm, turn)
 
 
+@door_as(WHO)
 def extrapolate(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
     """The transition predicted by a run so far: its norm and `turn` (degrees) from the start."""
-    times = finite_array(WHO, "t", t, ndim=1)
+    times = finite_array("t", t, ndim=1)
     norms, turns = (
-        entries(WHO, name, values, len(times), "one value per time")
+        entries(name, values, len(times), "one value per time")
         for name, values in (("norm", norm), ("turn", turn))
     )
     if not (np.diff(times) > 0).all() or not 1e-150 < times[-1] < 1e150:
-        raise ValueError(f"{WHO}: t must increase, and end between 1e-150 and 1e150")
+        raise Invalid("t must increase, and end between 1e-150 and 1e150")
     late = (times >= times[-1] / 2) & (times > 0)
     if np.count_nonzero(late) < 4:
-        raise ValueError(
-            f"{WHO}: the second half of the record must hold at least 4 times, got "
+        raise Invalid(
+            f"the second half of the record must hold at least 4 times, got "
             f"{np.count_nonzero(late)}; record more of the run"
         )
     if (norms <= 0).any() or (turns[late] <= 0).any():
-        raise ValueError(f"{WHO}: norms and late turns must be > 0; has the run begun to train?")
+        raise Invalid("norms and late turns must be > 0; has the run begun to train?")
     slope, error = _slope(times[late], np.log(norms[late]))
     if not -slope > 2 * error:
-        raise ValueError(
-            f"{WHO}: the norm does not decay clearly (rate {-slope:.3g} +- {error:.2g}), so there "
+        raise Invalid(
+            f"the norm does not decay clearly (rate {-slope:.3g} +- {error:.2g}), so there "
             "is no transition to forecast; is there weight decay?"
         )
     ratios = np.log(np.tan(np.radians(np.minimum(turns[late], 89.9))))
     growth, doubt = _slope(times[late], ratios)
     if not growth > 2 * doubt:
-        raise ValueError(
-            f"{WHO}: the turn does not grow clearly (by e^({growth:.3g} +- {doubt:.2g} t)), so "
+        raise Invalid(
+            f"the turn does not grow clearly (by e^({growth:.3g} +- {doubt:.2g} t)), so "
             "there is nothing to extrapolate; record more of the run"
         )
     ahead = -float(ratios[-1]) / growth

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, integer, positive, real
+from penchant.door import Invalid, door, door_as
 from penchant.measures.directions import angle
 from penchant.measures.kernels.machines import kernel_machine
 from penchant.models.diagonal import DiagonalNet
@@ -85,6 +86,7 @@ class Minimisers:
         return float(fine[begin]), float(fine[last]), float(fine[end])
 
 
+@door
 def turning_window(z: ArrayLike, turned: ArrayLike) -> tuple[float, float, float]:
     """Begin, half and end of the time in which a predictor turns fast.
 
@@ -111,11 +113,10 @@ def turning_window(z: ArrayLike, turned: ArrayLike) -> tuple[float, float, float
     >>> [round(t, 2) for t in penchant.forecasts.turning_window(z, turned)]
     [1.73, 2.5, 3.27]
     """
-    who = "turning_window"
-    z = finite_array(who, "z", z, ndim=1)
+    z = finite_array("z", z, ndim=1)
     if len(z) < 3 or not (np.diff(z) > 0).all():
-        raise ValueError(f"{who}: z must list three increasing times or more, got {z!s:.80}")
-    turned = entries(who, "turned", turned, len(z) - 1, "one entry per pair of neighbouring times")
+        raise Invalid(f"z must list three increasing times or more, got {z!s:.80}")
+    turned = entries("turned", turned, len(z) - 1, "one entry per pair of neighbouring times")
     fine, speed = _fine((z[1:] + z[:-1]) / 2, turned / np.diff(z))
     level = PART * speed.max()
     fast = np.flatnonzero(speed >= level)
@@ -133,6 +134,7 @@ def _crossing(x: Array, y: Array, level: float, k: int) -> float:
     return float(x[k] + (level - y[k]) / (y[k + 1] - y[k]) * (x[k + 1] - x[k]))
 
 
+@door_as("forecast")
 def minimisers(model: Any, problem: Problem, measure: Measure | None = None) -> Minimisers | None:
     """The minimisers for a model with a known regularizer until they stop turning; else None.
 
@@ -168,7 +170,7 @@ def _vectors(q: Q, problem: Regression | Classification) -> Iterator[tuple[float
         rows = scaled_rows(problem.signed_rows)
         walk, scale = MarginWalk(q, rows), rows.scale
     else:
-        fit = reduce("forecast", problem.X, problem.y)
+        fit = reduce(problem.X, problem.y)
         walk, scale = Continuation(q, fit.X, fit.y), fit.scale
     first = walk.m + q.depth * BEFORE
     for k in itertools.count():
@@ -240,6 +242,7 @@ def _fine(x: Array, y: Array) -> tuple[Array, Array]:
 Times = tuple[float, float, float]  # low, transition and high
 
 
+@door_as("forecast")
 def turning_times(
     path: Minimisers, degree: int, rate: float, model: Model, problem: Problem, measured: bool
 ) -> tuple[Times, float]:
@@ -251,18 +254,16 @@ def turning_times(
         levels = _levels(degree, math.log(rate / degree) + path.log_sizes)
     z = log_alpha - path.log_alphas - np.log(levels) / degree
     if measured and not np.ptp(path.values) > 0:
-        raise ValueError(
-            f"forecast: the measure stays at {path.values[0]:g} for every predictor; take another"
-        )
+        raise Invalid(f"the measure stays at {path.values[0]:g} for every predictor; take another")
     times = path.passage(z) if measured else turning_window(z, path.turned)
     if isinstance(problem, Classification):
         g = float(np.interp(times[1], z, levels))
-        _refuse_strong_decay("forecast", rate, g > 1)
+        _refuse_strong_decay(rate, g > 1)
         return times, g
     # 2 L <r, f> = rate |theta|^2, so this is the least part of y that is not fitted
     misfit = rate * math.exp(float(np.interp(times[1], z, path.log_sizes)))
     misfit /= 2 * degree * float(problem.y @ problem.y)
-    _refuse_strong_decay("forecast", rate, misfit < 0.5)
+    _refuse_strong_decay(rate, misfit < 0.5)
     return times, math.nan
 
 
@@ -274,15 +275,16 @@ def _levels(degree: int, c: Array) -> Array:
     return g
 
 
-def _refuse_strong_decay(who: str, rate: float, fitted: bool) -> None:
+def _refuse_strong_decay(rate: float, fitted: bool) -> None:
     if not fitted:
-        raise ValueError(
-            f"{who}: weight_decay {rate:.3g} is so strong that the data are hardly fitted where "
+        raise Invalid(
+            f"weight_decay {rate:.3g} is so strong that the data are hardly fitted where "
             "the kernel regime would end; there is no transition to forecast, take a smaller "
             "weight_decay"
         )
 
 
+@door
 def kernel_regime_end(
     degree: int, weight_decay: float, log_start: float, model: Model, problem: Problem
 ) -> tuple[float, float]:
@@ -320,22 +322,21 @@ def kernel_regime_end(
     >>> round(z, 3), round(level, 3)
     (4.863, 10.827)
     """
-    who = "kernel_regime_end"
-    degree = integer(who, "degree", degree, least=1)
-    weight_decay = positive(who, "weight_decay", weight_decay)
-    log_start = real(who, "log_start", log_start)
+    degree = integer("degree", degree, least=1)
+    weight_decay = positive("weight_decay", weight_decay)
+    log_start = real("log_start", log_start)
     if not isinstance(model, Model):
-        raise ValueError(f"{who}: model must be a model, got {type(model).__name__}")
+        raise Invalid(f"model must be a model, got {type(model).__name__}")
     if not isinstance(problem, Problem):
         rule = "problem must be a Regression, a Classification or a matrix problem"
-        raise ValueError(f"{who}: {rule}, got {type(problem).__name__}")
-    return regime_end(who, degree, weight_decay, log_start, model, problem)
+        raise Invalid(f"{rule}, got {type(problem).__name__}")
+    return regime_end(degree, weight_decay, log_start, model, problem)
 
 
 def regime_end(
-    who: str, degree: int, weight_decay: float, log_start: float, model: Model, problem: Problem
+    degree: int, weight_decay: float, log_start: float, model: Model, problem: Problem
 ) -> tuple[float, float]:
-    """The same for `who` has checked its arguments."""
+    """The same for a caller that has checked its arguments."""
     if isinstance(problem, Classification):
         log_delta = kernel_machine(model, problem).log_norm
         # there e^-g = L weight_decay g |delta|^2
@@ -345,7 +346,7 @@ def regime_end(
             + 2 * (log_delta + (degree - 1) * log_start) / degree
         )
         g = float(_levels(degree, np.array(c)))
-        _refuse_strong_decay(who, weight_decay, g > 1)
+        _refuse_strong_decay(weight_decay, g > 1)
         return (log_start - log_delta - math.log(g)) / degree, g
     log_delta = kernel_machine(model, problem).log_norm
     log_met = log_start - (log_start - log_delta) / degree
@@ -353,5 +354,5 @@ def regime_end(
     misfit = math.log(degree * weight_decay / 2) + 2 * (
         log_met - math.log(np.linalg.norm(problem.y))
     )
-    _refuse_strong_decay(who, weight_decay, misfit < math.log(0.5))
+    _refuse_strong_decay(weight_decay, misfit < math.log(0.5))
     return (log_start - log_delta) / degree, math.nan

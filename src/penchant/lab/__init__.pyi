@@ -1,6 +1,7 @@
 """The laboratory: experiments, studies, evidence, verdicts, the record."""
 
 from penchant.arguments import Array, integer, one_of
+from penchant.door import door_as
 from penchant.lab.evidence.chance import (
     DRAWS,
     RARE,
@@ -71,6 +72,7 @@ __all__ = [
     "at_least",
     "at_most",
     "below",
+    "door_as",
     "double_precision",
     "drawn",
     "exponents",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import flag, integer, one_of
+from penchant.door import door
 from penchant.lab.evidence.evidence import Evidence, Premise
 from penchant.lab.evidence.verdict import AS_PRINTED, Verdict
 from penchant.lab.paper import paper_of
@@ -49,12 +50,13 @@ class Setting:
     pictures: bool = False
     shift: int = 0
 
+    @door
     def __post_init__(self) -> None:
-        one_of("Setting", "size", self.size, SIZES)
-        flag("Setting", "pictures", self.pictures)
-        integer("Setting", "shift", self.shift, least=0)
+        one_of("size", self.size, SIZES)
+        flag("pictures", self.pictures)
+        integer("shift", self.shift, least=0)
         if self.jobs is not None:
-            integer("Setting", "jobs", self.jobs, least=1)
+            integer("jobs", self.jobs, least=1)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

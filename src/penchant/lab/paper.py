@@ -20,6 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from penchant.arguments import text
+from penchant.door import door
 from penchant.records import Record
 
 GROUP = "penchant.papers"
@@ -116,7 +117,8 @@ def _loaded(entry: EntryPoint) -> tuple[Paper, ...]:
         return ()
 
 
+@door
 def paper_of(id: str) -> Paper | None:
     """The paper of a claim or study, by what its id begins with."""
-    letters = letters_of(text("paper_of", "id", id))
+    letters = letters_of(text("id", id))
     return next((p for p in papers() if p.letters.upper() == letters), None)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from penchant.door import door_as
 from penchant.lab.studies.code.modules import dependencies, own_files, package_version
 from penchant.lab.studies.code.version import combined, library_versions
 from penchant.lazy import Dataset, Figure
@@ -38,6 +39,7 @@ def _attributes(dataset: Dataset) -> str:
     return json.dumps([dataset.attrs, own], sort_keys=True, default=str)
 
 
+@door_as("picture")
 def keep_picture(file: Path, key: str, draw: Callable[[], Figure]) -> bytes:
     """The picture in `file` if it has this key; otherwise it is drawn and written there."""
     tail = MARK + key.encode()
@@ -46,7 +48,7 @@ def keep_picture(file: Path, key: str, draw: Callable[[], Figure]) -> bytes:
         return content.removesuffix(tail)
     content = png_of(draw())
     file.parent.mkdir(parents=True, exist_ok=True)
-    with whole("picture", file) as draft:
+    with whole(file) as draft:
         draft.write_bytes(content + tail)
     return content
 

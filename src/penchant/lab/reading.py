@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penchant.arguments import one_of
+from penchant.door import door_as, speaking_as
 from penchant.inspection import Refusal, read_text
 from penchant.lab.paper import papers
 from penchant.lab.registry import Registry, all_claims
@@ -23,6 +24,7 @@ KEYS = tuple(
 Trust = bool | Callable[[Path, str], bool]  # whether to run the function that a file names
 
 
+@door_as("run")
 def read_study(
     file: str | Path, size: str = "quick", *, shift: int = 0, trust: Trust = False
 ) -> Study:
@@ -59,7 +61,7 @@ def read_study(
         return _from_file(path, size, trust).shifted(shift)
     known = all_claims().studies()
     spelled = {name.upper(): name for name in (*known, *presets())}
-    name = spelled.get(path.name.upper()) or one_of("run", "study", path.name, spelled.values())
+    name = spelled.get(path.name.upper()) or one_of("study", path.name, spelled.values())
     if name in known:
         return known[name].at(size, shift)
     return _from_file(presets()[name], size, True).shifted(shift)
@@ -87,7 +89,8 @@ def _from_file(path: Path, form: str, trust: Trust) -> Study:
     if path.suffix == ".toml":
         return _from_toml(path, form, trust)
     if path.suffix == ".py":
-        one_of(f"run: {path.name} (forms are for TOML)", "form", form, (QUICK,))
+        with speaking_as(f"run: {path.name} (forms are for TOML)"):
+            one_of("form", form, (QUICK,))
         return _from_python(path)
     raise ValueError(f"run: a study is a .toml or a .py file, got {path.name!r}")
 
@@ -109,10 +112,11 @@ def _table(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path.name}: tables or lists are nested too deeply") from None
 
 
+@door_as(lambda path: path.name)
 def _from_toml(path: Path, form: str, trust: Trust) -> Study:
     table = {"name": path.stem, **_table(path)}
     for key in table:
-        one_of(path.name, "key", key, (*KEYS, FORMS))
+        one_of("key", key, (*KEYS, FORMS))
     source = path.name if form == QUICK else f"{path.name}, form {form}"
     chosen = formed(path.name, table, form, KEYS)
     if "function" in chosen:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from penchant.arguments import text
+from penchant.door import Invalid, door, door_as
 from penchant.lab.evidence.evidence import Status
 from penchant.lab.evidence.verdict import Verdict
 from penchant.lab.evidence.verdict_json import entry_of, json_text, packed, unpacked, verdict_of
@@ -87,9 +88,10 @@ def file_of(id: str) -> Path | None:
     return None if paper is None else paper.record / f"{id}.json"
 
 
+@door
 def read_record(id: str) -> Recorded | None:
     """What is on record of a claim, or None."""
-    file = file_of(text("read_record", "id", id))
+    file = file_of(text("id", id))
     if file is None or not file.is_file():
         return None
     content = unpacked(json.loads(file.read_text(encoding="utf-8")))
@@ -99,15 +101,16 @@ def read_record(id: str) -> Recorded | None:
     return Recorded(**content, shifts=shifts)
 
 
+@door_as("record")
 def write_record(verdict: Verdict) -> None:
     """Add a verdict to the record of its claim, in one step."""
     known = read_record(verdict.id) or Recorded(verdict.id, verdict.statement)
     told = packed({"format": FORMAT, **dataclasses.asdict(known.joined(verdict))})
     file = file_of(verdict.id)
     if file is None:
-        raise ValueError(f"record: {verdict.id} is a claim of no installed paper")
+        raise Invalid(f"{verdict.id} is a claim of no installed paper")
     file.parent.mkdir(exist_ok=True)
-    write_text("record", file, json_text(told))
+    write_text(file, json_text(told))
 
 
 def recorded(ids: Iterable[str]) -> dict[str, Recorded]:

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Iterable, Mapping
 
 from penchant.arguments import one_of
+from penchant.door import Invalid, door_as
 from penchant.lab.experiment import Experiment
 from penchant.lab.paper import papers
 from penchant.lab.studies.sizes import Sizes
@@ -33,14 +34,15 @@ class Registry:
         """Every id, in the order of the papers."""
         return tuple(dict.fromkeys((*self._listed, *self._found)))
 
+    @door_as("penchant")
     def __getitem__(self, id: str) -> Experiment:
         """The experiment with this id, in capitals or not."""
         return self.find(id)
 
-    def find(self, id: str, who: str = "penchant") -> Experiment:
-        """The same; `who` complains if there is none."""
+    def find(self, id: str) -> Experiment:
+        """The same, for a caller that has a door of its own."""
         spelled = {known.upper(): known for known in self.ids}
-        name = spelled.get(id.strip().upper()) or one_of(who, "id", id, self.ids)
+        name = spelled.get(id.strip().upper()) or one_of("id", id, self.ids)
         if name not in self._found:
             module = importlib.import_module(self._listed[name])
             found = [v for v in vars(module).values() if isinstance(v, Experiment) and v.id == name]
@@ -62,14 +64,15 @@ class Registry:
             raise ValueError("verify: no claim id given; name one, or pass None for all of them")
         return tuple(self[id] for id in self.ids if id in wanted)
 
+    @door_as("verify")
     def _named(self, name: str) -> list[str]:
         if not isinstance(name, str):
-            raise ValueError(f"verify: a claim id must be a string, got {name!r}")
+            raise Invalid(f"a claim id must be a string, got {name!r}")
         key = name.strip().upper()
         found = [id for id in self.ids if key in (id.upper(), id.split("-")[0].upper())]
         if not found:
             letters = (id.split("-")[0] for id in self.ids)
-            one_of("verify", "claim id", name, dict.fromkeys([*self.ids, *letters]))
+            one_of("claim id", name, dict.fromkeys([*self.ids, *letters]))
         return found
 
     def is_one(self, name: object) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penchant.arguments import integer, one_of
+from penchant.door import door, door_as
 from penchant.lab.evidence.verdict import Verdict, Verdicts
 from penchant.lab.evidence.verdict_json import pack_verdict, unpack_verdict
 from penchant.lab.experiment import Experiment, Setting, sentence_of, unfinished
@@ -31,6 +32,7 @@ from penchant.versions import versions
 Progress = Callable[[Verdict], None]
 
 
+@door
 def verify(
     names: str | Iterable[str] | None = None,
     *,
@@ -75,7 +77,7 @@ def verify(
     """
     known = all_claims() if registry is None else registry
     place = None if folder is None else Path(folder)
-    one_of("verify", "size", size, SIZES)
+    one_of("size", size, SIZES)
     setting = Setting(size, place, shift=shift)
     verdicts = gather_verdicts(known.select(names), setting, jobs, progress)
     return verdicts[0] if known.is_one(names) else verdicts
@@ -97,6 +99,7 @@ def gather_verdicts(
     return Verdicts(tuple(verdicts[experiment.id] for experiment in experiments), versions())
 
 
+@door_as("verify")
 def run_experiments(
     experiments: Iterable[Experiment], setting: Setting | None = None, jobs: int | None = None
 ) -> Iterator[Verdict]:
@@ -105,7 +108,7 @@ def run_experiments(
     With an engine of its own the cells of one experiment after the other are given to it.
     """
     how = setting or Setting()
-    jobs = cores() if jobs is None else integer("verify", "jobs", jobs, least=1)
+    jobs = cores() if jobs is None else integer("jobs", jobs, least=1)
     queue = sorted(experiments, key=lambda experiment: -experiment.seconds)
     if jobs == 1 or len(queue) <= 1 or how.engine != "here":
         return (experiment.run(how) for experiment in queue)

@@ -8,21 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from penchant.door import Invalid
 from penchant.store import whole
 
 
-def refuse_unwritable(who: str, folder: Path) -> None:
+def refuse_unwritable(folder: Path) -> None:
     """Raise before any work is done if files cannot be written into `folder`."""
     here = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not here.is_dir():
-        raise ValueError(f"{who}: {str(folder)!r} must be a directory, but {here} is a file")
+        raise Invalid(f"{str(folder)!r} must be a directory, but {here} is a file")
     if not os.access(here, os.W_OK | os.X_OK):
-        raise ValueError(f"{who}: no permission to write into {str(here)!r}; choose another --out")
+        raise Invalid(f"no permission to write into {str(here)!r}; choose another --out")
 
 
-def write_text(who: str, file: Path, text: str) -> None:
+def write_text(file: Path, text: str) -> None:
     """Write `text` to `file` in one step, so that no reader sees a partial file."""
-    with whole(who, file) as draft:
+    with whole(file) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
 
 

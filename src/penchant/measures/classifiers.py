@@ -18,9 +18,10 @@ from penchant.arguments import (
     not_negative,
     real,
 )
+from penchant.door import Invalid, door
 from penchant.problems.classification import Classification
 from penchant.records import Record
-from penchant.regularizers.norms import L1, L2, Linf, as_norm
+from penchant.regularizers.norms import L1, L2, Linf, norm_of
 from penchant.regularizers.regularizer import Regularizer
 from penchant.regularizers.spectral import MatrixNorm
 from penchant.solvers.max_margin import max_margin
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import xarray
 
 
+@door
 def margins(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Array:
     """y_n <x_n, beta> for every sample.
 
@@ -52,10 +54,11 @@ def margins(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Array:
     >>> penchant.measures.margins([[1.0, 2.0], [-3.0, 0.0]], [1, -1], [1.0, 1.0])
     array([3., 3.])
     """
-    X, y = classification_data("margins", X, y)
-    return y * (X @ entries("margins", "beta", beta, X.shape[1], "one entry per feature"))
+    X, y = classification_data(X, y)
+    return y * (X @ entries("beta", beta, X.shape[1], "one entry per feature"))
 
 
+@door
 def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> NDArray[np.bool_]:
     """True where a margin exceeds the smallest one by at most `rtol` of it.
 
@@ -84,11 +87,12 @@ def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> NDArray[np.bool_]
     >>> penchant.measures.support_vectors([1.0, 1.0005, 2.0])
     array([ True,  True, False])
     """
-    values = finite_array("support_vectors", "margins", margins, ndim=None)
+    values = finite_array("margins", margins, ndim=None)
     least = values.min(axis=-1, keepdims=True)
-    return values <= least + not_negative("support_vectors", "rtol", rtol) * np.abs(least)
+    return values <= least + not_negative("rtol", rtol) * np.abs(least)
 
 
+@door
 def margin_shares(
     path: Any, problem: Classification, norms: Sequence[Regularizer | MatrixNorm] | None = None
 ) -> xarray.DataArray:
@@ -132,20 +136,20 @@ def margin_shares(
     import xarray
 
     if not isinstance(problem, Classification):
-        raise ValueError(f"margin_shares: expected a Classification, got {type(problem).__name__}")
+        raise Invalid(f"expected a Classification, got {type(problem).__name__}")
     dataset = getattr(path, "dataset", path)
     if "predictor" not in dataset:
-        raise ValueError("margin_shares: the path has no linear predictor, so it has no margins")
+        raise Invalid("the path has no linear predictor, so it has no margins")
     betas = dataset.predictor.transpose("time", ...).values
     if betas.shape[1:] != (problem.dimension,):
-        raise ValueError(
-            f"margin_shares: the problem has {problem.dimension} features, but a predictor of the"
+        raise Invalid(
+            f"the problem has {problem.dimension} features, but a predictor of the"
             f" path has shape {betas.shape[1:]}"
         )
     norms = [L1(), L2(), Linf()] if norms is None else list(norms)
     margin = (betas @ problem.signed_rows.T).min(axis=1)
     shares = []
-    for norm in (as_norm("margin_shares", norm) for norm in norms):
+    for norm in (norm_of(norm) for norm in norms):
         size = np.array([float(norm.value(beta)) for beta in betas])
         with np.errstate(invalid="ignore", divide="ignore"):
             shares.append(max_margin(problem, norm).value * margin / size)
@@ -192,6 +196,7 @@ class Stability(Record):
     sample: int | None
 
 
+@door
 def stability(
     path: Any, limit: ArrayLike, rho: float | None = None, rtol: float = 1e-3
 ) -> Stability:
@@ -232,20 +237,18 @@ def stability(
     """
     dataset = getattr(path, "dataset", path)
     if "margins" not in dataset:
-        raise ValueError(
-            "stability: the path has no margins; it must come from training on a Classification"
-        )
+        raise Invalid("the path has no margins; it must come from training on a Classification")
     margins, clock = dataset.margins.values, dataset.smoothed_margin.values
-    ends = entries("stability", "limit", limit, margins.shape[1], "one margin per sample")
+    ends = entries("limit", limit, margins.shape[1], "one margin per sample")
     if not ends.min() > 0:
-        raise ValueError(f"stability: the limit must separate the data, got margin {ends.min():g}")
+        raise Invalid(f"the limit must separate the data, got margin {ends.min():g}")
     ends = ends / ends.min()
     watched = np.flatnonzero(ends > 1 + rtol)
     if not len(watched):
         return Stability(True, float(clock[0]), math.inf, (), None)
-    rho = (1 + float(ends[watched].min())) / 2 if rho is None else real("stability", "rho", rho)
+    rho = (1 + float(ends[watched].min())) / 2 if rho is None else real("rho", rho)
     if not rho > 1:
-        raise ValueError(f"stability: rho must be > 1, got {rho:g}")
+        raise Invalid(f"rho must be > 1, got {rho:g}")
     return _since(_ratios(margins, watched), clock, rho, watched)
 
 

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import Array, integer, real, real_array, share
+from penchant.door import Invalid, door
 
 
+@door
 def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     """The first x at which the curve passes `level`, up or down; NaN where it never does.
 
@@ -37,14 +39,14 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     >>> penchant.measures.crossing([0, 1, 2], [0.0, 1.0, 4.0], level=2.5)
     1.5
     """
-    level = real("crossing", "level", level)
-    x, y = (real_array("crossing", name, value, ndim=1) for name, value in (("x", x), ("y", y)))
+    level = real("level", level)
+    x, y = (real_array(name, value, ndim=1) for name, value in (("x", x), ("y", y)))
     if len(x) != len(y):
-        raise ValueError(f"crossing: x and y must be equally long, got {len(x)} and {len(y)}")
+        raise Invalid(f"x and y must be equally long, got {len(x)} and {len(y)}")
     unknown = np.isnan(x) | np.isnan(y)
     if (unknown[:-1] & ~unknown[1:]).any():
         where = int(np.argmax(unknown))
-        raise ValueError(f"crossing: x and y may be NaN at their end only, got it at index {where}")
+        raise Invalid(f"x and y may be NaN at their end only, got it at index {where}")
     above = y >= level
     passed = np.flatnonzero(above[1:] != above[:-1])
     if len(passed) == 0:
@@ -54,6 +56,7 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     return float(x[pair] @ [high - level, level - low] / (high - low))
 
 
+@door
 def upper_limit(hits: int, draws: int, confidence: float = 0.999) -> float:
     """The upper confidence limit of a probability after `hits` in `draws` (Clopper and Pearson).
 
@@ -79,11 +82,10 @@ def upper_limit(hits: int, draws: int, confidence: float = 0.999) -> float:
     """
     from scipy.special import betaincinv
 
-    who = "upper_limit"
-    hits, draws = integer(who, "hits", hits, least=0), integer(who, "draws", draws, least=1)
+    hits, draws = integer("hits", hits, least=0), integer("draws", draws, least=1)
     if hits > draws:
-        raise ValueError(f"{who}: hits must be at most the {draws} draws, got {hits}")
-    confidence = share(who, "confidence", confidence, "(0, 1)")
+        raise Invalid(f"hits must be at most the {draws} draws, got {hits}")
+    confidence = share("confidence", confidence, "(0, 1)")
     return 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, confidence))
 
 

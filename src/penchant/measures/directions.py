@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, real_array
+from penchant.door import Invalid, door
 from penchant.measures.distances import turn
 
 
+@door
 def angle(a: ArrayLike, b: ArrayLike) -> Array:
     """Degrees between predictors, along the last axis; accurate for the smallest angles too.
 
@@ -30,15 +32,16 @@ def angle(a: ArrayLike, b: ArrayLike) -> Array:
     >>> float(penchant.measures.angle([1.0, 0.0], [1.0, 1.0]).round(6))
     45.0
     """
-    one, other = _directed("angle", "a", a), _directed("angle", "b", b)
+    one, other = _directed("a", a), _directed("b", b)
     try:
         np.broadcast_shapes(one.shape, other.shape)
     except ValueError:
         seen = f"{one.shape} and {other.shape}"
-        raise ValueError(f"angle: a and b must have shapes that fit, got {seen}") from None
+        raise Invalid(f"a and b must have shapes that fit, got {seen}") from None
     return turn(one, other)
 
 
+@door
 def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
     """Azimuth and pitch in degrees of predictors in R^3: longitude and latitude on the sphere.
 
@@ -59,25 +62,26 @@ def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
     >>> round(float(azimuth), 6), round(float(pitch), 6)
     (90.0, 45.0)
     """
-    return _azimuth_pitch(_directed("azimuth_pitch", "beta", beta), "azimuth_pitch")
+    return _azimuth_pitch(_directed("beta", beta))
 
 
-def _azimuth_pitch(unit: Array, who: str) -> tuple[Array, Array]:
+def _azimuth_pitch(unit: Array) -> tuple[Array, Array]:
     if unit.shape[-1] != 3:
-        raise ValueError(f"{who}: beta must have 3 coordinates, got {unit.shape[-1]}")
+        raise Invalid(f"beta must have 3 coordinates, got {unit.shape[-1]}")
     azimuth = np.degrees(np.arctan2(unit[..., 1], unit[..., 0]))
     return azimuth, np.degrees(np.arctan2(unit[..., 2], np.hypot(unit[..., 0], unit[..., 1])))
 
 
-def _directed(who: str, name: str, vectors: ArrayLike) -> Array:
+def _directed(name: str, vectors: ArrayLike) -> Array:
     """Vectors divided by their largest entries, which may be huge or tiny; none may be zero."""
-    array = finite_array(who, name, vectors, ndim=None)
+    array = finite_array(name, vectors, ndim=None)
     largest = np.abs(array).max(axis=-1, keepdims=True)
     if not (largest > 0).all():
-        raise ValueError(f"{who}: {name} must not be zero, a zero has no direction")
+        raise Invalid(f"{name} must not be zero, a zero has no direction")
     return array / largest
 
 
+@door
 def angles(beta: ArrayLike) -> Array:
     """(azimuth, pitch) in degrees along the last axis; NaN where a predictor is not known.
 
@@ -99,11 +103,11 @@ def angles(beta: ArrayLike) -> Array:
     array([[90., 45.],
            [nan, nan]])
     """
-    beta = real_array("angles", "beta", beta, ndim=None)
+    beta = real_array("beta", beta, ndim=None)
     found = np.full((*beta.shape[:-1], 2), np.nan)
     known = np.isfinite(beta).all(axis=-1)
     if not (known | np.isnan(beta).all(axis=-1)).all():
-        raise ValueError("angles: beta must be finite; an unknown predictor is NaN as a whole")
-    unit = _directed("angles", "beta", beta[known])
-    found[known] = np.stack(_azimuth_pitch(unit, "angles"), axis=-1)
+        raise Invalid("beta must be finite; an unknown predictor is NaN as a whole")
+    unit = _directed("beta", beta[known])
+    found[known] = np.stack(_azimuth_pitch(unit), axis=-1)
     return found

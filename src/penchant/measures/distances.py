@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, plain_array
+from penchant.door import Invalid, door
 
 LARGE = 10**9  # products in one kernel beyond which only a part of the samples is used
 SAMPLES = 64
 
 
+@door
 def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
     """1 - cosine of the angle between two kernels as matrices: 0 if proportional, at most 2.
 
@@ -33,9 +35,10 @@ def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
     >>> round(penchant.measures.kernel_distance(np.eye(2), np.ones((2, 2))), 4)
     0.2929
     """
-    return _distance("kernel_distance", {"K0": K0, "K1": K1}, ndim=2)
+    return _distance({"K0": K0, "K1": K1}, ndim=2)
 
 
+@door
 def gradient_distance(F0: ArrayLike, F1: ArrayLike) -> float:
     """1 - cosine of the angle between two arrays of gradients, over samples and parameters.
 
@@ -65,7 +68,7 @@ def gradient_distance(F0: ArrayLike, F1: ArrayLike) -> float:
     >>> penchant.measures.gradient_distance([[1.0, 0.0]], [[0.0, 2.0]])
     1.0
     """
-    return _distance("gradient_distance", {"F0": F0, "F1": F1}, ndim=None)
+    return _distance({"F0": F0, "F1": F1}, ndim=None)
 
 
 def turn(start: Array, now: Array) -> Array:
@@ -82,6 +85,7 @@ def _of_length_one(vectors: Array) -> Array:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
+@door
 def kernel_distances(X: Array, log_weights: Array) -> Array:
     """Distances of X diag(weights) X^T from the first of them, one per row of `log_weights`.
 
@@ -97,7 +101,7 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
     X = X / size
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     found = np.empty(len(weights))
-    unit = _unit("kernel_distances", "K", (X * weights[0]) @ X.T, ndim=2)
+    unit = _unit("K", (X * weights[0]) @ X.T, ndim=2)
     block = max(1, 10**6 // (len(X) * max(X.shape)))  # kernels held at a time
     scaled = np.empty((block, *X.shape))  # one buffer: fresh pages cost more than the product
     for at in range(0, len(weights), block):
@@ -109,23 +113,21 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
     return found
 
 
-def _distance(who: str, pair: dict[str, ArrayLike], ndim: int | None) -> float:
-    first, second = (_unit(who, name, array, ndim) for name, array in pair.items())
+def _distance(pair: dict[str, ArrayLike], ndim: int | None) -> float:
+    first, second = (_unit(name, array, ndim) for name, array in pair.items())
     if first.shape != second.shape:
         names = " and ".join(pair)
-        raise ValueError(
-            f"{who}: {names} must have one shape, got {first.shape} and {second.shape}"
-        )
+        raise Invalid(f"{names} must have one shape, got {first.shape} and {second.shape}")
     # 1 - cos = |a - b|^2 / 2 for unit vectors: exact at zero and never negative
     return min(float(np.sum((first - second) ** 2)) / 2, 2.0)
 
 
-def _unit(who: str, name: str, given: ArrayLike, ndim: int | None) -> Array:
+def _unit(name: str, given: ArrayLike, ndim: int | None) -> Array:
     """`given` at Euclidean norm one; scaled by a power of two first, which is exact."""
-    raw = plain_array(who, name, given)
-    array = finite_array(who, name, raw, ndim=raw.ndim if ndim is None else ndim)
+    raw = plain_array(name, given)
+    array = finite_array(name, raw, ndim=raw.ndim if ndim is None else ndim)
     exponent = int(np.frexp(np.abs(array).max())[1])
     array = np.ldexp(array, -exponent)
     if not array.any():
-        raise ValueError(f"{who}: {name} must not be zero, its direction is undefined")
+        raise Invalid(f"{name} must not be zero, its direction is undefined")
     return array / np.linalg.norm(array)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer
+from penchant.door import CALLER, Invalid, door, door_as
 from penchant.measures.kernels.features import unit_twin
 from penchant.models.model import Model
 from penchant.records import Record
@@ -37,7 +38,7 @@ class Line(NamedTuple):
     terms: Array
 
 
-def roughness(who: str, lines: list[Line]) -> float:
+def roughness(lines: list[Line]) -> float:
     """3 minus the order in the step at which third differences of f vanish, at the worst place.
 
     0 means smooth, 1 a jump of the second derivative (squared ReLU), 2 one of the first (ReLU).
@@ -49,7 +50,7 @@ def roughness(who: str, lines: list[Line]) -> float:
         orders, places = orders_along(line, 0.0, 1.0)
         suspects += [(order, line, n, places[n]) for n, order in enumerate(orders)]
     if not suspects:
-        raise ValueError(f"{who}: the model is not finite along any line of random parameters")
+        raise Invalid("the model is not finite along any line of random parameters")
     suspects.sort(key=lambda suspect: suspect[0])
     seen = [closely(line, n, place, order) for order, line, n, place in suspects[:SUSPECTS]]
     return max(0.0, 3.0 - min(seen))
@@ -155,6 +156,7 @@ class Assumptions(Record):
         )
 
 
+@door
 def assumptions(model: Model, X: ArrayLike, seed: int = 0) -> Assumptions:
     """Homogeneity, smoothness and zero output at the start of `model`, measured on rows of `X`.
 
@@ -190,42 +192,40 @@ def assumptions(model: Model, X: ArrayLike, seed: int = 0) -> Assumptions:
     (True, 3.0, True)
     """
     if not isinstance(model, Model):
-        raise ValueError(f"{WHO}: expected a Model, got {type(model).__name__}")
-    X = finite_array(WHO, "X", X, ndim=2)
-    rng = np.random.default_rng(integer(WHO, "seed", seed, least=0))
+        raise Invalid(f"expected a Model, got {type(model).__name__}")
+    X = finite_array("X", X, ndim=2)
+    rng = np.random.default_rng(integer("seed", seed, least=0))
     chosen = rng.permutation(len(X))[:SAMPLES]
     return _measured(*_begin(model, X.shape[1]), X[np.sort(chosen)], rng)
 
 
-def require_theorem(
-    who: str, model: Model, X: ArrayLike, seed: int = 0, smooth: bool = True
-) -> Assumptions:
-    """The measured assumptions; raises a ValueError in the name of `who` where one fails.
+def require_theorem(model: Model, X: ArrayLike, seed: int = 0, smooth: bool = True) -> Assumptions:
+    """The measured assumptions; raises a ValueError where one fails.
 
     Lyu et al. 2023 expect their proofs to extend to models that are not smooth; `smooth=False`
     lets them pass.
     """
     found = assumptions(model, X, seed)
     if not found.homogeneous:
-        raise ValueError(
-            f"{who} needs f(c theta) = c^L f(theta); this model misses its best fit, degree "
+        raise Invalid(
+            f"{CALLER} needs f(c theta) = c^L f(theta); this model misses its best fit, degree "
             f"{found.degree:.3g}, by a relative {found.defect:.2g}; take a homogeneous one, such "
             "as a net without biases, and not Unbiased(...) but Difference(...)"
         )
     if not found.agrees:
-        raise ValueError(
-            f"{who} needs the degree of homogeneity: this model declares {found.declared:g} but "
+        raise Invalid(
+            f"{CALLER} needs the degree of homogeneity: this model declares {found.declared:g} but "
             f"has {found.degree:.6g}; declare the measured one"
         )
     if not found.zero_output:
-        raise ValueError(
-            f"{who} needs f(theta_0, x) = 0 at the start; this model's output there is "
+        raise Invalid(
+            f"{CALLER} needs f(theta_0, x) = 0 at the start; this model's output there is "
             f"{found.output:.2g} of |grad f| |theta_0|; wrap it in Difference(...)"
         )
     if smooth and not found.smooth:
-        raise ValueError(
-            f"{who} needs f twice continuously differentiable in theta; this model has a jump in "
-            f"its derivatives (roughness {found.roughness:.2g}); take a smooth activation, or "
+        raise Invalid(
+            f"{CALLER} needs f twice continuously differentiable in theta; this model has a jump "
+            f"in its derivatives (roughness {found.roughness:.2g}); take a smooth activation, or "
             "smooth=False to go beyond what is proven"
         )
     return found
@@ -241,11 +241,12 @@ def _begin(model: Model, dimension: int) -> tuple[Model, Array]:
         return twin[0], twin[0].start(dimension)
 
 
+@door_as(WHO)
 def _measured(model: Model, start: Array, X: Array, rng: np.random.Generator) -> Assumptions:
     near, far = _points(start, rng)
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
         degree, defect = _homogeneity(model, [*near, *far], X)
-        rough = roughness(WHO, _lines(model, start, near, far, X))
+        rough = roughness(_lines(model, start, near, far, X))
         output = _output(model, start, X)
     homogeneous = defect <= HOMOGENEOUS, degree, defect, model.homogeneity
     return Assumptions(*homogeneous, rough <= SMOOTH, rough, output <= ZERO, output)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, positive, real
+from penchant.door import Invalid, door, door_as
 from penchant.measures.curves import smoothed
 from penchant.measures.late_change import Change, doubted, late_change
 from penchant.records import Record
@@ -90,6 +91,7 @@ class Grokking(Record):
     level: float
 
 
+@door
 def grokking(
     t: ArrayLike,
     train: ArrayLike,
@@ -148,12 +150,12 @@ def grokking(
     t = _times(t)
     train, test = _errors("train", train, t, error), _errors("test", test, t, error)
     tolerance, reach = _tolerance(level, error), _reach(best, error)
-    if floor is not None and real("grokking", "floor", floor) < 0:
-        raise ValueError(f"grokking: floor must be an error >= 0, got {floor:g}")
+    if floor is not None and real("floor", floor) < 0:
+        raise Invalid(f"floor must be an error >= 0, got {floor:g}")
     if norm is not None:
-        norm = entries("grokking", "norm", norm, len(t), "one value per time")
+        norm = entries("norm", norm, len(t), "one value per time")
         if norm.min() <= 0:
-            raise ValueError(f"grokking: norm must be > 0 at every time, got {norm.min():g}")
+            raise Invalid(f"norm must be > 0 at every time, got {norm.min():g}")
     learned, known = smoothed(t, -train), smoothed(t, -test)
     t1, t2 = learned.solved(-tolerance, tolerance), known.solved(-reach - tolerance, tolerance)
     touched = bool((train <= tolerance).any())
@@ -189,31 +191,32 @@ def _decades(start: float, stop: float, origin: float) -> float:
 
 
 def _times(t: ArrayLike) -> Array:
-    t = finite_array("grokking", "t", t, ndim=1)
+    t = finite_array("t", t, ndim=1)
     if len(t) < 2:
-        raise ValueError("grokking: t must hold at least 2 times, got 1; record more of the run")
+        raise Invalid("t must hold at least 2 times, got 1; record more of the run")
     steps = np.diff(t)
     if (steps <= 0).any():
         i = int(np.argmax(steps <= 0))
         what = "repeats" if steps[i] == 0 else "falls"
-        raise ValueError(
-            f"grokking: t must increase, but it {what} at index {i + 1} "
+        raise Invalid(
+            f"t must increase, but it {what} at index {i + 1} "
             f"({t[i]:g}, then {t[i + 1]:g}); sort the record and keep one value per time"
         )
     return t
 
 
+@door_as("grokking")
 def _errors(name: str, values: ArrayLike, t: Array, error: bool) -> Array:
     """The curve as errors, zero being perfect."""
-    values = entries("grokking", name, values, len(t), "one value per time")
+    values = entries(name, values, len(t), "one value per time")
     if error:
         if values.min() < 0:
-            raise ValueError(f"grokking: {name} must hold errors >= 0, got {values.min():g}")
+            raise Invalid(f"{name} must hold errors >= 0, got {values.min():g}")
         return values
     outside = values[(values < 0) | (values > 1)]
     if len(outside):
-        raise ValueError(
-            f"grokking: {name} must hold accuracies between 0 and 1, got {outside[0]:g}; "
+        raise Invalid(
+            f"{name} must hold accuracies between 0 and 1, got {outside[0]:g}; "
             "pass error=True for losses, and divide percentages by 100"
         )
     return 1 - values
@@ -221,9 +224,9 @@ def _errors(name: str, values: ArrayLike, t: Array, error: bool) -> Array:
 
 def _tolerance(level: float, error: bool) -> float:
     """The error at which the level is reached."""
-    level = positive("grokking", "level", level)
+    level = positive("level", level)
     if not error and level > 1:
-        raise ValueError(f"grokking: level must be an accuracy of at most 1, got {level:g}")
+        raise Invalid(f"level must be an accuracy of at most 1, got {level:g}")
     return level if error else 1 - level
 
 
@@ -231,8 +234,8 @@ def _reach(best: float | None, error: bool) -> float:
     """The error of the best test value."""
     if best is None:
         return 0.0
-    value = real("grokking", "best", best)
+    value = real("best", best)
     if value < 0 or (value > 1 and not error):
         what = "an error >= 0" if error else "an accuracy between 0 and 1"
-        raise ValueError(f"grokking: best must be {what}, got {value:g}")
+        raise Invalid(f"best must be {what}, got {value:g}")
     return value if error else 1 - value

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, flag, integer, log_scale, start_shape
+from penchant.door import Invalid, door
 from penchant.models.model import Separable
 from penchant.records import Record, assign
 
@@ -64,6 +65,7 @@ class DiagonalNet(Record, Separable):
     signed: bool
     biased: Array | None
 
+    @door
     def __init__(
         self,
         depth: int = 2,
@@ -75,10 +77,10 @@ class DiagonalNet(Record, Separable):
         signed: bool = True,
         start: ArrayLike | None = None,
     ) -> None:
-        depth = integer(WHO, "depth", depth, least=2)
-        signed = flag(WHO, "signed", signed)
+        depth = integer("depth", depth, least=2)
+        signed = flag("signed", signed)
         if start is None:
-            log_alpha = log_scale(WHO, depth, alpha, log_alpha, mu)
+            log_alpha = log_scale(depth, alpha, log_alpha, mu)
             with np.errstate(over="ignore", under="ignore"):
                 alpha = float(np.exp(log_alpha)) if alpha is None else float(alpha)
             assign(self, shape=_shape(shape), biased=None)
@@ -86,8 +88,8 @@ class DiagonalNet(Record, Separable):
             scales = {"alpha": alpha, "log_alpha": log_alpha, "mu": mu, "shape": shape}
             surplus = [name for name, value in scales.items() if value is not None]
             if surplus:
-                raise ValueError(
-                    f"{WHO}: start= already sets the scale, got {' and '.join(surplus)} too; "
+                raise Invalid(
+                    f"start= already sets the scale, got {' and '.join(surplus)} too; "
                     "give one or the other"
                 )
             assign(self, shape=None, biased=_biased(start, copies=2 if signed else 1))
@@ -160,22 +162,22 @@ class DiagonalNet(Record, Separable):
 
 def _shape(shape: ArrayLike | None) -> Array | None:
     """w0 with its signs, as a vector without zeros: a weight that starts at zero never moves."""
-    if start_shape(WHO, shape) is None:
+    if start_shape(shape) is None:
         return None
-    return finite_array(WHO, "shape", shape, ndim=1)  # type: ignore[arg-type]
+    return finite_array("shape", shape, ndim=1)  # type: ignore[arg-type]
 
 
 def _biased(start: ArrayLike, copies: int) -> Array:
     """The given start as a (copies x features) table in which every coordinate can move."""
     rule = "(w_plus, w_minus)" if copies == 2 else "one vector w"
     single = copies == 1 and np.ndim(start) == 1
-    table = np.atleast_2d(finite_array(WHO, "start", start, ndim=1 if single else 2))
+    table = np.atleast_2d(finite_array("start", start, ndim=1 if single else 2))
     if len(table) != copies:
-        raise ValueError(f"{WHO}: start must be {rule}, got {len(table)} vectors")
+        raise Invalid(f"start must be {rule}, got {len(table)} vectors")
     stuck = np.flatnonzero(~table.any(axis=0))
     if len(stuck):
-        raise ValueError(
-            f"{WHO}: start must not be zero in every copy of a coordinate, got zeros at "
+        raise Invalid(
+            f"start must not be zero in every copy of a coordinate, got zeros at "
             f"index {stuck[0]}; such a coordinate never moves"
         )
     return table
@@ -207,17 +209,16 @@ class ProductNet(Record, Separable):
     u: ArrayLike
     v: ArrayLike
 
+    @door
     def __post_init__(self) -> None:
-        u = finite_array("ProductNet", "u", self.u, ndim=1)
-        v = finite_array("ProductNet", "v", self.v, ndim=1)
+        u = finite_array("u", self.u, ndim=1)
+        v = finite_array("v", self.v, ndim=1)
         if len(u) != len(v):
-            raise ValueError(
-                f"ProductNet: u has {len(u)} entries but v has {len(v)}; they must match"
-            )
+            raise Invalid(f"u has {len(u)} entries but v has {len(v)}; they must match")
         stuck = np.flatnonzero((u == 0) & (v == 0))
         if len(stuck):
-            raise ValueError(
-                f"ProductNet: u and v must not both be zero, got zeros at index {stuck[0]}; "
+            raise Invalid(
+                f"u and v must not both be zero, got zeros at index {stuck[0]}; "
                 "such a coordinate never moves"
             )
         assign(self, u=u, v=v)

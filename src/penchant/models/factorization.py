@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer, shape_or_none
+from penchant.door import Invalid, class_name, door, door_as
 from penchant.models.matrix import MatrixModel, Shape, scale
 from penchant.records import Record, assign
 
@@ -213,6 +214,7 @@ class DifferenceFactorization(Record, TwoFactors):
     seed: int | None
     shape: Shape | None
 
+    @door
     def __init__(
         self,
         *,
@@ -221,10 +223,9 @@ class DifferenceFactorization(Record, TwoFactors):
         width: int | None = None,
         seed: int | None = None,
     ) -> None:
-        who = "DifferenceFactorization"
-        alpha, log_alpha = scale(who, alpha, log_alpha)
-        width = None if width is None else integer(who, "width", width, least=1)
-        seed = None if seed is None else integer(who, "seed", seed, least=0)
+        alpha, log_alpha = scale(alpha, log_alpha)
+        width = None if width is None else integer("width", width, least=1)
+        seed = None if seed is None else integer("seed", seed, least=0)
         assign(self, alpha=alpha, log_alpha=log_alpha, width=width, seed=seed, shape=None)
 
     def start(self, dimension: int) -> Array:
@@ -258,6 +259,7 @@ class DifferenceFactorization(Record, TwoFactors):
         return lifted[..., :side, :side] - lifted[..., side:, side:]
 
 
+@door_as(class_name)
 def _fill(
     model: Factorization | SymmetricFactorization,
     names: tuple[str, ...],
@@ -267,26 +269,23 @@ def _fill(
     **scales: object,
 ) -> None:
     """Sets the fields of a model with a Gaussian start, or with `factors` called by `names`."""
-    who = type(model).__name__
     if factors is None:
-        alpha, log_alpha = scale(who, scales["alpha"], scales["log_alpha"])
-        width = integer(who, "width", scales["width"], least=1)
-        seed = integer(who, "seed", seed, least=0)
+        alpha, log_alpha = scale(scales["alpha"], scales["log_alpha"])
+        width = integer("width", scales["width"], least=1)
+        seed = integer("seed", seed, least=0)
         assign(model, width=width, alpha=alpha, log_alpha=log_alpha, seed=seed)
-        assign(model, shape=shape_or_none(who, shape), factors=None)
+        assign(model, shape=shape_or_none(shape), factors=None)
         return
     if any(value is not None for value in scales.values()):
-        raise ValueError(
-            f"{who}: factors= already sets width and scale; leave out width, alpha and log_alpha"
-        )
+        raise Invalid("factors= already sets width and scale; leave out width, alpha and log_alpha")
     if not isinstance(factors, tuple | list) or len(factors) != len(names):
-        raise ValueError(f"{who}: factors must be the {len(names)} array(s) {', '.join(names)}")
+        raise Invalid(f"factors must be the {len(names)} array(s) {', '.join(names)}")
     checked = tuple(
-        finite_array(who, name, factor, ndim=2) for name, factor in zip(names, factors, strict=True)
+        finite_array(name, factor, ndim=2) for name, factor in zip(names, factors, strict=True)
     )
     widths = {factor.shape[1] for factor in checked}
     if len(widths) > 1:
-        raise ValueError(f"{who}: the factors must have the same width, got {sorted(widths)}")
+        raise Invalid(f"the factors must have the same width, got {sorted(widths)}")
     assign(model, width=widths.pop(), alpha=None, log_alpha=None, seed=None)
     assign(model, shape=(len(checked[0]), len(checked[-1])), factors=checked)
 

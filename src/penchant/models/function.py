@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penchant.arguments import Array, finite_array, real
+from penchant.door import Invalid, door, door_as
 from penchant.lazy import jax
 from penchant.models.model import Model
 from penchant.precision import double_precision
@@ -54,6 +55,7 @@ class FunctionModel(Record, Model):
     name: str
     tree: Any  # the start where it is a pytree
 
+    @door
     def __init__(
         self,
         function: Callable[[Any, Any], Any],
@@ -62,18 +64,17 @@ class FunctionModel(Record, Model):
         name: str | None = None,
     ) -> None:
         if not callable(function):
-            raise ValueError(
-                f"{WHO}: function must be a JAX function f(parameters, X), got "
-                f"{type(function).__name__}"
+            raise Invalid(
+                f"function must be a JAX function f(parameters, X), got {type(function).__name__}"
             )
         if homogeneity is not None:
-            homogeneity = real(WHO, "homogeneity", homogeneity)
+            homogeneity = real("homogeneity", homogeneity)
             homogeneity = int(homogeneity) if homogeneity.is_integer() else homogeneity
         tree, begin = None, start
         if _is_tree(start):
             tree, begin = start, _raveled(start)
         elif not callable(start):
-            begin = finite_array(WHO, "start", start, ndim=1)
+            begin = finite_array("start", start, ndim=1)
         called = name or str(getattr(function, "__name__", type(function).__name__))
         assign(self, function=function, begin=begin, degree=homogeneity, name=called, tree=tree)
 
@@ -81,9 +82,10 @@ class FunctionModel(Record, Model):
     def homogeneity(self) -> int | None:
         return self.degree  # type: ignore[return-value]  # of a user's function it may be 1.5
 
+    @door_as(WHO)
     def start(self, dimension: int) -> Array:
         if callable(self.begin):
-            return finite_array(WHO, f"start({dimension})", self.begin(dimension), ndim=1)
+            return finite_array(f"start({dimension})", self.begin(dimension), ndim=1)
         return self.begin.copy()
 
     def unflattened(self, parameters: Any) -> Any:
@@ -182,14 +184,15 @@ def _is_tree(start: Any) -> bool:
     return isinstance(start, Mapping)
 
 
+@door_as(WHO)
 def _raveled(tree: Any) -> Array:
     """The leaves of a pytree one after another, as floating-point numbers."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
     for leaf in leaves:
         if leaf.dtype.kind != "f":
-            raise ValueError(
-                f"{WHO}: the leaves of start must be arrays of floating-point numbers, got "
+            raise Invalid(
+                f"the leaves of start must be arrays of floating-point numbers, got "
                 f"{leaf.dtype}; keep values that are not trained inside the function"
             )
     flat = np.concatenate([leaf.ravel() for leaf in leaves]) if leaves else np.zeros(0)
-    return finite_array(WHO, "start", flat.astype(np.float64), ndim=1)
+    return finite_array("start", flat.astype(np.float64), ndim=1)

@@ -7,6 +7,7 @@ import itertools
 import math
 from typing import Any
 
+from penchant.door import Invalid
 from penchant.lazy import jax
 
 Params = dict[str, Any]
@@ -47,16 +48,16 @@ class ImageFunction:
         """The number of weight layers."""
         return sum(part != POOL for part in self.plan)
 
-    def shapes(self, who: str, image: tuple[int, ...], classes: int) -> list[tuple[int, ...]]:
+    def shapes(self, image: tuple[int, ...], classes: int) -> list[tuple[int, ...]]:
         """The shapes of the weights of every layer for images of this shape."""
         if not self.convolutions:
             sizes = [math.prod(image), *(int(units) for units in self.plan[:-1]), classes]
             return list(itertools.pairwise(sizes))
-        height, width, channels = _grid(who, image)
+        height, width, channels = _grid(image)
         found: list[tuple[int, ...]] = []
         for part in self.plan[:-1]:
             if part == POOL:
-                height, width = _pooled(who, self.plan, image, height, width)
+                height, width = _pooled(self.plan, image, height, width)
             else:
                 found.append((3, 3, channels, int(part)))
                 channels = int(part)
@@ -95,40 +96,40 @@ def maxima(x: Any) -> Any:
     return even.reshape(count, height // 2, 2, width // 2, 2, channels).max((2, 4))
 
 
-def read_plan(who: str, text: object, slimmer: int) -> tuple[int | str, ...]:
+def read_plan(text: object, slimmer: int) -> tuple[int | str, ...]:
     """The parts of a plan such as "64-M-128-M-FC", with 1/slimmer of its channels."""
     if not isinstance(text, str):
-        raise ValueError(f"{who}: plan must be a text, got {text!r}; {WAYS}")
+        raise Invalid(f"plan must be a text, got {text!r}; {WAYS}")
     parts = text.replace(" ", "").upper().split("-")
     for part in parts:
         known = part in (POOL, LAST) or (part.isascii() and part.isdigit() and int(part) > 0)
         if not known:
-            raise ValueError(f"{who}: plan must not contain {part!r}, got {text!r}; {WAYS}")
+            raise Invalid(f"plan must not contain {part!r}, got {text!r}; {WAYS}")
     if parts[-1] != LAST or parts.count(LAST) != 1:
-        raise ValueError(f"{who}: plan must have one FC, at its end, got {text!r}; {WAYS}")
+        raise Invalid(f"plan must have one FC, at its end, got {text!r}; {WAYS}")
     uneven = [part for part in parts if part.isdigit() and int(part) % slimmer]
     if uneven:
-        raise ValueError(
-            f"{who}: slimmer must divide every number of channels, got {slimmer} for {uneven[0]}"
+        raise Invalid(
+            f"slimmer must divide every number of channels, got {slimmer} for {uneven[0]}"
         )
     return tuple(int(part) // slimmer if part.isdigit() else part for part in parts)
 
 
-def _grid(who: str, image: tuple[int, ...]) -> tuple[int, int, int]:
+def _grid(image: tuple[int, ...]) -> tuple[int, int, int]:
     if len(image) != 3:
-        raise ValueError(
-            f"{who}: convolutions need images of height x width x channels, got the shape "
+        raise Invalid(
+            f"convolutions need images of height x width x channels, got the shape "
             f"{image}; load them with flat=False"
         )
     return image
 
 
 def _pooled(
-    who: str, plan: tuple[int | str, ...], image: tuple[int, ...], height: int, width: int
+    plan: tuple[int | str, ...], image: tuple[int, ...], height: int, width: int
 ) -> tuple[int, int]:
     if min(height, width) < 2:
-        raise ValueError(
-            f"{who}: images of {image[0]}x{image[1]} pixels are too small for "
+        raise Invalid(
+            f"images of {image[0]}x{image[1]} pixels are too small for "
             f"{plan.count(POOL)} poolings, each of which halves them; take {POOL}s out of the plan"
         )
     return height // 2, width // 2

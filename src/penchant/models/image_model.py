@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from penchant.arguments import integer, log_scale, one_of
 from penchant.description import with_recipe
+from penchant.door import Invalid, door, door_as
 from penchant.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
 from penchant.models.relu_nets import STARTS, he_weights, layer_factors
 from penchant.precision import DTYPES
@@ -79,15 +80,15 @@ class ImageModel(Record):
         """The type of the weights."""
         return DTYPES[self.precision]
 
+    @door_as(lambda model: model.name)
     def start(self, images: Images) -> dict[str, NDArray[Any]]:
         """The first weights on these images, layer by layer."""
         if not isinstance(images, Images):
-            raise ValueError(
-                f"{self.name}: the problem must be Images, got {type(images).__name__}; "
-                "use load_images()"
+            raise Invalid(
+                f"the problem must be Images, got {type(images).__name__}; use load_images()"
             )
         pixels, classes = images.train_images.shape[1:], len(images.classes)
-        return dict(_start(self, tuple(self.function.shapes(self.name, pixels, classes))))
+        return dict(_start(self, tuple(self.function.shapes(pixels, classes))))
 
     def logits(self, params: Params, X: Any, origin: Params | None = None) -> Any:
         """The outputs for rows of images, one column per class; a JAX function.
@@ -104,6 +105,7 @@ class ImageModel(Record):
 
 
 @with_recipe
+@door
 def dense_net(
     widths: Sequence[int] = (5000,),
     *,
@@ -151,17 +153,18 @@ def dense_net(
     >>> [weights.shape for weights in start.values()]
     [(64, 5), (5, 4), (4, 10)]
     """
-    who = "dense_net"
     sizes: list[Any] = [widths] if np.ndim(widths) == 0 else list(widths)
     plan: tuple[int | str, ...] = (
-        *(integer(who, "widths", units, least=1) for units in sizes),
+        *(integer("widths", units, least=1) for units in sizes),
         LAST,
     )
     function = ImageFunction(plan, convolutions=False)
-    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased, precision)
+    return _net("dense_net", function, alpha, log_alpha, start, seed, layers, unbiased, precision)
 
 
 @with_recipe
+@door
+@door
 def conv_net(
     plan: str = VGG,
     *,
@@ -213,14 +216,13 @@ def conv_net(
     >>> [weights.shape for weights in start.values()]
     [(3, 3, 1, 4), (64, 10)]
     """
-    who = "conv_net"
-    parts = read_plan(who, plan, integer(who, "slimmer", slimmer, least=1))
+    parts = read_plan(plan, integer("slimmer", slimmer, least=1))
     function = ImageFunction(parts, convolutions=True)
-    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased, precision)
+    return _net("conv_net", function, alpha, log_alpha, start, seed, layers, unbiased, precision)
 
 
 def _net(
-    who: str,
+    name: str,
     function: ImageFunction,
     alpha: float | None,
     log_alpha: float | None,
@@ -230,23 +232,23 @@ def _net(
     unbiased: bool,
     precision: str,
 ) -> ImageModel:
-    one_of(who, "start", start, STARTS)
-    largest = LARGEST[one_of(who, "precision", precision, DTYPES)]
-    seed = integer(who, "seed", seed, least=0)
+    one_of("start", start, STARTS)
+    largest = LARGEST[one_of("precision", precision, DTYPES)]
+    seed = integer("seed", seed, least=0)
     given = 1.0 if alpha is None and log_alpha is None else alpha
-    log_scaled = log_scale(who, function.depth, given, log_alpha)
-    factors = layer_factors(who, function.depth, layers)
+    log_scaled = log_scale(function.depth, given, log_alpha)
+    factors = layer_factors(function.depth, layers)
     for factor in factors:
         size = log_scaled + math.log(factor)
         if abs(size) > math.log(largest):
-            raise ValueError(
-                f"{who}: alpha must be between {1 / largest:g} and {largest:g}, or "
+            raise Invalid(
+                f"alpha must be between {1 / largest:g} and {largest:g}, or "
                 f"{np.dtype(DTYPES[precision]).name} cannot hold the weights, got "
                 f"exp({size:.4g}) in a layer"
             )
     scale = math.exp(log_scaled) if log_alpha is not None else float(given or 1.0)
     return ImageModel(
-        who,
+        name,
         function,
         alpha=scale,
         drawn=start,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, real, shape_or_none
+from penchant.door import Invalid, door, door_as
 from penchant.models.matrix import MatrixModel, Shape
 from penchant.models.model import Separable
 from penchant.records import Record, assign
@@ -36,14 +37,16 @@ class LinearPredictor(Record, Separable):
 
     begin: Begin
 
+    @door
     def __init__(self, start: ArrayLike | None = None) -> None:
-        assign(self, begin=_begin("LinearPredictor", start, ndim=1))
+        assign(self, begin=_begin(start, ndim=1))
 
     homogeneity = 1
     copies = 1
 
+    @door_as("LinearPredictor")
     def start(self, dimension: int) -> Array:
-        return _filled("LinearPredictor", self.begin, (dimension,))
+        return _filled(self.begin, (dimension,))
 
     def predictor(self, parameters: Array) -> Array:
         return parameters
@@ -83,18 +86,20 @@ class LinearMatrix(Record, MatrixModel):
     shape: Shape | None
     begin: Begin
 
+    @door
     def __init__(self, shape: Shape | None = None, start: ArrayLike | None = None) -> None:
-        begin = _begin("LinearMatrix", start, ndim=2)
-        shape = shape_or_none("LinearMatrix", shape)
+        begin = _begin(start, ndim=2)
+        shape = shape_or_none(shape)
         if isinstance(begin, np.ndarray):
             shape = shape or (begin.shape[0], begin.shape[1])
-            _filled("LinearMatrix", begin, shape)
+            _filled(begin, shape)
         assign(self, shape=shape, begin=begin)
 
     homogeneity = 1
 
+    @door_as("LinearMatrix")
     def start(self, dimension: int) -> Array:
-        return _filled("LinearMatrix", self.begin, self.shape_for(dimension)).ravel()
+        return _filled(self.begin, self.shape_for(dimension)).ravel()
 
     def matrix(self, parameters: Array) -> Array:
         return parameters.reshape(self.shape_for(parameters.size))
@@ -103,20 +108,16 @@ class LinearMatrix(Record, MatrixModel):
         return weights.ravel()
 
 
-def _begin(who: str, start: ArrayLike | None, ndim: int) -> Begin:
+def _begin(start: ArrayLike | None, ndim: int) -> Begin:
     """The start as one number or as an array of `ndim` dimensions."""
     start = 0.0 if start is None else start
-    return (
-        real(who, "start", start)
-        if np.ndim(start) == 0
-        else finite_array(who, "start", start, ndim)
-    )
+    return real("start", start) if np.ndim(start) == 0 else finite_array("start", start, ndim)
 
 
-def _filled(who: str, begin: Begin, shape: tuple[int, ...]) -> Array:
+def _filled(begin: Begin, shape: tuple[int, ...]) -> Array:
     """The start in this shape, as a fresh array."""
     if isinstance(begin, np.ndarray):
         if begin.shape != shape:
-            raise ValueError(f"{who}: start must have shape {shape}, got {begin.shape}")
+            raise Invalid(f"start must have shape {shape}, got {begin.shape}")
         return begin.copy()
     return np.full(shape, begin)

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from penchant.arguments import Array, integer, log_scale, real, shape_or_none
+from penchant.door import Invalid, class_name, door, door_as
 from penchant.models.model import Model
 from penchant.records import Record, assign
 
@@ -42,33 +43,31 @@ class MatrixModel(Model):
         shape = self.matrix(parameters).shape
         return np.stack([self.slope(parameters, row.reshape(shape)) for row in X])
 
+    @door_as(class_name)
     def shape_for(self, dimension: int) -> Shape:
         """The shape of a matrix of `dimension` entries: the one given, or a square."""
-        who = type(self).__name__
         if self.shape is None:
             side = math.isqrt(dimension)
             if side * side != dimension:
-                raise ValueError(
-                    f"{who}: {dimension} entries do not make a square matrix; give shape="
-                )
+                raise Invalid(f"{dimension} entries do not make a square matrix; give shape=")
             return side, side
         if self.shape[0] * self.shape[1] != dimension:
-            raise ValueError(
-                f"{who}: shape {self.shape} has {self.shape[0] * self.shape[1]} entries but the "
+            raise Invalid(
+                f"shape {self.shape} has {self.shape[0] * self.shape[1]} entries but the "
                 f"data have {dimension}"
             )
         return self.shape
 
 
-def scale(who: str, alpha: object, log_alpha: object) -> tuple[float, float]:
+def scale(alpha: object, log_alpha: object) -> tuple[float, float]:
     """(alpha, log alpha) from whichever one is given; raises if float64 cannot hold M."""
-    log_alpha = log_scale(who, 2, alpha, log_alpha)
+    log_alpha = log_scale(2, alpha, log_alpha)
     if abs(log_alpha) > 300:
-        raise ValueError(
-            f"{who}: |log_alpha| must be at most 300, got {log_alpha:g}; float64 cannot hold "
+        raise Invalid(
+            f"|log_alpha| must be at most 300, got {log_alpha:g}; float64 cannot hold "
             "products of such factors"
         )
-    return float(real(who, "alpha", alpha)) if alpha is not None else math.exp(log_alpha), log_alpha
+    return float(real("alpha", alpha)) if alpha is not None else math.exp(log_alpha), log_alpha
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -105,6 +104,7 @@ class DeepFactorization(Record, MatrixModel):
     seed: int
     shape: Shape | None
 
+    @door
     def __init__(
         self,
         depth: int,
@@ -115,16 +115,15 @@ class DeepFactorization(Record, MatrixModel):
         shape: Shape | None = None,
         seed: int = 0,
     ) -> None:
-        who = "DeepFactorization"
-        alpha, log_alpha = scale(who, alpha, log_alpha)
+        alpha, log_alpha = scale(alpha, log_alpha)
         assign(
             self,
-            depth=integer(who, "depth", depth, least=2),
-            width=integer(who, "width", width, least=1),
+            depth=integer("depth", depth, least=2),
+            width=integer("width", width, least=1),
             alpha=alpha,
             log_alpha=log_alpha,
-            seed=integer(who, "seed", seed, least=0),
-            shape=shape_or_none(who, shape),
+            seed=integer("seed", seed, least=0),
+            shape=shape_or_none(shape),
         )
 
     @property

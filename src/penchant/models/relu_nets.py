@@ -15,6 +15,7 @@ import numpy as np
 
 from penchant.arguments import Array, integer, integers, log_scale, one_of, positive
 from penchant.description import with_recipe
+from penchant.door import Invalid, door
 from penchant.lazy import jax
 from penchant.models.function import FunctionModel
 
@@ -31,15 +32,13 @@ def he_weights(
     return rng.uniform(-bound, bound, shape)
 
 
-def layer_factors(who: str, depth: int, layers: Sequence[float] | None) -> tuple[float, ...]:
+def layer_factors(depth: int, layers: Sequence[float] | None) -> tuple[float, ...]:
     """One positive factor per layer; ones by default."""
     if layers is None:
         return (1.0,) * depth
-    factors = tuple(positive(who, "layers", factor) for factor in np.atleast_1d(layers).tolist())
+    factors = tuple(positive("layers", factor) for factor in np.atleast_1d(layers).tolist())
     if len(factors) != depth:
-        raise ValueError(
-            f"{who}: layers must have one factor per layer ({depth}), got {len(factors)}"
-        )
+        raise Invalid(f"layers must have one factor per layer ({depth}), got {len(factors)}")
     return factors
 
 
@@ -104,6 +103,7 @@ class ReluFunction:
 
 
 @with_recipe
+@door
 def relu_net(
     depth: int,
     width: int,
@@ -159,11 +159,11 @@ def relu_net(
     >>> net.homogeneity, net.predict(net.start(dimension=2), np.ones((1, 2)))
     (2, array([0.]))
     """
-    depth, width = integers(WHO, depth=depth, width=width)
-    seed = integer(WHO, "seed", seed, least=0)
-    one_of(WHO, "start", start, STARTS)
-    scale = math.exp(log_scale(WHO, depth, alpha, log_alpha))
-    factors = layer_factors(WHO, depth, layers)
+    depth, width = integers(depth=depth, width=width)
+    seed = integer("seed", seed, least=0)
+    one_of("start", start, STARTS)
+    scale = math.exp(log_scale(depth, alpha, log_alpha))
+    factors = layer_factors(depth, layers)
     function = ReluFunction(depth, width, bool(unbiased))
     begin = functools.partial(
         _start, function=function, kind=start, scale=scale, seed=seed, factors=factors

@@ -12,6 +12,7 @@ import numpy as np
 
 from penchant.arguments import Array, finite_array, integer, integers, log_scale, one_of, positive
 from penchant.description import with_recipe
+from penchant.door import Invalid, door
 from penchant.lazy import jax, jnp
 from penchant.models.function import FunctionModel
 
@@ -35,6 +36,7 @@ ACTIVATIONS = {  # the derivative of relu at zero is zero
 
 
 @with_recipe
+@door
 def two_layer(
     width: int,
     *,
@@ -82,10 +84,10 @@ def two_layer(
     >>> net.start(dimension=2).shape, net.homogeneity
     ((9,), 2)
     """
-    width = integer("two_layer", "width", width, least=1)
-    seed = integer("two_layer", "seed", seed, least=0)
-    one_of("two_layer", "activation", activation, ACTIVATIONS)
-    scale = float(np.exp(log_scale("two_layer", 1, alpha, log_alpha)))
+    width = integer("width", width, least=1)
+    seed = integer("seed", seed, least=0)
+    one_of("activation", activation, ACTIVATIONS)
+    scale = float(np.exp(log_scale(1, alpha, log_alpha)))
     degree = ACTIVATIONS[activation].degree
     return FunctionModel(
         TwoLayerFunction(width, activation, bool(bias)),
@@ -127,6 +129,7 @@ class TwoLayerFunction:
 
 
 @with_recipe
+@door
 def student(
     width: int,
     outputs: int = 1,
@@ -165,9 +168,9 @@ def student(
     >>> net.start(dimension=5).shape
     (18,)
     """
-    width, outputs = integers("student", width=width, outputs=outputs)
-    seed = integer("student", "seed", seed, least=0)
-    scale = float(np.exp(log_scale("student", 1, alpha, log_alpha)))
+    width, outputs = integers(width=width, outputs=outputs)
+    seed = integer("seed", seed, least=0)
+    scale = float(np.exp(log_scale(1, alpha, log_alpha)))
     if outputs == 1:
         return two_layer(width, alpha=scale, seed=seed)
     sizes = {"width": width, "outputs": outputs}
@@ -203,6 +206,7 @@ class StudentFunction:
         return (hidden * outer.reshape(self.outputs, self.width)[which]).sum(axis=1)
 
 
+@door
 def rescale_layers(parameters: Array, inner: int, size: float) -> Array:
     """The parameters (lambda A, B / lambda) that have the norm `size`, the same ReLU net.
 
@@ -230,18 +234,16 @@ def rescale_layers(parameters: Array, inner: int, size: float) -> Array:
     >>> penchant.models.rescale_layers(np.array([3.0, 4.0]), inner=1, size=10.0).round(4)
     array([9.9267, 1.2089])
     """
-    theta = finite_array("rescale_layers", "parameters", parameters, ndim=1)
-    inner = integer("rescale_layers", "inner", inner, least=1)
-    size = positive("rescale_layers", "size", size)
+    theta = finite_array("parameters", parameters, ndim=1)
+    inner = integer("inner", inner, least=1)
+    size = positive("size", size)
     if inner >= theta.size:
-        raise ValueError(
-            f"rescale_layers: inner must be below the {theta.size} parameters, got {inner}"
-        )
+        raise Invalid(f"inner must be below the {theta.size} parameters, got {inner}")
     a, b = float(theta[:inner] @ theta[:inner]), float(theta[inner:] @ theta[inner:])
     least = math.sqrt(2 * math.sqrt(a * b))
     if size < least * (1 - 1e-12) or a == 0:
-        raise ValueError(
-            f"rescale_layers: size must be at least {least:.6g}, the least norm of this function's "
+        raise Invalid(
+            f"size must be at least {least:.6g}, the least norm of this function's "
             f"rescalings, with inner weights that are not all zero, got {size:g}"
         )
     # a lambda^2 + b / lambda^2 = size^2

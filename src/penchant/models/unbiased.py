@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid, door
 from penchant.lazy import jnp
 from penchant.models.model import Model, Separable
 from penchant.records import Record
@@ -23,10 +24,10 @@ class Wrapper(Record, Model):
         other = isinstance(model, Separable) and not issubclass(cls, Separable)
         return super().__new__(SEPARABLE[cls] if other else cls)
 
+    @door
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
-            who = type(self).__name__
-            raise ValueError(f"{who}: expected a Model, got {type(self.model).__name__}")
+            raise Invalid(f"expected a Model, got {type(self.model).__name__}")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

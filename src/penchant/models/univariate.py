@@ -9,6 +9,7 @@ import numpy as np
 
 from penchant.arguments import Array, integer, log_scale, positive
 from penchant.description import with_recipe
+from penchant.door import door
 from penchant.lazy import jax
 from penchant.models.function import FunctionModel
 
@@ -16,6 +17,7 @@ WHO = "univariate_relu"
 
 
 @with_recipe
+@door
 def univariate_relu(
     width: int,
     *,
@@ -62,9 +64,9 @@ def univariate_relu(
     >>> net.predict(net.start(dimension=1), np.array([[0.3], [1.0]]))
     array([0., 0.])
     """
-    width, seed = integer(WHO, "width", width, least=1), integer(WHO, "seed", seed, least=0)
-    scaling = positive(WHO, "scaling", scaling)
-    scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha)))
+    width, seed = integer("width", width, least=1), integer("seed", seed, least=0)
+    scaling = positive("scaling", scaling)
+    scale = float(np.exp(log_scale(1, alpha, log_alpha)))
     begin = functools.partial(_start, width=width, alpha=scale, scaling=scaling, seed=seed)
     return FunctionModel(_doubled, begin, name=WHO)
 

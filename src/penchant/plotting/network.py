@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import flag, with_parts
+from penchant.door import door
 from penchant.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, require_axes
 
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ class Network:
         return value(last)
 
 
+@door
 def draw_network(axes: Axes, dataset: xarray.Dataset, legend: bool = True) -> None:
     """Draw the units of one network, its connections and the names of the kinds in use."""
-    require_axes("draw_network", axes)
-    with_parts("draw_network", "dataset", dataset, "the table of a network", *NETWORK_DIMS)
-    legend = flag("draw_network", "legend", legend)
+    require_axes(axes)
+    with_parts("dataset", dataset, "the table of a network", *NETWORK_DIMS)
+    legend = flag("legend", legend)
     x, y = dataset.unit_x.values, dataset.unit_y.values
     kinds = dataset.unit_kind.values  # "" beyond the last, where networks differ in size
     for connection in np.flatnonzero(np.isfinite(dataset.connection_source.values)):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import Array, entries, text, with_parts
+from penchant.door import Invalid, door
 from penchant.plotting.style import require_axes, require_lengths
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ class Note:
     style: dict[str, Any]
     far: Sequence[float] = NOTE_DISTANCES
 
+    @door
     def __post_init__(self) -> None:
-        entries("Note", "point", self.point, 2, "two coordinates")
-        text("Note", "text", self.text)
-        require_lengths("Note", far=self.far)
+        entries("point", self.point, 2, "two coordinates")
+        text("text", self.text)
+        require_lengths(far=self.far)
 
 
+@door
 def write_beside(
     axes: Axes, notes: Iterable[Note], curves: Sequence[Array], marks: Array | None = None
 ) -> list[Note]:
@@ -45,11 +48,11 @@ def write_beside(
     None covers a curve, one of the `marks`, the border of the panel or another note. The layout is
     made here, so that places on the sheet are known: nothing may change the panels afterwards.
     """
-    require_axes("write_beside", axes)
+    require_axes(axes)
     for curve in curves if marks is None else [*curves, marks]:
         if np.ndim(curve) != 2 or np.shape(curve)[1] != 2:
             rule = "curves and marks must be rows of two coordinates"
-            raise ValueError(f"write_beside: {rule}, got shape {np.shape(curve)}")
+            raise Invalid(f"{rule}, got shape {np.shape(curve)}")
     picture = axes.get_figure(root=True)
     assert picture is not None
     picture.draw_without_rendering()
@@ -62,7 +65,7 @@ def write_beside(
     taken: list[Bbox] = []
     written = []
     for note in notes:
-        with_parts("write_beside", "notes", note, "a list of Note", "point", "text", "far")
+        with_parts("notes", note, "a list of Note", "point", "text", "far")
         frame = _free(axes, note, filled, taken, scale)
         if frame is not None:
             taken.append(frame)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penchant.arguments import with_parts
+from penchant.door import Invalid, door
 from penchant.lab.evidence.plot import Plot, Scale, Series
 from penchant.mathematics import escape, wrap
 from penchant.plotting.style import CYCLE, clear_logs, sheet
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 MARKERS = "os^Dv*"
 
 
+@door
 def panels(title: str, plots: Sequence[Plot], caption: str = "") -> Figure:
     """All of the plots, a panel each."""
     if not plots:
-        raise ValueError(f"panels: plots must list one or more, got none for {title!r}")
+        raise Invalid(f"plots must list one or more, got none for {title!r}")
     for plot in plots:
-        with_parts("panels", "plots", plot, "a list of Plot", "series", "x_scale", "y_scale")
+        with_parts("plots", plot, "a list of Plot", "series", "x_scale", "y_scale")
     captions = [plot.caption for plot in plots if plot.caption]
     picture, axes = sheet(
         title,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import Array, finite_array, real, real_array
+from penchant.door import Invalid, door
 from penchant.plotting.style import GREY, require_axes
 
 if TYPE_CHECKING:
@@ -18,9 +19,10 @@ LIGHT = np.array([-0.45, 0.55, 0.70])  # the direction of the light, in the axes
 SHADOW = 0.72  # brightness of directions that separate, over that of the others
 
 
+@door
 def viewer(azimuth: float, pitch: float) -> Array:
     """Rows: the directions that are right, up and towards the viewer above (azimuth, pitch)."""
-    azimuth, pitch = real("viewer", "azimuth", azimuth), real("viewer", "pitch", pitch)
+    azimuth, pitch = real("azimuth", azimuth), real("pitch", pitch)
     towards = directions(np.array([azimuth, pitch]))
     right = np.array([-np.sin(np.radians(azimuth)), np.cos(np.radians(azimuth)), 0.0])
     return np.array([right, np.cross(towards, right), towards])
@@ -53,13 +55,14 @@ def seen_by(angles: Array, view: Array) -> tuple[Array, Array]:
     return np.where(hidden, np.nan, across), np.where(hidden, np.nan, up)
 
 
+@door
 def draw_sphere(axes: Axes, rows: Array, view: Array) -> None:
     """The lit ball with its graticule; grey where every product with `rows` is positive."""
-    require_axes("draw_sphere", axes)
-    rows = finite_array("draw_sphere", "rows", rows, ndim=2)
+    require_axes(axes)
+    rows = finite_array("rows", rows, ndim=2)
     if rows.shape[1] != 3:
-        raise ValueError(f"draw_sphere: rows must have 3 columns, got {rows.shape[1]}")
-    view = _view("draw_sphere", view)
+        raise Invalid(f"rows must have 3 columns, got {rows.shape[1]}")
+    view = _view(view)
     shade, inside = shaded_ball(rows, view, PIXELS)
     colour = np.repeat(shade[..., None], 4, axis=-1)
     colour[..., 3] = inside
@@ -76,20 +79,21 @@ def draw_sphere(axes: Axes, rows: Array, view: Array) -> None:
     axes.set_axis_off()
 
 
+@door
 def draw_on_sphere(axes: Axes, angles: Array, view: Array, **options: Any) -> None:
     """A curve of directions; what lies on the far side is left out."""
-    require_axes("draw_on_sphere", axes)
-    angles = real_array("draw_on_sphere", "angles", angles, ndim=2)  # NaN where it is not known
+    require_axes(axes)
+    angles = real_array("angles", angles, ndim=2)  # NaN where it is not known
     if angles.shape[1] != 2:
         rule = "angles must be rows of azimuth and pitch"
-        raise ValueError(f"draw_on_sphere: {rule}, got shape {angles.shape}")
-    view = _view("draw_on_sphere", view)
+        raise Invalid(f"{rule}, got shape {angles.shape}")
+    view = _view(view)
     axes.plot(*seen_by(angles, view), **options)
 
 
-def _view(who: str, view: Array) -> Array:
+def _view(view: Array) -> Array:
     """The rows of `viewer`."""
-    rows = finite_array(who, "view", view, ndim=2)
+    rows = finite_array("view", view, ndim=2)
     if rows.shape != (3, 3):
-        raise ValueError(f"{who}: view must be the 3 x 3 array of viewer(), got shape {rows.shape}")
+        raise Invalid(f"view must be the 3 x 3 array of viewer(), got shape {rows.shape}")
     return rows

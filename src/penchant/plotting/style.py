@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penchant.arguments import positive, with_parts
 from penchant.arguments import text as require_text
+from penchant.door import Invalid, door
 from penchant.mathematics import FORMULA, escape, in_terminal, wrap
 
 if TYPE_CHECKING:
@@ -54,20 +55,21 @@ def styled() -> AbstractContextManager[None]:
     return rc_context(RC)
 
 
-def require_axes(who: str, axes: object) -> None:
+def require_axes(axes: object) -> None:
     """Raises a ValueError unless these are axes of matplotlib."""
-    with_parts(who, "axes", axes, "axes of matplotlib", "plot", "annotate", "get_figure")
+    with_parts("axes", axes, "axes of matplotlib", "plot", "annotate", "get_figure")
 
 
-def require_lengths(who: str, **given: Sequence[float]) -> None:
+def require_lengths(**given: Sequence[float]) -> None:
     """Raises a ValueError unless each lists one positive number or more."""
     for name, values in given.items():
         if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
-            raise ValueError(f"{who}: {name} must list one number > 0 or more, got {values!r:.80}")
+            raise Invalid(f"{name} must list one number > 0 or more, got {values!r:.80}")
         for value in values:
-            positive(who, name, value)
+            positive(name, value)
 
 
+@door
 def sheet(
     title: str,
     caption: str = "",
@@ -82,9 +84,9 @@ def sheet(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    require_text("sheet", "title", title)
-    require_text("sheet", "caption", caption)
-    require_lengths("sheet", widths=widths, height=[height], rows=rows)
+    require_text("title", title)
+    require_text("caption", caption)
+    require_lengths(widths=widths, height=[height], rows=rows)
     figure = Figure(figsize=(sum(widths), height), layout="constrained")
     FigureCanvasAgg(figure)
     ratios: Any = {"width_ratios": list(widths), "height_ratios": list(rows)}
@@ -99,6 +101,7 @@ def sheet(
     return figure, axes
 
 
+@door
 def sheet_of(
     dataset: Dataset,
     widths: Sequence[float] = (6.0,),
@@ -108,8 +111,8 @@ def sheet_of(
     after: str = "",
 ) -> tuple[Figure, list[Axes]]:
     """The sheet of an experiment's dataset, with sentences before and after its caption."""
-    with_parts("sheet_of", "dataset", dataset, "a dataset with a title", "attrs", "title")
-    require_lengths("sheet_of", widths=widths, height=[height], rows=rows)
+    with_parts("dataset", dataset, "a dataset with a title", "attrs", "title")
+    require_lengths(widths=widths, height=[height], rows=rows)
     caption = f"{before} {caption_of(dataset.attrs)} {after}".strip()
     return sheet(dataset.attrs["title"], caption, widths, height, rows)
 
@@ -128,22 +131,25 @@ def caption_of(attributes: Mapping[str, Any]) -> str:
     return " ".join(parts)
 
 
+@door
 def end_label(axes: Axes, x: float, y: float, text: str, colour: str, **placing: Any) -> None:
     """Write `text` beside the point (x, y), in the colour of its curve."""
-    require_axes("end_label", axes)
-    require_text("end_label", "text", text)
+    require_axes(axes)
+    require_text("text", text)
     options = {"xytext": (5, 0), "va": "center", "ha": "left", **placing}
     axes.annotate(text, (x, y), textcoords="offset points", color=colour, fontsize=9, **options)
 
 
+@door
 def log_axes(axes: Axes, x_label: str, y_label: str, **others: Any) -> None:
     """Make both axes logarithmic and label them; `others` are passed to `axes.set`."""
-    require_axes("log_axes", axes)
-    require_text("log_axes", "x_label", x_label)
-    require_text("log_axes", "y_label", y_label)
+    require_axes(axes)
+    require_text("x_label", x_label)
+    require_text("y_label", y_label)
     axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label, **others)
 
 
+@door
 def clear_logs(figure: Figure) -> Figure:
     """The figure with numbers only at powers of ten if two are in view, else at 1, 2 and 5.
 
@@ -160,7 +166,7 @@ def clear_logs(figure: Figure) -> Figure:
         NullLocator,
     )
 
-    with_parts("clear_logs", "figure", figure, "a figure of matplotlib", "axes", "savefig")
+    with_parts("figure", figure, "a figure of matplotlib", "axes", "savefig")
     panels: list[Any] = [*figure.axes]
     panels += [child for axes in figure.axes for child in axes.child_axes]
     for axes in panels:

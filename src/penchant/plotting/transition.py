@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penchant.arguments import text, with_parts
+from penchant.door import Invalid, door
 from penchant.plotting.style import (
     BLACK,
     BLUE,
@@ -35,11 +36,12 @@ PARTS = (
 LEGEND: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 
+@door
 def panel_rows(
     title: str, caption: str, heights: Sequence[float] = HEIGHTS, width: float = WIDTH
 ) -> tuple[Figure, list[Axes]]:
     """An empty figure with one row for every height in inches, on a common horizontal axis."""
-    require_lengths("panel_rows", heights=heights, width=[width])
+    require_lengths(heights=heights, width=[width])
     picture, (whole,) = sheet(title, caption, widths=(width,), height=sum(heights) + 1.6)
     whole.remove()
     grid = picture.add_gridspec(len(heights), 1, height_ratios=list(heights))
@@ -56,17 +58,18 @@ def band(axes: Sequence[Axes], low: float, high: float, label: str, **style: Any
         one.axvspan(low, high, label=label if number == 0 else None, **style)
 
 
-def _require_rows(who: str, axes: Sequence[Axes]) -> None:
+def _require_rows(axes: Sequence[Axes]) -> None:
     if not hasattr(axes, "__len__") or not len(axes):
-        raise ValueError(f"{who}: axes must list axes of matplotlib, got {axes!r:.80}")
+        raise Invalid(f"axes must list axes of matplotlib, got {axes!r:.80}")
     for one in axes:
-        require_axes(who, one)
+        require_axes(one)
 
 
+@door
 def mark(axes: Sequence[Axes], position: float, label: str, colour: str, line: str) -> None:
     """A vertical line through all rows, named in the legend of the first."""
-    _require_rows("mark", axes)
-    text("mark", "label", label)
+    _require_rows(axes)
+    text("label", label)
     for number, one in enumerate(axes):
         one.axvline(
             position,
@@ -78,10 +81,11 @@ def mark(axes: Sequence[Axes], position: float, label: str, colour: str, line: s
         )
 
 
+@door
 def draw_transition(dataset: xarray.Dataset, caption: str) -> Figure:
     """Accuracy, norm, turn, margins and kernel distance of one run under weight decay."""
-    with_parts("draw_transition", "dataset", dataset, "the dataset of a transition", *PARTS)
-    text("draw_transition", "caption", caption)
+    with_parts("dataset", dataset, "the dataset of a transition", *PARTS)
+    text("caption", caption)
     picture, axes = panel_rows(dataset.title, caption)
     accuracy, norm, turn, margins, kernel = axes
     _draw_accuracy(accuracy, dataset)

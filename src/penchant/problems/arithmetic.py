@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import integer
+from penchant.door import Invalid, door
 from penchant.records import Record
 
 Integers = NDArray[np.int64]
@@ -31,17 +32,18 @@ class TokenPairs(Record):
     train: Mask
     description: str = "pairs of tokens given as arrays"
 
+    @door
     def __post_init__(self) -> None:
-        integer(WHO, "tokens", self.tokens, least=1)
-        integer(WHO, "classes", self.classes, least=2)
+        integer("tokens", self.tokens, least=1)
+        integer("classes", self.classes, least=2)
         pairs = _whole("pairs", self.pairs, 2, self.tokens)
         if pairs.shape[1] != 2:
-            raise ValueError(f"{WHO}: pairs must have two columns, got shape {pairs.shape}")
+            raise Invalid(f"pairs must have two columns, got shape {pairs.shape}")
         labels = _whole("labels", self.labels, 1, self.classes)
         train = _mask(self.train)
         if not len(pairs) == len(labels) == len(train):
-            raise ValueError(
-                f"{WHO}: pairs, labels and train must have one length, got {len(pairs)}, "
+            raise Invalid(
+                f"pairs, labels and train must have one length, got {len(pairs)}, "
                 f"{len(labels)} and {len(train)}"
             )
         for name, array in (("pairs", pairs), ("labels", labels), ("train", train)):
@@ -90,12 +92,12 @@ def all_pairs(tokens: int) -> Integers:
     return np.stack(np.divmod(np.arange(tokens * tokens), tokens), axis=1)
 
 
-def split(who: str, total: int, fraction: float, seed: int) -> Mask:
+def split(total: int, fraction: float, seed: int) -> Mask:
     """A random mask that marks a `fraction` of `total` pairs for training."""
     samples = round(fraction * total)
     if not 0 < samples < total:
-        raise ValueError(
-            f"{who}: fraction must leave training and test pairs among {total}, got {fraction:g}"
+        raise Invalid(
+            f"fraction must leave training and test pairs among {total}, got {fraction:g}"
         )
     train = np.zeros(total, dtype=bool)
     train[np.random.default_rng(seed).permutation(total)[:samples]] = True

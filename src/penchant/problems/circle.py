@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, integer, integers
 from penchant.description import with_recipe
+from penchant.door import door, door_as
 from penchant.problems.regression import Regression, frozen
 from penchant.problems.teacher import outputs_of
 from penchant.records import Record
@@ -58,21 +59,24 @@ class CircleTeacher(Record):
     b: Array
     description: str
 
+    @door_as(WHO)
     def outputs_at(self, X: ArrayLike) -> Array:
         """g(x) for every row x of `X`."""
-        return outputs_of(self.A, self.b, finite_array(WHO, "X", X, ndim=2))
+        return outputs_of(self.A, self.b, finite_array("X", X, ndim=2))
 
+    @door_as(WHO)
     def test_error(self, outputs: ArrayLike) -> float:
         """The mean square of f - g over the circle, from the outputs of f at the test grid.
 
         0 is perfect, and the zero function has 1.
         """
         rule = "one number per point of test.X"
-        given = entries(WHO, "outputs", outputs, self.test.samples, rule)
+        given = entries("outputs", outputs, self.test.samples, rule)
         return float(np.mean((given - self.test.y) ** 2))
 
 
 @with_recipe
+@door
 def circle_teacher(
     samples: int = 10, *, width: int = 3, test: int = 1000, seed: int = 0
 ) -> CircleTeacher:
@@ -110,8 +114,8 @@ def circle_teacher(
     >>> teacher.training.X.shape, round(float(np.mean(teacher.test.y**2)), 3)
     ((4, 2), 1.0)
     """
-    samples, width = integers(WHO, samples=samples, width=width)
-    seed, test = integer(WHO, "seed", seed, least=0), integer(WHO, "test", test, least=2)
+    samples, width = integers(samples=samples, width=width)
+    seed, test = integer("seed", seed, least=0), integer("test", test, least=2)
     rng = np.random.default_rng(seed)
     angles = rng.uniform(0, 2 * np.pi, samples)
     A, b = rng.standard_normal((width, 2)), rng.standard_normal(width)

@@ -9,6 +9,7 @@ import numpy as np
 
 from penchant.arguments import Array, classification_data, integer, integers, one_of
 from penchant.description import with_recipe
+from penchant.door import door
 from penchant.problems.regression import Samples
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ class Classification(Samples):
     population: Population | None = None
     test: Classification | None = dataclasses.field(default=None, kw_only=True)
 
+    @door
     def __post_init__(self) -> None:
-        X, y = classification_data("Classification", self.X, self.y)
-        one_of("Classification", "loss", self.loss, LOSSES)
+        X, y = classification_data(self.X, self.y)
+        one_of("loss", self.loss, LOSSES)
         self.freeze(X, y)
 
     @property
@@ -77,6 +79,7 @@ THREE_POINTS = {
 
 
 @with_recipe
+@door
 def three_points(name: str, *, loss: str = "exp") -> Classification:
     """The three points in R^3 constructed for a panel of the figures of Moroshko et al. 2020.
 
@@ -103,12 +106,13 @@ def three_points(name: str, *, loss: str = "exp") -> Classification:
     >>> penchant.problems.three_points("3b").X.shape
     (3, 3)
     """
-    rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
+    rows = THREE_POINTS[one_of("name", name, THREE_POINTS)]
     description = f"three constructed points in R^3 for panel {name}"
     return Classification(np.array(rows), np.ones(3), loss, None, description)
 
 
 @with_recipe
+@door
 def separable_points(
     samples: int, dimension: int, *, margin: float = 0.0, loss: str = "exp", seed: int = 0
 ) -> Classification:
@@ -141,9 +145,8 @@ def separable_points(
     >>> bool((problem.y * (problem.X @ problem.truth) > 0.4999).all())
     True
     """
-    who = "separable_points"
-    samples, dimension = integers(who, samples=samples, dimension=dimension)
-    rng = np.random.default_rng(integer(who, "seed", seed, least=0))
+    samples, dimension = integers(samples=samples, dimension=dimension)
+    rng = np.random.default_rng(integer("seed", seed, least=0))
     truth = rng.standard_normal(dimension)
     truth /= np.linalg.norm(truth)
     X = rng.standard_normal((samples, dimension))

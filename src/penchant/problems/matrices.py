@@ -7,21 +7,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import Array, finite_array, flag, integer, integers, positive, real
 from penchant.description import with_recipe
+from penchant.door import Invalid, door
 from penchant.problems.matrix_problem import Completion, Sensing
 
 ROUNDING = 1e-10  # singular values below this part of the largest do not count for the rank
 
 
+@door
 def coherence(matrix: ArrayLike) -> tuple[Array, Array]:
     """How much of the row and column space each row and each column carries.
 
     With the compact SVD U S V^T of rank r the rows have (rows/r) |U_i|^2 and the columns
     (columns/r) |V_j|^2: 1 on average, rows/r or columns/r at most.
     """
-    matrix = finite_array("coherence", "matrix", matrix, ndim=2)
+    matrix = finite_array("matrix", matrix, ndim=2)
     u, s, v = np.linalg.svd(matrix, full_matrices=False)
     if s[0] == 0:
-        raise ValueError("coherence: matrix must not be all zero, got zeros; it has no row space")
+        raise Invalid("matrix must not be all zero, got zeros; it has no row space")
     rank = int((s > ROUNDING * s[0]).sum())
     rows, columns = matrix.shape
     return (
@@ -31,6 +33,7 @@ def coherence(matrix: ArrayLike) -> tuple[Array, Array]:
 
 
 @with_recipe
+@door
 def coherent_completion(
     samples: int,
     truth: ArrayLike,
@@ -78,17 +81,16 @@ def coherent_completion(
     >>> problem.entries.tolist(), problem.values.tolist()
     ([[0, 0]], [2.0])
     """
-    who = "coherent_completion"
-    truth = finite_array(who, "truth", truth, ndim=2)
-    samples = integer(who, "samples", samples, least=1)
+    truth = finite_array("truth", truth, ndim=2)
+    samples = integer("samples", samples, least=1)
     if samples > truth.size:
         rule = f"samples must be at most {truth.size}, the number of entries"
-        raise ValueError(f"{who}: {rule}, got {samples}")
-    tau = real(who, "tau", tau)
+        raise Invalid(f"{rule}, got {samples}")
+    tau = real("tau", tau)
     if not 0 <= tau <= 1:
-        raise ValueError(f"{who}: tau must be between 0 and 1, got {tau:g}; it is a share")
-    rng = np.random.default_rng(integer(who, "seed", seed, least=0))
-    chosen = np.sort(_chosen(truth, samples, round(tau * samples), rng, flag(who, "least", least)))
+        raise Invalid(f"tau must be between 0 and 1, got {tau:g}; it is a share")
+    rng = np.random.default_rng(integer("seed", seed, least=0))
+    chosen = np.sort(_chosen(truth, samples, round(tau * samples), rng, flag("least", least)))
     entries = np.stack(np.unravel_index(chosen, truth.shape), axis=1)
     which = "least" if least else "most"
     description = (
@@ -112,6 +114,7 @@ def _chosen(
 
 
 @with_recipe
+@door
 def low_rank_completion(
     samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
 ) -> Completion:
@@ -149,11 +152,10 @@ def low_rank_completion(
     >>> problem.samples, int(problem.hidden.sum()), int(np.linalg.matrix_rank(problem.truth))
     (9, 7, 1)
     """
-    who = "low_rank_completion"
-    sizes, rng, about = _drawn(who, samples, dimension, rank, seed)
+    sizes, rng, about = _drawn(samples, dimension, rank, seed)
     if sizes["samples"] > dimension**2:
-        raise ValueError(
-            f"{who}: samples must be at most dimension^2 = {dimension**2}, the number of entries, "
+        raise Invalid(
+            f"samples must be at most dimension^2 = {dimension**2}, the number of entries, "
             f"got {samples}"
         )
     truth = _low_rank(rng, sizes)
@@ -164,6 +166,7 @@ def low_rank_completion(
 
 
 @with_recipe
+@door
 def gaussian_sensing(
     samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
 ) -> Sensing:
@@ -194,8 +197,7 @@ def gaussian_sensing(
     >>> problem.measurements.shape
     (5, 3, 3)
     """
-    who = "gaussian_sensing"
-    sizes, rng, about = _drawn(who, samples, dimension, rank, seed)
+    sizes, rng, about = _drawn(samples, dimension, rank, seed)
     truth = _low_rank(rng, sizes)
     measurements = rng.standard_normal((sizes["samples"], *truth.shape)) / sizes["dimension"]
     y = measurements.reshape(len(measurements), -1) @ truth.ravel()
@@ -204,6 +206,7 @@ def gaussian_sensing(
 
 
 @with_recipe
+@door
 def commuting_sensing(
     samples: int, dimension: int, *, rank: int = 1, rotated: bool = True, seed: int = 0
 ) -> Sensing:
@@ -243,9 +246,8 @@ def commuting_sensing(
     >>> bool(np.allclose(one @ two, two @ one))
     True
     """
-    who = "commuting_sensing"
-    rotated = flag(who, "rotated", rotated)
-    sizes, rng, about = _drawn(who, samples, dimension, rank, seed)
+    rotated = flag("rotated", rotated)
+    sizes, rng, about = _drawn(samples, dimension, rank, seed)
     d = sizes["dimension"]
     spectra = rng.standard_normal((sizes["samples"], d)) / np.sqrt(d)
     spectrum = np.zeros(d)
@@ -258,6 +260,7 @@ def commuting_sensing(
 
 
 @with_recipe
+@door
 def multiplication_table(
     dimension: int, *, fraction: float, mirrored: bool = True, seed: int = 0
 ) -> Completion:
@@ -295,13 +298,12 @@ def multiplication_table(
     >>> (16 * problem.truth).astype(int).tolist()
     [[1, 2, 3, 4], [2, 4, 6, 8], [3, 6, 9, 12], [4, 8, 12, 16]]
     """
-    who = "multiplication_table"
-    dimension = integer(who, "dimension", dimension, least=2)
-    seed = integer(who, "seed", seed, least=0)
-    fraction = positive(who, "fraction", fraction)
+    dimension = integer("dimension", dimension, least=2)
+    seed = integer("seed", seed, least=0)
+    fraction = positive("fraction", fraction)
     if fraction > 1:
-        raise ValueError(f"{who}: fraction must be at most 1, got {fraction}")
-    mirrored = flag(who, "mirrored", mirrored)
+        raise Invalid(f"fraction must be at most 1, got {fraction}")
+    mirrored = flag("mirrored", mirrored)
     steps = np.arange(1.0, dimension + 1)
     truth = np.outer(steps, steps) / dimension**2
     pairs = np.stack(np.triu_indices(dimension), axis=1)
@@ -318,13 +320,13 @@ def multiplication_table(
 
 
 def _drawn(
-    who: str, samples: int, dimension: int, rank: int, seed: int
+    samples: int, dimension: int, rank: int, seed: int
 ) -> tuple[dict[str, int], np.random.Generator, str]:
     """The checked arguments, the generator they seed, and the truth in words."""
-    dimension, rank, samples = integers(who, dimension=dimension, rank=rank, samples=samples)
-    seed = integer(who, "seed", seed, least=0)
+    dimension, rank, samples = integers(dimension=dimension, rank=rank, samples=samples)
+    seed = integer("seed", seed, least=0)
     if rank > dimension:
-        raise ValueError(f"{who}: rank must be at most dimension={dimension}, got {rank}")
+        raise Invalid(f"rank must be at most dimension={dimension}, got {rank}")
     sizes = {"samples": samples, "dimension": dimension, "rank": rank}
     about = f"a {dimension} x {dimension} matrix of rank {rank}, seed {seed}"
     return sizes, np.random.default_rng(seed), about

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import Array, finite_array, matrix_shape, one_of
+from penchant.door import Invalid, door, door_as
 from penchant.problems.regression import SQUARED, Regression, frozen, log_factor
 from penchant.records import Record, assign
 
@@ -124,21 +125,21 @@ class Completion(MatrixProblem):
     loss: str = dataclasses.field(default="squares", kw_only=True)
     y: Array = dataclasses.field(init=False, repr=False)
 
+    @door
     def __post_init__(self) -> None:
-        shape = matrix_shape("Completion", self.shape)
-        one_of("Completion", "loss", self.loss, SQUARED)
-        values = finite_array("Completion", "values", self.values, ndim=1)
+        shape = matrix_shape(self.shape)
+        one_of("loss", self.loss, SQUARED)
+        values = finite_array("values", self.values, ndim=1)
         entries = _entries(self.entries, shape)
         if len(entries) != len(values):
-            raise ValueError(
-                f"Completion: there are {len(entries)} entries but {len(values)} values; "
-                "they must match"
+            raise Invalid(
+                f"there are {len(entries)} entries but {len(values)} values; they must match"
             )
         if self.symmetric and shape[0] != shape[1]:
-            raise ValueError(f"Completion: a symmetric matrix must be square, got shape {shape}")
+            raise Invalid(f"a symmetric matrix must be square, got shape {shape}")
         entries, values = _once(entries, values, shape)
         entries.setflags(write=False)
-        truth = _truth("Completion", self.truth, shape)
+        truth = _truth(self.truth, shape)
         values = frozen(values)
         assign(self, shape=shape, entries=entries, values=values, y=values, truth=truth)
 
@@ -207,17 +208,18 @@ class Sensing(MatrixProblem):
     loss: str = dataclasses.field(default="squares", kw_only=True)
     shape: Shape = dataclasses.field(init=False)
 
+    @door
     def __post_init__(self) -> None:
-        measurements = finite_array("Sensing", "measurements", self.measurements, ndim=3)
-        one_of("Sensing", "loss", self.loss, SQUARED)
-        y = finite_array("Sensing", "y", self.y, ndim=1)
+        measurements = finite_array("measurements", self.measurements, ndim=3)
+        one_of("loss", self.loss, SQUARED)
+        y = finite_array("y", self.y, ndim=1)
         if len(measurements) != len(y):
-            raise ValueError(
-                f"Sensing: there are {len(measurements)} measurements but y has {len(y)} entries; "
+            raise Invalid(
+                f"there are {len(measurements)} measurements but y has {len(y)} entries; "
                 "they must match"
             )
         shape = measurements.shape[1], measurements.shape[2]
-        truth = _truth("Sensing", self.truth, shape)
+        truth = _truth(self.truth, shape)
         assign(self, measurements=frozen(measurements), y=frozen(y), shape=shape, truth=truth)
 
     @property
@@ -235,20 +237,19 @@ class Sensing(MatrixProblem):
         return self.measurements.reshape(self.samples, -1)
 
 
+@door_as("Completion")
 def _entries(entries: ArrayLike, shape: Shape) -> NDArray[np.int64]:
     """An (observations x 2) table of indices inside `shape`."""
-    table = finite_array("Completion", "entries", entries, ndim=2)
+    table = finite_array("entries", entries, ndim=2)
     if table.shape[1] != 2:
-        raise ValueError(
-            f"Completion: entries must be pairs (row, column), got {table.shape[1]} columns"
-        )
+        raise Invalid(f"entries must be pairs (row, column), got {table.shape[1]} columns")
     if (table != np.rint(table)).any():
-        raise ValueError("Completion: entries must be integers, got a fraction; indices start at 0")
+        raise Invalid("entries must be integers, got a fraction; indices start at 0")
     outside = np.flatnonzero(((table < 0) | (table >= np.array(shape))).any(axis=1))
     if len(outside):
         i, j = table[outside[0]].astype(int)
-        raise ValueError(
-            f"Completion: observation {outside[0]} is entry ({i}, {j}), outside a matrix of shape "
+        raise Invalid(
+            f"observation {outside[0]} is entry ({i}, {j}), outside a matrix of shape "
             f"{shape}; indices start at 0"
         )
     return table.astype(np.int64)
@@ -272,11 +273,11 @@ def _once(
     return entries[keep], values[keep]
 
 
-def _truth(who: str, truth: ArrayLike | None, shape: Shape) -> Array | None:
+def _truth(truth: ArrayLike | None, shape: Shape) -> Array | None:
     """The truth as a frozen matrix of `shape`, or None."""
     if truth is None:
         return None
-    matrix = finite_array(who, "truth", truth, ndim=2)
+    matrix = finite_array("truth", truth, ndim=2)
     if matrix.shape != shape:
-        raise ValueError(f"{who}: truth must have shape {shape}, got {matrix.shape}")
+        raise Invalid(f"truth must have shape {shape}, got {matrix.shape}")
     return frozen(matrix)

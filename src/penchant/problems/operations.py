@@ -11,6 +11,7 @@ import numpy as np
 
 from penchant.arguments import flag, integer, one_of, real
 from penchant.description import with_recipe
+from penchant.door import Invalid, door
 from penchant.problems.arithmetic import Integers, Mask, TokenPairs, all_pairs, split
 
 Operation = Callable[[Integers, Integers], Any]  # of two integer arrays, before "mod p"
@@ -28,6 +29,7 @@ LARGEST = 2**11  # pairs are stored one by one, and cubes must stay exact
 
 
 @with_recipe
+@door
 def modular_arithmetic(
     modulus: int,
     *,
@@ -76,13 +78,11 @@ def modular_arithmetic(
     >>> bool((problem.labels == (a**2 + b**2) % 7).all())
     True
     """
-    who = "modular_arithmetic"
-    modulus = integer(who, "modulus", modulus, least=2)
+    modulus = integer("modulus", modulus, least=2)
     if modulus > LARGEST:
-        raise ValueError(f"{who}: modulus must be at most {LARGEST}, got {modulus}")
-    name, pairs, labels = _table(who, operation, modulus)
+        raise Invalid(f"modulus must be at most {LARGEST}, got {modulus}")
+    name, pairs, labels = _table(operation, modulus)
     return labelled_pairs(
-        who,
         (modulus, pairs, labels),
         f"{name} mod {modulus}",
         (fraction, seed, ordered),
@@ -90,7 +90,6 @@ def modular_arithmetic(
 
 
 def labelled_pairs(
-    who: str,
     table: tuple[int, Integers, Integers],
     name: str,
     chosen: tuple[float, int, bool],
@@ -98,73 +97,71 @@ def labelled_pairs(
     """The pairs of a `table` (tokens, pairs, labels), split; every class must be in training."""
     tokens, pairs, labels = table
     fraction, seed, ordered = chosen
-    fraction = real(who, "fraction", fraction, rule="a number between 0 and 1")
-    seed = integer(who, "seed", seed, least=0)
-    if not flag(who, "ordered", ordered):
-        pairs, labels = _unordered(who, tokens, pairs, labels)
-    train = split(who, len(pairs), fraction, seed)
-    _every_class(who, labels, train, fraction)
+    fraction = real("fraction", fraction, rule="a number between 0 and 1")
+    seed = integer("seed", seed, least=0)
+    if not flag("ordered", ordered):
+        pairs, labels = _unordered(tokens, pairs, labels)
+    train = split(len(pairs), fraction, seed)
+    _every_class(labels, train, fraction)
     kind = "pairs" if ordered else "unordered pairs"
     text = f"{name}, {train.sum()} of {len(pairs)} {kind} for training, seed {seed}"
     return TokenPairs(tokens, tokens, pairs, labels, train, text)
 
 
-def _table(who: str, operation: str | Operation, p: int) -> tuple[str, Integers, Integers]:
+def _table(operation: str | Operation, p: int) -> tuple[str, Integers, Integers]:
     """(name, pairs, labels) of an operation."""
     pairs = all_pairs(p)
     if callable(operation):
         name = getattr(operation, "__name__", "a function")
-        return name, pairs, _labels(who, operation, pairs, p)
-    name = one_of(who, "operation", operation, [*OPERATIONS, DIVISION])
+        return name, pairs, _labels(operation, pairs, p)
+    name = one_of("operation", operation, [*OPERATIONS, DIVISION])
     if name != DIVISION:
-        return name, pairs, _labels(who, OPERATIONS[name], pairs, p)
+        return name, pairs, _labels(OPERATIONS[name], pairs, p)
     pairs = pairs[pairs[:, 1] != 0]
-    return name, pairs, pairs[:, 0] * _inverses(who, p)[pairs[:, 1]] % p
+    return name, pairs, pairs[:, 0] * _inverses(p)[pairs[:, 1]] % p
 
 
-def _labels(who: str, operation: Operation, pairs: Integers, p: int) -> Integers:
+def _labels(operation: Operation, pairs: Integers, p: int) -> Integers:
     found = np.asarray(operation(pairs[:, 0], pairs[:, 1]))
     if found.dtype.kind not in "iu" or found.shape != (len(pairs),):
-        raise ValueError(
-            f"{who}: operation must give one integer for every pair, got {found.dtype} of shape "
+        raise Invalid(
+            f"operation must give one integer for every pair, got {found.dtype} of shape "
             f"{found.shape} for {len(pairs)} pairs; write it with +, -, * and ** of its arguments"
         )
     return (found % p).astype(np.int64)
 
 
-def _inverses(who: str, p: int) -> Integers:
+def _inverses(p: int) -> Integers:
     """1/y mod p for y = 0 .. p-1, with 0 for y = 0."""
     factor = next((q for q in range(2, int(p**0.5) + 1) if p % q == 0), None)
     if factor is not None:
-        raise ValueError(
-            f"{who}: division needs a prime modulus, got {p} = {factor} * {p // factor}, where "
+        raise Invalid(
+            f"division needs a prime modulus, got {p} = {factor} * {p // factor}, where "
             f"{factor} has no inverse; take a prime"
         )
     return np.array([0, *(pow(y, -1, p) for y in range(1, p))], dtype=np.int64)
 
 
-def _unordered(
-    who: str, tokens: int, pairs: Integers, labels: Integers
-) -> tuple[Integers, Integers]:
+def _unordered(tokens: int, pairs: Integers, labels: Integers) -> tuple[Integers, Integers]:
     """The pairs x <= y and their labels."""
     whole = np.full((tokens, tokens), -1)
     whole[pairs[:, 0], pairs[:, 1]] = labels
     differ = np.argwhere(whole != whole.T)
     if len(differ):
         x, y = differ[0]
-        raise ValueError(
-            f"{who}: ordered=False needs a commutative operation, but ({x}, {y}) and ({y}, {x}) "
+        raise Invalid(
+            f"ordered=False needs a commutative operation, but ({x}, {y}) and ({y}, {x}) "
             "have different classes; keep ordered=True"
         )
     unordered = pairs[:, 0] <= pairs[:, 1]
     return pairs[unordered], labels[unordered]
 
 
-def _every_class(who: str, labels: Integers, train: Mask, fraction: float) -> None:
+def _every_class(labels: Integers, train: Mask, fraction: float) -> None:
     missing = np.setdiff1d(labels, labels[train])
     if len(missing):
-        raise ValueError(
-            f"{who}: fraction {fraction:g} leaves {len(missing)} of {len(np.unique(labels))} "
+        raise Invalid(
+            f"fraction {fraction:g} leaves {len(missing)} of {len(np.unique(labels))} "
             f"classes out of training (class {missing[0]} first); raise it or change the seed"
         )
 
@@ -179,6 +176,7 @@ def permutations(degree: int) -> Integers:
 
 
 @with_recipe
+@door
 def permutation_group(
     degree: int,
     *,
@@ -217,15 +215,13 @@ def permutation_group(
     >>> problem.tokens, len(problem.pairs)
     (6, 36)
     """
-    who = "permutation_group"
-    degree = integer(who, "degree", degree, least=2)
+    degree = integer("degree", degree, least=2)
     if degree > LARGEST_DEGREE:
-        raise ValueError(f"{who}: degree must be at most {LARGEST_DEGREE}, got {degree}")
-    operation = one_of(who, "operation", operation, PRODUCTS)
+        raise Invalid(f"degree must be at most {LARGEST_DEGREE}, got {degree}")
+    operation = one_of("operation", operation, PRODUCTS)
     table = _products(degree, operation)
     pairs = np.argwhere(table >= 0)
     return labelled_pairs(
-        who,
         (len(table), pairs, table.ravel()),
         f"{operation} in S_{degree}",
         (fraction, seed, ordered),

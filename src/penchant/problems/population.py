@@ -19,6 +19,7 @@ from penchant.arguments import (
     unit_vector,
 )
 from penchant.description import with_recipe
+from penchant.door import Invalid, door, door_as
 from penchant.problems.classification import Classification
 from penchant.records import Record, assign
 
@@ -26,6 +27,7 @@ SHEVTSOVA = 0.56  # Berry-Esseen's constant for summands of different laws, prov
 MOST_EXACT = 20  # coordinates whose 2^k signs are written out
 
 
+@door
 def margin_accuracy(margins: ArrayLike) -> Array:
     """The share of positive margins along the last axis; a tie, a margin of 0, counts one half.
 
@@ -46,10 +48,10 @@ def margin_accuracy(margins: ArrayLike) -> Array:
     >>> float(penchant.measures.margin_accuracy(np.array([2.0, -1.0, 0.0, 3.0])))
     0.625
     """
-    values = real_array("margin_accuracy", "margins", margins, ndim=None)
+    values = real_array("margins", margins, ndim=None)
     if np.isnan(values).any():
         where = tuple(int(i) for i in np.argwhere(np.isnan(values))[0])
-        raise ValueError(f"margin_accuracy: margins must not be NaN, got one at index {where}")
+        raise Invalid(f"margins must not be NaN, got one at index {where}")
     return positive_share(values)
 
 
@@ -83,18 +85,17 @@ class MajorityCube(Population):
     relevant: int = 3
     exact: int = 15
 
+    @door
     def __post_init__(self) -> None:
-        who, sizes = "MajorityCube", dataclasses.asdict(self)
-        dimension, relevant, exact = integers(who, **sizes)
+        sizes = dataclasses.asdict(self)
+        dimension, relevant, exact = integers(**sizes)
         if relevant % 2 == 0:
-            raise ValueError(f"{who}: relevant must be odd, got {relevant}; an even vote can tie")
+            raise Invalid(f"relevant must be odd, got {relevant}; an even vote can tie")
         if relevant > dimension:
-            raise ValueError(
-                f"{who}: relevant must be at most dimension={dimension}, got {relevant}"
-            )
+            raise Invalid(f"relevant must be at most dimension={dimension}, got {relevant}")
         if not relevant <= exact <= MOST_EXACT:
-            raise ValueError(
-                f"{who}: exact must be between relevant={relevant} and {MOST_EXACT}, got {exact}"
+            raise Invalid(
+                f"exact must be between relevant={relevant} and {MOST_EXACT}, got {exact}"
             )
 
     def accuracy(self, beta: ArrayLike) -> float:
@@ -117,9 +118,10 @@ class MajorityCube(Population):
         uniform = SHEVTSOVA * thirds / spread**3
         return float(np.mean(np.minimum(uniform, np.exp(-((sums / spread) ** 2) / 2))))
 
+    @door_as("MajorityCube")
     def _sums(self, beta: ArrayLike) -> tuple[Array, float, float]:
         """y <beta, x> over the enumerated signs; the l2 norm and the l3 norm cubed of the rest."""
-        weights = _weights("MajorityCube", beta, self.dimension)
+        weights = _weights(beta, self.dimension)
         votes = _signs(self.relevant)
         votes = votes[votes.sum(axis=1) > 0]  # x and -x are right or wrong together
         others = np.abs(weights[self.relevant :])
@@ -145,15 +147,17 @@ class WideMargin(Population):
     direction: Array
     gamma: float
 
+    @door
     def __post_init__(self) -> None:
-        direction = unit_vector("WideMargin", "direction", self.direction)
+        direction = unit_vector("direction", self.direction)
         direction.setflags(write=False)
-        assign(self, direction=direction, gamma=not_negative("WideMargin", "gamma", self.gamma))
+        assign(self, direction=direction, gamma=not_negative("gamma", self.gamma))
 
+    @door_as("WideMargin")
     def accuracy(self, beta: ArrayLike) -> float:
         from scipy.special import ndtr, owens_t
 
-        weights = _weights("WideMargin", beta, len(self.direction))
+        weights = _weights(beta, len(self.direction))
         along = float(weights @ self.direction)
         across = float(np.linalg.norm(weights - along * self.direction))
         length = math.hypot(along, across)
@@ -166,9 +170,9 @@ class WideMargin(Population):
         return float(min(max(ndtr(shift) + 2 * owens_t(shift, slope), 0.0), 1.0))
 
 
-def _weights(who: str, beta: ArrayLike, dimension: int) -> Array:
+def _weights(beta: ArrayLike, dimension: int) -> Array:
     """`beta` with one entry per feature, its largest brought to size one."""
-    weights = entries(who, "beta", beta, dimension, "one entry per feature")
+    weights = entries("beta", beta, dimension, "one entry per feature")
     size = float(np.abs(weights).max())
     return weights / size if size > 0 else weights
 
@@ -180,6 +184,7 @@ def _signs(count: int) -> Array:
 
 
 @with_recipe
+@door
 def majority(
     samples: int, dimension: int, *, relevant: int = 3, loss: str = "logistic", seed: int = 0
 ) -> Classification:
@@ -219,10 +224,9 @@ def majority(
     >>> bool((np.sign(problem.X[:, :3].sum(axis=1)) == problem.y).all())
     True
     """
-    who = "majority"
-    samples, dimension, rng = _drawn(who, samples, dimension, seed)
+    samples, dimension, rng = _drawn(samples, dimension, seed)
     population = MajorityCube(dimension, relevant)
-    relevant = integer(who, "relevant", relevant, least=1)
+    relevant = integer("relevant", relevant, least=1)
     X = rng.integers(0, 2, (samples, dimension), dtype=np.int8).astype(np.float64)
     X *= 2
     X -= 1
@@ -237,6 +241,7 @@ def majority(
 
 
 @with_recipe
+@door
 def wide_margin(
     samples: int, dimension: int, *, gamma: float, loss: str = "logistic", seed: int = 0
 ) -> Classification:
@@ -275,8 +280,7 @@ def wide_margin(
     >>> problem.X.shape, problem.loss
     ((5, 6), 'logistic')
     """
-    who = "wide_margin"
-    samples, dimension, rng = _drawn(who, samples, dimension, seed)
+    samples, dimension, rng = _drawn(samples, dimension, seed)
     population = WideMargin(rng.standard_normal(dimension), gamma)
     truth = population.direction
     X = rng.standard_normal((samples, dimension))
@@ -291,8 +295,6 @@ def wide_margin(
     return Classification(X, y, loss, truth, description, population)
 
 
-def _drawn(
-    who: str, samples: int, dimension: int, seed: int
-) -> tuple[int, int, np.random.Generator]:
-    samples, dimension = integers(who, samples=samples, dimension=dimension)
-    return samples, dimension, np.random.default_rng(integer(who, "seed", seed, least=0))
+def _drawn(samples: int, dimension: int, seed: int) -> tuple[int, int, np.random.Generator]:
+    samples, dimension = integers(samples=samples, dimension=dimension)
+    return samples, dimension, np.random.default_rng(integer("seed", seed, least=0))

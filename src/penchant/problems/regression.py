@@ -19,6 +19,7 @@ from penchant.arguments import (
     regression_data,
 )
 from penchant.description import with_recipe
+from penchant.door import CALLER, Invalid, class_name, door, door_as
 from penchant.records import Record, assign
 
 
@@ -45,14 +46,15 @@ class Samples(Record):
     truth: Array | None
     test: Any
 
+    @door_as(class_name)
     def freeze(self, X: Array, y: Array) -> None:
         """Sets checked arrays; raises for test data of another kind or dimension."""
-        who, test = type(self).__name__, self.test
+        test = self.test
         if test is not None and type(test) is not type(self):
-            raise ValueError(f"{who}: test must be a {who} too, got {type(test).__name__}")
+            raise Invalid(f"test must be a {CALLER} too, got {type(test).__name__}")
         if test is not None and test.dimension != X.shape[1]:
             rule = f"test must have the {X.shape[1]} features of the problem"
-            raise ValueError(f"{who}: {rule}, got {test.dimension}")
+            raise Invalid(f"{rule}, got {test.dimension}")
         assign(self, X=frozen(X), y=frozen(y))
         if self.truth is not None:
             assign(self, truth=frozen(self.per_feature("truth", self.truth)))
@@ -70,10 +72,10 @@ class Samples(Record):
         """The samples as rows, the name that matrix problems have for them too."""
         return self.X
 
+    @door_as(class_name)
     def per_feature(self, name: str, value: ArrayLike) -> Array:
         """`value` as a vector of one number per feature."""
-        who = type(self).__name__
-        return entries(who, name, value, self.dimension, "one entry per feature")
+        return entries(name, value, self.dimension, "one entry per feature")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -113,12 +115,13 @@ class Regression(Samples):
     loss: str = dataclasses.field(default="squares", kw_only=True)
     test: Regression | None = dataclasses.field(default=None, kw_only=True)
 
+    @door
     def __post_init__(self) -> None:
-        X, y = regression_data("Regression", self.X, self.y)
-        one_of("Regression", "loss", self.loss, SQUARED)
+        X, y = regression_data(self.X, self.y)
+        one_of("loss", self.loss, SQUARED)
         self.freeze(X, y)
         if self.noise is not None:
-            assign(self, noise=not_negative("Regression", "noise", self.noise))
+            assign(self, noise=not_negative("noise", self.noise))
 
     @property
     def log_factor(self) -> float:
@@ -136,6 +139,7 @@ class Regression(Samples):
 
 
 @with_recipe
+@door
 def sparse_regression(
     samples: int, dimension: int, *, sparsity: int, noise: float = 0.1, seed: int = 0
 ) -> Regression:
@@ -174,9 +178,8 @@ def sparse_regression(
     >>> problem.X.shape, problem.truth[:3].round(4)
     ((4, 9), array([0.7071, 0.7071, 0.    ]))
     """
-    who = "sparse_regression"
-    samples, dimension, sparsity, seed = _sparse_sizes(who, samples, dimension, sparsity, seed)
-    noise = not_negative(who, "noise", noise)
+    samples, dimension, sparsity, seed = _sparse_sizes(samples, dimension, sparsity, seed)
+    noise = not_negative("noise", noise)
     rng = np.random.default_rng(seed)
     truth = np.zeros(dimension)
     truth[:sparsity] = 1 / np.sqrt(sparsity)
@@ -190,6 +193,7 @@ def sparse_regression(
 
 
 @with_recipe
+@door
 def sparse_recovery(
     samples: int,
     dimension: int,
@@ -236,11 +240,10 @@ def sparse_recovery(
     >>> int(np.count_nonzero(problem.truth)), problem.loss
     (2, 'half squares')
     """
-    who = "sparse_recovery"
-    samples, dimension, sparsity, seed = _sparse_sizes(who, samples, dimension, sparsity, seed)
+    samples, dimension, sparsity, seed = _sparse_sizes(samples, dimension, sparsity, seed)
     number = isinstance(snr, int | float | np.number) and not isinstance(snr, bool)
     if not (number and snr > 0):
-        raise ValueError(f"{who}: snr must be a number > 0 (inf for no noise), got {snr!r}")
+        raise Invalid(f"snr must be a number > 0 (inf for no noise), got {snr!r}")
     snr = float(snr)
     rng = np.random.default_rng(seed)
     truth = np.zeros(dimension)
@@ -257,15 +260,15 @@ def sparse_recovery(
     return Regression(X, y, truth, noise, description, loss=loss)
 
 
-def _sparse_sizes(who: str, samples: int, dimension: int, sparsity: int, seed: int) -> list[int]:
+def _sparse_sizes(samples: int, dimension: int, sparsity: int, seed: int) -> list[int]:
     """The same numbers, checked."""
-    sizes = integers(who, samples=samples, dimension=dimension, sparsity=sparsity)
+    sizes = integers(samples=samples, dimension=dimension, sparsity=sparsity)
     if sizes[2] > sizes[1]:
-        raise ValueError(
-            f"{who}: sparsity must be at most dimension={dimension}, the number of entries, got "
+        raise Invalid(
+            f"sparsity must be at most dimension={dimension}, the number of entries, got "
             f"{sparsity}; lower it or raise dimension"
         )
-    return [*sizes, integer(who, "seed", seed, least=0)]
+    return [*sizes, integer("seed", seed, least=0)]
 
 
 @with_recipe

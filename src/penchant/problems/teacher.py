@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer, integers, not_negative
 from penchant.description import with_recipe
+from penchant.door import Invalid, door, door_as
 from penchant.problems.regression import Regression, frozen
 from penchant.records import Record
 
@@ -71,12 +72,14 @@ class TeacherStudent(Record):
         """
         return np.asarray(2 * np.asarray(loss) / (part.samples * self.variance))
 
+    @door_as(WHO)
     def outputs_at(self, X: ArrayLike) -> Array:
         """B relu(A x), one row for every row x of `X`."""
-        return outputs_of(self.A, self.B, finite_array(WHO, "X", X, ndim=2))
+        return outputs_of(self.A, self.B, finite_array("X", X, ndim=2))
 
 
 @with_recipe
+@door
 def teacher_student(
     samples: int,
     dimension: int = 100,
@@ -134,12 +137,12 @@ def teacher_student(
     >>> data.training.samples, data.A.shape, data.B.shape
     (8, (6, 5), (2, 6))
     """
-    samples, test = integer(WHO, "samples", samples, least=1), integer(WHO, "test", test, least=2)
+    samples, test = integer("samples", samples, least=1), integer("test", test, least=2)
     given = {"dimension": dimension, "width": width, "outputs": outputs}
-    sizes = {name: integer(WHO, name, value, least=1) for name, value in given.items()}
+    sizes = {name: integer(name, value, least=1) for name, value in given.items()}
     units = _some(units, "units", sizes, "width")
     reads = _some(reads, "reads", sizes, "dimension")
-    seed = integer(WHO, "seed", seed, least=0)
+    seed = integer("seed", seed, least=0)
     rng = np.random.default_rng(seed)
     A, B = _weights(rng, sizes, units, reads)
     X, Z = (rng.standard_normal((count, sizes["dimension"])) for count in (samples, test))
@@ -177,10 +180,10 @@ def questions(X: Array, outputs: int) -> Array:
 
 def _some(value: object, name: str, sizes: dict[str, int], whole: str) -> int:
     """A number between 1 and the size `whole`, which None stands for."""
-    some = sizes[whole] if value is None else integer(WHO, name, value, least=1)
+    some = sizes[whole] if value is None else integer(name, value, least=1)
     if some > sizes[whole]:
-        raise ValueError(
-            f"{WHO}: {name} must be at most {whole}={sizes[whole]}, got {some}; lower it, or leave "
+        raise Invalid(
+            f"{name} must be at most {whole}={sizes[whole]}, got {some}; lower it, or leave "
             "it out for a dense teacher"
         )
     return some
@@ -220,6 +223,7 @@ class OpposedUnits(Record):
         return math.sqrt(2 * (scale**2 + scale**-2))
 
 
+@door
 def opposed_units(
     samples: int, dimension: int = 10, *, test: int = 4000, noise: float = 0.0, seed: int = 0
 ) -> OpposedUnits:
@@ -250,11 +254,10 @@ def opposed_units(
     >>> data.training.X.shape, data.test.samples, data.least_norm()
     ((5, 3), 7, 2.0)
     """
-    who = "opposed_units"
-    samples, test = integers(who, samples=samples, test=test)
-    dimension = integer(who, "dimension", dimension, least=2)
-    noise = not_negative(who, "noise", noise)
-    rng = np.random.default_rng(integer(who, "seed", seed, least=0))
+    samples, test = integers(samples=samples, test=test)
+    dimension = integer("dimension", dimension, least=2)
+    noise = not_negative("noise", noise)
+    rng = np.random.default_rng(integer("seed", seed, least=0))
     directions = np.linalg.qr(rng.standard_normal((dimension, 2)))[0].T
     parts = []
     for count, spread in ((samples, noise), (test, 0.0)):

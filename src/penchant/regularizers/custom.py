@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array
+from penchant.door import Invalid, door
 from penchant.precision import double_precision
 from penchant.records import assign
 from penchant.regularizers.penalty import Term
@@ -104,14 +105,15 @@ class DerivativeMatch(Term):
     points: Array
     slopes: Array
 
+    @door
     def __init__(self, model: Any, points: ArrayLike, slopes: ArrayLike) -> None:
         if not callable(getattr(model, "predict", None)):
-            raise ValueError(f"{WHO}: the model must be a Model, got {type(model).__name__}")
-        inputs = finite_array(WHO, "points", points, ndim=2)
-        derivatives = finite_array(WHO, "slopes", slopes, ndim=2)
+            raise Invalid(f"the model must be a Model, got {type(model).__name__}")
+        inputs = finite_array("points", points, ndim=2)
+        derivatives = finite_array("slopes", slopes, ndim=2)
         if inputs.shape != derivatives.shape:
-            raise ValueError(
-                f"{WHO}: slopes must have one row per point and one entry per feature, "
+            raise Invalid(
+                f"slopes must have one row per point and one entry per feature, "
                 f"{inputs.shape}, got {derivatives.shape}"
             )
         assign(self, model=model, points=inputs, slopes=derivatives)

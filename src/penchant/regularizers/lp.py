@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array, positive
+from penchant.door import door
 from penchant.regularizers.arrays import space_of
 from penchant.regularizers.regularizer import Regularizer, of_power, soft_threshold, through_dual
 
@@ -36,8 +37,9 @@ class Lp(Regularizer):
     def degree(self) -> float:  # type: ignore[override]
         return self.p
 
+    @door
     def __init__(self, p: float) -> None:
-        object.__setattr__(self, "p", positive("Lp", "p", p))
+        object.__setattr__(self, "p", positive("p", p))
 
     def __str__(self) -> str:
         return f"Lp({self.p:g})"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array
+from penchant.door import Invalid, door
 from penchant.regularizers.arrays import as_floats, leaves, length, mapped, space_of
 from penchant.regularizers.regularizer import Regularizer, soft_threshold
 
@@ -83,9 +84,10 @@ class L2(Regularizer):
     squared: bool
     in_jax = True
 
+    @door
     def __init__(self, weights: ArrayLike | None = None, *, squared: bool = True) -> None:
         if weights is not None:
-            weights = finite_array("L2", "weights", weights, ndim=1)
+            weights = finite_array("weights", weights, ndim=1)
             if (weights <= 0).any():
                 where = int(np.argmin(weights))
                 raise ValueError(f"L2: weights must be > 0, got {weights[where]} at index {where}")
@@ -264,13 +266,12 @@ def _largest(sizes: list[Any]) -> Any:
     return functools.reduce(space_of(sizes[0]).maximum, sizes)
 
 
-def as_norm(who: str, regularizer: object) -> Any:
+@door
+def as_norm(regularizer: object) -> Any:
     """The norm itself, of which `dual_norm` is known; the sum of squares stands for its root.
 
     Parameters
     ----------
-    who
-        The name of the caller, for the error where there is no such norm.
     regularizer
         L1(), L2(), Linf(), Nuclear() or Spectral().
 
@@ -282,15 +283,19 @@ def as_norm(who: str, regularizer: object) -> Any:
     Examples
     --------
     >>> import penchant
-    >>> penchant.regularizers.as_norm("my_function", penchant.L2())
+    >>> penchant.regularizers.as_norm(penchant.L2())
     L2(squared=False)
     """
+    return norm_of(regularizer)
+
+
+def norm_of(regularizer: object) -> Any:
+    """The same, for a caller that has a door of its own."""
     if isinstance(regularizer, L2):
         return L2(regularizer.weights, squared=False)
     if not hasattr(regularizer, "dual_norm"):
-        raise ValueError(
-            f"{who}: expected a norm, L1(), L2(), Linf(), Nuclear() or Spectral(), got"
-            f" {regularizer!r}"
+        raise Invalid(
+            f"expected a norm, L1(), L2(), Linf(), Nuclear() or Spectral(), got {regularizer!r}"
         )
     return regularizer
 

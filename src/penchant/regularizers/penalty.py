@@ -15,6 +15,7 @@ import numpy as np
 
 from penchant.arguments import integer, real
 from penchant.description import call
+from penchant.door import Invalid, door
 from penchant.equality import equal_fields, hash_fields
 from penchant.regularizers.arrays import leaves, mapped, space_of
 
@@ -108,11 +109,11 @@ def _parts(term: Term) -> tuple[Penalty, ...]:
     return (term if isinstance(term, Penalty) else Penalty(1.0, term),)
 
 
-def checked_term(who: str, term: object) -> Term:
+def checked_term(term: object) -> Term:
     """`term` if it is one; otherwise an error that says what is."""
     if not isinstance(term, Term):
-        raise ValueError(
-            f"{who}: expected a regularizer such as L1(), or Custom(value) around your own "
+        raise Invalid(
+            f"expected a regularizer such as L1(), or Custom(value) around your own "
             f"function, got {term!r}"
         )
     return term
@@ -143,11 +144,12 @@ class Penalty(Term):
     weight: float
     regularizer: Term
 
+    @door
     def __init__(self, weight: float, regularizer: Term) -> None:
-        number = real("Penalty", "weight", weight, rule="a finite number >= 0")
+        number = real("weight", weight, rule="a finite number >= 0")
         if number < 0:
-            raise ValueError(f"Penalty: weight must be a finite number >= 0, got {number:g}")
-        checked_term("Penalty", regularizer)
+            raise Invalid(f"weight must be a finite number >= 0, got {number:g}")
+        checked_term(regularizer)
         object.__setattr__(self, "weight", number)
         object.__setattr__(self, "regularizer", regularizer)
 
@@ -264,8 +266,9 @@ class PerTensor(Term):
 
     regularizer: Term
 
+    @door
     def __post_init__(self) -> None:
-        checked_term("PerTensor", self.regularizer)
+        checked_term(self.regularizer)
 
     @property
     def inside(self) -> tuple[Term, ...]:  # type: ignore[override]
@@ -301,6 +304,7 @@ class Blocks(Term):
 
     parts: tuple[tuple[Term | None, int], ...]
 
+    @door
     def __init__(self, parts: Sequence[tuple[Term | None, int]]) -> None:
         rule = "Blocks: parts must be pairs (regularizer or None, number of parameters)"
         try:
@@ -311,7 +315,7 @@ class Blocks(Term):
             if not (part is None or isinstance(part, Term)):
                 raise ValueError(f"{rule}, got {part!r} for a regularizer")
         what = "the number of parameters"
-        checked = tuple((part, integer("Blocks", what, size, least=0)) for part, size in pairs)
+        checked = tuple((part, integer(what, size, least=0)) for part, size in pairs)
         object.__setattr__(self, "parts", checked)
 
     @property

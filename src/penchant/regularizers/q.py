@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, integer, log_scale, start_shape, tilt_or_none
+from penchant.door import Invalid, class_name, door, door_as
 from penchant.records import assign
 from penchant.regularizers import laws
 from penchant.regularizers.regularizer import Regularizer, through_dual
@@ -34,16 +35,16 @@ class SignedPair(Regularizer):
     shape: Array | None
     tilt: Array | None
 
+    @door_as(class_name)
     def fill(
         self, log_alpha: float, shape: ArrayLike | None, tilt: ArrayLike | None = None
     ) -> None:
         """Sets the fields of a pair whose mu is (alpha |w0|)^layers; for use in `__init__`."""
-        who = type(self).__name__
-        weights = start_shape(who, shape)
-        tilt_array = tilt_or_none(who, tilt)
+        weights = start_shape(shape)
+        tilt_array = tilt_or_none(tilt)
         sizes = {len(vector) for vector in (weights, tilt_array) if vector is not None}
         if len(sizes) > 1:
-            raise ValueError(f"{who}: shape and tilt must have equally many entries, got {sizes}")
+            raise Invalid(f"shape and tilt must have equally many entries, got {sizes}")
         assign(self, level=self.layers * log_alpha, log_alpha=log_alpha)
         assign(self, shape=weights, tilt=tilt_array, dimension=sizes.pop() if sizes else None)
 
@@ -186,6 +187,7 @@ class Q(SignedPair):
 
     depth: int
 
+    @door
     def __init__(
         self,
         depth: int = 2,
@@ -196,9 +198,9 @@ class Q(SignedPair):
         shape: ArrayLike | None = None,
         tilt: ArrayLike | None = None,
     ) -> None:
-        depth = integer("Q", "depth", depth, least=2)
+        depth = integer("depth", depth, least=2)
         assign(self, depth=depth)
-        self.fill(log_scale("Q", depth, alpha, log_alpha, mu), shape, tilt)
+        self.fill(log_scale(depth, alpha, log_alpha, mu), shape, tilt)
 
     def __str__(self) -> str:
         return f"Q(depth={self.depth}, {self.scale_in_words()})"
@@ -246,6 +248,7 @@ class R(SignedPair):
     0.5411
     """
 
+    @door
     def __init__(
         self,
         *,
@@ -254,7 +257,7 @@ class R(SignedPair):
         mu: float | None = None,
         shape: ArrayLike | None = None,
     ) -> None:
-        self.fill(log_scale("R", 2, alpha, log_alpha, mu), shape)
+        self.fill(log_scale(2, alpha, log_alpha, mu), shape)
 
     def __str__(self) -> str:
         return f"R({self.scale_in_words()})"

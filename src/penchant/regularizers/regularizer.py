@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, plain_vector
+from penchant.door import door_as
 from penchant.regularizers.arrays import as_floats, leaves, mapped, repeated, space_of
 from penchant.regularizers.penalty import Term
 
@@ -55,11 +56,12 @@ class Regularizer(Term):
         """b(s): the beta whose gradient is `s`."""
         return self.primal_of(self.vector("s", s))
 
+    @door_as(str)
     def vector(self, name: str, value: ArrayLike) -> Array:
         """`value` as a finite vector of the right length."""
         if plain_vector(value) and self.dimension in (None, len(value)):
             return value  # no name of the caller is needed, and a `repr` takes longer than a value
-        array = finite_array(str(self), name, value, ndim=1)
+        array = finite_array(name, value, ndim=1)
         if self.dimension not in (None, len(array)):
             raise ValueError(f"{self}: {name} must have {self.dimension} entries, got {len(array)}")
         return array

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, shape_or_none
+from penchant.door import door, door_as
 from penchant.records import assign
 from penchant.regularizers.arrays import as_floats, leaves, length, mapped, space_of
 from penchant.regularizers.norms import L1, L2, Linf
@@ -125,8 +126,9 @@ class SpectralFunction(Term):
             sizes = space.where(sizes > level * sizes[0], sizes, 0.0)
         return as_floats((U * function(sizes)) @ Vt, leaf).reshape(leaf.shape)
 
+    @door_as(str)
     def array(self, name: str, value: ArrayLike) -> Array:
-        return finite_array(str(self), name, value, ndim=2)
+        return finite_array(name, value, ndim=2)
 
 
 def _column(matrix: Any) -> tuple[Any, Any, Any]:
@@ -150,8 +152,9 @@ class MatrixNorm(SpectralFunction):
 
     shape: tuple[int, int] | None = None
 
+    @door
     def __post_init__(self) -> None:
-        assign(self, shape=shape_or_none(type(self).__name__, self.shape))
+        assign(self, shape=shape_or_none(self.shape))
 
     @property
     def dimension(self) -> int | None:
@@ -163,10 +166,11 @@ class MatrixNorm(SpectralFunction):
     def dual_norm(self) -> MatrixNorm:
         """max <matrix, W> over all W with norm one."""
 
+    @door_as(str)
     def array(self, name: str, value: ArrayLike) -> Array:
         if self.shape is None or len(shape_of(value)) != 1:
             return super().array(name, value)
-        return np.asarray(self.as_matrix(finite_array(str(self), name, value, ndim=1)))
+        return np.asarray(self.as_matrix(finite_array(name, value, ndim=1)))
 
     def as_matrix(self, leaf: Any) -> Any:
         if self.shape is None:

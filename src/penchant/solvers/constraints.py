@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 from penchant.solvers import exact
 from penchant.solvers.pivots import Pivoted
 
@@ -80,7 +81,7 @@ class Constraints:
         return parts
 
 
-def reduce(who: str, X: Array, y: Array) -> Constraints:
+def reduce(X: Array, y: Array) -> Constraints:
     """The equivalent full-rank system, or a ValueError when no predictor fits y."""
     given = X
     # dividing twice keeps rows of size 1e-200 and their squares representable
@@ -95,7 +96,7 @@ def reduce(who: str, X: Array, y: Array) -> Constraints:
     y, scale = y / scale, max(lift * scale, LEAST)
     if len(X) <= X.shape[1] and well_conditioned(X):
         return Constraints(X, y, scale, factors)
-    return combined_rows(who, X, y, scale, factors, given)
+    return combined_rows(X, y, scale, factors, given)
 
 
 def unit(sizes: Array) -> Array:
@@ -119,9 +120,7 @@ def well_conditioned(X: Array) -> bool:
     return bool(reciprocal > 1e-8)
 
 
-def combined_rows(
-    who: str, X: Array, y: Array, scale: float, factors: Array, given: Array
-) -> Constraints:
+def combined_rows(X: Array, y: Array, scale: float, factors: Array, given: Array) -> Constraints:
     """Combinations of the rows in which the heaviest independent columns are unit vectors."""
     rounding = max(X.shape) * np.finfo(float).eps
     for dependent in (NEARLY * rounding, rounding):
@@ -132,12 +131,12 @@ def combined_rows(
             break
     else:
         if exact.independent(given):
-            raise ValueError(
-                f"{who}: the rows of X are independent, but too close to dependent for float64: a"
+            raise Invalid(
+                "the rows of X are independent, but too close to dependent for float64: a"
                 " beta that fits y would be huge; drop or correct rows that nearly depend on others"
             )
-        raise ValueError(
-            f"{who}: y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
+        raise Invalid(
+            f"y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
             " cannot be reached; drop or correct contradicting rows"
         )
     chosen, columns = pivoted.chosen, pivoted.columns

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 from penchant.problems.classification import Classification
 from penchant.problems.matrix_problem import MatrixProblem
 from penchant.problems.regression import Regression
@@ -24,19 +25,16 @@ FARTHEST = 300  # exponent of a predictor up to which a regularizer without a sc
 LOG2 = math.log(2.0)
 
 
-def after_problem(who: str, y: Any, third: Any, default: Any = None) -> Any:
+def after_problem(y: Any, third: Any, default: Any = None) -> Any:
     """The argument after a problem, given in place of y or by name."""
     if y is None:
         return third
     if third is not default or np.ndim(y) > 0:
-        raise ValueError(
-            f"{who}: a problem holds its own y; give the problem without y, or X and y as arrays"
-        )
+        raise Invalid("a problem holds its own y; give the problem without y, or X and y as arrays")
     return y
 
 
 def unpacked(
-    who: str,
     kind: type[Regression | Classification],
     X: Any,
     y: Any,
@@ -46,13 +44,13 @@ def unpacked(
     """(X, y, third), from these arguments or from (problem, third) with a problem of this kind."""
     if not isinstance(X, Problem):
         return X, y, third
-    third = after_problem(who, y, third, default)
+    third = after_problem(y, third, default)
     if isinstance(X, kind):
         return X.X, X.y, third
     way = f"{OTHERS[kind]} its samples"
     if isinstance(X, MatrixProblem):
         way = "use interpolate(problem, Nuclear()), or problem.regression() for vectors"
-    raise ValueError(f"{who}: the problem must be a {kind.__name__}, got {type(X).__name__}; {way}")
+    raise Invalid(f"the problem must be a {kind.__name__}, got {type(X).__name__}; {way}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, regression_data
+from penchant.door import Invalid, door, door_as
 from penchant.limits import OutOfTime, limited
 from penchant.problems.matrix_problem import MatrixProblem
 from penchant.problems.regression import Regression
@@ -86,6 +87,7 @@ def interpolate(
 ) -> MatrixSolution: ...
 
 
+@door
 def interpolate(
     X: Any,
     y: Any = None,
@@ -141,28 +143,28 @@ def interpolate(
     if isinstance(X, MatrixProblem):
         from penchant.solvers.matrices.interpolate import matrix_interpolant
 
-        regularizer = after_problem("interpolate", y, regularizer)
+        regularizer = after_problem(y, regularizer)
         return matrix_interpolant(X, regularizer, throw=throw, max_seconds=max_seconds)
-    X, y, regularizer = unpacked("interpolate", Regression, X, y, regularizer)
+    X, y, regularizer = unpacked(Regression, X, y, regularizer)
     if isinstance(regularizer, SpectralFunction):
         from penchant.solvers.matrices.interpolate import interpolate_measured
 
         return interpolate_measured(X, y, regularizer, throw=throw, max_seconds=max_seconds)
     if isinstance(regularizer, Regularizer) and len(shape := shape_of(X)) == 3:
-        raise ValueError(
-            f"interpolate: X must have 2 dimensions for {regularizer}, got shape {shape};"
+        raise Invalid(
+            f"X must have 2 dimensions for {regularizer}, got shape {shape};"
             " for measurement matrices use Nuclear(), Frobenius() or Schatten(Q(...))"
         )
-    X, y = regression_data("interpolate", X, y)
-    must_fit("interpolate", regularizer, X.shape[1])
+    X, y = regression_data(X, y)
+    must_fit(regularizer, X.shape[1])
     if isinstance(regularizer, Lp) and regularizer.p <= 1:
         if regularizer.p < 1:
-            raise ValueError(
-                f"interpolate: {regularizer} is not convex, so its minimiser cannot be "
+            raise Invalid(
+                f"{regularizer} is not convex, so its minimiser cannot be "
                 "computed; use L1() or p > 1"
             )
         regularizer = L1()
-    with one_blas_thread(), limited("interpolate", max_seconds):
+    with one_blas_thread(), limited(max_seconds):
         try:
             solution = in_good_units(X, y, as_sum(regularizer))
         except OutOfTime as reason:
@@ -172,16 +174,17 @@ def interpolate(
     return solution if as_sum(regularizer) is regularizer else of_root(solution)
 
 
+@door_as("interpolate")
 def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
     """The certified solution, found in other units where the data are huge or tiny."""
     units = units_of(X, y, scales=regularizer.degree is not None)
     if units is None:
-        at = reduce("interpolate", X, y)
+        at = reduce(X, y)
         return certified(Given(X, y), regularizer, solve(regularizer, at), at)
     X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
     if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
         return Solution(*unreachable(regularizer, X.shape[1], len(X)))
-    at = reduce("interpolate", X, y)
+    at = reduce(X, y)
     solution = certified(Given(X, y), inner, solve(inner, at), at)
     return restored(solution, units, regularizer)
 

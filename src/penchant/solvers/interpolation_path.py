@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, regression_data, start_shape, tilt_or_none
+from penchant.door import door
 from penchant.limits import limited
 from penchant.problems.regression import Regression
 from penchant.records import Outcome, Record
@@ -80,6 +81,7 @@ class InterpolationPath(Record):
         ]
 
 
+@door
 def interpolate_path(
     X: ArrayLike | Regression,
     y: ArrayLike | None = None,
@@ -129,21 +131,20 @@ def interpolate_path(
     array([[0.4, 0.8],
            [0. , 1. ]])
     """
-    who = "interpolate_path"
-    given, labels, depth = unpacked(who, Regression, X, y, depth, default=2)
-    X, y = regression_data(who, given, labels)
-    scales = finite_array(who, "log_alphas", log_alphas, ndim=1)
-    shape, tilt = start_shape(who, shape), tilt_or_none(who, tilt)
+    given, labels, depth = unpacked(Regression, X, y, depth, default=2)
+    X, y = regression_data(given, labels)
+    scales = finite_array("log_alphas", log_alphas, ndim=1)
+    shape, tilt = start_shape(shape), tilt_or_none(tilt)
     pair = Q(depth, log_alpha=float(scales.max()), shape=shape, tilt=tilt)
-    must_fit(who, pair, X.shape[1])
+    must_fit(pair, X.shape[1])
     order = np.argsort(-scales)
     found: list[Any] = [None] * len(scales)
-    with one_blas_thread(), limited(who, max_seconds):
+    with one_blas_thread(), limited(max_seconds):
         units = units_of(X, y, scales=True)
         if units is not None:
             X, y = units.of_rows(X), units.of_targets(y)
         shift = 0.0 if units is None else units.log_size
-        at, given = reduce(who, X, y), Given(X, y)
+        at, given = reduce(X, y), Given(X, y)
         levels = pair.depth * scales[order] - shift - np.log(at.scale)
         ends = zip(order, continuation.follow(pair, at, levels), strict=True)
         for batch in iter(lambda: list(itertools.islice(ends, TOGETHER)), []):

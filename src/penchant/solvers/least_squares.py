@@ -24,6 +24,7 @@ from penchant.arguments import (
     real,
     regression_data,
 )
+from penchant.door import Invalid, door
 from penchant.records import Record
 
 WHO, RIDGE = "predicted_delay", "held_ridge"
@@ -41,6 +42,7 @@ class LinearLimit(Record):
     step_bound: float
 
 
+@door
 def least_squares_limit(
     X: ArrayLike, y: ArrayLike, learning_rate: float, start: ArrayLike = 0.0
 ) -> LinearLimit:
@@ -73,18 +75,18 @@ def least_squares_limit(
     >>> limit.point.round(6), round(limit.rate, 6), round(limit.step_bound, 6)
     (array([1., 2.]), 0.5, 0.4)
     """
-    who = "least_squares_limit"
-    X, y = regression_data(who, X, y)
-    return _limit(who, X, y, learning_rate, _origin(who, start, X.shape[1]))
+    X, y = regression_data(X, y)
+    return _limit(X, y, learning_rate, _origin(start, X.shape[1]))
 
 
-def _limit(who: str, X: Array, y: Array, learning_rate: float, origin: Array) -> LinearLimit:
-    sizes = _spectrum(who, X)
+def _limit(X: Array, y: Array, learning_rate: float, origin: Array) -> LinearLimit:
+    sizes = _spectrum(X)
     bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
+    rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
     return LinearLimit(origin + np.linalg.pinv(X) @ (y - X @ origin), rate, bound)
 
 
+@door
 def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -> LinearLimit:
     """The minimiser of (1/2)|X a - y|^2 + beta |a|_2^2, and the rate of descent towards it.
 
@@ -116,19 +118,19 @@ def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -
     >>> penchant.solvers.ridge_limit(X, y, learning_rate=0.1, beta=0.5).point.round(4)
     array([0.8333, 1.6667])
     """
-    who = "ridge_limit"
-    X, y = regression_data(who, X, y)
-    beta = not_negative(who, "beta", beta)
-    sizes = _spectrum(who, X) + 2 * beta
+    X, y = regression_data(X, y)
+    beta = not_negative("beta", beta)
+    sizes = _spectrum(X) + 2 * beta
     if len(sizes) < X.shape[1]:  # in a direction that X does not measure, only the penalty acts
-        positive(who, "beta", beta)
+        positive("beta", beta)
         sizes = np.append(sizes, 2 * beta)
     bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
+    rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
     gram = X.T @ X + 2 * beta * np.eye(X.shape[1])
     return LinearLimit(np.asarray(np.linalg.solve(gram, X.T @ y), dtype=float), rate, bound)
 
 
+@door
 def descent_points(
     X: ArrayLike,
     y: ArrayLike,
@@ -169,17 +171,16 @@ def descent_points(
            [0.5, 1. ],
            [1. , 2. ]])
     """
-    who = "descent_points"
-    X, y = regression_data(who, X, y)
-    beta, counts = not_negative(who, "beta", beta), finite_array(who, "steps", steps, ndim=1)
+    X, y = regression_data(X, y)
+    beta, counts = not_negative("beta", beta), finite_array("steps", steps, ndim=1)
     if counts.min() < 0:
-        raise ValueError(f"{who}: steps must be >= 0, got {counts.min():g}")
-    start = _origin(who, start, X.shape[1])
+        raise Invalid(f"steps must be >= 0, got {counts.min():g}")
+    start = _origin(start, X.shape[1])
     values, basis = np.linalg.eigh(X.T @ X)
     sizes = np.maximum(values, 0.0) + 2 * beta
     if sizes.max() == 0:
-        raise ValueError(f"{who}: X must not be all zero where beta is 0")
-    rate = _stable(who, learning_rate, 2 / float(sizes.max()))
+        raise Invalid("X must not be all zero where beta is 0")
+    rate = _stable(learning_rate, 2 / float(sizes.max()))
     origin, pull = basis.T @ start, basis.T @ (X.T @ y)
     # components along eigenvectors with eigenvalue zero do not move without decay
     still = sizes <= 1e-14 * sizes.max()
@@ -191,6 +192,7 @@ def descent_points(
     return np.asarray((point + powers * (origin - point)) @ basis.T)
 
 
+@door
 def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
     """The least squared error |(I - X^+ X) truth|^2 of any point in the row space of X.
 
@@ -213,11 +215,12 @@ def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
     >>> round(penchant.solvers.error_floor(np.array([[1.0, 2.0]]), [1.0, 0.0]), 6)
     0.8
     """
-    X = finite_array("error_floor", "X", X, ndim=2)
-    truth = entries("error_floor", "truth", truth, X.shape[1], "one entry per column of X")
+    X = finite_array("X", X, ndim=2)
+    truth = entries("truth", truth, X.shape[1], "one entry per column of X")
     return float(np.sum((truth - np.linalg.pinv(X) @ (X @ truth)) ** 2))
 
 
+@door
 def memorization_steps(
     X: ArrayLike, y: ArrayLike, learning_rate: float, level: float, start: ArrayLike = 0.0
 ) -> int:
@@ -248,23 +251,20 @@ def memorization_steps(
     >>> penchant.solvers.memorization_steps(np.array([[1.0, 2.0]]), np.array([5.0]), 0.1, 1e-4)
     9
     """
-    who = "memorization_steps"
-    X, y = regression_data(who, X, y)
-    level = positive(who, "level", level)
-    return _memorized(who, X, y, learning_rate, level, _origin(who, start, X.shape[1]))
+    X, y = regression_data(X, y)
+    level = positive("level", level)
+    return _memorized(X, y, learning_rate, level, _origin(start, X.shape[1]))
 
 
-def _memorized(
-    who: str, X: Array, y: Array, learning_rate: float, level: float, origin: Array
-) -> int:
-    sizes = _spectrum(who, X)
+def _memorized(X: Array, y: Array, learning_rate: float, level: float, origin: Array) -> int:
+    sizes = _spectrum(X)
     left = np.linalg.svd(X, full_matrices=False)[0][:, : len(sizes)]
-    factors = np.abs(1 - _stable(who, learning_rate, 2 / float(sizes.max())) * sizes)
+    factors = np.abs(1 - _stable(learning_rate, 2 / float(sizes.max())) * sizes)
     residual = X @ origin - y
     seen = left.T @ residual
     never = 0.5 * float(np.sum((residual - left @ seen) ** 2))
     if level <= never:
-        raise ValueError(f"{who}: level must be above {never:g}, the least loss, got {level:g}")
+        raise Invalid(f"level must be above {never:g}, the least loss, got {level:g}")
 
     def solved(t: int) -> bool:
         return never + 0.5 * float(np.sum((factors**t * seen) ** 2)) <= level
@@ -320,6 +320,7 @@ class Delay(Record):
         return self.t2 - self.t1
 
 
+@door
 def predicted_delay(
     X: ArrayLike,
     y: ArrayLike,
@@ -371,44 +372,45 @@ def predicted_delay(
     >>> delay.t1 < delay.t2
     True
     """
-    one_of(WHO, "norm", norm, ("l1", "nuclear"))
-    X, y = regression_data(WHO, X, y)
-    truth = finite_array(WHO, "truth", truth, ndim=1 if norm == "l1" else 2)
+    one_of("norm", norm, ("l1", "nuclear"))
+    X, y = regression_data(X, y)
+    truth = finite_array("truth", truth, ndim=1 if norm == "l1" else 2)
     if truth.size != X.shape[1]:
         rule = f"truth must have one entry per column of X ({X.shape[1]})"
-        raise ValueError(f"{WHO}: {rule}, got {truth.size}")
-    rate = positive(WHO, "learning_rate", learning_rate) * positive(WHO, "beta", beta)
+        raise Invalid(f"{rule}, got {truth.size}")
+    rate = positive("learning_rate", learning_rate) * positive("beta", beta)
     zero = np.zeros(X.shape[1])
-    t1 = _memorized(WHO, X, y, learning_rate, positive(WHO, "level", level), zero)
-    end = _limit(WHO, X, y, learning_rate, zero).point
+    t1 = _memorized(X, y, learning_rate, positive("level", level), zero)
+    end = _limit(X, y, learning_rate, zero).point
     gap = (end - truth.ravel()).reshape(truth.shape)
     distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
     return Delay(t1, t1 + distance / rate, distance, rate, error_floor(X, truth.ravel()))
 
 
-def _origin(who: str, start: ArrayLike, dimension: int) -> Array:
+def _origin(start: ArrayLike, dimension: int) -> Array:
     """The start as a vector; one number stands for all of its entries."""
     if np.isscalar(start) or (isinstance(start, np.ndarray) and start.ndim == 0):
-        return np.broadcast_to(real(who, "start", start), dimension)
-    return entries(who, "start", start, dimension, "one entry per column of X")
+        return np.broadcast_to(real("start", start), dimension)
+    return entries("start", start, dimension, "one entry per column of X")
 
 
-def _spectrum(who: str, X: Array) -> Array:
+def _spectrum(X: Array) -> Array:
     sizes = np.linalg.svd(X, compute_uv=False)
     if sizes[0] == 0:
-        raise ValueError(f"{who}: X must not be all zero, got {len(X)} rows of zeros")
+        raise Invalid(f"X must not be all zero, got {len(X)} rows of zeros")
     return np.asarray(sizes[sizes > 1e-12 * sizes[0]] ** 2)
 
 
-def _stable(who: str, learning_rate: float, bound: float) -> float:
+def _stable(learning_rate: float, bound: float) -> float:
     """`learning_rate`, which must be below the bound where descent stops converging."""
-    rate = positive(who, "learning_rate", learning_rate)
+    rate = positive("learning_rate", learning_rate)
     if rate >= bound:
         rule = f"learning_rate must be below {bound:.6g}, 2 over the largest curvature"
-        raise ValueError(f"{who}: {rule} of the objective, got {rate:g}; take a smaller one")
+        raise Invalid(f"{rule} of the objective, got {rate:g}; take a smaller one")
     return rate
 
 
+@door
 def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None = None) -> Array:
     """Where descent on |X a - y|^2 held at |a|_2 = size ends.
 
@@ -442,8 +444,8 @@ def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None =
     >>> penchant.solvers.held_ridge(X, y, size=3.0, free=[1.0, 0.0]).round(4)
     array([2.7889, 1.1056])
     """
-    X, y = regression_data(RIDGE, X, y)
-    size = positive(RIDGE, "size", size)
+    X, y = regression_data(X, y)
+    size = positive("size", size)
     left, values, right = np.linalg.svd(X, full_matrices=False)
     significant = values > values.max() * max(X.shape) * np.finfo(float).eps
     values, right, pull = values[significant], right[significant], (left.T @ y)[significant]
@@ -452,7 +454,7 @@ def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None =
     if spare <= 0:
         mu = _multiplier(values * pull, values**2, size)
         return np.asarray(right.T @ (values * pull / (values**2 + mu)))
-    return np.asarray(shortest + math.sqrt(spare) * _unseen(RIDGE, right, free, X.shape[1]))
+    return np.asarray(shortest + math.sqrt(spare) * _unseen(right, free, X.shape[1]))
 
 
 def _multiplier(numerators: Array, squares: Array, size: float) -> float:
@@ -466,25 +468,24 @@ def _multiplier(numerators: Array, squares: Array, size: float) -> float:
     return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-14))
 
 
-def _unseen(who: str, right: Array, free: ArrayLike | None, dimension: int) -> Array:
+def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
     """The unit vector along the part of `free` in the null space of X."""
     if free is None:
-        raise ValueError(
-            f"{who}: beyond the norm of X^+ y the end depends on the start; give it as free="
-        )
-    start = finite_array(who, "free", free, ndim=1)
+        raise Invalid("beyond the norm of X^+ y the end depends on the start; give it as free=")
+    start = finite_array("free", free, ndim=1)
     if len(start) != dimension:
-        raise ValueError(f"{who}: free must have {dimension} entries, got {len(start)}")
+        raise Invalid(f"free must have {dimension} entries, got {len(start)}")
     unseen = start - right.T @ (right @ start)
     size = float(np.linalg.norm(unseen))
     if size <= 1e-12 * float(np.linalg.norm(start)):
-        raise ValueError(
-            f"{who}: free has no part in the null space of X, so no interpolator of this norm is "
+        raise Invalid(
+            "free has no part in the null space of X, so no interpolator of this norm is "
             "reached from it; give another start"
         )
     return np.asarray(unseen / size)
 
 
+@door
 def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, float]:
     """The held norm from which `held_ridge` comes nearest to the truth, and |a - truth|^2 there.
 
@@ -513,11 +514,11 @@ def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, f
     >>> round(size, 6), abs(error) < 1e-12
     (1.0, True)
     """
-    X = finite_array("held_best", "X", X, ndim=2)
-    truth = entries("held_best", "truth", truth, X.shape[1], "one entry per column of X")
+    X = finite_array("X", X, ndim=2)
+    truth = entries("truth", truth, X.shape[1], "one entry per column of X")
     values, right = np.linalg.svd(X, full_matrices=False)[1:]
     right = right[values > values.max() * max(X.shape) * np.finfo(float).eps]
     seen = right.T @ (right @ truth)
     unseen = truth - seen
-    along = max(float(unseen @ _unseen("held_best", right, free, X.shape[1])), 0.0)
+    along = max(float(unseen @ _unseen(right, free, X.shape[1])), 0.0)
     return math.sqrt(float(seen @ seen) + along**2), float(unseen @ unseen) - along**2

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, classification_data
+from penchant.door import door, door_as
 from penchant.limits import OutOfTime, limited
 from penchant.problems.classification import Classification
 from penchant.records import Kind, NumericalError, Outcome
@@ -45,6 +46,7 @@ from penchant.solvers.stationary import local_points
 from penchant.threads import one_blas_thread
 
 
+@door
 def max_margin(
     X: ArrayLike | Classification,
     y: ArrayLike | Regularizer | MatrixNorm | None = None,
@@ -91,16 +93,16 @@ def max_margin(
     >>> penchant.max_margin(X, y, penchant.L2()).beta.round(4)
     array([0.3333, 0.3333])
     """
-    given, labels, reg = unpacked("max_margin", Classification, X, y, regularizer)
-    X, y = classification_data("max_margin", given, labels)
-    must_fit("max_margin", reg, X.shape[1])
+    given, labels, reg = unpacked(Classification, X, y, regularizer)
+    X, y = classification_data(given, labels)
+    must_fit(reg, X.shape[1])
     if isinstance(reg, Lp) and reg.p == 1:
         reg = L1()
     Z = X * y[:, None]
-    with one_blas_thread(), limited("max_margin", max_seconds):
-        refuse_zero_rows("max_margin", Z)
+    with one_blas_thread(), limited(max_seconds):
+        refuse_zero_rows(Z)
         try:
-            solution = in_good_units("max_margin", as_sum(reg), Z)
+            solution = in_good_units(as_sum(reg), Z)
         except OutOfTime as reason:
             solution = unfinished(Z, reason)
     if throw and not solution.outcome.ok:
@@ -108,20 +110,20 @@ def max_margin(
     return solution if as_sum(reg) is reg else of_root(solution)
 
 
-def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+def in_good_units(regularizer: Regularizer, Z: Array) -> Solution:
     """The certified solution, found in other units where the rows are huge or tiny."""
     units = common_units(Z)
     if units is not None and regularizer.degree is None and units.predictor > FARTHEST:
         return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
     if units is None or regularizer.degree is None:
-        return best_certified(who, regularizer, Z)
+        return best_certified(regularizer, Z)
     Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
-    return restored(best_certified(who, inner, Z), units, regularizer)
+    return restored(best_certified(inner, Z), units, regularizer)
 
 
-def best_certified(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+def best_certified(regularizer: Regularizer, Z: Array) -> Solution:
     """The certified solution; its active rows are solved once more where that is not good."""
-    found = solve(who, regularizer, Z)
+    found = solve(regularizer, Z)
     solution = certified(Z, regularizer, found)
     if max(solution.residual, solution.kkt) <= SMALL or not found.outcome.ok:
         return solution
@@ -130,17 +132,17 @@ def best_certified(who: str, regularizer: Regularizer, Z: Array) -> Solution:
     ):
         return solution
     try:
-        again = on_active_rows(who, regularizer, Z, found)
+        again = on_active_rows(regularizer, Z, found)
     except (ValueError, Failed):  # to float64 these rows contradict each other
         return solution
     others = (certified(Z, regularizer, again, moved) for moved in (True, False))
     return next((s for s in others if s.outcome.ok and s.kkt <= solution.kkt), solution)
 
 
-def on_active_rows(who: str, regularizer: Regularizer, Z: Array, found: Found) -> Found:
+def on_active_rows(regularizer: Regularizer, Z: Array, found: Found) -> Found:
     """The same by `interpolate` on the rows of positive weight, which gives the dual exactly."""
     active = np.flatnonzero(found.dual > 0)
-    system = reduce(who, Z[active], np.ones(len(active)))
+    system = reduce(Z[active], np.ones(len(active)))
     again = interpolate.solve(regularizer, system)
     parts = np.zeros((1 + len(again.rest), len(Z)))
     parts[:, active] = np.vstack([again.dual, *again.rest])
@@ -149,22 +151,22 @@ def on_active_rows(who: str, regularizer: Regularizer, Z: Array, found: Found) -
     return Found(again.beta, parts[0], steps, again.outcome, again.log_unit, rest)
 
 
-def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
+def solve(regularizer: Regularizer, Z: Array) -> Found:
     """(beta, dual, iterations, outcome) for signed rows without a zero row."""
     try:
-        return by_kind(who, regularizer, Z)
+        return by_kind(regularizer, Z)
     except NumericalError as reason:  # whether they are separable is beyond float64
         return failed(Z, reason.outcome.sentence)
 
 
-def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
+def by_kind(regularizer: Regularizer, Z: Array) -> Found:
     rows = scaled_rows(Z)
     try:
         if isinstance(regularizer, SignedPair):
             return by_walk(regularizer, rows)
         if isinstance(regularizer, L2):
             return by_least_squares(regularizer, rows)
-        refuse_inseparable(who, Z)
+        refuse_inseparable(Z)
         if isinstance(regularizer, L1):
             found = face.solve(rows)
             rest = tuple(rows.factors * part for part in found.rest)
@@ -176,7 +178,7 @@ def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
             return best_local_point(regularizer, Z)
         return by_interpolation(regularizer, rows)
     except Unbounded:  # the l2 problem, which comes first, has no solution: nothing has
-        refuse_inseparable(who, Z)
+        refuse_inseparable(Z)
         return failed(Z, "the points are too close to inseparable for double precision")
     except Failed as reason:
         return failed(Z, str(reason))
@@ -221,11 +223,12 @@ def best_local_point(norm: Lp, Z: Array) -> Found:
 def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
     """Any other convex regularizer: exchanges of rows around `interpolate`."""
 
+    @door_as("max_margin")
     def on(active: Index, at: Iterate) -> Iterate:
         nu = np.zeros(len(rows.c))
         if not active.size:
             return Iterate(nu, regularizer.primal_of(np.zeros_like(at.b)) / rows.scale)
-        system = reduce("max_margin", rows.A[active], rows.scale * rows.c[active])
+        system = reduce(rows.A[active], rows.scale * rows.c[active])
         solution = interpolate.solve(regularizer, system)
         if not solution.outcome.ok:
             raise Failed(solution.outcome.sentence)

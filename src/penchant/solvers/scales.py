@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer, regression_data
+from penchant.door import Invalid, door, speaking_as
 from penchant.regularizers.q import Q
 from penchant.solvers import continuation
 from penchant.solvers.constraints import reduce
 from penchant.solvers.interpolate import arrived
 
-WHO = "minimisers"
 
-
+@door
 def minimisers(X: ArrayLike, y: ArrayLike, depth: int, log_mus: ArrayLike) -> Iterator[Array]:
     """The minimisers of Q^D at falling log alpha^D, one after the other, NaN where one failed.
 
@@ -47,17 +47,18 @@ def minimisers(X: ArrayLike, y: ArrayLike, depth: int, log_mus: ArrayLike) -> It
     >>> wide.round(2).tolist(), narrow.round(2).tolist()
     ([0.4, 0.8], [0.0, 1.0])
     """
-    X, y = regression_data(WHO, X, y)
-    depth = integer(WHO, "depth", depth, least=2)
-    log_mus = finite_array(WHO, "log_mus", log_mus, ndim=1)
+    X, y = regression_data(X, y)
+    depth = integer("depth", depth, least=2)
+    log_mus = finite_array("log_mus", log_mus, ndim=1)
     if (np.diff(log_mus) > 0).any():
         where = int(np.argmax(np.diff(log_mus) > 0)) + 1
-        raise ValueError(f"{WHO}: log_mus must fall, got {log_mus[where]:g} at index {where}")
+        raise Invalid(f"log_mus must fall, got {log_mus[where]:g} at index {where}")
     return _followed(X, y, depth, log_mus)
 
 
 def _followed(X: Array, y: Array, depth: int, log_mus: Array) -> Iterator[Array]:
-    at = reduce(WHO, X, y)
+    with speaking_as("minimisers"):
+        at = reduce(X, y)
     first = Q(depth, log_alpha=float(log_mus[0]) / depth)
     points = continuation.follow(first, at, log_mus - np.log(at.scale))
     for log_mu, point in zip(log_mus, points, strict=True):

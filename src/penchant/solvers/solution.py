@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, regression_data
+from penchant.door import Invalid, door
 from penchant.limits import OutOfTime
 from penchant.records import Kind, Outcome, Record, brief
 from penchant.regularizers.lp import Lp
@@ -115,19 +116,18 @@ class Solution(Record):
         return [(name, brief(getattr(self, name))) for name in fields]
 
 
-def must_fit(who: str, regularizer: Regularizer | MatrixNorm, dimension: int) -> None:
+def must_fit(regularizer: Regularizer | MatrixNorm, dimension: int) -> None:
     """Checks that the regularizer is one and has room for `dimension` coordinates."""
     if isinstance(regularizer, MatrixNorm) and regularizer.shape is None:
-        raise ValueError(
-            f"{who}: {regularizer!r} needs the shape of the matrix that a row of X holds;"
+        raise Invalid(
+            f"{regularizer!r} needs the shape of the matrix that a row of X holds;"
             f" use {type(regularizer).__name__}(shape=(rows, columns))"
         )
     if not isinstance(regularizer, Regularizer | MatrixNorm):
-        raise ValueError(f"{who}: expected a regularizer such as Q(...), got {regularizer!r}")
+        raise Invalid(f"expected a regularizer such as Q(...), got {regularizer!r}")
     if regularizer.dimension not in (None, dimension):
-        raise ValueError(
-            f"{who}: {regularizer} has {regularizer.dimension} coordinates,"
-            f" but X has {dimension} columns"
+        raise Invalid(
+            f"{regularizer} has {regularizer.dimension} coordinates, but X has {dimension} columns"
         )
 
 
@@ -218,6 +218,7 @@ def l1_residual(beta: Array, s: Array) -> float:
     return float(np.minimum(along_dual, along_primal).max(initial=0.0))
 
 
+@door
 def primal_residual(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> float:
     """The largest misfit max|X beta - y|, relative to max|y|.
 
@@ -245,8 +246,8 @@ def primal_residual(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> float:
     >>> round(penchant.solvers.primal_residual(X, y, np.array([1.0, 1.9])), 6)
     0.04
     """
-    X, y = regression_data("primal_residual", X, y)
-    beta = entries("primal_residual", "beta", beta, X.shape[1], "one entry per column of X")
+    X, y = regression_data(X, y)
+    beta = entries("beta", beta, X.shape[1], "one entry per column of X")
     scale = float(np.abs(y).max())
     return float(np.abs(exact.missing(X, beta, y)).max() / (scale if scale > 0 else 1.0))
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, classification_data, integer
+from penchant.door import Invalid, door
 from penchant.limits import OutOfTime, limited
 from penchant.records import Kind, NumericalError, Outcome
 from penchant.regularizers.lp import Lp
@@ -37,6 +38,7 @@ SPREADS = (0.3, 1.0, 3.0, 10.0)  # of the logarithms of the random costs
 LOCAL = Outcome(Kind.SOLVED, "a strict local minimiser, certified by its dual")
 
 
+@door
 def stationary_points(
     X: ArrayLike,
     y: ArrayLike,
@@ -78,17 +80,17 @@ def stationary_points(
     >>> [point.beta.round(4).tolist() for point in points]
     [[0.0, 0.5], [1.0, 0.0]]
     """
-    X, y = classification_data(WHO, X, y)
+    X, y = classification_data(X, y)
     if not isinstance(regularizer, Lp) or regularizer.p >= 1:
-        raise ValueError(
-            f"{WHO}: expected Lp(p) with p < 1, got {regularizer}; a convex regularizer has one"
+        raise Invalid(
+            f"expected Lp(p) with p < 1, got {regularizer}; a convex regularizer has one"
             " minimiser, use max_margin()"
         )
-    starts, seed = integer(WHO, "starts", starts, least=1), integer(WHO, "seed", seed, least=0)
+    starts, seed = integer("starts", starts, least=1), integer("seed", seed, least=0)
     Z = X * y[:, None]
-    with one_blas_thread(), limited(WHO, max_seconds):
+    with one_blas_thread(), limited(max_seconds):
         try:
-            refuse_inseparable(WHO, Z)
+            refuse_inseparable(Z)
             return local_points(Z, regularizer, starts, seed)
         except OutOfTime as reason:
             raise NumericalError(WHO, Outcome(Kind.BUDGET_SPENT, str(reason))) from None

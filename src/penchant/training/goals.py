@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, positive, real, unit_vector
+from penchant.door import Invalid, door
 from penchant.measures.distances import turn
 from penchant.training.stop import Stop
 
@@ -35,12 +36,13 @@ class Accuracy(Stop):
     train: float | None = None
     test: float | None = None
 
+    @door
     def __post_init__(self) -> None:
         for name, level in self.levels.items():
-            if not 0 < real("Accuracy", name.split("_")[0], level) <= 1:
-                raise ValueError(f"Accuracy: levels must be above 0 and at most 1, got {level:g}")
+            if not 0 < real(name.split("_")[0], level) <= 1:
+                raise Invalid(f"levels must be above 0 and at most 1, got {level:g}")
         if not self.levels:
-            raise ValueError("Accuracy: give train= or test=, an accuracy to reach")
+            raise Invalid("give train= or test=, an accuracy to reach")
 
     @property
     def levels(self) -> dict[str, float]:
@@ -124,9 +126,10 @@ class Near(Stop):
     direction: Array
     degrees: float
 
+    @door
     def __init__(self, direction: ArrayLike, degrees: float) -> None:
-        object.__setattr__(self, "direction", unit_vector("Near", "direction", direction))
-        object.__setattr__(self, "degrees", positive("Near", "degrees", degrees))
+        object.__setattr__(self, "direction", unit_vector("direction", direction))
+        object.__setattr__(self, "degrees", positive("degrees", degrees))
 
     def gap(self, predictor: Array) -> float:
         return float(turn(self.direction, predictor)) - self.degrees if predictor.any() else 180.0

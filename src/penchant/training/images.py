@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 from penchant.lazy import jax, jnp
 from penchant.models.image_layers import ImageFunction, Params, name_of, number_of
 from penchant.models.image_model import ImageModel
@@ -131,8 +132,8 @@ class ImageTask(Task):
     once would be affected by them.
     """
 
-    def __init__(self, who: str, model: Trainable, images: Images, still: bool = False) -> None:
-        _check(who, model, images)
+    def __init__(self, model: Trainable, images: Images, still: bool = False) -> None:
+        _check(model, images)
         self.model, self.problem = model, images
         self.objective = ImageLoss(model.function)
         self.outside = model.function.convolutions
@@ -222,25 +223,25 @@ class ImageTask(Task):
         return {"parameter_norm": float(norm), "moved": float(moved / begun)}
 
 
-def _check(who: str, model: Any, images: Images) -> None:
+def _check(model: Any, images: Images) -> None:
     """A ValueError if `model` cannot be trained on `images`, which users may construct."""
     if not isinstance(model, Trainable):
-        raise ValueError(
-            f"{who}: on Images the model must be a net on images, got {type(model).__name__}; use "
+        raise Invalid(
+            f"on Images the model must be a net on images, got {type(model).__name__}; use "
             "dense_net() or conv_net(), or linearize() or OutputLayer of one"
         )
     for which in ("train", "test"):
         pixels, labels = getattr(images, f"{which}_images"), getattr(images, f"{which}_labels")
         if not len(labels) or len(pixels) != len(labels):
-            raise ValueError(
-                f"{who}: there must be as many {which} images as labels and at least one, got "
+            raise Invalid(
+                f"there must be as many {which} images as labels and at least one, got "
                 f"{len(pixels)} and {len(labels)}"
             )
         if not np.isfinite(pixels).all():
-            raise ValueError(f"{who}: {which} images must be finite, got one that is not")
+            raise Invalid(f"{which} images must be finite, got one that is not")
         if not 0 <= labels.min() <= labels.max() < len(images.classes):
-            raise ValueError(
-                f"{who}: {which} labels must be between 0 and {len(images.classes) - 1}, got "
+            raise Invalid(
+                f"{which} labels must be between 0 and {len(images.classes) - 1}, got "
                 f"{labels.min()} to {labels.max()}"
             )
 

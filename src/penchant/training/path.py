@@ -17,7 +17,8 @@ import numpy as np
 
 from penchant import store
 from penchant.arguments import Array
-from penchant.description import IS, build
+from penchant.description import IS, made_from
+from penchant.door import Invalid, door_as, speaking_as
 from penchant.records import Kind, Outcome, Record
 from penchant.words import digest_of
 
@@ -176,7 +177,8 @@ class Path(Record):
         told = self.description
         if name not in told:
             raise ValueError(f"Path: the description of the run has no {name}")
-        return build(told[name], self.arrays, who=f"the {name} of the path")
+        with speaking_as(f"the {name} of the path"):
+            return made_from(told[name], self.arrays)
 
     @property
     def t(self) -> float:
@@ -254,7 +256,7 @@ def is_path(dataset: Any) -> bool:
     return MARK in dataset.attrs
 
 
-def path_of(who: str, file: str | os.PathLike[str], dataset: Any) -> Path:
+def path_of(file: str | os.PathLike[str], dataset: Any) -> Path:
     """The path that `path.save(file)` wrote as this dataset."""
     try:
         header = json.loads(dataset.attrs.pop(MARK))
@@ -269,22 +271,21 @@ def path_of(who: str, file: str | os.PathLike[str], dataset: Any) -> Path:
         arrays = apart | {key: fixed[key] for key in header["held"]}
         return Path(outcome, dataset, parameters, memory, arrays)
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as reason:
-        raise ValueError(
-            f"{who}: {file} was not written by path.save ({type(reason).__name__}: {reason!s:.200})"
+        raise Invalid(
+            f"{file} was not written by path.save ({type(reason).__name__}: {reason!s:.200})"
         ) from None
 
 
 SAME = ("problem", "model", "method", "penalty", "batch", "seed")
 
 
-def resumed(who: str, before: Path, description: dict[str, Any], last: int) -> tuple[Any, Any, int]:
+@door_as("train")
+def resumed(before: Path, description: dict[str, Any], last: int) -> tuple[Any, Any, int]:
     """Parameters, memory and steps of `before`, if the run differs only in stop and record."""
     if not isinstance(before, Path):
-        raise ValueError(
-            f"{who}: resume must be the path of an earlier run, got {type(before).__name__}"
-        )
+        raise Invalid(f"resume must be the path of an earlier run, got {type(before).__name__}")
     if before.memory is None:
-        raise ValueError(f"{who}: resume must be a path of steps that did not diverge")
+        raise Invalid("resume must be a path of steps that did not diverge")
     earlier = before.description
     for part in SAME:
         old, new = earlier.get(part), description.get(part)
@@ -294,14 +295,12 @@ def resumed(who: str, before: Path, description: dict[str, Any], last: int) -> t
                 key = next(k for k in {IS: None, **new, **old} if old.get(k) != new.get(k))
                 old, new = old.get(key), new.get(key)
                 name = part if key == IS else f"{key} of the {part}"
-            raise ValueError(
-                f"{who}: resume must have the same {name}, which was {old} and now is {new};"
+            raise Invalid(
+                f"resume must have the same {name}, which was {old} and now is {new};"
                 " start a new run"
             )
     if last <= before.steps:
-        raise ValueError(
-            f"{who}: resume has taken {before.steps} steps already, which stop must exceed"
-        )
+        raise Invalid(f"resume has taken {before.steps} steps already, which stop must exceed")
     return before.parameters, before.memory, before.steps
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penchant.arguments import integer, real
+from penchant.door import Invalid, door, door_as
 from penchant.records import Record
 
 DENSEST = 1000  # records in a decade: some 20,000 in the path of a flow
@@ -41,11 +42,12 @@ class LogSpaced(Rule):
 
     per_decade: int = 20
 
+    @door
     def __post_init__(self) -> None:
-        count = integer("LogSpaced", "per_decade", self.per_decade, least=1)
+        count = integer("per_decade", self.per_decade, least=1)
         if count > DENSEST:
-            raise ValueError(
-                f"LogSpaced: per_decade must be at most {DENSEST}, got {count}; a path keeps every "
+            raise Invalid(
+                f"per_decade must be at most {DENSEST}, got {count}; a path keeps every "
                 "record in memory: name single moments with At"
             )
 
@@ -92,71 +94,73 @@ class At(Rule):
     def kind(self) -> str:
         return next(name for name in KINDS if getattr(self, name) is not None)
 
-    def moments(self, who: str, *kinds: str) -> tuple[Any, ...]:
+    def moments(self, *kinds: str) -> tuple[Any, ...]:
         """The moments, if they are of one of these kinds."""
         if self.kind not in kinds:
             known = " or ".join(f"At({kind}=...)" for kind in kinds)
-            raise ValueError(f"{who}: cannot record at {self.kind}; use {known} or LogSpaced()")
+            raise Invalid(f"cannot record at {self.kind}; use {known} or LogSpaced()")
         found: tuple[Any, ...] = getattr(self, self.kind)
         return found
 
 
+@door_as("At")
 def _moments(name: str, values: Any) -> tuple[float, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"At: {name} must list moments to record, got {values!r}")
+        raise Invalid(f"{name} must list moments to record, got {values!r}")
     if name in ("steps", "epochs"):
-        return tuple(sorted({integer("At", name, k, least=0) for k in values}))
-    found = sorted({real("At", name, t) for t in values})
+        return tuple(sorted({integer(name, k, least=0) for k in values}))
+    found = sorted({real(name, t) for t in values})
     if found and found[0] < 0:
-        raise ValueError(f"At: {name} must be >= 0, got {found[0]:g}")
+        raise Invalid(f"{name} must be >= 0, got {found[0]:g}")
     return tuple(found)
 
 
-def rules(who: str, record: Rule | Sequence[Rule] | None) -> tuple[Rule, ...]:
+def rules(record: Rule | Sequence[Rule] | None) -> tuple[Rule, ...]:
     if record is None:
         return (LogSpaced(),)
     given = tuple(record) if isinstance(record, Sequence) else (record,)
     for rule in given:
         if not isinstance(rule, LogSpaced | At):
-            raise ValueError(
-                f"{who}: record must be LogSpaced(20), At(steps=[...]) or several, got "
+            raise Invalid(
+                f"record must be LogSpaced(20), At(steps=[...]) or several, got "
                 f"{type(rule).__name__}"
             )
     return given
 
 
-def steps_to_record(who: str, given: Sequence[Rule], last: int, epoch: int | None) -> list[int]:
+def steps_to_record(given: Sequence[Rule], last: int, epoch: int | None) -> list[int]:
     found = {0, last}
     for rule in given:
         if isinstance(rule, LogSpaced):
             found |= set(log_spaced(last, rule.per_decade))
             continue
         assert isinstance(rule, At)
-        requested = rule.moments(who, "steps", *(["epochs"] if epoch else []))
+        requested = rule.moments("steps", *(["epochs"] if epoch else []))
         unit = epoch or 1 if rule.kind == "epochs" else 1
         if requested and requested[-1] * unit > last:
-            raise ValueError(
-                f"{who}: At({rule.kind}=...) must stay within the {last // unit} {rule.kind} of "
+            raise Invalid(
+                f"At({rule.kind}=...) must stay within the {last // unit} {rule.kind} of "
                 f"this run, got {requested[-1]}"
             )
         found |= {k * unit for k in requested}
     return sorted(found)
 
 
-def times_to_record(who: str, given: Sequence[Rule], first: float, last: float) -> list[float]:
+def times_to_record(given: Sequence[Rule], first: float, last: float) -> list[float]:
     """The times to record, from that of the first step to the last one."""
     if first > last:
-        raise ValueError(f"{who}: Time must reach one step, {first:.3g}, got {last:g}")
+        raise Invalid(f"Time must reach one step, {first:.3g}, got {last:g}")
     found = {last}
     for rule in given:
         if isinstance(rule, At):
-            found |= {t for t in rule.moments(who, "times") if 0 < t < last}
+            found |= {t for t in rule.moments("times") if 0 < t < last}
         elif isinstance(rule, LogSpaced):
             count = int(rule.per_decade * math.log10(last / first) * (1 + 1e-12)) + 1
             found |= {first * 10 ** (k / rule.per_decade) for k in range(count)}
     return sorted(t for t in found if t <= last)
 
 
+@door
 def log_spaced(last: int, per_decade: int) -> list[int]:
     """Whole numbers from 1 to `last`, `per_decade` in every decade, evenly in the logarithm.
 
@@ -178,8 +182,8 @@ def log_spaced(last: int, per_decade: int) -> list[int]:
     >>> penchant.record.log_spaced(100, 2)
     [1, 3, 10, 32, 100]
     """
-    last = integer("log_spaced", "last", last, least=1)
-    per_decade = integer("log_spaced", "per_decade", per_decade, least=1)
+    last = integer("last", last, least=1)
+    per_decade = integer("per_decade", per_decade, least=1)
     count = int(per_decade * math.log10(last)) + 1
     return [round(10 ** (k / per_decade)) for k in range(count)]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 from penchant.lazy import jax, jnp
 from penchant.models.function import FunctionModel
 from penchant.models.linear import LinearMatrix, LinearPredictor
@@ -90,9 +91,9 @@ class SampleTask(Task):
     keeps = True
     penalty_names = ("penalty", "gradient_norm", "penalty_gradient_norm")
 
-    def __init__(self, who: str, model: Any, problem: Any) -> None:
-        _check(who, model, problem)
-        self.who, self.model, self.problem = who, model, problem
+    def __init__(self, model: Any, problem: Any) -> None:
+        _check(model, problem)
+        self.model, self.problem = model, problem
         self.samples: int = problem.samples
         self.start = model.start(problem.dimension)
         labels = isinstance(problem, Classification)
@@ -114,12 +115,12 @@ class SampleTask(Task):
         with np.errstate(over="ignore", under="ignore"):
             return self.outputs.predict(self.start)
 
-    def refuse_overflow(self, who: str) -> None:
+    def refuse_overflow(self) -> None:
         with np.errstate(over="ignore", under="ignore"):
             is_finite = finite(self.loss, self.predictions)
         if not is_finite:
-            raise ValueError(
-                f"{who}: the gradients of this start are beyond float64 (its largest prediction "
+            raise Invalid(
+                f"the gradients of this start are beyond float64 (its largest prediction "
                 f"is {np.abs(self.predictions).max():.3g}); take a smaller start"
             )
 
@@ -151,25 +152,25 @@ class SampleTask(Task):
         assert isinstance(self.model, Separable)
         return self.model.predictor(parameters)
 
-    def shaped(self, who: str, penalty: Any) -> Any:
+    def shaped(self, penalty: Any) -> Any:
         """A penalty of matrices sees the flat parameters of a LinearMatrix as its matrix."""
         terms = []
         for weight, term in penalty.weighted:
             if isinstance(term, SpectralFunction) and not isinstance(term, Frobenius):
-                term = self._of_matrix(who, term)
+                term = self._of_matrix(term)
             terms.append((weight, term))
         if all(new is old for (_, new), (_, old) in zip(terms, penalty.weighted, strict=True)):
             return penalty
         parts = [weight * term for weight, term in terms]
         return functools.reduce(lambda a, b: a + b, parts)
 
-    def _of_matrix(self, who: str, term: SpectralFunction) -> SpectralFunction:
+    def _of_matrix(self, term: SpectralFunction) -> SpectralFunction:
         if getattr(term, "shape", None) is not None:
             return term
         if isinstance(term, MatrixNorm) and isinstance(self.model, LinearMatrix):
             return type(term)(self.problem.shape)
-        raise ValueError(
-            f"{who}: {term!r} acts on a matrix, and the parameters of "
+        raise Invalid(
+            f"{term!r} acts on a matrix, and the parameters of "
             f"{type(self.model).__name__} are flat; use Nuclear with LinearMatrix or with shape="
         )
 
@@ -194,8 +195,8 @@ class SampleTask(Task):
         found = {"penalty": float(value), "penalty_gradient_norm": float(np.linalg.norm(pull))}
         for name, number in zip(("value", "subgradient"), found.values(), strict=True):
             if math.isnan(number):
-                raise ValueError(
-                    f"{self.who}: the {name} of the penalty is nan at step {moment.step}, "
+                raise Invalid(
+                    f"the {name} of the penalty is nan at step {moment.step}, "
                     "where the parameters are finite (the largest is "
                     f"{np.abs(moment.state).max():.3g}); check the penalty there"
                 )
@@ -240,21 +241,21 @@ class SampleTask(Task):
         return {name: float(values[0]) for name, values in found.items()}
 
 
-def _check(who: str, model: object, problem: object) -> None:
+def _check(model: object, problem: object) -> None:
     """A ValueError with the reason if `model` and `problem` do not fit each other."""
     if not isinstance(problem, Regression | Classification | MatrixProblem):
-        raise ValueError(
-            f"{who}: the problem must be a Regression or a Classification, or a matrix problem "
+        raise Invalid(
+            f"the problem must be a Regression or a Classification, or a matrix problem "
             f"such as Completion, got {type(problem).__name__}; wrap the data as Regression(X, y)"
         )
     if not isinstance(model, Model):
-        raise ValueError(
-            f"{who}: the model must be a Model such as DiagonalNet, or FunctionModel around a "
+        raise Invalid(
+            f"the model must be a Model such as DiagonalNet, or FunctionModel around a "
             f"function of yours, got {type(model).__name__}"
         )
     if isinstance(problem, MatrixProblem) and not isinstance(model, MatrixModel):
-        raise ValueError(
-            f"{who}: a matrix problem needs a model of a matrix such as Factorization, got "
+        raise Invalid(
+            f"a matrix problem needs a model of a matrix such as Factorization, got "
             f"{type(model).__name__}; use problem.regression() for models of vectors"
         )
 

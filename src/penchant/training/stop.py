@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from penchant.arguments import Array, integer, positive, real, share
+from penchant.door import Invalid
 from penchant.records import Checked
 
 COUNT, OPEN_SHARE = functools.partial(integer, least=1), functools.partial(share, interval="(0, 1)")
@@ -27,7 +28,7 @@ class Stop(Checked):
     >>> @dataclasses.dataclass(frozen=True, repr=False)
     ... class Halved(penchant.stop.Stop):
     ...     words, checks = "half of the loss of the zero predictor", {}
-    ...     def log_level(self, who, model, unit):
+    ...     def log_level(self, model, unit):
     ...         return unit - math.log(2)
     >>> net, problem = penchant.DiagonalNet(2, alpha=1.0), penchant.Regression([[1.0, 2.0]], [5.0])
     >>> stop = [penchant.Steps(1000), Halved()]
@@ -44,7 +45,7 @@ class Stop(Checked):
         """The values that the recorded numbers used by the rule must reach."""
         return {}
 
-    def log_level(self, who: str, model: Any, unit: float) -> float:
+    def log_level(self, model: Any, unit: float) -> float:
         """The log loss at which to stop, `unit` being that of the relative ones; else -inf."""
         return -math.inf
 
@@ -145,7 +146,7 @@ class Loss(Stop):
     words, checks = "loss {value:g}", {"value": positive}
     value: float
 
-    def log_level(self, who: str, model: Any, unit: float) -> float:
+    def log_level(self, model: Any, unit: float) -> float:
         return math.log(self.value)
 
 
@@ -170,7 +171,7 @@ class LogLoss(Stop):
     words, checks = "log loss {value:.6g}", {"value": real}
     value: float
 
-    def log_level(self, who: str, model: Any, unit: float) -> float:
+    def log_level(self, model: Any, unit: float) -> float:
         return self.value
 
 
@@ -198,7 +199,7 @@ class Interpolated(Stop):
     checks: ClassVar[dict[str, Any]] = {"relative": OPEN_SHARE}
     relative: float = 1e-20
 
-    def log_level(self, who: str, model: Any, unit: float) -> float:
+    def log_level(self, model: Any, unit: float) -> float:
         return math.log(self.relative) + unit
 
 
@@ -230,56 +231,54 @@ class Scale(Stop):
     words, checks = "alpha^D / {mu:.6g}", {"mu": positive}
     mu: float
 
-    def log_level(self, who: str, model: Any, unit: float) -> float:
+    def log_level(self, model: Any, unit: float) -> float:
         log_alpha, depth = getattr(model, "log_alpha", None), model.homogeneity
         if log_alpha is None or depth is None:
-            raise ValueError(
-                f"{who}: Scale(mu) needs a model that starts at alpha times a shape, such as "
+            raise Invalid(
+                f"Scale(mu) needs a model that starts at alpha times a shape, such as "
                 f"DiagonalNet, got {type(model).__name__}; use LogLoss"
             )
         log_margin = depth * log_alpha - math.log(self.mu)
         if log_margin > 700:
-            raise ValueError(
-                f"{who}: alpha^{depth} / mu is e^{log_margin:.4g} and no float64 holds such a "
+            raise Invalid(
+                f"alpha^{depth} / mu is e^{log_margin:.4g} and no float64 holds such a "
                 "smoothed margin; take a larger mu or a smaller start"
             )
         return -math.exp(log_margin)
 
 
-def rules(who: str, stop: Stop | Sequence[Stop] | None) -> tuple[Stop, ...]:
+def rules(stop: Stop | Sequence[Stop] | None) -> tuple[Stop, ...]:
     """`stop` as a tuple of rules, one of a kind each."""
     given = () if stop is None else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     for rule in given:
         if not isinstance(rule, Stop):
-            raise ValueError(
-                f"{who}: stop must be a rule such as Steps(1000) or Interpolated(), or several, "
+            raise Invalid(
+                f"stop must be a rule such as Steps(1000) or Interpolated(), or several, "
                 f"got {type(rule).__name__}"
             )
     budgets = [type(rule).__name__ for rule in given if rule.budget]
     if len(set(budgets)) < len(budgets):
-        raise ValueError(f"{who}: stop has {max(budgets, key=budgets.count)} twice; give one")
+        raise Invalid(f"stop has {max(budgets, key=budgets.count)} twice; give one")
     return given
 
 
-def understood(
-    who: str, given: Sequence[Stop], kinds: tuple[type[Stop], ...], why: str = ""
-) -> None:
+def understood(given: Sequence[Stop], kinds: tuple[type[Stop], ...], why: str = "") -> None:
     """A ValueError if a rule is of another kind than those named."""
     for rule in given:
         if not isinstance(rule, kinds):
             name, names = type(rule).__name__, ", ".join(kind.__name__ for kind in kinds)
             reason = f" {why}" if why else ""
-            raise ValueError(f"{who}: {name} does not apply here{reason}; use {names}")
+            raise Invalid(f"{name} does not apply here{reason}; use {names}")
 
 
-def understood_by_steps(who: str, given: Sequence[Stop]) -> None:
+def understood_by_steps(given: Sequence[Stop]) -> None:
     """A ValueError if a rule defines nothing that step-by-step methods can check."""
     for rule in given:
         level = type(rule).log_level is not Stop.log_level
         goal = not rule.budget and (level or rule.directional or rule.levels)
         if not (goal or isinstance(rule, Steps | Epochs | Time)):
-            raise ValueError(
-                f"{who}: {type(rule).__name__} has no log_level, levels or gap to stop at, which "
+            raise Invalid(
+                f"{type(rule).__name__} has no log_level, levels or gap to stop at, which "
                 "steps check; define one of them, or use Steps, Loss, Accuracy or Below"
             )
 

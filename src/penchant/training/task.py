@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 from penchant.lazy import jax
 from penchant.precision import double_precision
 from penchant.training.labels import build_dataset
@@ -132,7 +133,7 @@ class Task(abc.ABC):
         columns = self.columns(moments, recorded, rate)
         return build_dataset(self.problem, columns, final, self.words)
 
-    def refuse_overflow(self, who: str) -> None:
+    def refuse_overflow(self) -> None:
         """A ValueError if the gradients of the start are beyond floating-point numbers."""
         return
 
@@ -156,7 +157,7 @@ class Task(abc.ABC):
         """The linear predictor, where the model is `linear`."""
         raise ValueError(f"{type(self.model).__name__} has no linear predictor")
 
-    def shaped(self, who: str, penalty: Any) -> Any:
+    def shaped(self, penalty: Any) -> Any:
         """The penalty as it acts on these parameters, or a ValueError where it cannot."""
         return penalty
 
@@ -168,7 +169,7 @@ def traced(complaint: str, function: Callable[..., Any], *given: Any) -> Any:
             return jax.tree.map(lambda leaf: leaf.shape, jax.eval_shape(function, *given))
     except TypeError as reason:  # among them: NumPy functions on what JAX traces
         why = str(reason).splitlines()[0].rstrip(".")
-        raise ValueError(f"{complaint}, got: {why}") from reason
+        raise Invalid(f"{complaint}, got: {why}") from reason
 
 
 class Meter:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 from penchant.lazy import jax
 from penchant.measures.distances import kernel_distance, turn
 from penchant.models.tokens.net import TokenNet
@@ -31,18 +32,18 @@ class TokenTask(Task):
 
     words = NORMS
 
-    def __init__(self, who: str, model: Any, problem: TokenPairs) -> None:
+    def __init__(self, model: Any, problem: TokenPairs) -> None:
         if not isinstance(model, TokenNet) or isinstance(model, type):
-            raise ValueError(
-                f"{who}: the model must be a net on token pairs, got {type(model).__name__}; use "
+            raise Invalid(
+                f"the model must be a net on token pairs, got {type(model).__name__}; use "
                 "TokenMLP() or any TokenNet: symmetric, start() and logits()"
             )
         self.model, self.problem, self.samples = model, problem, problem.samples
-        self.start = _floats(who, model.start(problem))
+        self.start = _floats(model.start(problem))
         self.objective = TokenLoss(model)
         self.dtype = np.result_type(*jax.tree.leaves(self.start))
         self.data = all_pairs(problem, self.dtype)
-        _logits_fit(who, self)
+        _logits_fit(self)
 
     def full_data(self) -> Pairs:
         return distinct_pairs(self.model, self.problem, self.dtype)
@@ -144,24 +145,22 @@ def _mean(values: Array | Mask, mask: Mask) -> float:
     return float(values[mask].mean()) if mask.any() else math.nan
 
 
-def _floats(who: str, start: Any) -> Any:
+def _floats(start: Any) -> Any:
     start = jax.tree.map(np.asarray, start)
     for part in jax.tree.leaves(start):
         if part.dtype.kind != "f":
-            raise ValueError(
-                f"{who}: the parameters must be floating-point numbers, got {part.dtype}; give "
+            raise Invalid(
+                f"the parameters must be floating-point numbers, got {part.dtype}; give "
                 "start() a dtype of float32 or float64"
             )
     if not jax.tree.leaves(start):
-        raise ValueError(f"{who}: the net has no parameters; start() must give some arrays")
+        raise Invalid("the net has no parameters; start() must give some arrays")
     return start
 
 
-def _logits_fit(who: str, task: TokenTask) -> None:
-    complaint = f"{who}: logits must work on JAX arrays as on NumPy arrays"
+def _logits_fit(task: TokenTask) -> None:
+    complaint = "logits must work on JAX arrays as on NumPy arrays"
     found = traced(complaint, task.model.logits, task.start, task.data.pairs)
     due = task.samples, task.problem.classes
     if found != due:
-        raise ValueError(
-            f"{who}: logits must have a row per pair and a column per class, {due}, got {found}"
-        )
+        raise Invalid(f"logits must have a row per pair and a column per class, {due}, got {found}")

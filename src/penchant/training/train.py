@@ -11,6 +11,7 @@ import numpy as np
 
 from penchant.arguments import integer
 from penchant.description import describe
+from penchant.door import Invalid, class_name, door, door_as
 from penchant.lazy import jax
 from penchant.models.tokens.net import TokenNet
 from penchant.precision import computed_now, double_precision
@@ -46,6 +47,7 @@ Written = tuple[dict[str, Any], dict[str, Any]]  # a description and its large a
 
 @on_one_blas_thread
 @computed_now
+@door
 def train(
     model: Any,
     problem: Any,
@@ -112,26 +114,26 @@ def train(
     True
     """
     method = Optax(method) if is_optimizer(method) else method
-    rules = stopping.rules("train", stop), recording.rules("train", record)
+    rules = stopping.rules(stop), recording.rules(record)
     progress = None if progress is None else _rarely(progress)
     if isinstance(method, Flow):
-        path = _by_flow(model, problem, method, penalty, rules, batch, resume, progress)
+        path = _by_flow(method, model, problem, penalty, rules, batch, resume, progress)
     elif isinstance(method, StepMethod):
-        path = _by_steps(model, problem, method, penalty, rules, batch, seed, resume, progress)
+        path = _by_steps(method, model, problem, penalty, rules, batch, seed, resume, progress)
     else:
-        raise ValueError(
-            "train: the method must be one such as GradientDescent(0.01), got "
-            f"{type(method).__name__}"
+        raise Invalid(
+            f"the method must be one such as GradientDescent(0.01), got {type(method).__name__}"
         )
     if throw and not path.outcome.ok:
         raise NumericalError("train", path.outcome, path)
     return path
 
 
+@door_as(class_name)
 def _by_flow(
+    flow: Flow,
     model: Any,
     problem: Any,
-    flow: Flow,
     penalty: Any,
     rules: Rules,
     batch: int | None,
@@ -140,16 +142,17 @@ def _by_flow(
 ) -> Path:
     for name, given in {"batch": batch, "resume": resume}.items():
         if given is not None:
-            raise ValueError(f"{type(flow).__name__}: an exact flow has no {name}; leave it out")
+            raise Invalid(f"an exact flow has no {name}; leave it out")
     followed = run_flow(flow, model, problem, penalty, RunSettings(*rules, progress=progress))
     written = _described(model, problem, flow, rules, penalty=penalty)
     return _path(followed.dataset, followed.outcome, written, followed.parameters)
 
 
+@door_as(class_name)
 def _by_steps(
+    method: StepMethod,
     model: Any,
     problem: Any,
-    method: StepMethod,
     penalty: Any,
     rules: Rules,
     batch: int | None,
@@ -157,44 +160,44 @@ def _by_steps(
     resume: Path | None,
     progress: Progress | None,
 ) -> Path:
-    who, scheme = type(method).__name__, method.scheme
-    stopping.understood_by_steps(who, rules[0])
+    scheme = method.scheme
+    stopping.understood_by_steps(rules[0])
     # parameters without a gradient stay where they are
     still = penalty is None and scheme.elementwise and not scheme.weight_decay
-    task = task_of(who, model, problem, still)
+    task = task_of(model, problem, still)
     with double_precision():
         scheme.start(task)  # refuses what it cannot train
     if not scheme.logarithmic:
-        task.refuse_overflow(who)
-    penalty = checked_penalty(who, scheme, penalty, task)
-    size = batches(who, task.samples, batch, noisy=scheme.label_noise > 0)
+        task.refuse_overflow()
+    penalty = checked_penalty(scheme, penalty, task)
+    size = batches(task.samples, batch, noisy=scheme.label_noise > 0)
     if size.size is not None and not scheme.batches:
-        raise ValueError(f"{who}: works on all samples at once; leave batch= out")
-    seed = integer(who, "seed", seed, least=0)
+        raise Invalid("works on all samples at once; leave batch= out")
+    seed = integer("seed", seed, least=0)
     if seed >= 2**63:
-        raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
-    _stable(who, scheme, task, penalty, full=size.size is None)
+        raise Invalid(f"seed must be below 2^63, got {seed}")
+    _stable(scheme, task, penalty, full=size.size is None)
     written = _described(model, problem, method, rules, penalty=penalty, batch=batch, seed=seed)
     with double_precision():
-        run = Run(who, task, method, penalty, size, seed)
+        run = Run(task, method, penalty, size, seed)
         return _stepped(run, plan(run, *rules), written, resume, progress)
 
 
-def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
+def task_of(model: Any, problem: Any, still: bool = False) -> Task:
     """The pair as one task, or an error; `still`: parameters without a gradient stay in place."""
     if isinstance(problem, TokenPairs):
-        return TokenTask(who, model, problem)
+        return TokenTask(model, problem)
     if isinstance(model, TokenNet):
-        raise ValueError(
-            f"{who}: {type(model).__name__} answers pairs of tokens, got {_kind(problem)}; use "
+        raise Invalid(
+            f"{type(model).__name__} answers pairs of tokens, got {_kind(problem)}; use "
             "modular_arithmetic() or permutation_group() as the problem"
         )
     if isinstance(problem, Images):
-        return ImageTask(who, model, problem, still)
+        return ImageTask(model, problem, still)
     if isinstance(problem, Regression | Classification | MatrixProblem):
-        return SampleTask(who, model, problem)
-    raise ValueError(
-        f"{who}: the problem must be a Regression, a Classification, a matrix problem such as "
+        return SampleTask(model, problem)
+    raise Invalid(
+        f"the problem must be a Regression, a Classification, a matrix problem such as "
         f"Completion, pairs of tokens or Images, got {_kind(problem)}; wrap the data as "
         "Regression(X, y)"
     )
@@ -204,62 +207,59 @@ def _kind(thing: Any) -> str:
     return f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
 
 
-def checked_penalty(who: str, scheme: Scheme, penalty: Any, task: Task) -> Any:
+def checked_penalty(scheme: Scheme, penalty: Any, task: Task) -> Any:
     """The penalty, if the method can use it on these parameters; None if its weight is zero."""
     if penalty is None:
         if scheme.penalties == "prox":
-            raise ValueError(
-                f"{who}: needs a penalty with a proximal map, such as penalty=0.1 * L1()"
-            )
+            raise Invalid("needs a penalty with a proximal map, such as penalty=0.1 * L1()")
         return None
     if not isinstance(penalty, Term):
-        raise ValueError(
-            f"{who}: penalty must be a number times a regularizer, such as 1e-3 * L1(), got "
-            f"{penalty!r}"
+        raise Invalid(
+            f"penalty must be a number times a regularizer, such as 1e-3 * L1(), got {penalty!r}"
         )
     if scheme.penalties == "none":
-        raise ValueError(f"{who}: takes no penalty, got {penalty!r}")
+        raise Invalid(f"takes no penalty, got {penalty!r}")
     if scheme.penalties == "smooth" and not penalty.smooth:
-        raise ValueError(
-            f"{who}: {penalty!r} has kinks, where there is no gradient; use "
+        raise Invalid(
+            f"{penalty!r} has kinks, where there is no gradient; use "
             "GradientDescent(..., subgradient=True) or Proximal"
         )
     if scheme.penalties == "prox" and not penalty.has_prox:
-        raise ValueError(
-            f"{who}: {penalty!r} has no proximal map; use GradientDescent(..., subgradient=True)"
+        raise Invalid(
+            f"{penalty!r} has no proximal map; use GradientDescent(..., subgradient=True)"
         )
-    penalty = task.shaped(who, penalty)
-    _fits(who, penalty, task.start, scheme.penalties == "prox")
+    penalty = task.shaped(penalty)
+    _fits(penalty, task.start, scheme.penalties == "prox")
     return penalty
 
 
-def _fits(who: str, penalty: Any, start: Any, prox: bool) -> None:
+def _fits(penalty: Any, start: Any, prox: bool) -> None:
     leaves, structure = jax.tree.flatten(start)
     shape = jax.tree.unflatten(structure, [leaf.shape for leaf in leaves])
     due = {"value": (), "subgradient": shape} | ({"prox": shape} if prox else {})
     for name, wanted in due.items():
-        found = _traced(who, penalty, name, structure, tuple((a.shape, a.dtype) for a in leaves))
+        found = _traced(penalty, name, structure, tuple((a.shape, a.dtype) for a in leaves))
         if found != wanted:
-            raise ValueError(f"{who}: the penalty's {name} must have shape {wanted}, got {found}")
+            raise Invalid(f"the penalty's {name} must have shape {wanted}, got {found}")
 
 
 @functools.lru_cache(maxsize=64)
-def _traced(who: str, penalty: Any, name: str, structure: Any, leaves: tuple[Any, ...]) -> Any:
+def _traced(penalty: Any, name: str, structure: Any, leaves: tuple[Any, ...]) -> Any:
     start = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves])
     given, more = ((start, 1.0), " and a length") if name == "prox" else ((start,), "")
     rule = f"must be a function of the parameters{more} in jax.numpy"
-    return traced(f"{who}: the penalty's {name} {rule}", getattr(penalty, name), *given)
+    return traced(f"the penalty's {name} {rule}", getattr(penalty, name), *given)
 
 
-def _stable(who: str, scheme: Scheme, task: Task, penalty: Any, full: bool) -> None:
+def _stable(scheme: Scheme, task: Task, penalty: Any, full: bool) -> None:
     """Refuses a learning rate beyond the bound of a quadratic loss, on all samples."""
     smoothness = task.smoothness() if scheme.check and full else None
     if smoothness is None:
         return
     bound = scheme.limit(smoothness, 0.0 if penalty is None else penalty.curvature)
     if bound is not None and not scheme.learning_rate < bound[0]:
-        raise ValueError(
-            f"{who}: learning_rate must be {bound[1]} = {bound[0]:.6g}, or descent can "
+        raise Invalid(
+            f"learning_rate must be {bound[1]} = {bound[0]:.6g}, or descent can "
             f"diverge, got {scheme.learning_rate:g}; take a smaller one, or check=False to run it "
             "anyway"
         )
@@ -285,7 +285,7 @@ def _stepped(
     moment = run.moment(state)
     meter.keep(moment, meter.look(moment))
     if before is not None:
-        state = run.again(state, *resumed("train", before, written[0], todo.last))
+        state = run.again(state, *resumed(before, written[0], todo.last))
         moment = run.moment(state)
     outcome = todo.goals.met(moment, meter.look(moment))
     if outcome is not None and before is not None:

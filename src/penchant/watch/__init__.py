@@ -42,7 +42,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from penchant.arguments import integer, positive, real
-from penchant.watch.backends.backend import WHO, LookOptions
+from penchant.door import door
+from penchant.watch.backends.backend import LookOptions
 from penchant.watch.backends.choice import backend_for
 from penchant.watch.export import trackers_for
 from penchant.watch.idle import Idle, rank
@@ -83,6 +84,7 @@ __all__ = [
 ]
 
 
+@door
 def watch(
     model: Any,
     probe_inputs: Any,
@@ -191,10 +193,10 @@ def watch(
         optimizer=optimizer,
         learning_rate=learning_rate_of(learning_rate, optimizer),
         trackers=trackers_for(to),
-        budget=None if budget is None else positive(WHO, "budget", budget),
-        level=None if level is None else positive(WHO, "level", level),
-        points_per_decade=integer(WHO, "points_per_decade", points_per_decade, least=1),
-        step=real(WHO, "step", step),
+        budget=None if budget is None else positive("budget", budget),
+        level=None if level is None else positive("level", level),
+        points_per_decade=integer("points_per_decade", points_per_decade, least=1),
+        step=real("step", step),
         raise_errors=bool(raise_errors),
     )
 

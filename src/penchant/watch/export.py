@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array, one_of
+from penchant.door import Invalid, door_as
 from penchant.watch.backends.backend import WHO
 from penchant.watch.prediction import forecast_jump, verdict
 from penchant.watch.regime import regime
@@ -76,19 +77,20 @@ def trackers_for(to: Any) -> dict[str, LookTracker]:
     return found
 
 
+@door_as(WHO)
 def tracker_for(to: str, folders: list[Path]) -> tuple[str, LookTracker]:
     """A tracker and its name, which contains the log folder of TensorBoard."""
-    kind = TRACKERS[one_of(WHO, "tracker", to, TRACKERS)]
+    kind = TRACKERS[one_of("tracker", to, TRACKERS)]
     if to == "tensorboard":
         if len(folders) != 1:
-            raise ValueError(
-                f"{WHO}: TensorBoard needs one log folder, got {len(folders)}: "
+            raise Invalid(
+                f"TensorBoard needs one log folder, got {len(folders)}: "
                 "penchant.watch(..., to=('tensorboard', 'runs/name')) or "
                 "watch.report('runs/name', to='tensorboard')"
             )
     elif folders:
-        raise ValueError(
-            f"{WHO}: {folders[0]} is not a file to write (.nc, .json, .png or .svg), and {to} "
+        raise Invalid(
+            f"{folders[0]} is not a file to write (.nc, .json, .png or .svg), and {to} "
             "needs no folder"
         )
     return " ".join([to, *map(str, folders)]), kind(*folders)

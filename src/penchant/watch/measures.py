@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant.arguments import Array, finite_array
+from penchant.door import Invalid, door_as
 from penchant.measures.distances import kernel_distance
 from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, without_mean
 from penchant.watch.backends.backend import WHO, Backend
@@ -66,12 +67,13 @@ class Labels:
     signs: Array | None
 
 
+@door_as(WHO)
 def read_labels(labels: Any, samples: int, outputs: int) -> Labels:
     """Labels as classes (integers below the number of outputs), signs, or numbers to fit."""
     raw = np.asarray(labels)
-    values = finite_array(WHO, "labels", raw, ndim=1 if raw.ndim < 2 else 2)
+    values = finite_array("labels", raw, ndim=1 if raw.ndim < 2 else 2)
     if len(values) != samples:
-        raise ValueError(f"{WHO}: {samples} probe inputs need as many labels, got {len(values)}")
+        raise Invalid(f"{samples} probe inputs need as many labels, got {len(values)}")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim == 1 and outputs == 1:
@@ -79,9 +81,7 @@ def read_labels(labels: Any, samples: int, outputs: int) -> Labels:
     if values.ndim == 1:
         return _classes(values, outputs)
     if values.shape[1] != outputs:
-        raise ValueError(
-            f"{WHO}: the model has {outputs} outputs per row but the labels {values.shape[1]}"
-        )
+        raise Invalid(f"the model has {outputs} outputs per row but the labels {values.shape[1]}")
     one_hot = bool(((values == 0) | (values == 1)).all() and (values.sum(axis=1) == 1).all())
     return Labels(values, values.argmax(axis=1) if one_hot else None, None)
 
@@ -148,6 +148,7 @@ def layer_row(start: Start, kernels: Array, groups: tuple[int, ...]) -> dict[str
     return {"layer_distance": found[list(groups)]}
 
 
+@door_as(WHO)
 def centred_distance(first: Array, second: Array) -> float:
     """1 - cosine of two kernels without the mean of their features; NaN if little remains.
 
@@ -157,7 +158,7 @@ def centred_distance(first: Array, second: Array) -> float:
     if len(first) < FEWEST:
         return math.nan
     try:
-        pair = [without_mean(WHO, kernel) for kernel in (first, second)]
+        pair = [without_mean(kernel) for kernel in (first, second)]
     except ValueError:  # the probe inputs are equal
         return math.nan
     return kernel_distance(*pair)
@@ -213,6 +214,7 @@ def gain_row(start: Start, outputs: Array, kernel: Array) -> dict[str, float]:
     return {"kernel_gain": 1 - now / before if before > 0 else math.nan}
 
 
+@door_as(WHO)
 def left_out_error(kernel: Array, values: Array) -> float:
     """The leave-one-out error of ridge regression with a constant, relative to the values.
 
@@ -220,7 +222,7 @@ def left_out_error(kernel: Array, values: Array) -> float:
     nothing is left of either.
     """
     try:
-        centred = without_mean(WHO, kernel)
+        centred = without_mean(kernel)
     except ValueError:
         return math.nan
     target = values - values.mean(axis=0)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from penchant.arguments import positive, real
+from penchant.door import Invalid, door_as
 from penchant.watch.backends.backend import WHO
 
 DECOUPLED = ("AdamW", "Muon", "Adafactor", "Lion")  # optimizers of torch style that say nothing
@@ -55,36 +56,37 @@ def decay_rate(optimizer: Any) -> float:
     return 0.0 if decay == 0 else math.nan
 
 
+@door_as(WHO)
 def weight_decay_of(given: float | None, optimizer: Any) -> float:
     """The given weight decay, or that of the optimizer; both must be equal."""
-    stated = None if given is None else real(WHO, "weight_decay", given)
+    stated = None if given is None else real("weight_decay", given)
     if stated is not None and stated < 0:
-        raise ValueError(f"{WHO}: weight_decay must be >= 0, got {stated:g}")
+        raise Invalid(f"weight_decay must be >= 0, got {stated:g}")
     if optimizer is None:
         return stated or 0.0
     found = rates_of(optimizer).weight_decay
     if math.isnan(found):
         return stated or 0.0
     if stated is not None and not math.isclose(stated, found, rel_tol=1e-6):
-        raise ValueError(
-            f"{WHO}: weight_decay={stated:g} was given, but the optimizer has {found:g}; leave "
+        raise Invalid(
+            f"weight_decay={stated:g} was given, but the optimizer has {found:g}; leave "
             "weight_decay= out"
         )
     return found
 
 
+@door_as(WHO)
 def learning_rate_of(given: Any, optimizer: Any) -> Callable[[float], float] | None:
     """The given learning rate as a function of the step."""
     if given is None:
         return None
     if optimizer is not None:
-        raise ValueError(
-            f"{WHO}: the learning rate is read from the optimizer at every look; leave "
-            "learning_rate= out"
+        raise Invalid(
+            "the learning rate is read from the optimizer at every look; leave learning_rate= out"
         )
     if callable(given):
-        return lambda step: real(WHO, "learning_rate", float(given(step)))
-    rate = positive(WHO, "learning_rate", given)
+        return door_as(WHO)(lambda step: real("learning_rate", float(given(step))))
+    rate = positive("learning_rate", given)
     return lambda step: rate
 
 

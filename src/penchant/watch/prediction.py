@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array, with_parts
+from penchant.door import door
 from penchant.forecasts.jump import JumpForecast, Losses, expected_jump, no_forecast
 from penchant.measures.transition import grokking
 from penchant.records import Record
@@ -107,6 +108,7 @@ def verdict(dataset: Any) -> GrokkingVerdict:
     return GrokkingVerdict(found.kind, sentence, found.t1, found.t2, found.jump)
 
 
+@door
 def forecast_jump(dataset: Any) -> JumpForecast:
     """When the test accuracy of a watched run will have risen half way, from its record.
 
@@ -135,7 +137,7 @@ def forecast_jump(dataset: Any) -> JumpForecast:
     >>> print(penchant.forecasts.forecast_jump(watch.dataset).state)
     too early
     """
-    with_parts("forecast_jump", "dataset", dataset, "the record of a watch", *PARTS)
+    with_parts("dataset", dataset, "the record of a watch", *PARTS)
     side = next((side for side in TEST if _metric(dataset, (side,), ACCURACIES)), "")
     names = [_metric(dataset, sides, ACCURACIES) for sides in (TRAIN, (side,))]
     if None in names:

@@ -15,6 +15,7 @@ import numpy as np
 
 from penchant import store
 from penchant.arguments import Array
+from penchant.door import Invalid, door_as
 from penchant.inspection import Refusal, read_text
 from penchant.watch.backends.backend import WHO
 from penchant.watch.metrics import number, unread
@@ -165,16 +166,17 @@ class Log:
         return np.array([row.get(name, missing) for row in self.rows], dtype=np.float64)
 
 
+@door_as(WHO)
 def save(dataset: Any, file: str | os.PathLike[str]) -> Path:
     """Write the dataset of a watch to `file` by its suffix, .nc or .json, and return its path."""
     target = Path(file)
     if target.suffix == ".nc":
         return store.write(dataset, target)
     if target.suffix != ".json":
-        raise ValueError(f"{WHO}: a record is written as .nc or .json, got {target.name!r}")
+        raise Invalid(f"a record is written as .nc or .json, got {target.name!r}")
     content = _plain(_listed(dataset))
     content["checksum"] = store.json_checksum(content)
-    with store.whole(WHO, target) as draft:
+    with store.whole(target) as draft:
         draft.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
     return target
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from penchant.door import Invalid, door_as
 from penchant.records import Record
 from penchant.store import whole
 from penchant.watch.backends.backend import WHO
@@ -155,11 +156,12 @@ def _write(dataset: Any, file: Path) -> Path:
     )
 
 
+@door_as(WHO)
 def save_figure(found: Report, file: Path) -> Path:
     """Draw a report into `file`, completely or not at all, and return its path."""
     if file.suffix not in PICTURES:
-        raise ValueError(f"{WHO}: a figure is written as .png or .svg, got {file.name!r}")
-    with whole(WHO, file) as draft:
+        raise Invalid(f"a figure is written as .png or .svg, got {file.name!r}")
+    with whole(file) as draft:
         _draw(found.figure(), draft, file.suffix[1:])
     return file
 

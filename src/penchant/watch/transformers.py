@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from penchant.door import door_as
 from penchant.store import whole
 from penchant.watch.attached import Attached, needed
 from penchant.watch.backends.backend import WHO
@@ -89,9 +90,10 @@ class TransformersWatch(TrainerCallback):
         numbers = {n: v for n, v in (metrics or {}).items() if isinstance(v, int | float)}
         self.attached.call(state.global_step, numbers)
 
+    @door_as(WHO)
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if self.watch is not None:
-            with whole(WHO, self._place(args, state.global_step)) as draft:
+            with whole(self._place(args, state.global_step)) as draft:
                 needed("torch").save(self.attached.state(), draft)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:

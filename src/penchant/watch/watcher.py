@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penchant.arguments import real
+from penchant.door import Invalid, door_as
 from penchant.watch.backends.backend import WHO, Backend, ChangedModel
 from penchant.watch.checkpoint import restore, state_of
 from penchant.watch.export import LookTracker
@@ -253,11 +254,12 @@ class Watch:
         self.log.rows[-1] |= self.forecast.row  # imports what the later forecasts need
         self._failures.raising = loud
 
+    @door_as(WHO)
     def _open(self, step: Any) -> float:
-        now = real(WHO, "step", number("step", step))
+        now = real("step", number("step", step))
         if now < self.first:
-            raise ValueError(
-                f"{WHO}: step {now:g} is before the start, step {self.first:g} (step= of the watch)"
+            raise Invalid(
+                f"step {now:g} is before the start, step {self.first:g} (step= of the watch)"
             )
         self.log.call(now)
         return now

@@ -90,14 +90,14 @@ def end(
 def end_shares(of: Classification, beta: Array, norms: Collection[Any]) -> list[float]:
     """The margin of one predictor as a share of the best one, in every norm."""
     margin = float((of.signed_rows @ beta).min())
-    sizes = [float(as_norm("end_shares", norm).value(beta)) for norm in norms]
+    sizes = [float(as_norm(norm).value(beta)) for norm in norms]
     return [best(of, norm) * margin / size for norm, size in zip(norms, sizes, strict=True)]
 
 
 @functools.lru_cache(maxsize=256)
 def best(of: Classification, norm: Any) -> float:
     """The least norm of a predictor of margin one; all runs on a problem share it."""
-    return max_margin(of, as_norm("best", norm)).value
+    return max_margin(of, as_norm(norm)).value
 
 
 def falls(
@@ -107,7 +107,7 @@ def falls(
 
     The run is as long as its start, in the norm of the method.
     """
-    sizes = {name: as_norm("falls", norm).value for name, norm in norms.items()}
+    sizes = {name: as_norm(norm).value for name, norm in norms.items()}
     start = FAR * max_margin(of, norms[kind.other]).beta
     method = kind.make(sizes[kind.own](start) / steps)
     path = train(LinearPredictor(start), of, method, stop=Steps(steps), record=LogSpaced(10))

@@ -13,6 +13,7 @@ from penchant.lab import (
     Plot,
     Series,
     at_most,
+    door_as,
     exponents,
     margin_of_mean,
     mean_within,
@@ -53,6 +54,7 @@ def cell(width: int, seed: int, *, starts: int) -> dict[str, float]:
     return dict(zip(SIZES, sizes.tolist(), strict=True))
 
 
+@door_as("trained_cell")
 def trained_cell(
     start: str, width: int, log_alpha: float, seed: int, *, c: float
 ) -> dict[str, float]:
@@ -61,7 +63,7 @@ def trained_cell(
     `size` is the mean size of these outputs, `decayed` that of the outputs of the decayed start.
     """
     (problem, new), net = points(seed), QuadraticUnits(math.exp(log_alpha), seed, width)
-    one_of("trained_cell", "start", start, ("wide", "difference"))
+    one_of("start", start, ("wide", "difference"))
     model: Model = Difference(net) if start == "difference" else net
     outputs = model.predict(trained(problem, model, log_alpha, 1 - c), new)
     first = model.predict(model.start(problem.dimension), new)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant import L1, GradientDescent, NumericalError, Regression, Steps, interpolate, train
-from penchant.lab import DRAWS, Array, Dataset, drawn, one_of
+from penchant.lab import DRAWS, Array, Dataset, door_as, drawn, one_of
 from penchant.measures import Grokking, crossing, grokking
 from penchant.methods import Proximal
 from penchant.models import LinearMatrix, LinearPredictor
@@ -321,6 +321,7 @@ class LowRankRecovery(Recovery):
 
 
 @functools.lru_cache(maxsize=8)  # neighbouring cells share their problem
+@door_as("recovery")
 def recovery(
     kind: str,
     *,
@@ -335,7 +336,7 @@ def recovery(
 
     `noise` is the power of the noise over that of the signal, 1/SNR.
     """
-    one_of("recovery", "kind", kind, KINDS)
+    one_of("kind", kind, KINDS)
     if kind == "sparse":
         snr = 1 / noise if noise else math.inf
         return SparseRecovery(sparse_recovery(samples, dimension, sparsity=few, seed=seed, snr=snr))

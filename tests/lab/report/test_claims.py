@@ -21,7 +21,7 @@ from jinja2 import UndefinedError
 import little_papers
 from explore_browser import CHROMIUM, browser
 from html_pages import parsed, words
-from penchant.lab import Check, Evidence, Plot, Series, Verdict, Verdicts, papers, within
+from penchant.lab import Check, Evidence, Plot, Series, Verdict, Verdicts, door_as, papers, within
 from penchant.lab.evidence import verdict_json
 from penchant.lab.evidence.verdict_json import read_verdicts
 from penchant.lab.report.markup import Markup
@@ -297,14 +297,14 @@ def test_the_report_is_written_and_read_back(verdicts, tmp_path):
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     file = tmp_path / "index.html"
-    write_text("report", file, "old")
+    write_text(file, "old")
 
     def fails(*paths):
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "replace", fails)
     with pytest.raises(OSError, match="disk full"):
-        write_text("report", file, "new")
+        write_text(file, "new")
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 
@@ -325,8 +325,8 @@ def test_a_folder_that_cannot_be_written_is_refused_early(tmp_path):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "deep"):
         with pytest.raises(ValueError, match=r"verify: .*must be a directory"):
-            refuse_unwritable("verify", folder)
-    refuse_unwritable("verify", tmp_path / "new" / "folder")
+            door_as("verify")(refuse_unwritable)(folder)
+    refuse_unwritable(tmp_path / "new" / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

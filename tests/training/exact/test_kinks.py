@@ -68,8 +68,8 @@ def test_the_error_of_a_smooth_net_does_not_mention_kinks():
     flow = penchant.ParameterFlow(rtol=1e-6, weight_decay=RATE)
     path = penchant.train(net, problems()[0], flow, stop=penchant.Time(20.0))
     assert path.outcome.kind is Kind.SOLVED
-    task = SampleTask("test", net, problems()[0])
-    system = StiffIntegrator("test", task, RATE, 1e-6, 20.0)
+    task = SampleTask(net, problems()[0])
+    system = StiffIntegrator(task, RATE, 1e-6, 20.0)
     moment = Moment(path.t, path.parameters, path.predictions)
     assert system._kink(moment) is None
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer
+from penchant.door import Invalid, door
 from penchant.lab.evidence.evidence import Check, at_least, at_most, number, within
 
 RARE = 1e-3  # the probability that a true statement misses by chance
@@ -28,66 +29,70 @@ DRAWS = 1000  # attempts to meet a premise before it counts as out of reach
 Instance = TypeVar("Instance")
 
 
+@door
 def lower_share(count: int, total: int) -> float:
     """The least share that `count` successes of `total` are compatible with (exact binomial)."""
-    return _bounds("lower_share", count, total)[0]
+    return _bounds(count, total)[0]
 
 
+@door
 def upper_share(count: int, total: int) -> float:
     """The largest share that `count` successes of `total` are compatible with."""
-    return _bounds("upper_share", count, total)[1]
+    return _bounds(count, total)[1]
 
 
+@door
 def share_at_least(count: int, total: int, limit: float) -> Check:
     """The check that a share is at least `limit`, also at its lower bound."""
-    limit = number("share_at_least", "limit", limit)
-    return at_least(_bounds("share_at_least", count, total)[0], limit)
+    limit = number("limit", limit)
+    return at_least(_bounds(count, total)[0], limit)
 
 
+@door
 def share_at_most(count: int, total: int, limit: float) -> Check:
     """The check that a share is at most `limit`, also at its upper bound."""
-    limit = number("share_at_most", "limit", limit)
-    return at_most(_bounds("share_at_most", count, total)[1], limit)
+    limit = number("limit", limit)
+    return at_most(_bounds(count, total)[1], limit)
 
 
+@door
 def mean_within(values: ArrayLike, predicted: float, bias: float = 0.0) -> Check:
     """The check that the mean of independent `values` is `predicted`, up to chance and `bias`.
 
     `bias` is what the statement leaves open, for example a term of the next order.
     """
-    who, array = "mean_within", np.ravel(np.asarray(values, float))
-    margin = _margin(who, array)
-    predicted, bias = number(who, "predicted", predicted), number(who, "bias", bias)
+    array = np.ravel(np.asarray(values, float))
+    margin = _margin(array)
+    predicted, bias = number("predicted", predicted), number("bias", bias)
     return within(array.mean(), predicted, bias + margin)
 
 
+@door
 def margin_of_mean(values: ArrayLike) -> float:
     """How far the mean of independent values may lie from its expectation, by Student's t."""
-    return _margin("margin_of_mean", np.ravel(np.asarray(values, float)))
+    return _margin(np.ravel(np.asarray(values, float)))
 
 
-def _margin(who: str, array: Array) -> float:
+def _margin(array: Array) -> float:
     from scipy.stats import t
 
     if len(array) < 3 or not np.isfinite(array).all():
         seen = f"{len(array)} values, {int(np.isfinite(array).sum())} of them finite"
-        raise ValueError(f"{who}: a mean needs three finite values or more, got {seen}")
+        raise Invalid(f"a mean needs three finite values or more, got {seen}")
     deviation = float(array.std(ddof=1)) / math.sqrt(len(array))
     return float(t.ppf(1 - RARE / 2, len(array) - 1)) * deviation
 
 
+@door
 def exponents(x: ArrayLike, y: ArrayLike) -> np.ndarray:
     """The exponent of y ~ x^exponent for every row of `y`, by least squares on logarithms."""
-    who = "exponents"
-    x, rows = finite_array(who, "x", x, ndim=1), finite_array(who, "y", np.atleast_2d(y), ndim=2)
+    x, rows = finite_array("x", x, ndim=1), finite_array("y", np.atleast_2d(y), ndim=2)
     for name, values in (("x", x), ("y", rows)):
         if values.min() <= 0:
-            raise ValueError(f"{who}: {name} must be > 0, got {values.min():g}")
+            raise Invalid(f"{name} must be > 0, got {values.min():g}")
     if rows.shape[1] != len(x) or not np.ptp(x) > 0:
         seen = f"{len(x)} in x and {rows.shape[1]} in a row of y"
-        raise ValueError(
-            f"{who}: y must have a value for each of two different x or more, got {seen}"
-        )
+        raise Invalid(f"y must have a value for each of two different x or more, got {seen}")
     log_x, log_y = np.log(x), np.log(rows)
     centered = log_x - log_x.mean()
     return np.asarray(log_y @ centered / (centered @ centered))
@@ -116,15 +121,15 @@ def _instances(make: Callable[[int], Instance], seed: int) -> Iterator[Instance]
     return (make(seed + k) for k in range(DRAWS))
 
 
-def _bounds(who: str, count: int, total: int) -> tuple[float, float]:
+def _bounds(count: int, total: int) -> tuple[float, float]:
     from scipy.stats import binomtest
 
     count, total = (
-        integer(who, name, value.item() if hasattr(value, "item") else value, least=0)
+        integer(name, value.item() if hasattr(value, "item") else value, least=0)
         for name, value in (("count", count), ("total", total))
     )
     if count > total:
-        raise ValueError(f"{who}: count must be at most total={total}, got {count}")
+        raise Invalid(f"count must be at most total={total}, got {count}")
     if total == 0:
         return 0.0, 1.0  # no case is compatible with every share
     interval = binomtest(count, total).proportion_ci(1 - RARE)

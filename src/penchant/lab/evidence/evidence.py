@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from penchant.arguments import one_of
+from penchant.door import Invalid, door, door_as
 from penchant.lab.evidence.plot import Plot
 from penchant.records import Record, brief
 
@@ -34,12 +35,12 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def number(check: str, name: str, value: object) -> float:
+def number(name: str, value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         rule = f"{name} must be one real number"
-        raise ValueError(f"{check}: {rule}, got {type(value).__name__} {value!r}") from None
+        raise Invalid(f"{rule}, got {type(value).__name__} {value!r}") from None
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,13 +57,13 @@ class Check(Record):
     tolerance: float = 0.0
     kind: Rule = "error"
 
+    @door_as(lambda check: f"Check {check.name!r}" if check.name else "Check")
     def __post_init__(self) -> None:
-        own = f"Check {self.name!r}" if self.name else "Check"
         for name in ("measured", "predicted", "tolerance"):
-            object.__setattr__(self, name, number(own, name, getattr(self, name)))
+            object.__setattr__(self, name, number(name, getattr(self, name)))
         if not 0 <= self.tolerance < math.inf:
-            raise ValueError(f"{own}: tolerance must be finite and >= 0, got {self.tolerance}")
-        one_of(own, "kind", self.kind, ("error", "at most", "at least"))
+            raise Invalid(f"tolerance must be finite and >= 0, got {self.tolerance}")
+        one_of("kind", self.kind, ("error", "at most", "at least"))
 
     @property
     def excess(self) -> float:
@@ -167,10 +168,11 @@ class Premise(Record):
         return f"{'met' if self.holds else 'not met'}{number}"
 
 
+@door
 def below(value: Any, limit: float) -> Premise:
     """The premise that a measured number is below its limit."""
-    measured = number("below", "value", value)
-    return Premise(measured < number("below", "limit", limit), measured)
+    measured = number("value", value)
+    return Premise(measured < number("limit", limit), measured)
 
 
 @dataclass(frozen=True, repr=False)

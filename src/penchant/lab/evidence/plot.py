@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from penchant.arguments import one_of
+from penchant.door import Invalid, door_as
 from penchant.records import Record
 
 Numbers = Sequence[float] | np.ndarray  # stored as a tuple of floats
@@ -16,11 +17,11 @@ Style = Literal["line", "dashed", "points", "steps"]
 Scale = Literal["linear", "log", "symlog"]
 
 
-def _numbers(series: str, name: str, values: Any) -> tuple[float, ...]:
+def _numbers(name: str, values: Any) -> tuple[float, ...]:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "fiub":
         rule = f"{name} must be a one-dimensional list of real numbers"
-        raise ValueError(f"Series {series!r}: {rule}, got shape {array.shape} of {array.dtype}")
+        raise Invalid(f"{rule}, got shape {array.shape} of {array.dtype}")
     return tuple(array.astype(float).tolist())
 
 
@@ -33,13 +34,14 @@ class Series(Record):
     y: Numbers
     style: Style = "line"
 
+    @door_as(lambda series: f"Series {series.name!r}")
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", _numbers(self.name, "x", self.x))
-        object.__setattr__(self, "y", _numbers(self.name, "y", self.y))
+        object.__setattr__(self, "x", _numbers("x", self.x))
+        object.__setattr__(self, "y", _numbers("y", self.y))
         if len(self.x) != len(self.y):
             rule = "x and y must be equally long"
-            raise ValueError(f"Series {self.name!r}: {rule}, got {len(self.x)} and {len(self.y)}")
-        one_of(f"Series {self.name!r}", "style", self.style, Style.__args__)  # type: ignore[attr-defined]
+            raise Invalid(f"{rule}, got {len(self.x)} and {len(self.y)}")
+        one_of("style", self.style, Style.__args__)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,10 +56,11 @@ class Plot(Record):
     y_scale: Scale = "linear"
     caption: str = ""
 
+    @door_as(lambda plot: f"Plot {plot.title!r}")
     def __post_init__(self) -> None:
         object.__setattr__(self, "series", tuple(self.series))
         for name in ("x_scale", "y_scale"):
-            one_of(f"Plot {self.title!r}", name, getattr(self, name), Scale.__args__)  # type: ignore[attr-defined]
+            one_of(name, getattr(self, name), Scale.__args__)  # type: ignore[attr-defined]
 
 
 def log_log(

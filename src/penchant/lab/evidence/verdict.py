@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from penchant.arguments import one_of
+from penchant.door import door_as
 from penchant.lab.evidence.evidence import (
     HOLDING,
     STATUSES,
@@ -222,12 +223,13 @@ class Verdicts(Record, Sequence[Verdict]):
     def __getitem__(self, key: int | str) -> Verdict: ...
     @overload
     def __getitem__(self, key: slice) -> Verdicts: ...
+    @door_as("Verdicts")
     def __getitem__(self, key: int | str | slice) -> Verdict | Verdicts:
         if isinstance(key, slice):
             return Verdicts(self.items[key], self.versions)
         if isinstance(key, str):
             known = {verdict.id.upper(): verdict for verdict in self.items}
-            return known[one_of("Verdicts", "claim id", key.upper(), known)]
+            return known[one_of("claim id", key.upper(), known)]
         return self.items[key]
 
     @property

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penchant.door import door_as
 from penchant.lab.report.rendering import render
 from penchant.lab.report.study_cells import (
     axes,
@@ -139,6 +140,7 @@ class StudyReport:
     reasons: tuple[str, ...]
 
 
+@door_as("report")
 def write_study_report(dataset: xarray.Dataset, folder: str | Path) -> StudyReport:
     """Write the page and the picture of a gathered study into `folder`; returns their paths."""
     name = dataset.attrs["study"]
@@ -148,7 +150,7 @@ def write_study_report(dataset: xarray.Dataset, folder: str | Path) -> StudyRepo
     if pictures.first is None:
         picture.unlink(missing_ok=True)  # an older one would not belong to this result
     else:
-        with whole("report", picture) as draft:
+        with whole(picture) as draft:
             draft.write_bytes(pictures.first.png)
-    write_text("report", page, text)
+    write_text(page, text)
     return StudyReport(page, picture if pictures.first else None, pictures.reasons)

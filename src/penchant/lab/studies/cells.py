@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import integer, one_of, real
+from penchant.door import Invalid, door_as
 from penchant.lab.studies.parts import takes_seed
 from penchant.records import Record
 
@@ -37,12 +38,12 @@ class Axis(Record):
     values: tuple[Scalar, ...]
 
 
-def read_axes(who: str, grid: Mapping[str, Any]) -> tuple[Axis, ...]:
+def read_axes(grid: Mapping[str, Any]) -> tuple[Axis, ...]:
     """The axes of a grid, in its order; `model.alpha` may be one key or two nested ones."""
-    flat = dict(_flat(who, grid))
+    flat = dict(_flat(grid))
     last = Counter(key.rpartition(".")[2] for key in flat)
     return tuple(
-        Axis(key, _name(key, last), read_values(who, f"grid.{key}", values))
+        Axis(key, _name(key, last), read_values(f"grid.{key}", values))
         for key, values in flat.items()
     )
 
@@ -53,14 +54,14 @@ def _name(key: str, last: Counter[str]) -> str:
     return short if last[short] == 1 and short not in RESERVED else key.replace(".", "_")
 
 
-def _flat(who: str, grid: Any, prefix: str = "") -> list[tuple[str, Any]]:
+def _flat(grid: Any, prefix: str = "") -> list[tuple[str, Any]]:
     if not isinstance(grid, Mapping):
-        raise ValueError(f"{who}: grid must be a table of axes, got {grid!r:.80}")
+        raise Invalid(f"grid must be a table of axes, got {grid!r:.80}")
     found: list[tuple[str, Any]] = []
     for key, value in grid.items():
         name = f"{prefix}{key}"
         nested = isinstance(value, Mapping) and value and not _spacelike(value)
-        found += _flat(who, value, f"{name}.") if nested else [(name, value)]
+        found += _flat(value, f"{name}.") if nested else [(name, value)]
     return found
 
 
@@ -69,25 +70,24 @@ def _spacelike(table: Mapping[str, Any]) -> bool:
     return any(get_close_matches(str(key), SPACES, n=1, cutoff=0.75) for key in table)
 
 
-def read_values(who: str, where: str, given: Any) -> tuple[Scalar, ...]:
+def read_values(where: str, given: Any) -> tuple[Scalar, ...]:
     """The values of an axis: a list as it is, or a space such as {logspace = [-3, 1, 9]}."""
     if isinstance(given, Mapping):
-        given = _spaced(who, where, given)
+        given = _spaced(where, given)
     if isinstance(given, np.ndarray):
         given = given.tolist()
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise ValueError(
-            f"{who}: {where} must be a list of values or one of {', '.join(SPACES)}, "
-            f"got {given!r:.80}"
+        raise Invalid(
+            f"{where} must be a list of values or one of {', '.join(SPACES)}, got {given!r:.80}"
         )
-    values = tuple(_scalar(who, where, value) for value in given)
+    values = tuple(_scalar(where, value) for value in given)
     if not values:
-        raise ValueError(f"{who}: {where} must not be empty")
+        raise Invalid(f"{where} must not be empty")
     if len({_family(value) for value in values}) > 1:
-        raise ValueError(f"{who}: {where} mixes numbers, strings or booleans: {values!r:.80}")
+        raise Invalid(f"{where} mixes numbers, strings or booleans: {values!r:.80}")
     twice = [value for value, count in Counter(values).items() if count > 1]
     if twice:
-        raise ValueError(f"{who}: {where} names {twice[0]!r} more than once; keep one")
+        raise Invalid(f"{where} names {twice[0]!r} more than once; keep one")
     return values
 
 
@@ -97,61 +97,61 @@ def _family(value: Scalar) -> str:
     return "number"
 
 
-def _scalar(who: str, where: str, value: Any) -> Scalar:
+def _scalar(where: str, value: Any) -> Scalar:
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float) and not math.isfinite(plain):
-        raise ValueError(f"{who}: {where} must be finite, got {plain}")
+        raise Invalid(f"{where} must be finite, got {plain}")
     if not isinstance(plain, bool | int | float | str):
-        raise ValueError(
-            f"{who}: {where} must hold numbers, strings or booleans, got {plain!r:.80}; for "
+        raise Invalid(
+            f"{where} must hold numbers, strings or booleans, got {plain!r:.80}; for "
             "anything else write a function cell and put an axis of names here"
         )
     return plain
 
 
-def _spaced(who: str, where: str, table: Mapping[str, Any]) -> list[Any]:
+def _spaced(where: str, table: Mapping[str, Any]) -> list[Any]:
     """Values between two ends; `round = true` makes them whole numbers, each once."""
     for key in table:
-        one_of(who, f"key in {where}", key, (*SPACES, "round"))
+        one_of(f"key in {where}", key, (*SPACES, "round"))
     named = [key for key in table if key in SPACES]
     if len(named) != 1:
-        raise ValueError(f"{who}: {where} must name exactly one of {', '.join(SPACES)}")
+        raise Invalid(f"{where} must name exactly one of {', '.join(SPACES)}")
     ends = table[named[0]]
     if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 3:
         rule = "must be [first, last, count]"
-        raise ValueError(f"{who}: {where}.{named[0]} {rule}, got {ends!r:.80}")
-    first, last = (real(who, f"{where}.{named[0]}", end) for end in ends[:2])
-    count = integer(who, f"{where}.{named[0]}'s count", ends[2], least=1)
-    refuse_endless(who, f"{where}.{named[0]}", count)
+        raise Invalid(f"{where}.{named[0]} {rule}, got {ends!r:.80}")
+    first, last = (real(f"{where}.{named[0]}", end) for end in ends[:2])
+    count = integer(f"{where}.{named[0]}'s count", ends[2], least=1)
+    refuse_endless(f"{where}.{named[0]}", count)
     if named[0] == "geomspace" and min(first, last) <= 0:
-        raise ValueError(f"{who}: {where}.geomspace needs ends > 0, got {first} and {last}")
+        raise Invalid(f"{where}.geomspace needs ends > 0, got {first} and {last}")
     found = getattr(np, named[0])(first, last, count)
     if not np.isfinite(found).all():
-        raise ValueError(f"{who}: {where}.logspace is in powers of ten; 10**{last:g} overflows")
+        raise Invalid(f"{where}.logspace is in powers of ten; 10**{last:g} overflows")
     if not table.get("round", False):
         return found.tolist()
     return [int(value) for value in np.unique(np.rint(found))]
 
 
-def read_seeds(who: str, seeds: Any) -> tuple[int, ...] | None:
+def read_seeds(seeds: Any) -> tuple[int, ...] | None:
     """0 to n - 1 for a number n, a list as it is, None where the study has no seed."""
     if seeds is None:
         return None
     if isinstance(seeds, Sequence | np.ndarray) and not isinstance(seeds, str):
-        found = tuple(integer(who, "seeds", seed, least=0) for seed in seeds)
+        found = tuple(integer("seeds", seed, least=0) for seed in seeds)
         if not found or len(set(found)) != len(found):
-            raise ValueError(f"{who}: seeds must be different whole numbers, got {found!r:.80}")
+            raise Invalid(f"seeds must be different whole numbers, got {found!r:.80}")
         return found
-    count = integer(who, "seeds", seeds, least=1)
-    refuse_endless(who, "seeds", count)
+    count = integer("seeds", seeds, least=1)
+    refuse_endless("seeds", count)
     return tuple(range(count))
 
 
-def refuse_endless(who: str, where: str, count: int) -> None:
+def refuse_endless(where: str, count: int) -> None:
     """Raise if a grid has more cells than a run could finish."""
     if count > MOST:
-        raise ValueError(
-            f"{who}: {where} gives {count} cells, and a study may have {MOST}; use fewer, or split "
+        raise Invalid(
+            f"{where} gives {count} cells, and a study may have {MOST}; use fewer, or split "
             "it into several studies"
         )
 
@@ -217,12 +217,11 @@ def placed(table: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[st
     return {**table, head: value}
 
 
+@door_as("study")
 def _seeded(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """The same with the seed given to every part that takes one and does not set its own."""
     with_seed: dict[str, Any] = {
-        part: {**spec[part], "seed": seed}
-        for part in PARTS
-        if takes_seed("study", part, spec[part])
+        part: {**spec[part], "seed": seed} for part in PARTS if takes_seed(part, spec[part])
     }
     if "batch" in spec:  # which is drawn from the seed
         with_seed["seed"] = seed

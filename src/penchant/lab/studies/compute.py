@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from penchant.description import IS, named
+from penchant.door import door_as
 from penchant.lab.studies.cells import OPTIONAL, PARTS, RESERVED, canonical
 from penchant.lab.studies.parts import (
     DescriptionError,
@@ -120,8 +121,9 @@ def message_of(error: BaseException) -> str:
     return words if plain else f"{type(error).__name__}: {words}".rstrip(": ")
 
 
+@door_as("study")
 def _function(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
-    found = function_named("study", spec["function"])(**spec["arguments"])
+    found = function_named(spec["function"])(**spec["arguments"])
     if not isinstance(found, Mapping):
         raise DescriptionError(
             f"study: {spec['function']} must return a dict of named values, got "
@@ -177,12 +179,13 @@ def _last(whole: Any) -> Value:
     return tuple(map(str, at.dims)), np.asarray(at.values)
 
 
+@door_as("study")
 def _probed(name: str, probe: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, Value]:
     """A probe's value under its name, or the fields of its record as name_field."""
     arguments = {
         key: resolved(f"probes.{name}", value, scope) for key, value in probe.items() if key != IS
     }
-    result = named("study", f"probes.{name}", probe[IS])(**arguments)
+    result = named(f"probes.{name}", probe[IS])(**arguments)
     if dataclasses.is_dataclass(result):
         result = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.repr}
     if not isinstance(result, Mapping):

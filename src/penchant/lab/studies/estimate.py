@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penchant.door import door_as
 from penchant.lab.studies.adaptive.refine import on_lattice
 from penchant.lab.studies.adaptive.threshold import most_trials, read_threshold, with_axis
 from penchant.lab.studies.cells import Cell, cells_of
@@ -87,10 +88,11 @@ def estimate(study: Study, out: str | os.PathLike[str]) -> Estimate:
     return Estimate(number, len(found), mean, size, basis, _free(cache.folder), failure, bool(most))
 
 
+@door_as(lambda study: study.source)
 def _planned(study: Study) -> tuple[Study, int]:
     """(a plain study with similar cells, the largest number of cells of an adaptive one)."""
     if study.threshold is not None:
-        rule = read_threshold(study.source, study.threshold)
+        rule = read_threshold(study.threshold)
         return with_axis(study), math.prod(study.shape) * most_trials(rule)
     if study.refine is not None:
         plain = on_lattice(study)

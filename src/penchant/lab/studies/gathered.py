@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penchant import store
+from penchant.door import Invalid
 
 if TYPE_CHECKING:
     import xarray
@@ -17,21 +18,21 @@ if TYPE_CHECKING:
 MOST_BYTES = 200_000_000  # of the file, and of what it declares
 
 
-def read_gathered(who: str, file: str | Path) -> xarray.Dataset:
+def read_gathered(file: str | Path) -> xarray.Dataset:
     """The gathered study in `file`; any other file raises a ValueError with the reason."""
     path = Path(file)
     if not path.is_file():
-        raise ValueError(f"{who}: there is no file {str(path)!r}")
+        raise Invalid(f"there is no file {str(path)!r}")
     if path.stat().st_size > MOST_BYTES:
         seen = f"has {path.stat().st_size} bytes, more than {MOST_BYTES}"
-        raise ValueError(f"{who}: {path.name} {seen}")
+        raise Invalid(f"{path.name} {seen}")
     try:
-        dataset = store.read(path, who=who, most=MOST_BYTES)
+        dataset = store.contents(path, most=MOST_BYTES)
     except ValueError as reason:  # a page shows the name of a file, not its folder
-        raise ValueError(str(reason).replace(str(path), path.name)) from None
+        raise Invalid(str(reason).replace(str(path), path.name)) from None
     refusal = _refusal(dataset)
     if refusal:
-        raise ValueError(f"{who}: {path.name} {refusal}")
+        raise Invalid(f"{path.name} {refusal}")
     return dataset
 
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penchant.arguments import one_of
-from penchant.description import IS, arguments_in, build, check_call, named
+from penchant.description import IS, arguments_in, check_call, made_from, named
+from penchant.door import Invalid, door_as, speaking_as
 from penchant.lab.studies.code.inputs import importing
 from penchant.training import record as recording
 from penchant.training import stop as stopping
@@ -21,31 +22,31 @@ from penchant.training.descent.method import StepMethod
 from penchant.training.exact.flow import Flow
 
 
-def check_part(who: str, where: str, spec: Any, given: tuple[str, ...] = ()) -> None:
+def check_part(where: str, spec: Any, given: tuple[str, ...] = ()) -> None:
     """Raise if a table cannot become a call; `given` are arguments that come from elsewhere."""
     if not isinstance(spec, Mapping):
-        raise ValueError(f"{who}: {where} must be a table such as {{is = ...}}, got {spec!r:.80}")
+        raise Invalid(f"{where} must be a table such as {{is = ...}}, got {spec!r:.80}")
     if IS not in spec:
-        raise ValueError(f"{who}: {where} needs the key `is`, a public name of penchant")
-    maker = named(who, where, spec[IS])
-    check_call(who, where, maker, arguments_in(maker, spec), given)
+        raise Invalid(f"{where} needs the key `is`, a public name of penchant")
+    maker = named(where, spec[IS])
+    check_call(where, maker, arguments_in(maker, spec), given)
     for key in spec:
         inner = spec[key] if isinstance(spec[key], list) else [spec[key]]
         for value in inner:
             if isinstance(value, Mapping) and IS in value:
-                check_part(who, f"{where}.{key}", value)
+                check_part(f"{where}.{key}", value)
 
 
-def check_tables(who: str, where: str, spec: Any) -> None:
+def check_tables(where: str, spec: Any) -> None:
     """The same for one table or a list of them."""
     for table in spec if isinstance(spec, list) else [spec]:
         if table is not None:
-            check_part(who, where, table)
+            check_part(where, table)
 
 
-def takes_seed(who: str, where: str, spec: Mapping[str, Any]) -> bool:
+def takes_seed(where: str, spec: Mapping[str, Any]) -> bool:
     """Whether the seed of a cell goes to this part: it takes one and does not set its own."""
-    return "seed" not in spec and _has_seed(named(who, where, spec[IS]))
+    return "seed" not in spec and _has_seed(named(where, spec[IS]))
 
 
 @functools.cache
@@ -53,47 +54,48 @@ def _has_seed(call: Callable[..., Any]) -> bool:
     return "seed" in inspect.signature(call).parameters
 
 
+@door_as("study")
 def built(part: str, spec: Any) -> Any:
     """The object that the table of a part describes, checked for use in `train`."""
     if spec is None:
         return None
-    made = build(spec, who="study")
+    made = made_from(spec)
     if part == "penalty":
         return 1.0 * made
     if part == "stop":
-        return stopping.rules("study", made)
+        return stopping.rules(made)
     if part == "record":
-        return recording.rules("study", made)
+        return recording.rules(made)
     if part == "method" and not (isinstance(made, Flow | StepMethod) or hasattr(made, "run")):
         raise ValueError(f"method.is names {spec[IS]}, which cannot train")
     return made
 
 
-def function_named(who: str, name: Any) -> Callable[..., Any]:
+def function_named(name: Any) -> Callable[..., Any]:
     """The module-level function behind "package.module:function"."""
     module, _, attribute = str(name).partition(":")
     if not module or not attribute.isidentifier():
-        raise ValueError(f'{who}: function must read "package.module:function", got {name!r:.80}')
+        raise Invalid(f'function must read "package.module:function", got {name!r:.80}')
     try:
         with importing(module):
             found = getattr(importlib.import_module(module), attribute, None)
     except (ImportError, SystemExit) as reason:
         why = f"it calls sys.exit({reason})" if isinstance(reason, SystemExit) else reason
-        raise ValueError(f"{who}: function {name!r:.80} cannot be imported ({why})") from None
+        raise Invalid(f"function {name!r:.80} cannot be imported ({why})") from None
     if not callable(found):
-        raise ValueError(f"{who}: the module {module} has no function {attribute!r}")
+        raise Invalid(f"the module {module} has no function {attribute!r}")
     return found
 
 
-def name_of_function(who: str, function: Any) -> str:
+def name_of_function(function: Any) -> str:
     """ "package.module:function" of a function, or the text itself."""
     if isinstance(function, str):
         return function
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", "")
     if not module or not name.isidentifier():
-        raise ValueError(
-            f"{who}: function must be defined at the top of a module, so that another process can "
+        raise Invalid(
+            f"function must be defined at the top of a module, so that another process can "
             f"find it; got {name or function!r:.80}"
         )
     return f"{module}:{name}"
@@ -110,7 +112,8 @@ class DescriptionError(ValueError):
 def resolved(where: str, value: Any, scope: Mapping[str, Any]) -> Any:
     """The object behind a reference or a table with `is`; other values as they are."""
     if not (isinstance(value, str) and value.startswith(MARK)):
-        return build(value, who=where)
+        with speaking_as(where):
+            return made_from(value)
     first, *rest = value[1:].split(".")
     if first not in OBJECTS:
         return variable(where, scope["path"], value[1:]).values
@@ -128,6 +131,7 @@ def variable(where: str, path: Any, name: str) -> Any:
     """The variable `name` of a path's dataset; the nearest spelling is offered otherwise."""
     try:
         known = map(str, path.dataset.variables)
-        return path.dataset[one_of(where, "variable of the path", name, known)]
+        with speaking_as(where):
+            return path.dataset[one_of("variable of the path", name, known)]
     except ValueError as reason:
         raise DescriptionError(str(reason)) from None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import integer
+from penchant.door import Invalid, door_as
 from penchant.lab.studies.cells import OPTIONAL, PARTS, Axis, read_axes, read_seeds, refuse_endless
 from penchant.lab.studies.checks import (
     check_adaptive,
@@ -125,21 +126,21 @@ class Study(Record):
     axes: tuple[Axis, ...] = dataclasses.field(init=False, repr=False)
     seed_values: tuple[int, ...] | None = dataclasses.field(init=False, repr=False)
 
+    @door_as(lambda self: self.source)
     def __post_init__(self) -> None:
-        who = self.source
-        check_file_name(who, self.name)
+        check_file_name(self.name)
         for field in ("final", "trajectory", "inputs"):
-            object.__setattr__(self, field, _names(who, field, getattr(self, field)))
+            object.__setattr__(self, field, _names(field, getattr(self, field)))
         tables = ("problem", "model", "method", "penalty", "probes", "arguments", "dims")
         for field in (*tables, "labels", "draw"):
-            object.__setattr__(self, field, _plain(who, field, getattr(self, field)))
+            object.__setattr__(self, field, _plain(field, getattr(self, field)))
         for field in ("stop", "record"):
-            object.__setattr__(self, field, _rules(who, field, getattr(self, field)))
-        object.__setattr__(self, "axes", read_axes(who, self.grid))
-        object.__setattr__(self, "seed_values", read_seeds(who, self.seeds))
-        refuse_endless(who, "the grid", math.prod(self.shape))
+            object.__setattr__(self, field, _rules(field, getattr(self, field)))
+        object.__setattr__(self, "axes", read_axes(self.grid))
+        object.__setattr__(self, "seed_values", read_seeds(self.seeds))
+        refuse_endless("the grid", math.prod(self.shape))
         if self.function is not None:
-            object.__setattr__(self, "function", name_of_function(who, self.function))
+            object.__setattr__(self, "function", name_of_function(self.function))
         if self.threshold is not None or self.refine is not None:
             check_adaptive(self)
         elif self.function is None:
@@ -168,13 +169,14 @@ class Study(Record):
         names = tuple(axis.name for axis in self.axes)
         return names if self.seed_values is None else (*names, "seed")
 
+    @door_as("Study")
     def shifted(self, shift: int) -> Study:
         """The same study with `shift` added to every seed, under a name of its own.
 
         Seeds are those of `seeds`, of an axis that ends in `seed`, and every number under the key
         `seed` in `arguments` and the tables of parts.
         """
-        if integer("Study", "shift", shift, least=0) == 0:
+        if integer("shift", shift, least=0) == 0:
             return self
         told = self.describe()
         tables = {key: _shifted(told[key], shift) for key in SEEDED if key in told}
@@ -216,30 +218,30 @@ def _moved(seeds: Any, shift: int) -> Any:
     return [seed + shift for seed in seeds] if isinstance(seeds, list) else seeds + shift
 
 
-def _names(who: str, field: str, given: Any) -> tuple[str, ...]:
+def _names(field: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(name, str | os.PathLike) for name in given):
-        raise ValueError(f"{who}: {field} must be a list of names, got {given!r:.80}")
+        raise Invalid(f"{field} must be a list of names, got {given!r:.80}")
     return tuple(dict.fromkeys(map(os.fspath, given)))
 
 
-def _rules(who: str, field: str, given: Any) -> Any:
+def _rules(field: str, given: Any) -> Any:
     """A table, or a list of several, in plain JSON values."""
     if isinstance(given, list | tuple):
-        return [_plain(who, field, table) for table in given]
-    return _plain(who, field, given)
+        return [_plain(field, table) for table in given]
+    return _plain(field, given)
 
 
-def _plain(who: str, field: str, given: Any) -> Any:
+def _plain(field: str, given: Any) -> Any:
     """A copy in plain JSON values: arrays and tuples become lists."""
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise ValueError(f"{who}: {field} must be a table, got {given!r:.80}")
+        raise Invalid(f"{field} must be a table, got {given!r:.80}")
     try:
         return json.loads(json.dumps(given, default=_unwrapped, allow_nan=False))
     except (TypeError, ValueError) as reason:
-        raise ValueError(
-            f"{who}: {field} must hold finite numbers, texts, lists and tables ({reason})"
+        raise Invalid(
+            f"{field} must hold finite numbers, texts, lists and tables ({reason})"
         ) from None
 
 

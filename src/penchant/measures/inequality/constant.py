@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, finite_array, integer, positive, regression_data
+from penchant.door import Invalid, door
 from penchant.lazy import jax, jnp
 from penchant.measures.inequality.bounds import (
     DIMENSIONS,
@@ -98,6 +99,7 @@ class Lojasiewicz(Record):
         return f"nothing follows on the ball of radius {self.radius:g}: {why}"
 
 
+@door
 def lojasiewicz_quadratic(
     X: ArrayLike, y: ArrayLike, center: ArrayLike, radius: float
 ) -> Lojasiewicz:
@@ -136,15 +138,15 @@ def lojasiewicz_quadratic(
     >>> round(found.lower, 6), round(found.upper, 6)
     (2.0, 2.0)
     """
-    who = "lojasiewicz_quadratic"
-    X, y = regression_data(who, X, y)
-    x = entries(who, "center", center, X.shape[1], "one entry per column of X")
-    radius = positive(who, "radius", radius)
+    X, y = regression_data(X, y)
+    x = entries("center", center, X.shape[1], "one entry per column of X")
+    radius = positive("radius", radius)
     lower, upper, point = least_ratio(X, y, x, radius)
     loss = 0.5 * float(np.sum((X @ x - y) ** 2))
     return Lojasiewicz(lower, upper, loss, radius, point, "exact for a quadratic")
 
 
+@door
 def lojasiewicz(
     function: Callable[[Any], Any],
     center: ArrayLike,
@@ -200,27 +202,25 @@ def lojasiewicz(
     >>> round(found.lower, 4), round(found.upper, 4)
     (2.0, 2.0)
     """
-    x, radius = finite_array(WHO, "center", center, ndim=1), positive(WHO, "radius", radius)
-    starts, steps = integer(WHO, "starts", starts, least=1), integer(WHO, "steps", steps, least=0)
-    constant = None if lipschitz is None else positive(WHO, "lipschitz", lipschitz)
+    x, radius = finite_array("center", center, ndim=1), positive("radius", radius)
+    starts, steps = integer("starts", starts, least=1), integer("steps", steps, least=0)
+    constant = None if lipschitz is None else positive("lipschitz", lipschitz)
     with double_precision():
         shape = np.shape(function(jnp.asarray(x)))
         if len(shape) > 1:
             rule = "function must return a number or a vector of residuals"
-            raise ValueError(f"{WHO}: {rule}, got shape {shape}")
+            raise Invalid(f"{rule}, got shape {shape}")
         residuals = len(shape) == 1
         loss = (lambda a: 0.5 * jnp.sum(function(a) ** 2)) if residuals else function
         value = float(loss(jnp.asarray(x)))
         if value < 0 or not math.isfinite(value):
-            raise ValueError(
-                f"{WHO}: the loss at the center must be finite and >= 0, got {value:g}"
-            )
-        begin = _points(x, radius, starts, integer(WHO, "seed", seed, least=0))
+            raise Invalid(f"the loss at the center must be finite and >= 0, got {value:g}")
+        begin = _points(x, radius, starts, integer("seed", seed, least=0))
         upper, point = _descend(loss, x, radius, begin, steps)
         lower, how = _lower(function if residuals else loss, residuals, x, radius, constant)
     if lower > upper * (1 + 1e-9):
-        raise ValueError(
-            f"{WHO}: lipschitz={constant:g} is too small: it would prove a constant of {lower:.4g} "
+        raise Invalid(
+            f"lipschitz={constant:g} is too small: it would prove a constant of {lower:.4g} "
             f"where {upper:.4g} was found; give a larger one"
         )
     return Lojasiewicz(min(lower, upper), upper, value, radius, point, how)

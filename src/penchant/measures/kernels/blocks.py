@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array, finite_array
+from penchant.door import Invalid, door_as
 from penchant.limits import Turns
 from penchant.measures.kernels.factors import Factors
 from penchant.measures.kernels.products import product
 from penchant.models.model import Model
-from penchant.records import Kind, NumericalError, Outcome
+from penchant.records import Kind, Outcome, Unsolved
 
 LARGEST = 128  # samples in one block; larger blocks are not faster
 LARGE = 0.25  # share of the memory above which gradients are computed output by output
@@ -86,8 +87,9 @@ class ModelGradients(Gradients):
     def values(self, x: Any) -> Array:
         return self.model.predict(self.params, x)[:, None]
 
+    @door_as("Gradients")
     def move(self, params: Any) -> None:
-        self.params = finite_array("Gradients", "params", params, ndim=1)
+        self.params = finite_array("params", params, ndim=1)
 
 
 class BlockSizes(NamedTuple):
@@ -98,15 +100,14 @@ class BlockSizes(NamedTuple):
 
 
 def blocked_kernel(
-    who: str, gradients: Gradients, x: Any, x2: Any | None, full: bool, memory: float
+    gradients: Gradients, x: Any, x2: Any | None, full: bool, memory: float
 ) -> Array:
     """K (N, N2), the mean over the outputs, or with `full` K (N, C, N2, C) of all pairs of them."""
     everything = dict.fromkeys(gradients.names, 0)
-    return grouped_kernels(who, gradients, x, x2, full, memory, everything)[0]
+    return grouped_kernels(gradients, x, x2, full, memory, everything)[0]
 
 
 def grouped_kernels(
-    who: str,
     gradients: Gradients,
     x: Any,
     x2: Any | None,
@@ -121,28 +122,27 @@ def grouped_kernels(
     outputs = gradients.outputs
     if not full and outputs > 1 and gradients.held * len(x) > memory * LARGE:
         parts = gradients.singles()  # all outputs at once would need several passes
-        if (found := _summed(who, parts, x, x2, memory, groups)) is not None:
+        if (found := _summed(parts, x, x2, memory, groups)) is not None:
             return found / outputs
     columns = x if x2 is None else x2
     kept, count = outputs if full else 1, max(groups.values()) + 1
-    blocks = plan(who, gradients, len(x), len(columns), kept, memory, count)
+    blocks = plan(gradients, len(x), len(columns), kept, memory, count)
     found = np.zeros((count, len(x), kept, len(columns), kept))
     try:
         for rows, others, part in _parts(gradients, x, x2, blocks, full, groups):
-            _require_finite(who, part, rows, others)
+            _require_finite(part, rows, others)
             found[:, rows, :, others] = part
             if x2 is None:
                 found[:, others, :, rows] = part.transpose(0, 3, 4, 1, 2)
     except Reformed:  # each time fewer parameters have factors, so that this ends
         gradients.measure()
-        return grouped_kernels(who, gradients, x, x2, full, memory, groups)
+        return grouped_kernels(gradients, x, x2, full, memory, groups)
     if not full:
         found /= outputs
     return found if full else found[:, :, 0, :, 0]
 
 
 def _summed(
-    who: str,
     parts: Iterator[Gradients],
     x: Any,
     x2: Any | None,
@@ -152,22 +152,21 @@ def _summed(
     """The sum of the kernels of single outputs; None if `parts` is empty."""
     found = None
     for one in parts:
-        part = grouped_kernels(who, one, x, x2, False, memory, groups)
+        part = grouped_kernels(one, x, x2, False, memory, groups)
         found = part if found is None else found + part
     return found
 
 
-def output_kernels(who: str, gradients: Gradients, x: Any, memory: float) -> Array:
+def output_kernels(gradients: Gradients, x: Any, memory: float) -> Array:
     """The kernel of every output alone, (C, N, N)."""
-    found = [blocked_kernel(who, one, x, None, False, memory) for one in gradients.singles()]
+    found = [blocked_kernel(one, x, None, False, memory) for one in gradients.singles()]
     if found:
         return np.stack(found)
-    full = blocked_kernel(who, gradients, x, None, True, memory)
+    full = blocked_kernel(gradients, x, None, True, memory)
     return np.einsum("ncmc->cnm", full)
 
 
 def plan(
-    who: str,
     gradients: Gradients,
     rows: int,
     columns: int,
@@ -179,13 +178,13 @@ def plan(
     result = 8 * rows * columns * kept**2 * groups
     free = ROOM * memory - gradients.fixed - result
     size = int(max(1, min(max(rows, columns), LARGEST, free // (4 * gradients.held))))
-    turns = Turns(64, who)
+    turns = Turns(64, "the plan of the blocks of a kernel")
     while sum(needs := _needs(gradients, size, kept)) > free:
         turns.take()
         if size == 1:
             enough = math.ceil((gradients.fixed + result + sum(needs)) / ROOM)
-            raise ValueError(
-                f"{who}: memory={memory:.3g} bytes are too few: the kernel takes {result:.3g}, the "
+            raise Invalid(
+                f"memory={memory:.3g} bytes are too few: the kernel takes {result:.3g}, the "
                 f"parameters {gradients.fixed:.3g} and the least block {sum(needs):.3g}; "
                 f"memory={enough} is enough"
             )
@@ -265,7 +264,7 @@ def _cut(found: Factors, samples: slice) -> Factors:
     return _changed(found, operator.itemgetter(samples))
 
 
-def _require_finite(who: str, part: Array, rows: slice, others: slice) -> None:
+def _require_finite(part: Array, rows: slice, others: slice) -> None:
     if np.isfinite(part).all():
         return
     _, n, _, m, _ = np.argwhere(~np.isfinite(part))[0]
@@ -273,4 +272,4 @@ def _require_finite(who: str, part: Array, rows: slice, others: slice) -> None:
         f"the kernel of samples {rows.start + n} and {others.start + m} is not finite; the "
         "gradient of one of them overflows (precision='double' reaches further) or is undefined"
     )
-    raise NumericalError(who, Outcome(Kind.DIVERGED, text))
+    raise Unsolved(Outcome(Kind.DIVERGED, text))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, entries, one_of
+from penchant.door import Invalid
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.model import Model, Separable
 from penchant.models.unbiased import Difference
@@ -40,25 +41,25 @@ class TangentFeatures:
     log_unit: float
     log_output: float
 
-    def output(self, who: str, X: Array) -> Array:
+    def output(self, X: Array) -> Array:
         """f(start, x) of the user's model."""
         if isinstance(self.model, Separable):
-            return X @ self.constant(who)
-        return self._in_full(who, self.model.predict(self.start, X))
+            return X @ self.constant()
+        return self._in_full(self.model.predict(self.start, X))
 
-    def constant(self, who: str) -> Array:
+    def constant(self) -> Array:
         """The linear predictor at the start, of a separable model."""
         assert isinstance(self.model, Separable)
-        return self._in_full(who, self.model.predictor(self.start))
+        return self._in_full(self.model.predictor(self.start))
 
-    def _in_full(self, who: str, found: Array) -> Array:
+    def _in_full(self, found: Array) -> Array:
         if self.log_output == 0.0 or not found.any():
             return found
         with np.errstate(over="ignore", under="ignore"):
             found = found * np.exp(self.log_output)
         if not np.isfinite(found).all():
-            raise ValueError(
-                f"{who}: the output at the start is beyond float64 (e^{self.log_output:.0f} times "
+            raise Invalid(
+                f"the output at the start is beyond float64 (e^{self.log_output:.0f} times "
                 "that of the unit start); wrap the model in Difference, whose output starts at zero"
             )
         return found
@@ -147,13 +148,13 @@ class TangentFeatures:
         return (slice(at, at + size) for at in range(0, len(X), size))
 
 
-def tangent(who: str, model: Model, X: Array, start: ArrayLike | None = None) -> TangentFeatures:
+def tangent(model: Model, X: Array, start: ArrayLike | None = None) -> TangentFeatures:
     """The tangent features of `model` at its start, or at the parameters given instead."""
     if not isinstance(model, Model):
-        raise ValueError(f"{who}: expected a Model, got {type(model).__name__}")
+        raise Invalid(f"expected a Model, got {type(model).__name__}")
     if start is not None:
         count = len(model.start(X.shape[1]))
-        return scaled(who, model, X, entries(who, "start", start, count, "one per parameter"))
+        return scaled(model, X, entries("start", start, count, "one per parameter"))
     twin = unit_twin(model)
     # beyond these the slopes at the start and the unit of X together may leave float64
     far = twin is not None and abs((twin[2] - 1) * twin[1]) > PLAIN * math.log(2.0)
@@ -165,12 +166,12 @@ def tangent(who: str, model: Model, X: Array, start: ArrayLike | None = None) ->
         begin = None
     if begin is None and twin is not None:
         at_one, log_alpha, depth = twin
-        found = scaled(who, at_one, X, at_one.start(X.shape[1]))
+        found = scaled(at_one, X, at_one.start(X.shape[1]))
         # grad f(alpha w0) = alpha^(D-1) grad f(w0), Woodworth et al. 2020, section 3
         log_unit = found.log_unit + (depth - 1) * log_alpha
         return dataclasses.replace(found, log_unit=log_unit, log_output=depth * log_alpha)
     assert begin is not None
-    return scaled(who, model, X, begin)
+    return scaled(model, X, begin)
 
 
 def unit_twin(model: Model) -> tuple[Model, float, int] | None:
@@ -183,7 +184,7 @@ def unit_twin(model: Model) -> tuple[Model, float, int] | None:
     return None
 
 
-def scaled(who: str, model: Model, X: Array, start: Array) -> TangentFeatures:
+def scaled(model: Model, X: Array, start: Array) -> TangentFeatures:
     """The features at `start`, divided by a power of two if their squares could overflow."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if isinstance(model, Separable):
@@ -192,13 +193,10 @@ def scaled(who: str, model: Model, X: Array, start: Array) -> TangentFeatures:
             rows = X[: max(1, BLOCK // len(start))]
             size, inputs = float(np.abs(model.jacobian(start, rows)).max()), 1.0
     if not math.isfinite(size):
-        raise ValueError(
-            f"{who}: the gradients at this start are beyond float64; take a smaller one"
-        )
+        raise Invalid("the gradients at this start are beyond float64; take a smaller one")
     if size == 0:
-        raise ValueError(
-            f"{who}: the gradients vanish at this start, so it has no tangent kernel; take "
-            "another start"
+        raise Invalid(
+            "the gradients vanish at this start, so it has no tangent kernel; take another start"
         )
     exponent = math.frexp(size)[1] + (math.frexp(inputs)[1] if inputs else 0)
     exponent = 0 if max(abs(exponent), abs(math.frexp(size)[1])) < PLAIN else exponent
@@ -216,15 +214,15 @@ class Frame(NamedTuple):
     right: Array | None
 
 
-def chosen_route(who: str, at: TangentFeatures, X: Array, route: str) -> str:
+def chosen_route(at: TangentFeatures, X: Array, route: str) -> str:
     """The given route; for "auto" the one that fits the sizes."""
-    if one_of(who, "route", route, ROUTES) != "auto":
+    if one_of("route", route, ROUTES) != "auto":
         return route
     width = X.shape[1] if isinstance(at.model, Separable) else len(at.start)
     return "kernel" if len(X) * width > HELD else "features"
 
 
-def lengths_of(who: str, at: TangentFeatures, X: Array, route: str) -> Array:
+def lengths_of(at: TangentFeatures, X: Array, route: str) -> Array:
     """The lengths of the features, none of them zero."""
     if route == "kernel":
         sizes = np.sqrt(np.maximum(np.diag(at.kernel(X)), 0.0))
@@ -232,8 +230,8 @@ def lengths_of(who: str, at: TangentFeatures, X: Array, route: str) -> Array:
         sizes = np.linalg.norm(at.rows(X), axis=1)
     zero = np.flatnonzero(sizes == 0)
     if zero.size:
-        raise ValueError(
-            f"{who}: the tangent features of sample {zero[0]} are zero, so its margin is zero for "
+        raise Invalid(
+            f"the tangent features of sample {zero[0]} are zero, so its margin is zero for "
             "every displacement; drop that sample"
         )
     return sizes

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array, one_of
+from penchant.door import Invalid
 from penchant.lazy import jax, jnp
 from penchant.measures.kernels.blocks import LARGEST, Gradients
 from penchant.measures.kernels.compiled import CompiledFunction, compiled
@@ -35,7 +36,6 @@ class FunctionGradients(Gradients):
 
     def __init__(
         self,
-        who: str,
         function: Callable[[Any, Any], Any],
         params: Any,
         x: Any,
@@ -44,17 +44,17 @@ class FunctionGradients(Gradients):
         precision: str | None = None,
         factored: bool = True,
     ):
-        self.who, self.function, self.selected = who, function, outputs
+        self.function, self.selected = function, outputs
         self.model = function
         leaves, tree = jax.tree.flatten(params)
         self.tree: Any = tree
-        self.learned = [i for i, leaf in enumerate(leaves) if is_learned(who, leaf)]
+        self.learned = [i for i, leaf in enumerate(leaves) if is_learned(leaf)]
         if not self.learned:
-            raise ValueError(f"{who}: params hold no floating-point array to differentiate in")
+            raise Invalid("params hold no floating-point array to differentiate in")
         paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
         places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
         self.names = {places.index(i): readable(paths[i]) for i in self.learned}
-        self.double = _is_double([leaves[i] for i in self.learned], precision, who)
+        self.double = _is_double([leaves[i] for i in self.learned], precision)
         self.factored = factored
         self.move(params)
         with self._in_precision():
@@ -66,16 +66,16 @@ class FunctionGradients(Gradients):
         """Set the parameters at which gradients are computed from now on."""
         leaves, tree = jax.tree.flatten(params)
         if tree != self.tree:
-            raise ValueError(f"{self.who}: params have another structure than before: {tree}")
+            raise Invalid(f"params have another structure than before: {tree}")
         old = getattr(self, "leaves", leaves)
         if any(a is not b and a != b for a, b in zip(old, leaves, strict=True) if not _is_array(b)):
-            raise ValueError(f"{self.who}: leaves of params that are not arrays have changed")
+            raise Invalid("leaves of params that are not arrays have changed")
         self.leaves = leaves
         self.places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
         self.arrays = [self._cast(i, leaves[i]) for i in self.places]
         shapes = [array.shape for array in self.arrays]
         if getattr(self, "shapes", shapes) != shapes:
-            raise ValueError(f"{self.who}: params have other shapes than before: {shapes}")
+            raise Invalid(f"params have other shapes than before: {shapes}")
         self.shapes = shapes
         self.fixed = sum(array.nbytes for array in self.arrays)
 
@@ -130,7 +130,7 @@ class FunctionGradients(Gradients):
         if len(x) not in self.compiled.rows:
             many = jax.ShapeDtypeStruct(x.shape, self._dtype_of(x))
             found = jax.eval_shape(self.compiled.outputs, self.arrays, many)
-            check_outputs(self.who, found, len(x), self.selected)
+            check_outputs(found, len(x), self.selected)
             self.compiled.rows.add(len(x))
         if len(x) < 2:
             return
@@ -140,8 +140,8 @@ class FunctionGradients(Gradients):
         together, alone = (np.asarray(part, dtype=np.float64).reshape(-1) for part in found)
         apart = np.abs(together - alone).max()
         if np.isfinite(together).all() and not apart <= ALONE * np.abs(together).max():
-            raise ValueError(
-                f"{self.who}: the outputs of a row of x must not depend on the other rows (batch "
+            raise Invalid(
+                f"the outputs of a row of x must not depend on the other rows (batch "
                 f"normalization or dropout in training mode?), but they differ by {apart:.3g}"
             )
 
@@ -153,7 +153,7 @@ class FunctionGradients(Gradients):
             return leaf if hasattr(leaf, "nbytes") else np.asarray(leaf)
         found = np.asarray(leaf, dtype=self._dtype)
         if not np.isfinite(found).all():
-            raise ValueError(f"{self.who}: params must be finite in {self._dtype}")
+            raise Invalid(f"params must be finite in {self._dtype}")
         return found
 
     def _inputs(self, x: Any) -> Any:
@@ -172,28 +172,26 @@ class FunctionGradients(Gradients):
                 yield
             except jax.errors.JAXTypeError as reason:
                 first = str(reason).splitlines()[0]
-                raise ValueError(
-                    f"{self.who}: f(params, x) must be written with jax.numpy: {first}"
-                ) from None
+                raise Invalid(f"f(params, x) must be written with jax.numpy: {first}") from None
 
 
-def check_outputs(who: str, found: Any, rows: int, selected: str | int | None) -> None:
+def check_outputs(found: Any, rows: int, selected: str | int | None) -> None:
     """Raise an error unless `found` has one number per row, or several that are selected."""
     shape = getattr(found, "shape", None)
     if shape is None or not _floats(found.dtype):
-        raise ValueError(f"{who}: f(params, x) must return real numbers per row of x, got {found}")
+        raise Invalid(f"f(params, x) must return real numbers per row of x, got {found}")
     if (
         len(shape) not in (1, 2)
         or shape[0] != rows
         or (selected is None and shape[1:] not in ((), (1,)))
     ):
-        raise ValueError(
-            f"{who}: f(params, x) must return one number per row of x, got shape {shape} for "
+        raise Invalid(
+            f"f(params, x) must return one number per row of x, got shape {shape} for "
             f"{rows} rows; several outputs on a second axis need outputs='mean', 'full' or an index"
         )
     count = shape[1] if len(shape) == 2 else 1
     if isinstance(selected, int) and not 0 <= selected < count:
-        raise ValueError(f"{who}: outputs must be below {count}, their number, got {selected}")
+        raise Invalid(f"outputs must be below {count}, their number, got {selected}")
 
 
 def _is_array(leaf: Any) -> bool:
@@ -205,17 +203,17 @@ def _floats(dtype: Any) -> bool:
     return bool(jnp.issubdtype(dtype, jnp.floating))
 
 
-def is_learned(who: str, leaf: Any) -> bool:
+def is_learned(leaf: Any) -> bool:
     if not _is_array(leaf):
         return False
     kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
     if getattr(kind, "kind", "") == "c":
-        raise ValueError(f"{who}: params must be real, got an array of {kind}")
+        raise Invalid(f"params must be real, got an array of {kind}")
     return _floats(kind)
 
 
-def _is_double(learned: list[Any], precision: str | None, who: str) -> bool:
+def _is_double(learned: list[Any], precision: str | None) -> bool:
     """True if `precision` says so, or if a parameter is float64 (as a Python float is)."""
     if precision is not None:
-        return one_of(who, "precision", precision, PRECISIONS) == "double"
+        return one_of("precision", precision, PRECISIONS) == "double"
     return any(np.dtype(getattr(leaf, "dtype", float)) == np.float64 for leaf in learned)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array, finite_array
+from penchant.door import Invalid
 
 WHOLE = 2**24  # single precision represents integers up to here exactly
 
@@ -27,14 +28,12 @@ def several(given: Any) -> bool:
 class InputTree:
     """A tree of mappings and tuples; its arrays have a row per sample, the rest is constant."""
 
-    def __init__(self, who: str, name: str, tree: Any):
+    def __init__(self, name: str, tree: Any):
         self.tree = mapped(tree, lambda leaf: leaf)
         sizes = {len(leaf) for leaf in leaves(self.tree) if _has_rows(leaf)}
         if len(sizes) != 1 or not min(sizes):
             seen = f"arrays of {', '.join(map(str, sorted(sizes)))} rows" if sizes else "no array"
-            raise ValueError(
-                f"{who}: the arrays of {name} must have one row per sample each, got {seen}"
-            )
+            raise Invalid(f"the arrays of {name} must have one row per sample each, got {seen}")
         (self.rows,) = sizes
 
     def __len__(self) -> int:
@@ -51,17 +50,17 @@ class Packed:
     `tree` gives the structure; leaves that are not arrays are constants.
     """
 
-    def __init__(self, who: str, function: Callable[[Any, Any], Any], tree: Any):
-        self.who, self.function, self.tree = who, function, mapped(tree, _row)
+    def __init__(self, function: Callable[[Any, Any], Any], tree: Any):
+        self.function, self.tree = function, mapped(tree, _row)
 
     def __call__(self, params: Any, x: Any) -> Any:
         return self.function(params, self.unpacked(x))
 
     def packed(self, name: str, tree: Any) -> Array:
         """One row of numbers per sample."""
-        given = InputTree(self.who, name, tree)
+        given = InputTree(name, tree)
         if mapped(given.tree, _row) != self.tree:
-            raise ValueError(f"{self.who}: {name} must have the structure of the first inputs")
+            raise Invalid(f"{name} must have the structure of the first inputs")
         parts = [self._numbers(name, leaf) for leaf in leaves(given.tree) if _has_rows(leaf)]
         return np.concatenate([part.reshape(len(given), -1) for part in parts], axis=1)
 
@@ -81,10 +80,8 @@ class Packed:
     def _numbers(self, name: str, leaf: Any) -> Array:
         array = np.asarray(leaf)
         if array.dtype.kind in "iu" and array.size and np.abs(array).max() > WHOLE:
-            raise ValueError(
-                f"{self.who}: integers of {name} must not exceed {WHOLE}, got {np.abs(array).max()}"
-            )
-        return finite_array(self.who, name, array.astype(np.float64), ndim=array.ndim)
+            raise Invalid(f"integers of {name} must not exceed {WHOLE}, got {np.abs(array).max()}")
+        return finite_array(name, array.astype(np.float64), ndim=array.ndim)
 
 
 def spread(tree: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

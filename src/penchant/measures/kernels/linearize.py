@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from penchant.door import Invalid, door_as
 from penchant.lazy import jax
 from penchant.measures.kernels.gradients import is_learned
 from penchant.measures.kernels.outputs import Output
@@ -34,25 +35,26 @@ class LinearizedFunction(Record):
     parameters: Any = dataclasses.field(repr=False)
     output: str | Callable[[Any], Any] | None = None
 
+    @door_as(WHO)
     def __call__(self, parameters: Any, x: Any) -> Any:
         tree: Any
         leaves, tree = jax.tree.flatten(self.parameters)
         new, other = jax.tree.flatten(parameters)
         if tree != other:
-            raise ValueError(
-                f"{WHO}: parameters must have the structure of those of the expansion, {tree}, got "
-                f"{other}"
+            raise Invalid(
+                f"parameters must have the structure of those of the expansion, {tree}, got {other}"
             )
-        places = [place for place, leaf in enumerate(leaves) if is_learned(WHO, leaf)]
+        places = [place for place, leaf in enumerate(leaves) if is_learned(leaf)]
         origin = [jax.numpy.asarray(leaves[place]) for place in places]
         moved = [new[place] - old for place, old in zip(places, origin, strict=True)]
 
+        @door_as(WHO)
         def run(learned: list[Any]) -> Any:
             every = list(leaves)
             for place, leaf in zip(places, learned, strict=True):
                 every[place] = leaf
             found = self.function(jax.tree.unflatten(tree, every), x)
-            return Output(WHO, self.output).pick(found)
+            return Output(self.output).pick(found)
 
         value, change = jax.jvp(run, (origin,), (moved,))
         return jax.tree.map(lambda a, b: a + b, value, change)

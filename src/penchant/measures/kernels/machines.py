@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array
+from penchant.door import Invalid, door, door_as
 from penchant.measures.kernels.features import (
     Frame,
     TangentFeatures,
@@ -127,13 +128,15 @@ class KernelMachine(Record):
         """log of the norm for the features grad f, independent of the unit."""
         return (math.log(self.norm) if self.norm > 0 else -math.inf) - self.log_unit
 
+    @door_as("KernelMachine")
     def predict(self, X: ArrayLike) -> Array:
         """<F(x), h> for every row of `X`, plus the output at the start for an interpolant."""
-        X = finite_array("KernelMachine", "X", X, ndim=2)
+        X = finite_array("X", X, ndim=2)
         moved = self.tangent.push(X, self.displacement)
-        return moved if self.kind == "svm" else moved + self.tangent.output("KernelMachine", X)
+        return moved if self.kind == "svm" else moved + self.tangent.output(X)
 
 
+@door
 def kernel_machine(
     model: Model,
     problem: Problem,
@@ -194,14 +197,14 @@ def kernel_machine(
     (array([0.2, 0.4]), 1.0)
     """
     if not isinstance(problem, Problem):
-        raise ValueError(
-            f"{WHO}: the problem must be a Regression, a Classification or a matrix problem, got "
+        raise Invalid(
+            f"the problem must be a Regression, a Classification or a matrix problem, got "
             f"{type(problem).__name__}"
         )
     X, y = problem.design, problem.y
     with one_blas_thread():
-        at = tangent(WHO, model, X, start)
-        chosen = chosen_route(WHO, at, X, route)
+        at = tangent(model, X, start)
+        chosen = chosen_route(at, X, route)
         solve = _svm if isinstance(problem, Classification) else _interpolant
         with at.hold(X):
             machine = solve(at, X, y, chosen)
@@ -211,7 +214,7 @@ def kernel_machine(
 
 
 def _interpolant(at: TangentFeatures, X: Array, y: Array, route: str) -> KernelMachine:
-    goal = y - at.output(WHO, X)
+    goal = y - at.output(X)
     answer = _linear_interpolant(at, X, goal) or _least_squares(at, X, y, goal, route)
     misfit = _pushed(at, X, answer.move) - goal
     # a huge output at the start removes digits of the targets
@@ -221,7 +224,7 @@ def _interpolant(at: TangentFeatures, X: Array, y: Array, route: str) -> KernelM
 
 
 def _svm(at: TangentFeatures, X: Array, y: Array, route: str) -> KernelMachine:
-    sizes = lengths_of(WHO, at, X, route)
+    sizes = lengths_of(at, X, route)
     if isinstance(at.model, Separable):
         answer = _linear_svm(at, X, y)
     else:
@@ -442,7 +445,7 @@ def _machine(
         if isinstance(at.model, Separable):
             beta = at.tilt(move)
             if kind == "interpolant":
-                beta = beta + at.constant(WHO)
+                beta = beta + at.constant()
     numbers = (move, answer.dual) if beta is None else (move, answer.dual, beta)
     if outcome.ok and not all(np.isfinite(part).all() for part in numbers):
         outcome = Outcome(Kind.OUT_OF_RANGE, "the displacement is beyond float64; rescale X or y")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 
 MANY = 512  # for more outputs, random sums estimate the mean kernel
 SAMPLES = 16  # the number of samples on which the error of the sums is measured
@@ -25,8 +26,8 @@ class Output:
     All axes after the first become one, unless a projection replaces them by random sums.
     """
 
-    def __init__(self, who: str, wanted: str | Callable[[Any], Any] | None = None):
-        self.who, self.wanted = who, wanted
+    def __init__(self, wanted: str | Callable[[Any], Any] | None = None):
+        self.wanted = wanted
         self.shape: tuple[int, ...] = ()  # of the outputs of one sample
         self.projection: Projection | None = None
         self.untouched = False  # whether the model's return value is used unchanged
@@ -54,8 +55,8 @@ class Output:
             return self.wanted(found)
         if not _holds(found, self.wanted):
             names = ", ".join(found) if hasattr(found, "keys") else type(found).__name__
-            raise ValueError(
-                f"{self.who}: the model returns no {self.wanted!r} (but {names}); output= must be "
+            raise Invalid(
+                f"the model returns no {self.wanted!r} (but {names}); output= must be "
                 "one of its names, or a function of what it returns"
             )
         return _part(found, self.wanted)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, one_of, plain_array, positive, real
+from penchant.door import Invalid, door, door_as
 from penchant.measures.kernels.blocks import Gradients, blocked_kernel
 from penchant.measures.kernels.tangent import (
     MEMORY,
@@ -85,6 +86,7 @@ class KernelRegression(Record):
     memory: float = dataclasses.field(repr=False)
     system: System = dataclasses.field(repr=False)
 
+    @door_as(WHO)
     def at(self, time: float) -> KernelRegression:
         """The linearised model after a time of gradient flow on the sum of squares, from 0 on.
 
@@ -92,19 +94,20 @@ class KernelRegression(Record):
         loss is a mean over n numbers, a step with learning rate r takes the time r / n. A ridge is
         part of the loss.
         """
-        if not (time == math.inf or real(WHO, "time", time) >= 0):
-            raise ValueError(f"{WHO}: time must be >= 0, got {time}")
+        if not (time == math.inf or real("time", time) >= 0):
+            raise Invalid(f"time must be >= 0, got {time}")
         dual, misfit = self.system.solved(self.ridge, float(time))
         outcome, shape = _outcome(misfit, self.ridge, time), self.dual.shape
         return dataclasses.replace(
             self, dual=dual.reshape(shape), residual=misfit, outcome=outcome, time=float(time)
         )
 
+    @door_as(WHO)
     def predict(self, x: ArrayLike) -> Array:
         """The outputs for every row of `x`, one column per output (flat if there is one)."""
         model: Any = getattr(self.gradients, "model", None)
         named = getattr(model, "named_inputs", None)
-        rows = alike(WHO, self.x, samples(WHO, "x", x, model))
+        rows = alike(self.x, samples("x", x, model))
         step = max(1, int(self.memory / 4 // (8 * self.size * self.dual.shape[1])))
         parts = [self._predict(rows[at : at + step]) for at in range(0, len(rows), step)]
         if named is not None:
@@ -114,10 +117,11 @@ class KernelRegression(Record):
 
     def _predict(self, x: Any) -> Array:
         full = self.outputs == "full"
-        K = blocked_kernel(WHO, self.gradients, x, self.x, full, self.memory)
+        K = blocked_kernel(self.gradients, x, self.x, full, self.memory)
         return self.gradients.values(x) + np.tensordot(K, self.dual, axes=2 if full else 1)
 
 
+@door
 def kernel_regression(
     model: Model | Callable[[Any, Any], Any],
     parameters: Any = None,
@@ -169,24 +173,22 @@ def kernel_regression(
     >>> fit.rank, fit.residual < 1e-9
     (2, True)
     """
-    model, parameters, x, y = arguments(WHO, "double", model, parameters, x, y, least=2)
-    rows = samples(WHO, "x", x, model)
-    raw = plain_array(WHO, "y", y)
-    given = finite_array(WHO, "y", raw, ndim=1 if raw.ndim < 2 else 2)
+    model, parameters, x, y = arguments("double", model, parameters, x, y, least=2)
+    rows = samples("x", x, model)
+    raw = plain_array("y", y)
+    given = finite_array("y", raw, ndim=1 if raw.ndim < 2 else 2)
     targets = given.reshape(len(given), -1)
-    memory = positive(WHO, "memory", memory)
-    if real(WHO, "ridge", ridge) < 0:
-        raise ValueError(f"{WHO}: ridge must not be negative, got {ridge}")
-    one_of(WHO, "outputs", outputs, OUTPUTS)
-    gradients = gradients_of(WHO, model, parameters, rows, outputs, "double")
+    memory = positive("memory", memory)
+    if real("ridge", ridge) < 0:
+        raise Invalid(f"ridge must not be negative, got {ridge}")
+    one_of("outputs", outputs, OUTPUTS)
+    gradients = gradients_of(model, parameters, rows, outputs, "double")
     found = gradients.values(rows)
     if found.shape != targets.shape:
-        raise ValueError(
-            f"{WHO}: y must have the shape of the outputs, {found.shape}, got {targets.shape}"
-        )
+        raise Invalid(f"y must have the shape of the outputs, {found.shape}, got {targets.shape}")
     goal = targets - found
     full = outputs == "full"
-    K = blocked_kernel(WHO, gradients, rows, None, full, memory)
+    K = blocked_kernel(gradients, rows, None, full, memory)
     flat = goal.reshape(-1, 1) if full else goal
     square = K.reshape(len(flat), len(flat))
     system = _system(square, flat, float(max(np.abs(targets).max(), np.abs(goal).max())) or 1.0)

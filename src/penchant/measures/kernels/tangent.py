@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer, one_of, plain_array, positive
+from penchant.door import CALLER, Invalid, door
 from penchant.measures.kernels.blocks import (
     Gradients,
     ModelGradients,
@@ -27,7 +28,7 @@ OUTPUTS = ("full", "mean")
 
 
 def arguments(
-    who: str, precision: str | None, model: Any, params: Any, *arrays: Any, least: int = 1
+    precision: str | None, model: Any, params: Any, *arrays: Any, least: int = 1
 ) -> tuple[Any, ...]:
     """(model, params, *arrays); the first `least` arrays are required.
 
@@ -37,21 +38,21 @@ def arguments(
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):
         if precision is not None:
-            one_of(who, "precision", precision, PRECISIONS)
+            one_of("precision", precision, PRECISIONS)
         kinds = {"double": torch.float64, "single": torch.float32}
-        model = TorchFunction(who, model, kinds.get(precision or ""))
+        model = TorchFunction(model, kinds.get(precision or ""))
         if params is not None and not _is_named(model, params):
-            params, arrays = None, _shifted(who, params, arrays)
-        call = f"{who}(module, {', '.join(('x', 'y')[:least])})"
+            params, arrays = None, _shifted(params, arrays)
+        call = f"{CALLER}(module, {', '.join(('x', 'y')[:least])})"
     else:
         call = (
-            f"{who}(model, parameters, {', '.join(('x', 'y')[:least])}); only a torch.nn.Module "
+            f"{CALLER}(model, parameters, {', '.join(('x', 'y')[:least])}); only a torch.nn.Module "
             "(which needs torch: pip install 'penchant[torch]') brings its parameters along"
         )
     if any(array is None for array in arrays[:least]):
-        raise ValueError(f"{who}: an array is missing; call {call}")
+        raise Invalid(f"an array is missing; call {call}")
     if several(arrays[0]) and callable(model) and not isinstance(model, TorchFunction):
-        model = Packed(who, model, arrays[0])
+        model = Packed(model, arrays[0])
     return model, params, *arrays
 
 
@@ -61,51 +62,50 @@ def _is_named(model: TorchFunction, given: Any) -> bool:
     return isinstance(given, Mapping) and (not given or any(name in named for name in given))
 
 
-def _shifted(who: str, first: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+def _shifted(first: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     """`first` and the given arrays, filled up with None."""
     found = (first, *(array for array in arrays if array is not None))
     if len(found) > len(arrays):
-        raise ValueError(
-            f"{who}: parameters of a torch module must be a mapping of names to arrays, or left "
+        raise Invalid(
+            f"parameters of a torch module must be a mapping of names to arrays, or left "
             f"out, got {type(first).__name__}"
         )
     return found + (None,) * (len(arrays) - len(found))
 
 
-def samples(who: str, name: str, x: ArrayLike, model: Any) -> Any:
+def samples(name: str, x: ArrayLike, model: Any) -> Any:
     """One sample per row; for a JAX function integers stay integers, as they may be tokens."""
     if isinstance(model, TorchFunction):
         return torch_inputs(model, name, x)
     if isinstance(model, Packed):
         return model.packed(name, x)
     if several(x):
-        raise ValueError(f"{who}: {name} must be one array, like the first inputs")
-    array = plain_array(who, name, x)
+        raise Invalid(f"{name} must be one array, like the first inputs")
+    array = plain_array(name, x)
     if array.ndim < 1:
-        raise ValueError(f"{who}: {name} must hold one sample per row, got a single number")
-    checked = finite_array(who, name, array, ndim=array.ndim)
+        raise Invalid(f"{name} must hold one sample per row, got a single number")
+    checked = finite_array(name, array, ndim=array.ndim)
     return checked if isinstance(model, Model) else array
 
 
-def alike(who: str, x: Any, x2: Any) -> Any:
+def alike(x: Any, x2: Any) -> Any:
     """`x2` in the common dtype of both; its samples must have the shape of those of `x`."""
     if x.shape[1:] != x2.shape[1:]:
         shapes = f"{tuple(x.shape[1:])} and {tuple(x2.shape[1:])}"
-        raise ValueError(f"{who}: samples of x and x2 must have the same shape, got {shapes}")
+        raise Invalid(f"samples of x and x2 must have the same shape, got {shapes}")
     if not isinstance(x2, np.ndarray):
         return x2
     return x2.astype(np.result_type(x, x2), copy=False)
 
 
-def checked_outputs(who: str, outputs: str | int | None) -> str | int | None:
+def checked_outputs(outputs: str | int | None) -> str | int | None:
     """`outputs`, which must be a known word, an index or None."""
     if isinstance(outputs, str):
-        return one_of(who, "outputs", outputs, OUTPUTS)
-    return None if outputs is None else integer(who, "outputs", outputs, least=0)
+        return one_of("outputs", outputs, OUTPUTS)
+    return None if outputs is None else integer("outputs", outputs, least=0)
 
 
 def gradients_of(
-    who: str,
     model: Any,
     params: Any,
     x: Any,
@@ -114,7 +114,7 @@ def gradients_of(
     factored: bool = True,
 ) -> Gradients:
     """Gradients of a Model, a JAX function or a TorchFunction at `params`, checked on `x`."""
-    outputs = checked_outputs(who, outputs)
+    outputs = checked_outputs(outputs)
     if isinstance(model, TorchFunction):
         count = count_outputs(model, "x", x, outputs)
         index = outputs if isinstance(outputs, int) else None
@@ -123,15 +123,15 @@ def gradients_of(
         return gradients
     if isinstance(model, Model):
         if isinstance(outputs, int) and outputs > 0:
-            raise ValueError(f"{who}: a Model has one output, got outputs={outputs}")
-        return ModelGradients(model, finite_array(who, "parameters", params, ndim=1))
+            raise Invalid(f"a Model has one output, got outputs={outputs}")
+        return ModelGradients(model, finite_array("parameters", params, ndim=1))
     if not callable(model):
-        raise ValueError(
-            f"{who}: model must be a Model, a JAX function f(params, x) or a torch.nn.Module "
+        raise Invalid(
+            f"model must be a Model, a JAX function f(params, x) or a torch.nn.Module "
             f"(which needs torch: pip install 'penchant[torch]'), got {type(model).__name__}"
         )
     return FunctionGradients(
-        who, model, params, x, outputs=outputs, precision=precision, factored=factored
+        model, params, x, outputs=outputs, precision=precision, factored=factored
     )
 
 
@@ -163,6 +163,7 @@ def tangent_kernel(
 ) -> Array | dict[str, Array]: ...
 
 
+@door
 def tangent_kernel(
     model: Model | Callable[[Any, Any], Any],
     parameters: Any = None,
@@ -231,30 +232,29 @@ def tangent_kernel(
     >>> {name: np.diag(kernel).round(4).tolist() for name, kernel in parts.items()}
     {'first': [9.0, 9.0], 'second': [1.0, 4.0]}
     """
-    who = "tangent_kernel"
-    memory = positive(who, "memory", memory)
-    model, parameters, x, x2 = arguments(who, precision, model, parameters, x, x2)
-    rows = samples(who, "x", x, model)
-    others = None if x2 is None else alike(who, rows, samples(who, "x2", x2, model))
-    gradients = gradients_of(who, model, parameters, rows, outputs, precision)
+    memory = positive("memory", memory)
+    model, parameters, x, x2 = arguments(precision, model, parameters, x, x2)
+    rows = samples("x", x, model)
+    others = None if x2 is None else alike(rows, samples("x2", x2, model))
+    gradients = gradients_of(model, parameters, rows, outputs, precision)
     full = outputs == "full"
     if layers is False:
-        return blocked_kernel(who, gradients, rows, others, full, memory)
-    named = [_layer(who, name, layers) for name in gradients.names.values()]
+        return blocked_kernel(gradients, rows, others, full, memory)
+    named = [_layer(name, layers) for name in gradients.names.values()]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(named))}
     groups = {key: numbers[name] for key, name in zip(gradients.names, named, strict=True)}
-    found = grouped_kernels(who, gradients, rows, others, full, memory, groups)
+    found = grouped_kernels(gradients, rows, others, full, memory, groups)
     return dict(zip(numbers, found, strict=True))
 
 
-def _layer(who: str, name: str, layers: Any) -> str:
+def _layer(name: str, layers: Any) -> str:
     """The layer of a parameter array."""
     if not (layers is True or callable(layers)):
-        raise ValueError(
-            f"{who}: layers must be True, False or a function of the name of a parameter array, "
+        raise Invalid(
+            f"layers must be True, False or a function of the name of a parameter array, "
             f"got {layers!r}"
         )
     found = name if layers is True else layers(name)
     if not isinstance(found, str):
-        raise ValueError(f"{who}: layers must return a name, got {found!r} for {name}")
+        raise Invalid(f"layers must return a name, got {found!r} for {name}")
     return found

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import positive
+from penchant.door import door
 from penchant.measures.kernels.blocks import Gradients, plan
 from penchant.measures.kernels.tangent import MEMORY, arguments, gradients_of, samples
 from penchant.models.model import Model
-from penchant.records import Kind, NumericalError, Outcome
+from penchant.records import Kind, Outcome, Unsolved
 
 
+@door
 def gradient_turn(
     model: Model | Callable[[Any, Any], Any],
     start: Any,
@@ -62,18 +64,17 @@ def gradient_turn(
     >>> round(penchant.measures.gradient_turn(f, start, end, np.eye(2)), 4)
     0.2929
     """
-    who = "gradient_turn"
-    memory = positive(who, "memory", memory)
-    model, start, x = arguments(who, precision, model, start, x)
-    rows = samples(who, "x", x, model)
-    gradients = gradients_of(who, model, start, rows, outputs, precision, factored=False)
+    memory = positive("memory", memory)
+    model, start, x = arguments(precision, model, start, x)
+    rows = samples("x", x, model)
+    gradients = gradients_of(model, start, rows, outputs, precision, factored=False)
     spare = memory - 8 * gradients.held  # four copies of one sample in float64
-    size = plan(who, gradients, len(rows), 1, 1, spare).size
+    size = plan(gradients, len(rows), 1, 1, spare).size
     first, second, apart = _lengths(gradients, start, end, rows, size)
     if not np.isfinite(first + second) or first * second == 0:
         kind = "zero" if first * second == 0 else "not finite"
         text = f"the gradients are {kind}, so their direction is undefined; take other parameters"
-        raise NumericalError(who, Outcome(Kind.DIVERGED, text))
+        raise Unsolved(Outcome(Kind.DIVERGED, text))
     # 2 |a| |b| (1 - cos) = |a - b|^2 - (|a| - |b|)^2, which keeps the digits of small angles
     found = (apart**2 - (first - second) ** 2) / (2 * first * second)
     return float(min(max(found, 0.0), 2.0))

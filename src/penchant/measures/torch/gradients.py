@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 from penchant.lazy import torch
 from penchant.limits import Turns
 from penchant.measures.kernels.blocks import LARGEST, Gradients
@@ -142,8 +143,8 @@ class TorchGradients(Gradients):
             elif served := wrong.intersection(self.plan.served):
                 self._replan(self.plan.without(served))
             else:
-                raise ValueError(
-                    f"{self.function.who}: autograd gives two different gradients of one sample "
+                raise Invalid(
+                    f"autograd gives two different gradients of one sample "
                     f"in {min(wrong)}; the module must be deterministic in eval mode"
                 )
             factors = self._tried(x)
@@ -267,8 +268,8 @@ class TorchGradients(Gradients):
                 goal, list(leaves.values()), retain_graph=True, materialize_grads=True
             )
         except Exception as reason:
-            raise ValueError(
-                f"{self.function.who}: autograd has no gradients of the module "
+            raise Invalid(
+                f"autograd has no gradients of the module "
                 f"({type(reason).__name__}: {str(reason).splitlines()[0]}); watch or measure a "
                 "part of it that has"
             ) from None

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from penchant.door import door_as
 from penchant.measures.kernels.outputs import Output
 from penchant.measures.torch.directional import double_derivative, forward_derivative
 from penchant.measures.torch.module import TorchFunction
@@ -20,10 +21,11 @@ class LinearizedModule(torch.nn.Module):
     `weights` are w, under the names of the module with "-" for "."; `origin` is the copy, fixed.
     """
 
+    @door_as("linearize")
     def __init__(self, module: torch.nn.Module, output: Any = None):
         super().__init__()
-        self.output = Output("linearize", output)
-        function = TorchFunction("linearize", module)
+        self.output = Output(output)
+        function = TorchFunction(module)
         self.names = function.names
         self.origin = copy.deepcopy(function.module).eval().requires_grad_(False)
         start = function.parameters()
@@ -35,6 +37,7 @@ class LinearizedModule(torch.nn.Module):
         """Do nothing: a linear model has neither dropout nor batch statistics."""
         return self
 
+    @door_as("linearize")
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The outputs of the linearized module."""
         origin = {name: self.origin.get_parameter(name) for name in self.names}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array, finite_array, plain_array
+from penchant.door import Invalid, Nameless
 from penchant.lazy import torch
 from penchant.limits import Turns
 from penchant.measures.kernels.gradients import ALONE, nudge
@@ -28,16 +29,14 @@ class TorchFunction:
     named_inputs: InputTree | None = None
     changing: tuple[str, ...] = ()  # parameters that a forward pass changes, such as by max_norm
 
-    def __init__(
-        self, who: str, module: Any, dtype: Any = None, output: Callable[[Any], Any] | None = None
-    ):
-        self.who, self.module, self.dtype = who, _unwrapped(module), dtype
-        self.output = output or Output(who)
-        _refuse_sharded(who, self.module)
+    def __init__(self, module: Any, dtype: Any = None, output: Callable[[Any], Any] | None = None):
+        self.module, self.dtype = _unwrapped(module), dtype
+        self.output = output or Output()
+        _refuse_sharded(self.module)
         self.names = tuple(self.parameters())
         if not self.names:
-            raise ValueError(
-                f"{who}: no parameter of the model requires gradients, so nothing is trained; "
+            raise Invalid(
+                "no parameter of the model requires gradients, so nothing is trained; "
                 "call requires_grad_(True) on those that are"
             )
         self.constants = self._constants()
@@ -47,13 +46,10 @@ class TorchFunction:
         named = dict(self.module.named_parameters())
         for name, value in named.items():
             if isinstance(value, torch.nn.parameter.UninitializedParameter):
-                raise ValueError(
-                    f"{self.who}: parameter {name} has no shape yet; run the model once before"
-                )
+                raise Invalid(f"parameter {name} has no shape yet; run the model once before")
             if value.is_meta:
-                raise ValueError(
-                    f"{self.who}: parameter {name} has no numbers (device meta); load the model "
-                    "first"
+                raise Invalid(
+                    f"parameter {name} has no numbers (device meta); load the model first"
                 )
         trained = {name: value for name, value in named.items() if value.requires_grad}
         return {name: self._cast(value.detach()) for name, value in trained.items()}
@@ -63,11 +59,11 @@ class TorchFunction:
         found = {}
         for name, value in self.parameters().items():
             if name not in params:
-                raise ValueError(f"{self.who}: params must hold all trained parameters; no {name}")
+                raise Invalid(f"params must hold all trained parameters; no {name}")
             array = torch.as_tensor(params[name]).detach().to(value.device, value.dtype)
             if array.shape != value.shape:
-                raise ValueError(
-                    f"{self.who}: parameter {name} must have the shape {tuple(value.shape)}, "
+                raise Invalid(
+                    f"parameter {name} must have the shape {tuple(value.shape)}, "
                     f"got {tuple(array.shape)}"
                 )
             found[name] = array.clone()
@@ -123,13 +119,13 @@ def _unwrapped(module: Any) -> Any:
             return module
 
 
-def _refuse_sharded(who: str, module: Any) -> None:
+def _refuse_sharded(module: Any) -> None:
     """Raise an error for parameters that are spread over processes."""
     kinds = [type(part).__name__ for part in module.modules()]
     split = [n for n, value in module.named_parameters() if type(value.data).__name__ == "DTensor"]
     if split or "FullyShardedDataParallel" in kinds:
-        raise ValueError(
-            f"{who}: the parameters are spread over processes (FSDP), and no process has all of "
+        raise Invalid(
+            "the parameters are spread over processes (FSDP), and no process has all of "
             "them; gather them (torch.distributed.checkpoint.state_dict.get_model_state_dict with "
             "full_state_dict=True) into a copy of the model on rank zero before each call, and "
             "pass that copy"
@@ -141,15 +137,15 @@ def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | in
 
     `name` is the caller's name of the inputs `x`; `selected` is None for a single output.
     """
-    rows, who = len(x), function.who
+    rows = len(x)
     params = _nudged(function.parameters())  # where the outputs of an unbiased start are not zero
     held = {name: value.clone() for name, value in params.items()}
     with function.quiet(), torch.no_grad():
         found = _tried(function, name, params, x)
         shape = tuple(found.shape)
         if len(shape) not in (1, 2) or shape[0] != rows:
-            raise ValueError(
-                f"{who}: the model must return one row of numbers per {_one(name)}, got shape "
+            raise Invalid(
+                f"the model must return one row of numbers per {_one(name)}, got shape "
                 f"{shape} for {rows} inputs; a wrapper, or output= of the watch, picks what to "
                 "use"
             )
@@ -161,12 +157,12 @@ def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | in
         again = as_array(_tried(function, name, params, x)[-1:])
         alone = as_array(_tried(function, name, params, x[-1:]))
     if isinstance(selected, int) and selected >= count:
-        raise ValueError(f"{who}: outputs must be below {count}, their number, got {selected}")
+        raise Invalid(f"outputs must be below {count}, their number, got {selected}")
     if selected is None and count > 1:
-        raise ValueError(
-            f"{who}: the module has {count} outputs; set outputs='mean', 'full' or the index of one"
+        raise Invalid(
+            f"the module has {count} outputs; set outputs='mean', 'full' or the index of one"
         )
-    _require_alike(who, name, size, first, again, alone)
+    _require_alike(name, size, first, again, alone)
     return count
 
 
@@ -177,10 +173,10 @@ def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
     """
     if not several(x):
         return _tensor(function, name, x)
-    given = InputTree(function.who, name, mapped(x, lambda leaf: _leaf(function, name, leaf)))
+    given = InputTree(name, mapped(x, lambda leaf: _leaf(function, name, leaf)))
     known = function.named_inputs
     first = 0 if known is None else len(known)
-    function.named_inputs = given if known is None else _joined(function.who, name, known, given)
+    function.named_inputs = given if known is None else _joined(name, known, given)
     return torch.arange(first, first + len(given), device=_device(function))
 
 
@@ -188,14 +184,14 @@ def _leaf(function: TorchFunction, name: str, leaf: Any) -> Any:
     return _tensor(function, name, leaf) if len(getattr(leaf, "shape", ())) else leaf
 
 
-def _joined(who: str, name: str, first: InputTree, second: InputTree) -> InputTree:
+def _joined(name: str, first: InputTree, second: InputTree) -> InputTree:
     """The rows of both tables."""
     parts = iter(list(leaves(second.tree)))
     try:
         tree = mapped(first.tree, lambda leaf: _below(leaf, next(parts)))
     except (RuntimeError, StopIteration):
-        raise ValueError(f"{who}: {name} must have the structure of the first inputs") from None
-    return InputTree(who, name, tree)
+        raise Invalid(f"{name} must have the structure of the first inputs") from None
+    return InputTree(name, tree)
 
 
 def _below(first: Any, second: Any) -> Any:
@@ -207,34 +203,33 @@ def _device(function: TorchFunction) -> Any:
 
 
 def _tensor(function: TorchFunction, name: str, x: Any) -> Any:
-    who, params = function.who, list(function.parameters().values())
+    params = list(function.parameters().values())
     first, kinds = params[0], {value.dtype for value in params}
     if odd := [kind for kind in kinds if not kind.is_floating_point]:
-        raise ValueError(f"{who}: the trained parameters must be real numbers, got {odd[0]}")
+        raise Invalid(f"the trained parameters must be real numbers, got {odd[0]}")
     if not isinstance(x, torch.Tensor):
-        raw = plain_array(who, name, x)
+        raw = plain_array(name, x)
         if raw.dtype.kind not in "iub":
-            raw = finite_array(who, name, raw, ndim=raw.ndim)
+            raw = finite_array(name, raw, ndim=raw.ndim)
         tensor = torch.as_tensor(raw)
         tensor = tensor.to(first.dtype) if tensor.is_floating_point() else tensor
         x = tensor.to(first.device)
     elif function.dtype is not None and x.is_floating_point():
         x = x.to(function.dtype)
     if x.device != first.device:
-        raise ValueError(
-            f"{who}: got {name} on {x.device} but the model is on {first.device}; pass "
+        raise Invalid(
+            f"got {name} on {x.device} but the model is on {first.device}; pass "
             f"{name}.to({str(first.device)!r})"
         )
     if x.is_floating_point() and x.dtype not in kinds:
         known = ", ".join(sorted(str(kind) for kind in kinds))
-        raise ValueError(
-            f"{who}: got {name} of {x.dtype} but the parameters are {known}; pass "
-            f"{name}.to({first.dtype})"
+        raise Invalid(
+            f"got {name} of {x.dtype} but the parameters are {known}; pass {name}.to({first.dtype})"
         )
     if x.ndim < 1 or len(x) == 0:
-        raise ValueError(f"{who}: {name} must hold one sample per row, got {tuple(x.shape)}")
+        raise Invalid(f"{name} must hold one sample per row, got {tuple(x.shape)}")
     if x.is_floating_point() and not bool(torch.isfinite(x).all()):
-        raise ValueError(f"{who}: {name} must be finite")
+        raise Invalid(f"{name} must be finite")
     return x.detach().clone()
 
 
@@ -243,20 +238,18 @@ def as_array(tensor: Any) -> Array:
     return np.array(tensor.detach().double().cpu().numpy(), dtype=np.float64)
 
 
-def _require_alike(
-    who: str, name: str, size: float, first: Array, again: Array, alone: Array
-) -> None:
+def _require_alike(name: str, size: float, first: Array, again: Array, alone: Array) -> None:
     """Raise an error if the outputs of the last row differ in a second run, or alone."""
     apart = np.abs(first - again).max()
     if not apart <= ALONE * size:
-        raise ValueError(
-            f"{who}: two runs of the model in eval mode differ by {apart:.3g}; is dropout called "
+        raise Invalid(
+            f"two runs of the model in eval mode differ by {apart:.3g}; is dropout called "
             "as a function without training=self.training, or are parameters not finite?"
         )
     apart = np.abs(first.reshape(-1) - alone.reshape(-1)).max()
     if not apart <= ALONE * size:
-        raise ValueError(
-            f"{who}: in eval mode the outputs of one {_one(name)} must not depend on the others "
+        raise Invalid(
+            f"in eval mode the outputs of one {_one(name)} must not depend on the others "
             f"(batch statistics?), but they differ by {apart:.3g}"
         )
 
@@ -272,17 +265,17 @@ def _nudged(params: dict[str, Any]) -> dict[str, Any]:
 def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -> Any:
     try:
         found = function(params, x)
+    except Nameless:
+        raise
     except Exception as reason:
-        if str(reason).startswith(f"{function.who}:"):
-            raise
         first = (str(reason) or type(reason).__name__).splitlines()[0]
-        raise ValueError(
-            f"{function.who}: the model does not run on {name} ({type(reason).__name__}: {first}); "
+        raise Invalid(
+            f"the model does not run on {name} ({type(reason).__name__}: {first}); "
             "pass a batch as in training"
         ) from None
     if not isinstance(found, torch.Tensor) or not found.is_floating_point():
-        raise ValueError(
-            f"{function.who}: the model must return one tensor of real numbers, got "
+        raise Invalid(
+            f"the model must return one tensor of real numbers, got "
             f"{getattr(found, 'dtype', type(found).__name__)}; a wrapper, or output= of the watch, "
             "picks one"
         )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import integer, one_of, positive
+from penchant.door import Invalid, door
 from penchant.precision import DTYPES
 from penchant.problems.arithmetic import TokenPairs
 from penchant.records import Record
@@ -84,16 +85,17 @@ class TokenMLP(Record):
     seed: int = 0
     precision: str = "single"
 
+    @door
     def __post_init__(self) -> None:
-        integer(WHO, "embedding", self.embedding, least=1)
-        integer(WHO, "width", self.width, least=1)
-        integer(WHO, "seed", self.seed, least=0)
-        positive(WHO, "scale", self.scale)
-        one_of(WHO, "variant", self.variant, VARIANTS)
-        one_of(WHO, "precision", self.precision, DTYPES)
+        integer("embedding", self.embedding, least=1)
+        integer("width", self.width, least=1)
+        integer("seed", self.seed, least=0)
+        positive("scale", self.scale)
+        one_of("variant", self.variant, VARIANTS)
+        one_of("precision", self.precision, DTYPES)
         if self.variant == "code" and self.side**2 != self.embedding:
-            raise ValueError(
-                f"{WHO}: variant 'code' multiplies square matrices, so embedding must be a square "
+            raise Invalid(
+                f"variant 'code' multiplies square matrices, so embedding must be a square "
                 f"number, got {self.embedding}; take {self.side**2}"
             )
 

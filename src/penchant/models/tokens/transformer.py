@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array, flag, integer, one_of, positive
+from penchant.door import Invalid, door
 from penchant.models.tokens.net import rows
 from penchant.precision import DTYPES
 from penchant.problems.arithmetic import TokenPairs
@@ -70,16 +71,17 @@ class TokenTransformer(Record):
     seed: int = 0
     precision: str = "single"
 
+    @door
     def __post_init__(self) -> None:
         for name in ("width", "heads", "hidden"):
-            integer(WHO, name, getattr(self, name), least=1)
-        integer(WHO, "seed", self.seed, least=0)
-        one_of(WHO, "precision", self.precision, DTYPES)
-        positions = flag(WHO, "positions", self.positions)
-        assign(self, scale=positive(WHO, "scale", self.scale), positions=positions)
+            integer(name, getattr(self, name), least=1)
+        integer("seed", self.seed, least=0)
+        one_of("precision", self.precision, DTYPES)
+        positions = flag("positions", self.positions)
+        assign(self, scale=positive("scale", self.scale), positions=positions)
         if self.width % self.heads:
-            raise ValueError(
-                f"{WHO}: width must be a multiple of heads, which share it, got width "
+            raise Invalid(
+                f"width must be a multiple of heads, which share it, got width "
                 f"{self.width} and heads {self.heads}; take width "
                 f"{self.heads * math.ceil(self.width / self.heads)}"
             )

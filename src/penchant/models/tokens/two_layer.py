@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array, flag, integer, log_scale, one_of, positive
+from penchant.door import Invalid, door
 from penchant.models.tokens.net import rows
 from penchant.precision import DTYPES
 from penchant.problems.arithmetic import TokenPairs
@@ -56,12 +57,13 @@ class TokenQuadratic(Record):
     seed: int = 0
     precision: str = "single"
 
+    @door
     def __post_init__(self) -> None:
-        integer("TokenQuadratic", "width", self.width, least=1)
-        alpha = positive("TokenQuadratic", "alpha", self.alpha)
-        assign(self, alpha=alpha, shared=flag("TokenQuadratic", "shared", self.shared))
-        integer("TokenQuadratic", "seed", self.seed, least=0)
-        one_of("TokenQuadratic", "precision", self.precision, DTYPES)
+        integer("width", self.width, least=1)
+        alpha = positive("alpha", self.alpha)
+        assign(self, alpha=alpha, shared=flag("shared", self.shared))
+        integer("seed", self.seed, least=0)
+        one_of("precision", self.precision, DTYPES)
 
     homogeneity = 3
 
@@ -143,6 +145,7 @@ class TwoTokenNet(Record):
     seed: int
     precision: str
 
+    @door
     def __init__(
         self,
         width: int,
@@ -153,20 +156,20 @@ class TwoTokenNet(Record):
         seed: int = 0,
         precision: str = "single",
     ) -> None:
-        log_alpha = log_scale("TwoTokenNet", 2, alpha, log_alpha)
+        log_alpha = log_scale(2, alpha, log_alpha)
         if abs(log_alpha) > LARGEST:
-            raise ValueError(
-                f"TwoTokenNet: log_alpha must lie within -{LARGEST} and {LARGEST}, where float32 "
+            raise Invalid(
+                f"log_alpha must lie within -{LARGEST} and {LARGEST}, where float32 "
                 f"can hold the weights, got {log_alpha:g}"
             )
         assign(
             self,
-            width=integer("TwoTokenNet", "width", width, least=1),
+            width=integer("width", width, least=1),
             log_alpha=log_alpha,
             alpha=math.exp(log_alpha) if alpha is None else float(alpha),
-            shared=flag("TwoTokenNet", "shared", shared),
-            seed=integer("TwoTokenNet", "seed", seed, least=0),
-            precision=one_of("TwoTokenNet", "precision", precision, DTYPES),
+            shared=flag("shared", shared),
+            seed=integer("seed", seed, least=0),
+            precision=one_of("precision", precision, DTYPES),
         )
 
     homogeneity = 2

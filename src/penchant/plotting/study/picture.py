@@ -34,7 +34,7 @@ MOST = 14  # rows
 def draw_single(study: GatheredStudy) -> Figure:
     """Name, value and meaning of every number of the cell."""
     names = study.numbers[:MOST]
-    figure, (axes,) = blank(study, Plan(study.who, names[0]), 1)
+    figure, (axes,) = blank(study, Plan(names[0]), 1)
     figure.set_size_inches(5.8, 1.5 + 0.3 * len(names))
     axes.axis("off")
     values = [number(study.data[name].values.item()) for name in names]

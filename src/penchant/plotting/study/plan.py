@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import one_of
+from penchant.door import Invalid, door_as
 from penchant.lab.studies.compute import OK
 from penchant.lab.studies.gather import MISSING
 from penchant.lab.studies.gathered import description_of, dimensions_of, variables_of
@@ -36,7 +37,6 @@ class Plan:
     `panels` is the axis of small multiples, `fixed` the axes held at their first value.
     """
 
-    who: str
     colour: str
     x: str | None = None
     y: str | None = None
@@ -56,7 +56,7 @@ class GatheredStudy:
         self.dims = dimensions_of(dataset)
         self.data = sorted_axes(dataset, self.dims)
         self.table = description_of(dataset)
-        self.who = f"study {plain(dataset.attrs.get('study', '?'), 60)}"
+        self.label = f"study {plain(dataset.attrs.get('study', '?'), 60)}"
 
     @property
     def long(self) -> list[str]:
@@ -90,18 +90,19 @@ class GatheredStudy:
         return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
 
 
+@door_as(lambda study: study.label)
 def plan_of(study: GatheredStudy, colour: str | None = None) -> Plan:
     """The plan of the study's picture, or of the same picture of another variable."""
     table: dict[str, Any] = study.table.get("draw") or {}
     for key in ("x", "y"):
         if key in table:
-            one_of(study.who, f"axis in draw.{key}", table[key], study.dims)
+            one_of(f"axis in draw.{key}", table[key], study.dims)
     for name in filter(None, (colour or table.get("colour"), *table.get("contours", {}))):
-        one_of(study.who, "number of a cell in draw,", name, study.numbers)
+        one_of("number of a cell in draw,", name, study.numbers)
     if not study.numbers:
-        raise ValueError(_nothing(study))
+        raise Invalid(_nothing(study))
     chosen = colour or table.get("colour") or study.numbers[0]
-    plan = Plan(study.who, chosen, **_axes(study, table), contours=table.get("contours", {}))
+    plan = Plan(chosen, **_axes(study, table), contours=table.get("contours", {}))
     if colour is not None:
         return dataclasses.replace(plan, title=named(study.data, colour))
     ends = tuple(table["range"]) if "range" in table else None
@@ -111,10 +112,10 @@ def plan_of(study: GatheredStudy, colour: str | None = None) -> Plan:
 def _nothing(study: GatheredStudy) -> str:
     kinds = sorted(set(map(str, study.data.status.values.flat)))
     if set(kinds) <= set(OK):
-        return f"{study.who}: its cells gave no number, so there is nothing to draw"
+        return "its cells gave no number, so there is nothing to draw"
     ended = ", ".join(kinds)
     return (
-        f"{study.who}: no cell gave a number to draw (cells ended: {plain(ended, 80)}); "
+        f"no cell gave a number to draw (cells ended: {plain(ended, 80)}); "
         "see the messages of the cells"
     )
 

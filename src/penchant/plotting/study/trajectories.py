@@ -45,7 +45,7 @@ def draw_rows(
     fixed = tuple(dim for dim in study.long if dim != lines)
     data = study.data.isel(dict.fromkeys(fixed, 0))
     note = _note(study) if note is None else note
-    figure, (axes,) = blank(study, Plan(study.who, name, x=SEED, fixed=fixed, title=title), 1, note)
+    figure, (axes,) = blank(study, Plan(name, x=SEED, fixed=fixed, title=title), 1, note)
     groups = [(text, colour, _lines(part, name)) for text, colour, part in coloured(data, lines)]
     _scales(axes, [found for _, _, found in groups])
     handles: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from penchant import store
+from penchant.door import Invalid, NotFound, NotInstalled, Unwritable, door
 from penchant.problems.images.catalogue import (
     DIGITS,
     PARTS,
@@ -57,6 +58,7 @@ def file_of(images: ImageSet) -> Path:
     return folder() / f"{images.name}.npz"
 
 
+@door
 def has_images(name: str) -> bool:
     """Whether the images of this name can be read on this machine.
 
@@ -76,62 +78,62 @@ def has_images(name: str) -> bool:
     >>> penchant.problems.has_images("digits")
     True
     """
-    images = find("has_images", name)
+    images = find(name)
     return images.built_in or file_of(images).exists()
 
 
-def prepared(who: str) -> Path:
+def prepared() -> Path:
     """The cache folder, created if needed and cleared of abandoned files."""
     target = folder()
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as reason:
-        raise unwritable(who, reason) from None
+        raise unwritable(reason) from None
     sweep(target)
     return target
 
 
-def unwritable(who: str, reason: OSError) -> OSError:
+def unwritable(reason: OSError) -> Unwritable:
     """The sentence that says why nothing can be stored, and the way out."""
-    return OSError(
-        f"{who}: cannot write to the cache folder {str(folder())!r} "
+    return Unwritable(
+        f"cannot write to the cache folder {str(folder())!r} "
         f"({reason.strerror or reason}); free it, or set {VARIABLE} to another folder"
     )
 
 
-def write(who: str, images: ImageSet, arrays: Mapping[str, Bytes]) -> Path:
+def write(images: ImageSet, arrays: Mapping[str, Bytes]) -> Path:
     """Store the arrays of a set under its name, whole or not at all, and return the file."""
-    target = prepared(who) / file_of(images).name
+    target = prepared() / file_of(images).name
     save: Any = np.savez_compressed if images.compress else np.savez
     try:
-        with store.whole(who, target) as draft, open(draft, "wb") as stream:
+        with store.whole(target) as draft, open(draft, "wb") as stream:
             save(stream, **{part: arrays[part] for part in PARTS})
     except OSError as reason:
-        raise unwritable(who, reason) from None
+        raise unwritable(reason) from None
     return target
 
 
-def read(who: str, images: ImageSet) -> Arrays:
+def read(images: ImageSet) -> Arrays:
     """The arrays of a set from the cache folder or scikit-learn, verified; never a download."""
     if images.built_in:
-        return _digits(who)
+        return _digits()
     file = file_of(images)
     if not file.exists():
-        raise FileNotFoundError(
-            f"{who}: {images.name} is not in the cache folder ({file}); "
+        raise NotFound(
+            f"{images.name} is not in the cache folder ({file}); "
             f"`penchant data {images.name}` shows how to get it"
         )
     arrays, wrong = _opened(file)
     wrong = wrong or complaint(images, arrays)
     if wrong:
-        raise ValueError(
-            f"{who}: {file} is damaged ({wrong:.80}); `penchant data {images.name}` shows how to "
+        raise Invalid(
+            f"{file} is damaged ({wrong:.80}); `penchant data {images.name}` shows how to "
             "get it again"
         )
     return arrays
 
 
-def _digits(who: str) -> Arrays:
+def _digits() -> Arrays:
     """The arrays of the digits, their checksums verified.
 
     They come without a split; here the last 360 are for testing. Neighbours in the file resemble
@@ -141,8 +143,8 @@ def _digits(who: str) -> Arrays:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise ImportError(
-            f"{who}: the digits are part of scikit-learn, which is not installed; "
+        raise NotInstalled(
+            "the digits are part of scikit-learn, which is not installed; "
             "pip install 'penchant[data]'"
         ) from None
     found = load_digits()
@@ -152,7 +154,7 @@ def _digits(who: str) -> Arrays:
         zip(PARTS, (images[:train], labels[:train], images[train:], labels[train:]), strict=True)
     )
     if wrong := complaint(DIGITS, arrays):
-        raise ValueError(f"{who}: the digits of this scikit-learn are not the known ones ({wrong})")
+        raise Invalid(f"the digits of this scikit-learn are not the known ones ({wrong})")
     return arrays
 
 
@@ -197,7 +199,6 @@ def sweep(directory: Path) -> None:
 
 
 Condition = Literal["verified", "absent", "damaged"]
-WHO = "data"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -215,13 +216,13 @@ def status(images: ImageSet) -> Status:
     """The condition of a set, found by reading it and verifying its checksums."""
     where, size = _location(images)
     try:
-        read(WHO, images)
+        read(images)
     except FileNotFoundError:
         return Status(images.name, "absent", 0, where, f"there is no file {where}")
     except ImportError:
         return Status(images.name, "absent", 0, where, "scikit-learn is not installed")
     except (ValueError, OSError) as reason:
-        return Status(images.name, "damaged", size, where, str(reason).removeprefix(f"{WHO}: "))
+        return Status(images.name, "damaged", size, where, str(reason))
     return Status(images.name, "verified", size, where)
 
 

@@ -154,11 +154,11 @@ DIGITS = ImageSet(
 CATALOGUE = {found.name: found for found in (MNIST, FASHION, CIFAR10, DIGITS)}
 
 
-def find(who: str, name: str) -> ImageSet:
+def find(name: str) -> ImageSet:
     """The image set called `name`, however it is written: `CIFAR-10` is `cifar10`."""
     plain = {_plain(known): known for known in CATALOGUE}
     spelled = plain.get(_plain(str(name)))
-    return CATALOGUE[spelled or one_of(who, "image set", str(name), CATALOGUE)]
+    return CATALOGUE[spelled or one_of("image set", str(name), CATALOGUE)]
 
 
 def _plain(name: str) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from penchant.door import Invalid, NotInstalled
 from penchant.problems.images import cache
 from penchant.problems.images.catalogue import ImageSet, Published
 from penchant.store import first_line
@@ -19,40 +20,40 @@ SHOWN = 200  # characters of an error of the network, which can go on for lines
 
 
 @contextmanager
-def downloaded(who: str, images: ImageSet, progress: Progress = None) -> Iterator[Path]:
+def downloaded(images: ImageSet, progress: Progress = None) -> Iterator[Path]:
     """A temporary folder with the published files of a set; it is removed afterwards."""
-    pooch = _pooch(who)
-    folder = _temporary_folder(who)
+    pooch = _pooch()
+    folder = _temporary_folder()
     meter = _DownloadMeter(sum(file.bytes for file in images.files), progress)
     try:
         for file in images.files:
-            _retrieve(who, pooch, images, file, folder, meter)
+            _retrieve(pooch, images, file, folder, meter)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _pooch(who: str) -> Any:
+def _pooch() -> Any:
     try:
         import pooch
     except ImportError:
-        raise ImportError(
-            f"{who}: a download needs pooch, which is not installed; pip install 'penchant[data]'"
+        raise NotInstalled(
+            "a download needs pooch, which is not installed; pip install 'penchant[data]'"
         ) from None
     pooch.get_logger().setLevel("WARNING")  # the progress is shown by the caller
     return pooch
 
 
-def _temporary_folder(who: str) -> Path:
+def _temporary_folder() -> Path:
     """A new folder in the cache folder, because /tmp may be too small."""
     try:
-        return Path(tempfile.mkdtemp(prefix=".fetch-", dir=cache.prepared(who)))
+        return Path(tempfile.mkdtemp(prefix=".fetch-", dir=cache.prepared()))
     except PermissionError as reason:
-        raise cache.unwritable(who, reason) from None
+        raise cache.unwritable(reason) from None
 
 
 def _retrieve(
-    who: str, pooch: Any, images: ImageSet, file: Published, folder: Path, meter: _DownloadMeter
+    pooch: Any, images: ImageSet, file: Published, folder: Path, meter: _DownloadMeter
 ) -> None:
     """Put one file into the folder, from the first mirror that has it."""
     complaints = []
@@ -70,8 +71,8 @@ def _retrieve(
             return
         except (OSError, ValueError) as reason:  # no connection, a refusal, or another file
             complaints.append(f"{mirror + file.name}: {first_line(reason)[:SHOWN]}")
-    raise ValueError(
-        f"{who}: {file.name} could not be downloaded ({'; '.join(complaints)}); try again later, "
+    raise Invalid(
+        f"{file.name} could not be downloaded ({'; '.join(complaints)}); try again later, "
         f"or get the files elsewhere and pass them with --from"
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
+from penchant.door import Invalid, door
 from penchant.problems.images import cache
 from penchant.problems.images.catalogue import Arrays, ImageSet, complaint, find
 from penchant.problems.images.formats import Layout
@@ -168,6 +169,7 @@ def _is_tar(raw: IO[bytes]) -> bool:
     return True
 
 
+@door
 def import_images(name: str, source: str | os.PathLike[str]) -> Path:
     """Store the image set `name` from a folder or an archive and return the file in the cache.
 
@@ -196,19 +198,19 @@ def import_images(name: str, source: str | os.PathLike[str]) -> Path:
     ...     print(type(reason).__name__)
     ValueError
     """
-    images = find("import_images", name)
+    images = find(name)
     if images.built_in:
-        raise ValueError(
-            f"import_images: {images.name} are part of scikit-learn and need no import; "
+        raise Invalid(
+            f"{images.name} are part of scikit-learn and need no import; "
             "pip install 'penchant[data]'"
         )
     arrays = _arrays(images, Path(source))
     if wrong := complaint(images, arrays):
-        raise ValueError(
-            f"import_images: {str(source)!r} does not hold the published {images.name}: {wrong}; "
+        raise Invalid(
+            f"{str(source)!r} does not hold the published {images.name}: {wrong}; "
             "nothing was stored"
         )
-    return cache.write("import_images", images, arrays)
+    return cache.write(images, arrays)
 
 
 def _arrays(images: ImageSet, source: Path) -> Arrays:

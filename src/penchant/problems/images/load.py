@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from penchant.arguments import integer, one_of
 from penchant.description import with_recipe
+from penchant.door import Invalid, door, door_as
 from penchant.problems.images import cache
 from penchant.problems.images.catalogue import Arrays, ImageSet, find
 from penchant.records import Record
@@ -70,6 +71,7 @@ Part = tuple[Pixels, Labels]
 
 
 @with_recipe
+@door
 def load_images(
     name: str,
     train: int | None = None,
@@ -111,10 +113,10 @@ def load_images(
     >>> images.train_images.shape, images.classes
     ((20, 64), ('3', '8'))
     """
-    images = find(WHO, name)
+    images = find(name)
     chosen = _classes(images, classes)
-    seed = integer(WHO, "seed", seed, least=0)
-    arrays = cache.read(WHO, images)
+    seed = integer("seed", seed, least=0)
+    arrays = cache.read(images)
     parts = {
         which: _part(images, arrays, which, count, chosen, seed)
         for which, count in (("train", train), ("test", test))
@@ -136,14 +138,14 @@ def _classes(images: ImageSet, classes: Sequence[int | str] | None) -> list[int]
     return chosen
 
 
+@door_as(WHO)
 def _class(images: ImageSet, label: int | str) -> int:
     if isinstance(label, str):
-        return images.classes.index(one_of(WHO, f"class of {images.name}", label, images.classes))
-    number = integer(WHO, "a class", label, least=0)
+        return images.classes.index(one_of(f"class of {images.name}", label, images.classes))
+    number = integer("a class", label, least=0)
     if number >= len(images.classes):
-        raise ValueError(
-            f"{WHO}: a class of {images.name} must be at most {len(images.classes) - 1}, "
-            f"got {number}"
+        raise Invalid(
+            f"a class of {images.name} must be at most {len(images.classes) - 1}, got {number}"
         )
     return number
 
@@ -160,15 +162,14 @@ def _part(
     return pixels, class_index[labels[rows]]
 
 
+@door_as(WHO)
 def _rows(which: str, rows: NDArray[np.intp], count: int | None, seed: int) -> NDArray[np.intp]:
     """`count` of the rows in an order drawn by `seed`, or all as they are."""
     if count is None:
         return rows
-    count = integer(WHO, which, count, least=1)
+    count = integer(which, count, least=1)
     if count > len(rows):
-        raise ValueError(
-            f"{WHO}: {which} must be at most {len(rows)}, the number of images, got {count}"
-        )
+        raise Invalid(f"{which} must be at most {len(rows)}, the number of images, got {count}")
     stream = np.random.default_rng([seed, ("train", "test").index(which)])
     return stream.permutation(rows)[:count]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, positive
+from penchant.door import door
 from penchant.records import brief, html_table, text_table
 from penchant.regularizers.derive.gradient_lines import Index
 from penchant.regularizers.derive.line_walk import (
@@ -22,7 +23,6 @@ from penchant.regularizers.derive.line_walk import (
     start_predictors,
 )
 from penchant.regularizers.derive.reparametrization import (
-    WHO,
     Reparametrization,
     Starts,
     check_moving,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penchant.regularizers.derive.closed_form import ClosedForm
 
 
+@door
 def derive(
     map: Callable[..., Any],
     start: ArrayLike | tuple[Any, ...],
@@ -84,7 +85,7 @@ def derive(
     check_start(line, points)
     line.check_separable(starts.plus)
     check_moving(line, points)
-    return Derived(line, starts, None if unit is None else positive(WHO, "unit", unit))
+    return Derived(line, starts, None if unit is None else positive("unit", unit))
 
 
 class Derived(Regularizer):

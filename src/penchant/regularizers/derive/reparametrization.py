@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array, finite_array
+from penchant.door import door_as
 from penchant.precision import double_precision
 from penchant.records import brief
 
@@ -250,10 +251,11 @@ def columns_of(names: Sequence[str], start: object, signed: bool) -> list[Array]
     return [number_or_vector(f"start of {n}", s) for n, s in zip(names, start, strict=True)]
 
 
+@door_as(WHO)
 def number_or_vector(name: str, value: object) -> Array:
     try:
         ndim = 0 if np.ndim(value) == 0 else 1  # type: ignore[arg-type]
     except ValueError:
         ndim = 1  # ragged: finite_array says so
-    array = finite_array(WHO, name, value, ndim=ndim)  # type: ignore[arg-type]
+    array = finite_array(name, value, ndim=ndim)  # type: ignore[arg-type]
     return array if ndim else array.reshape(())

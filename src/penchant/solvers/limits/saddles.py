@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 
 from penchant.arguments import Array, integer, log_scale, regression_data
+from penchant.door import Invalid, door_as
 from penchant.limits import TimeLimit
 from penchant.problems.regression import Regression
 from penchant.records import Kind, NumericalError, Outcome, Record
@@ -84,6 +85,7 @@ class Saddles(Record):
         there = self.points != 0
         return bool((there[1:] >= there[:-1]).all())
 
+    @door_as(WHO)
     def log_unit(
         self,
         *,
@@ -92,10 +94,10 @@ class Saddles(Record):
         mu: float | None = None,
     ) -> float:
         """The logarithm of t / tau at this scale of the start, which must be below 1."""
-        scale = log_scale(WHO, self.depth, alpha, log_alpha, mu)
+        scale = log_scale(self.depth, alpha, log_alpha, mu)
         if scale >= 0:
-            raise ValueError(
-                f"{WHO}: training rests at saddles only from starts with alpha < 1, got log_alpha ="
+            raise Invalid(
+                f"training rests at saddles only from starts with alpha < 1, got log_alpha ="
                 f" {scale:g}; give a smaller one"
             )
         if self.depth == 2:
@@ -123,21 +125,20 @@ class Saddles(Record):
         return np.asarray(np.searchsorted(self.tau, times, side="right") - 1)
 
 
+@door_as(WHO)
 def vector_saddles(
     X: Any, y: Any, *, depth: int, throw: bool, max_seconds: float | None
 ) -> Saddles:
     """The saddles of a diagonal net."""
-    depth = integer(WHO, "depth", depth, least=2)
+    depth = integer("depth", depth, least=2)
     factor = 2.0
     if isinstance(X, Regression):
         if y is not None:
-            raise ValueError(
-                f"{WHO}: y is given twice, because the problem already has labels; leave y out"
-            )
+            raise Invalid("y is given twice, because the problem already has labels; leave y out")
         factor = 2 * math.exp(X.log_factor)
         X, y = X.X, X.y
-    X, y = regression_data(WHO, X, y)
-    limit = TimeLimit(WHO, max_seconds)
+    X, y = regression_data(X, y)
+    limit = TimeLimit(max_seconds)
     with one_blas_thread():
         first, signs, share = _distinct(X)
         data = X[:, first], y, 2 * factor

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dgeqp3, dorgqr, dtrtrs
 
 from penchant.arguments import Array, entries, finite_array, integer, positive
+from penchant.door import Invalid, door, door_as
 from penchant.limits import TimeLimit
 from penchant.problems.matrix_problem import MatrixProblem
 from penchant.problems.regression import Regression
@@ -92,10 +93,11 @@ class SlowFlow(Record):
         columns = [np.interp(tau, self.tau, column) for column in self.points.T]
         return np.stack(columns, axis=-1)
 
+    @door_as(WHO)
     def reaches(self, target: ArrayLike, error: float) -> float:
         """The first tau with |a - target|_2 <= error; inf if the path never comes so near."""
-        target = finite_array(WHO, "target", target, ndim=1)
-        error = positive(WHO, "error", error)
+        target = finite_array("target", target, ndim=1)
+        error = positive("error", error)
         gaps = self.points - target
         if np.linalg.norm(gaps[0]) <= error:
             return 0.0
@@ -106,6 +108,7 @@ class SlowFlow(Record):
         return np.inf
 
 
+@door
 def slow_flow(
     X: ArrayLike | Regression | MatrixProblem,
     start: ArrayLike,
@@ -177,7 +180,7 @@ def slow_flow(
     array([1., 0., 0., 0.])
     """
     rows = X.design if isinstance(X, MatrixProblem) else X.X if isinstance(X, Regression) else X
-    limit = TimeLimit(WHO, max_seconds)
+    limit = TimeLimit(max_seconds)
     if len(shape_of(start)) == 2:
         flow = _matrix_flow(rows, start, learning_rate, target, error, max_steps, limit)
         tolerated: tuple[Kind, ...] = (Kind.APPROXIMATE,)  # the rule for steps
@@ -202,8 +205,8 @@ def _exact_alone(options: dict[str, Any]) -> None:
 
 
 def _vector_flow(X: ArrayLike, start: ArrayLike, limit: TimeLimit) -> SlowFlow:
-    X = finite_array(WHO, "X", X, ndim=2)
-    a = entries(WHO, "start", start, X.shape[1], "one entry per column of X")
+    X = finite_array("X", X, ndim=2)
+    a = entries("start", start, X.shape[1], "one entry per column of X")
     with one_blas_thread():
         path, certificate, alone = _certified(X, a, limit)
     outcome = judge(_ended(path, limit, alone), certificate)
@@ -332,16 +335,14 @@ def _matrix_flow(
     max_steps: int | None,
     limit: TimeLimit,
 ) -> SlowFlow:
-    matrix = finite_array(WHO, "start", start, ndim=2)
+    matrix = finite_array("start", start, ndim=2)
     X = _flat_rows(X, matrix)
-    goal = None if target is None else finite_array(WHO, "target", target, ndim=2)
+    goal = None if target is None else finite_array("target", target, ndim=2)
     if goal is not None and goal.shape != matrix.shape:
-        raise ValueError(
-            f"{WHO}: target must have the shape of start, {matrix.shape}, got {goal.shape}"
-        )
+        raise Invalid(f"target must have the shape of start, {matrix.shape}, got {goal.shape}")
     rate = _step(matrix) if learning_rate is None else learning_rate
-    rate = positive(WHO, "learning_rate", rate)
-    most = MAX_STEPS if max_steps is None else integer(WHO, "max_steps", max_steps, least=1)
+    rate = positive("learning_rate", rate)
+    most = MAX_STEPS if max_steps is None else integer("max_steps", max_steps, least=1)
     basis, doubt = _row_basis(X, matrix)
     with np.errstate(over="ignore", invalid="ignore"):
         points, outcome = _euler(basis, matrix, rate, goal, error, most, limit)
@@ -364,11 +365,11 @@ def _row_basis(X: Array, matrix: Array) -> tuple[Array, float]:
 
 def _flat_rows(X: ArrayLike, matrix: Array) -> Array:
     """The measurements of a matrix as rows, one entry for each of its entries."""
-    rows = finite_array(WHO, "X", X, ndim=3 if len(shape_of(X)) == 3 else 2)
+    rows = finite_array("X", X, ndim=3 if len(shape_of(X)) == 3 else 2)
     fits = rows.shape[1:] == matrix.shape if rows.ndim == 3 else rows.shape[1] == matrix.size
     if not fits:
         rule = f"start must have one entry per column of X {rows.shape[1:]}"
-        raise ValueError(f"{WHO}: {rule}, got shape {matrix.shape}")
+        raise Invalid(f"{rule}, got shape {matrix.shape}")
     return rows.reshape(len(rows), -1)
 
 

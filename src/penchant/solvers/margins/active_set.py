@@ -31,6 +31,7 @@ import scipy
 from numpy.typing import NDArray
 
 from penchant.arguments import Array
+from penchant.door import door_as
 from penchant.limits import check_time
 from penchant.solvers import interpolate
 from penchant.solvers.constraints import reduce
@@ -169,6 +170,7 @@ def plainly_outside(others: Array, row: Array) -> bool:
     return bool(np.linalg.norm(row - shares @ others) > 1e-3 * np.linalg.norm(row))
 
 
+@door_as("max_margin")
 def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
     """(dual, b) of the shortest b with A b = c, for independent rows."""
     work = 64 * len(A)
@@ -176,7 +178,7 @@ def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
     sizes = np.abs(factor.diagonal())
     if sizes.min() < ILL * sizes.max():  # an elimination that heeds the sizes of the columns
         try:
-            system = reduce("max_margin", A, c)
+            system = reduce(A, c)
         except ValueError:
             raise Failed("to float64 the active rows contradict each other") from None
         inner, nu = interpolate.least_norm(np.ones(1), system)

@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array
+from penchant.door import door
 
 
+@door
 def l1_ends(Z: ArrayLike) -> tuple[Array, Array]:
     """The two predictors of margin 1 and least l1 norm that are furthest apart, often the same.
 
@@ -33,7 +35,7 @@ def l1_ends(Z: ArrayLike) -> tuple[Array, Array]:
     """
     from scipy.optimize import linprog
 
-    Z = finite_array("l1_ends", "Z", Z, ndim=2)
+    Z = finite_array("Z", Z, ndim=2)
     samples, dimension = Z.shape
     ones, pair = np.ones(2 * dimension), np.hstack([Z, -Z])
     least = linprog(ones, A_ub=-pair, b_ub=-np.ones(samples)).fun

@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from penchant.arguments import Array, classification_data, finite_array, start_shape, tilt_or_none
+from penchant.door import Invalid, door
 from penchant.limits import OutOfTime, limited
 from penchant.problems.classification import Classification
-from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.records import Kind, Outcome, Record, Unsolved
 from penchant.regularizers.q import Q
 from penchant.solvers.accuracy import TOGETHER
 from penchant.solvers.certificate import judge
@@ -141,6 +142,7 @@ def table(
     ]
 
 
+@door
 def max_margin_path(
     X: ArrayLike | Classification,
     y: ArrayLike | None = None,
@@ -192,14 +194,13 @@ def max_margin_path(
     array([[0.2  , 0.4  ],
            [0.007, 0.496]])
     """
-    who, data = "max_margin_path", (X, y, depth)
-    with limited(who, max_seconds):
-        path: MarginPath = along(who, margin_path, data, mus, shape, throw, tilt)
+    data = (X, y, depth)
+    with limited(max_seconds):
+        path: MarginPath = along(margin_path, data, mus, shape, throw, tilt)
     return path
 
 
 def along(
-    who: str,
     follow: Callable[[Array, Q, Array], Any],
     data: tuple[Any, Any, Any],
     mus: ArrayLike,
@@ -208,28 +209,28 @@ def along(
     tilt: ArrayLike | None = None,
 ) -> Any:
     """What `follow` finds for the signed rows, the largest Q and the scales, all checked."""
-    X, y, depth = unpacked(who, Classification, *data, default=2)
-    X, y = classification_data(who, X, y)
-    mus = finite_array(who, "mus", mus, ndim=1)
+    X, y, depth = unpacked(Classification, *data, default=2)
+    X, y = classification_data(X, y)
+    mus = finite_array("mus", mus, ndim=1)
     if (mus <= 0).any():
         where = int(np.argmin(mus))
-        raise ValueError(f"{who}: mus must be > 0, got {mus[where]} at index {where}")
-    shape, tilt = start_shape(who, shape), tilt_or_none(who, tilt)
+        raise Invalid(f"mus must be > 0, got {mus[where]} at index {where}")
+    shape, tilt = start_shape(shape), tilt_or_none(tilt)
     largest = Q(depth, mu=float(mus.max()), shape=shape, tilt=tilt)
-    must_fit(who, largest, X.shape[1])
+    must_fit(largest, X.shape[1])
     Z = X * y[:, None]
     with one_blas_thread():
-        refuse_zero_rows(who, Z)
+        refuse_zero_rows(Z)
         try:
             path = follow(Z, largest, mus)
         except (Unbounded, Failed) as reason:  # already the l2 problem has no solution
-            refuse_inseparable(who, Z)
-            raise NumericalError(who, Outcome(Kind.STALLED, str(reason))) from None
+            refuse_inseparable(Z)
+            raise Unsolved(Outcome(Kind.STALLED, str(reason))) from None
         except OutOfTime as reason:  # before the first scale
-            raise NumericalError(who, Outcome(Kind.BUDGET_SPENT, str(reason))) from None
+            raise Unsolved(Outcome(Kind.BUDGET_SPENT, str(reason))) from None
     for outcome in path.outcomes:
         if throw and not outcome.ok:
-            raise NumericalError(who, outcome)
+            raise Unsolved(outcome)
     return path
 
 
@@ -321,6 +322,7 @@ class RatchetPath(Record):
         return table(self, [("worst error", f"{np.nanmax(self.error):.2g}")], ())
 
 
+@door
 def ratchet_path(
     X: ArrayLike | Classification,
     y: ArrayLike | None = None,
@@ -369,9 +371,9 @@ def ratchet_path(
     array([[0.2  , 0.4  ],
            [0.007, 0.496]])
     """
-    who, data = "ratchet_path", (X, y, depth)
-    with limited(who, max_seconds):
-        path: RatchetPath = along(who, flow_limit, data, mus, shape, throw)
+    data = (X, y, depth)
+    with limited(max_seconds):
+        path: RatchetPath = along(flow_limit, data, mus, shape, throw)
     return path
 
 

@@ -12,6 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from penchant.arguments import Array
+from penchant.door import door_as
 from penchant.regularizers.lp import Lp
 from penchant.regularizers.norms import L1, Linf
 from penchant.regularizers.q import SignedPair
@@ -205,11 +206,12 @@ class Margins:
         known = of_norm(value, 0.0, reward, float(self.regularizer.dual_norm(slopes)))
         return dataclasses.replace(known, error=known.error + max(1 - least, 0.0))
 
+    @door_as("max_margin")
     def equations(self, regularizer: Any, active: NDArray[np.bool_]) -> Equations | None:
         """The active rows as equations; None where to float64 they contradict each other."""
         rows, ones = self.Z[active], np.ones(int(active.sum()))
         try:
-            at = reduce("max_margin", rows, ones)
+            at = reduce(rows, ones)
         except ValueError:
             return None
         return Equations(regularizer, Given(rows, ones), at, self.factor)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, classification_data, finite_array
-from penchant.records import Kind, NumericalError, Outcome, Record
+from penchant.door import Invalid, door
+from penchant.records import Kind, Outcome, Record, Unsolved
 from penchant.regularizers.arrays import length
 from penchant.solvers.continuation import Failed
 from penchant.solvers.exact import separates
@@ -57,6 +58,7 @@ class Separation(Record):
     residual: float
 
 
+@door
 def separation(X: ArrayLike, y: ArrayLike) -> Separation:
     """The separation of the points X by the labels y of -1 and +1.
 
@@ -79,36 +81,35 @@ def separation(X: ArrayLike, y: ArrayLike) -> Separation:
     >>> found.separable, round(found.margin, 6)
     (True, 1.0)
     """
-    X, y = classification_data("separation", X, y)
+    X, y = classification_data(X, y)
     with one_blas_thread():
-        return separated("separation", X * y[:, None])
+        return separated(X * y[:, None])
 
 
-def require_separable(who: str, Z: ArrayLike) -> None:
+def require_separable(Z: ArrayLike) -> None:
     """Raises a ValueError that says why, unless the signed rows Z have a positive margin."""
-    signed = finite_array(who, "Z", Z, ndim=2)
+    signed = finite_array("Z", Z, ndim=2)
     with one_blas_thread():
-        refuse_inseparable(who, signed)
+        refuse_inseparable(signed)
 
 
-def refuse_inseparable(who: str, Z: Array) -> None:
+def refuse_inseparable(Z: Array) -> None:
     """Raises the ValueError; for signed rows that are checked already."""
-    refuse_zero_rows(who, Z)
-    found = separated(who, Z)
+    refuse_zero_rows(Z)
+    found = separated(Z)
     if not found.separable:
-        raise ValueError(f"{who}: {why_not(Z, found)}; drop or relabel a point, or {OTHER_WAY}")
+        raise Invalid(f"{why_not(Z, found)}; drop or relabel a point, or {OTHER_WAY}")
 
 
 OTHER_WAY = "fit the labels as targets with interpolate()"
 
 
-def refuse_zero_rows(who: str, Z: Array) -> None:
+def refuse_zero_rows(Z: Array) -> None:
     """Raises a ValueError that names a zero row, where there is one."""
     zero = np.flatnonzero(~Z.any(axis=1))
     if zero.size:
-        raise ValueError(
-            f"{who}: row {zero[0]} of X is zero, so its margin is zero for every predictor;"
-            " drop that row"
+        raise Invalid(
+            f"row {zero[0]} of X is zero, so its margin is zero for every predictor; drop that row"
         )
 
 
@@ -139,7 +140,7 @@ def opposite_rows(Z: Array) -> tuple[int, int] | None:
 TOO_CLOSE = "a predictor with positive margins exists, but the largest margin is too small"
 
 
-def separated(who: str, Z: Array) -> Separation:
+def separated(Z: Array) -> Separation:
     zero = ~Z.any(axis=1)
     if zero.any():
         return Separation(False, 0.0, np.zeros(Z.shape[1]), zero / zero.sum(), 0.0)
@@ -147,13 +148,13 @@ def separated(who: str, Z: Array) -> Separation:
         with np.errstate(over="raise"):
             rows = scaled_rows(Z)
     except FloatingPointError:
-        raise ValueError(f"{who}: a row of X is below 1e-300 throughout; rescale it") from None
+        raise Invalid("a row of X is below 1e-300 throughout; rescale it") from None
     try:
         _, found, _ = least_squares(rows, np.ones(Z.shape[1]))
     except Unbounded as reason:
         if separating(Z) is not None:
             text = f"{TOO_CLOSE} for double precision; rescale the columns of X"
-            raise NumericalError(who, Outcome(Kind.STALLED, text)) from None
+            raise Unsolved(Outcome(Kind.STALLED, text)) from None
         weights = convex(rows.factors * reason.weights)
         return Separation(False, 0.0, np.zeros(Z.shape[1]), weights, length(weights @ Z))
     except Failed as reason:
@@ -163,14 +164,14 @@ def separated(who: str, Z: Array) -> Separation:
             weights = convex(weights)
             return Separation(False, 0.0, np.zeros(Z.shape[1]), weights, length(weights @ Z))
         text = f"the points are too close to inseparable for double precision: {reason}"
-        raise NumericalError(who, Outcome(Kind.STALLED, text)) from None
+        raise Unsolved(Outcome(Kind.STALLED, text)) from None
     weights = convex(rows.factors * found.nu)
     direction = found.b / length(found.b)
     if not separates(Z, direction):  # it rounds off what the largest columns need
         beta = separating(Z)
         if beta is None:
             text = "the points are too close to inseparable for double precision"
-            raise NumericalError(who, Outcome(Kind.STALLED, f"{text}; rescale the columns of X"))
+            raise Unsolved(Outcome(Kind.STALLED, f"{text}; rescale the columns of X"))
         direction = beta / length(beta)
     return Separation(True, float((Z @ direction).min()), direction, weights, length(weights @ Z))
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array
+from penchant.door import Invalid, door_as
 from penchant.limits import OutOfTime, limited
 from penchant.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from penchant.records import Kind, NumericalError, Outcome, Record
@@ -105,6 +106,7 @@ def graph_distance(reg: SpectralFunction, matrix: Array, S: Array) -> float:
     return off_graph(reg.law, matrix, S, size, height) if height else 1.0
 
 
+@door_as("interpolate")
 def matrix_interpolant(
     problem: MatrixProblem,
     reg: SpectralFunction,
@@ -114,11 +116,11 @@ def matrix_interpolant(
 ) -> MatrixSolution:
     """The matrix that fits <X_n, M> = y_n with the least value of the regularizer."""
     if not isinstance(reg, SpectralFunction):
-        raise ValueError(
-            f"interpolate: a matrix needs a regularizer of singular values such as Nuclear(), got "
+        raise Invalid(
+            f"a matrix needs a regularizer of singular values such as Nuclear(), got "
             f"{reg!r}; problem.regression() has its entries as a vector"
         )
-    with one_blas_thread(), limited("interpolate", max_seconds):
+    with one_blas_thread(), limited(max_seconds):
         try:
             solution = in_good_units(problem, reg)
         except OutOfTime as reason:
@@ -142,6 +144,7 @@ def in_good_units(problem: MatrixProblem, reg: SpectralFunction) -> MatrixSoluti
     return solution
 
 
+@door_as("interpolate")
 def interpolate_measured(
     X: ArrayLike,
     y: ArrayLike,
@@ -152,17 +155,14 @@ def interpolate_measured(
 ) -> MatrixSolution:
     """The same for measurement matrices given as an array (samples, d1, d2)."""
     if len(shape := shape_of(X)) == 2:
-        raise ValueError(
-            f"interpolate: X must have 3 dimensions (samples, d1, d2) for {reg}, got shape"
+        raise Invalid(
+            f"X must have 3 dimensions (samples, d1, d2) for {reg}, got shape"
             f" {shape}; for measurement vectors use Q(...), L1() or L2()"
         )
-    matrices = finite_array("interpolate", "X", X, ndim=3)
-    y = finite_array("interpolate", "y", y, ndim=1)
+    matrices = finite_array("X", X, ndim=3)
+    y = finite_array("y", y, ndim=1)
     if len(matrices) != len(y):
-        raise ValueError(
-            f"interpolate: X has {len(matrices)} matrices but y has {len(y)} entries;"
-            " they must match"
-        )
+        raise Invalid(f"X has {len(matrices)} matrices but y has {len(y)} entries; they must match")
     return matrix_interpolant(Sensing(matrices, y), reg, throw=throw, max_seconds=max_seconds)
 
 

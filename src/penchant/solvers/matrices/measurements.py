@@ -122,8 +122,8 @@ def measurements(problem: MatrixProblem) -> Measurements | Outcome:
         scale = constraints.power_above(problem.y)
         return Entries(problem.shape, row, column, problem.y[first] / scale, scale, first)
     try:
-        reduced = constraints.reduce("interpolate", problem.design, problem.y)
+        reduced = constraints.reduce(problem.design, problem.y)
     except ValueError as error:  # raised for contradicting rows only
-        sentence = str(error).removeprefix("interpolate: ").replace("no beta", "no matrix")
+        sentence = str(error).replace("no beta", "no matrix")
         return Outcome(Kind.INFEASIBLE, sentence.replace("range of X", "range of the measurements"))
     return MeasurementRows(problem.shape, reduced.orthonormal())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from penchant.arguments import integer
+from penchant.door import Invalid
 from penchant.lazy import jax, jnp
 from penchant.training.descent.method import Objective, Oracle, StepMethod, plus
 
@@ -73,14 +74,14 @@ class Batches:
         return jnp.pad(order, (0, self.epoch * self.size - self.samples)).astype(jnp.int32)
 
 
-def batches(who: str, samples: int, size: int | None, noisy: bool = False) -> Batches:
+def batches(samples: int, size: int | None, noisy: bool = False) -> Batches:
     """Batches of this size, or of all samples; refused where there are not that many."""
     if size is None:
         return Batches(None, samples, noisy)
-    size = integer(who, "batch", size, least=1)
+    size = integer("batch", size, least=1)
     if size > samples:
-        raise ValueError(
-            f"{who}: batch must be at most the {samples} samples of the problem, got {size}; "
+        raise Invalid(
+            f"batch must be at most the {samples} samples of the problem, got {size}; "
             "leave it out to take all of them"
         )
     return Batches(size, samples, noisy)

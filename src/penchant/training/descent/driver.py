@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from penchant.door import Invalid
 from penchant.lazy import jax, jnp
 from penchant.limits import Turns
 from penchant.records import Kind, Outcome
@@ -53,9 +54,9 @@ class Run:
     """One run of a method on a task."""
 
     def __init__(
-        self, who: str, task: Task, method: StepMethod, penalty: Any, batches: Batches, seed: int
+        self, task: Task, method: StepMethod, penalty: Any, batches: Batches, seed: int
     ) -> None:
-        self.who, self.task, self.method, self.penalty = who, task, method, penalty
+        self.task, self.method, self.penalty = task, method, penalty
         self.scheme, self.batches, self.seed = method.scheme, batches, seed
         self.meter = Meter(task, penalty)
         terms = () if penalty is None else [term for term in penalty.weighted if term[0] > 0]
@@ -78,8 +79,8 @@ class Run:
         leaves = jax.tree.leaves(self.task.trained(parameters)), memory
         old, new = map(_shapes, (memory, jax.tree.leaves(start.memory)))
         if old != new:
-            raise ValueError(
-                f"{self.who}: resume must have the memory of this method, arrays of the shapes "
+            raise Invalid(
+                f"resume must have the memory of this method, arrays of the shapes "
                 f"{new}, got {old}; start a new run"
             )
         trained, carried = (
@@ -247,8 +248,8 @@ def _blame(run: Run, state: TrainingState) -> None:
         run.scheme.step(probe, state.parameters, state.memory, state.taken)
         name, pulls = "proximal map", probe.maps
     if any(np.isnan(np.asarray(part)).any() for part in jax.tree.leaves(pulls)):
-        raise ValueError(
-            f"{run.who}: the {name} of the penalty is nan at step {state.taken}, where the "
+        raise Invalid(
+            f"the {name} of the penalty is nan at step {state.taken}, where the "
             "parameters are finite; check the penalty there"
         )
 

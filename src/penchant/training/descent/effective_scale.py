@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from penchant.arguments import Array, entries, finite_array, integer, plain_array, real
+from penchant.door import Invalid, door
 from penchant.lazy import jnp
 from penchant.models.diagonal import DiagonalNet
 from penchant.models.linear import LinearPredictor
@@ -179,6 +180,7 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     return start_regularizer(model, followed_back(model, parameters, dual))
 
 
+@door
 def tilted_q(depth: int, plus: ArrayLike, minus: ArrayLike, dual: ArrayLike = 0.0) -> Q:
     """Q of the start from which a flow over the dual `dual` ends at these weights.
 
@@ -206,14 +208,13 @@ def tilted_q(depth: int, plus: ArrayLike, minus: ArrayLike, dual: ArrayLike = 0.
     >>> q.tilt.round(4)
     array([ 0.    , -0.6931])
     """
-    who = "tilted_q"
-    depth = integer(who, "depth", depth, least=2)
-    plus = finite_array(who, "plus", plus, ndim=1)
-    minus = entries(who, "minus", minus, len(plus), "as many entries as plus")
-    if plain_array(who, "dual", dual).shape == ():
-        dual = real(who, "dual", dual)
+    depth = integer("depth", depth, least=2)
+    plus = finite_array("plus", plus, ndim=1)
+    minus = entries("minus", minus, len(plus), "as many entries as plus")
+    if plain_array("dual", dual).shape == ():
+        dual = real("dual", dual)
     else:
-        dual = entries(who, "dual", dual, len(plus), "as many entries as plus")
+        dual = entries("dual", dual, len(plus), "as many entries as plus")
     flipped = np.flatnonzero((plus <= 0) | (minus <= 0))
     if len(flipped) and depth % 2:
         raise ValueError(
@@ -222,7 +223,7 @@ def tilted_q(depth: int, plus: ArrayLike, minus: ArrayLike, dual: ArrayLike = 0.
         )
     for name, weights in (("plus", plus), ("minus", minus)):
         if not weights.all():
-            raise ValueError(f"{who}: {name} must have no zero entries")
+            raise Invalid(f"{name} must have no zero entries")
     plus, minus = np.abs(plus), np.abs(minus)
     if depth == 2:
         return Q(2, alpha=1.0, shape=np.sqrt(plus * minus), tilt=np.log(plus / minus) - 4 * dual)
@@ -247,6 +248,7 @@ def followed_back(model: Reparametrized, parameters: Array, dual: Array) -> Arra
     return walked.y[:, -1]
 
 
+@door
 def start_regularizer(model: Reparametrized, parameters: ArrayLike) -> Derived:
     """The regularizer that a flow of the model from these parameters minimises.
 
@@ -271,12 +273,11 @@ def start_regularizer(model: Reparametrized, parameters: ArrayLike) -> Derived:
     >>> round(R([1.0, 2.0]) / penchant.Q(2, alpha=0.1)([1.0, 2.0]), 6)
     1.0
     """
-    who = "start_regularizer"
     if not isinstance(model, Reparametrized):
-        raise ValueError(f"{who}: model must be a Reparametrized, got {type(model).__name__}")
-    parameters = finite_array(who, "parameters", parameters, ndim=1)
+        raise Invalid(f"model must be a Reparametrized, got {type(model).__name__}")
+    parameters = finite_array("parameters", parameters, ndim=1)
     if len(parameters) % model.copies:
         rule = f"parameters must hold {model.copies} for every feature"
-        raise ValueError(f"{who}: {rule}, got {len(parameters)}")
+        raise Invalid(f"{rule}, got {len(parameters)}")
     plus, *minus = (points for _, points in model.halves(parameters))
     return Derived(model.line, Starts(plus, minus[0] if minus else None, len(plus)))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer, one_of, positive
+from penchant.door import Invalid, door, door_as
 from penchant.lazy import jax, jnp
 from penchant.models.model import Model
 from penchant.precision import double_precision
@@ -225,6 +226,7 @@ class HeldSweep(Record):
         return dataset
 
 
+@door
 def held_sweep(
     model: Model,
     problem: Any,
@@ -270,14 +272,14 @@ def held_sweep(
     >>> sweep.loss.shape
     (2,)
     """
-    task = SampleTask(WHO, model, problem)
-    task.refuse_overflow(WHO)
-    one_of(WHO, "norm", norm, SPHERES)
-    norms = finite_array(WHO, "sizes", sizes, ndim=1)
+    task = SampleTask(model, problem)
+    task.refuse_overflow()
+    one_of("norm", norm, SPHERES)
+    norms = finite_array("sizes", sizes, ndim=1)
     if norms.min() <= 0:
-        raise ValueError(f"{WHO}: sizes must be > 0, got {norms.min():g}")
-    rate = positive(WHO, "learning_rate", learning_rate)
-    steps = integer(WHO, "steps", steps, least=2)
+        raise Invalid(f"sizes must be > 0, got {norms.min():g}")
+    rate = positive("learning_rate", learning_rate)
+    steps = integer("steps", steps, least=2)
     begins = _starts(task.start, start, norm, norms)
     with double_precision():
         run = _compiled(task.objective, norm)
@@ -289,14 +291,15 @@ def held_sweep(
     return HeldSweep(norm, norms, loss, fall, parameters, outcomes)
 
 
+@door_as(WHO)
 def _starts(own: Array, start: ArrayLike | None, norm: str, sizes: Array) -> Array:
     given, shape = own if start is None else np.asarray(start), (len(sizes), own.size)
     if given.shape not in (shape, shape[1:]):
-        raise ValueError(
-            f"{WHO}: start must have {shape[1]} parameters, or a row of them for each of the "
+        raise Invalid(
+            f"start must have {shape[1]} parameters, or a row of them for each of the "
             f"{shape[0]} sizes, got shape {given.shape}"
         )
-    rows = finite_array(WHO, "start", np.broadcast_to(given, shape), ndim=2)
+    rows = finite_array("start", np.broadcast_to(given, shape), ndim=2)
     pairs = zip(rows, sizes, strict=True)
     return np.array([HeldNorm(size=size, norm=norm).stretched(row) for row, size in pairs])
 

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
 from penchant.arguments import decay_rate, positive
+from penchant.door import Invalid, door
 from penchant.lazy import jax, jnp
 from penchant.records import Checked, Checks
 from penchant.training.descent.clock import Clock, InnerClock
@@ -217,12 +218,13 @@ class Descent(StepMethod):
 
     checks: ClassVar[Checks] = {"learning_rate": positive, "weight_decay": decay_rate}
 
+    @door
     def __post_init__(self) -> None:
         super().__post_init__()
-        who, shrink = type(self).__name__, self.learning_rate * self.weight_decay
+        shrink = self.learning_rate * self.weight_decay
         if shrink >= 2:
-            raise ValueError(
-                f"{who}: weight decay multiplies the parameters by 1 - learning_rate * "
+            raise Invalid(
+                f"weight decay multiplies the parameters by 1 - learning_rate * "
                 f"weight_decay, which must be above -1, got {1 - shrink:g}; take smaller ones"
             )
 
@@ -240,10 +242,10 @@ class Descent(StepMethod):
         return Scheme(self.step, self.memory, Clock(rate), rate, decay, check=self.check)
 
 
-def no_decay(who: str, name: str, value: float) -> float:
+def no_decay(name: str, value: float) -> float:
     """The check of methods without weight decay."""
     if value:
-        raise ValueError(f"{who}: has no weight decay, got weight_decay={value:g}")
+        raise Invalid(f"has no weight decay, got weight_decay={value:g}")
     return value
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penchant.arguments import flag, not_negative, positive, share
+from penchant.door import Invalid, class_name, door_as
 from penchant.lazy import jax, jnp
 from penchant.problems.matrix_problem import MatrixProblem
 from penchant.problems.regression import Regression
@@ -67,7 +68,7 @@ class GradientDescent(Descent):
         "nesterov": flag,
         "subgradient": flag,
         "label_noise": not_negative,
-        "scaled": lambda *given: None if given[2] is None else positive(*given),
+        "scaled": lambda *given: None if given[1] is None else positive(*given),
     }
 
     def __post_init__(self) -> None:
@@ -99,19 +100,19 @@ class GradientDescent(Descent):
     def _remembers(self) -> bool:
         return not (isinstance(self.momentum, float) and self.momentum == 0)
 
+    @door_as(class_name)
     def _start(self, task: Any) -> Any:
-        who = type(self).__name__
         if self.label_noise and not isinstance(task.problem, Regression | MatrixProblem):
-            raise ValueError(
-                f"{who}: label_noise={self.label_noise:g} is added to numbers, the labels of a "
+            raise Invalid(
+                f"label_noise={self.label_noise:g} is added to numbers, the labels of a "
                 f"regression, got {type(task.problem).__name__}; leave it out"
             )
         rate = float(self.scheme.clock.rate(task.start, 0))
         parts = jax.tree.leaves(task.start)
         least = min(FINEST * float(np.finfo(part.dtype).eps) for part in parts)
         if 0 < rate * self.weight_decay < least:
-            raise ValueError(
-                f"{who}: a step shrinks the parameters by learning_rate * "
+            raise Invalid(
+                f"a step shrinks the parameters by learning_rate * "
                 f"weight_decay = {rate * self.weight_decay:.2g}, which their precision cannot "
                 f"resolve (it needs {least:.2g}); take larger steps or precision='double'"
             )

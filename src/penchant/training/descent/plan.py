@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from penchant.door import Invalid
 from penchant.records import Kind, Outcome
 from penchant.training import record as recording
 from penchant.training import stop as stopping
@@ -30,7 +31,6 @@ class Goals:
 
     def __init__(
         self,
-        who: str,
         task: Task,
         rules: Sequence[stopping.Stop],
         recorded: Collection[str],
@@ -40,20 +40,19 @@ class Goals:
         self.task, self.seeks = task, located
         self.goals = [rule for rule in rules if not rule.budget]
         unit = task.log_unit()
-        levels = [(rule, rule.log_level(who, task.model, unit)) for rule in self.goals]
+        levels = [(rule, rule.log_level(task.model, unit)) for rule in self.goals]
         self.levels = [(rule, level) for rule, level in levels if level > -math.inf]
         self.near = [rule for rule in self.goals if rule.directional]
         self.others = [rule for rule in self.goals if rule.levels]
         for rule in self.others:
             if missing := [name for name in rule.levels if name not in recorded]:
-                raise ValueError(
-                    f"{who}: {type(rule).__name__} uses {missing[0]}, which is not recorded "
+                raise Invalid(
+                    f"{type(rule).__name__} uses {missing[0]}, which is not recorded "
                     f"here; there are {', '.join(recorded)}"
                 )
         if self.near and not task.linear:
-            raise ValueError(
-                f"{who}: Near needs a linear predictor, which {type(task.model).__name__} does"
-                " not have"
+            raise Invalid(
+                f"Near needs a linear predictor, which {type(task.model).__name__} does not have"
             )
         time = stopping.first(rules, stopping.Time)
         self.log_t = math.inf if time is None or steady else math.log(time.t)
@@ -132,14 +131,14 @@ class StepPlan(NamedTuple):
 
 
 def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> StepPlan:
-    who, epoch = run.who, run.batches.epoch
-    last = last_step(who, run.scheme.clock, stop, epoch)
-    goals = Goals(who, run.task, stop, run.meter.first, epoch is None, run.scheme.clock.steady)
+    epoch = run.batches.epoch
+    last = last_step(run.scheme.clock, stop, epoch)
+    goals = Goals(run.task, stop, run.meter.first, epoch is None, run.scheme.clock.steady)
     time = stopping.first(stop, stopping.Time)
     if time is not None and run.scheme.clock.timed:
-        times = recording.times_to_record(who, record, run.rate(run.begin()), time.t)
+        times = recording.times_to_record(record, run.rate(run.begin()), time.t)
         return StepPlan(times, times, last, goals, timed=True)
-    records = recording.steps_to_record(who, record, last, epoch)
+    records = recording.steps_to_record(record, last, epoch)
     looks = set(records)
     if goals.sought and epoch is None:
         looks |= set(recording.log_spaced(last, LOOKS))
@@ -148,22 +147,20 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> StepPlan:
     return StepPlan(records, sorted(looks), last, goals)
 
 
-def last_step(who: str, clock: Clock, stop: Sequence[Any], epoch: int | None) -> int:
+def last_step(clock: Clock, stop: Sequence[Any], epoch: int | None) -> int:
     """The largest number of steps that the rules allow."""
     if not stop:
-        raise ValueError(f"{who}: descent never ends by itself; give a rule, stop=Steps(1000)")
+        raise Invalid("descent never ends by itself; give a rule, stop=Steps(1000)")
     found = []
     for rule in stop:
         if isinstance(rule, stopping.Steps):
             found.append(rule.count)
         elif isinstance(rule, stopping.Epochs):
             if epoch is None:
-                raise ValueError(f"{who}: Epochs needs batch=; use Steps")
+                raise Invalid("Epochs needs batch=; use Steps")
             found.append(rule.count * epoch)
         elif isinstance(rule, stopping.Time) and (count := clock.steps_in(rule.t)) is not None:
             if count > 1e15:
-                raise ValueError(
-                    f"{who}: Time({rule.t:g}) is {count:.3g} steps; give a larger learning_rate"
-                )
+                raise Invalid(f"Time({rule.t:g}) is {count:.3g} steps; give a larger learning_rate")
             found.append(max(1, round(count)))
     return min(found, default=MOST)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array, finite_array
+from penchant.door import Invalid, door
 from penchant.lazy import jnp
 from penchant.records import assign
 from penchant.training.descent.clock import Clock, VariableClock
@@ -50,23 +51,21 @@ class Scheduled(Wrapped):
     steps: Sequence[int]
     factors: Sequence[float]
 
+    @door
     def __post_init__(self) -> None:
         method, steps, factors = self.method, self.steps, self.factors
         if not (isinstance(method, StepMethod) and method.scheme.clock.steady):
-            raise ValueError(
-                f"Scheduled: needs a step-by-step method with a fixed learning rate, got {method!r}"
-            )
-        at = finite_array("Scheduled", "steps", steps, ndim=1)
-        values = finite_array("Scheduled", "factors", factors, ndim=1)
+            raise Invalid(f"needs a step-by-step method with a fixed learning rate, got {method!r}")
+        at = finite_array("steps", steps, ndim=1)
+        values = finite_array("factors", factors, ndim=1)
         if len(at) != len(values):
-            raise ValueError(
-                "Scheduled: steps and factors must have one length, got"
-                f" {len(at)} and {len(values)}"
+            raise Invalid(
+                f"steps and factors must have one length, got {len(at)} and {len(values)}"
             )
         if (np.diff(at) < 0).any() or at[0] < 0 or (at != np.round(at)).any():
-            raise ValueError(f"Scheduled: steps must be whole, >= 0 and not fall, got {steps!r}")
+            raise Invalid(f"steps must be whole, >= 0 and not fall, got {steps!r}")
         if values.min() < 0 or not values.max() > 0:
-            raise ValueError(f"Scheduled: factors must be >= 0 and not all 0, got {factors!r}")
+            raise Invalid(f"factors must be >= 0 and not all 0, got {factors!r}")
         assign(self, steps=tuple(map(int, at)), factors=tuple(map(float, values)))
 
     @property

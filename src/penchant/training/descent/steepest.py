@@ -7,9 +7,10 @@ import math
 from typing import Any, ClassVar
 
 from penchant.arguments import flag, share
+from penchant.door import Invalid, class_name, door_as
 from penchant.lazy import jax, jnp
 from penchant.records import Checks
-from penchant.regularizers.norms import Linf, as_norm
+from penchant.regularizers.norms import Linf, norm_of
 from penchant.regularizers.spectral import MatrixNorm, Spectral
 from penchant.training.descent.clock import LogClock
 from penchant.training.descent.method import Descent, Oracle, Scheme, no_decay, plus, zeros
@@ -60,7 +61,7 @@ class SteepestDescent(Descent):
     momentum: float = 0.0
     normalized: bool = True
     checks: ClassVar[Checks] = {
-        "norm": lambda who, name, norm: as_norm(who, norm),
+        "norm": lambda name, norm: norm_of(norm),
         "momentum": share,
         "normalized": flag,
     }
@@ -69,19 +70,20 @@ class SteepestDescent(Descent):
     def scheme(self) -> Scheme:
         return super().scheme._replace(start=self._start)
 
+    @door_as(class_name)
     def _start(self, task: Task) -> Any:
-        who, parts = type(self).__name__, jax.tree.leaves(task.start)
+        parts = jax.tree.leaves(task.start)
         flat = all(part.ndim < 2 for part in parts)
         if flat and isinstance(self.norm, MatrixNorm) and self.norm.shape is None:
             name = type(self.norm).__name__
-            raise ValueError(
-                f"{who}: {self.norm!r} acts on a matrix, and the parameters of"
+            raise Invalid(
+                f"{self.norm!r} acts on a matrix, and the parameters of"
                 f" {type(task.model).__name__} are flat; use {name}(shape=(rows, columns))"
             )
         try:
             self.norm.value(task.start)
         except ValueError as reason:
-            raise ValueError(f"{who}: {reason}") from None
+            raise Invalid(f"{reason}") from None
         return task.start
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
@@ -173,14 +175,12 @@ class Muon(SteepestDescent):
 
     norm: Any = dataclasses.field(default=Spectral())
     momentum: float = 0.95
-    checks: ClassVar[Checks] = {"norm": lambda who, name, norm: _spectral(who, norm)}
+    checks: ClassVar[Checks] = {"norm": lambda name, norm: _spectral(norm)}
 
 
-def _spectral(who: str, norm: object) -> Spectral:
+def _spectral(norm: object) -> Spectral:
     if not isinstance(norm, Spectral):
-        raise ValueError(
-            f"{who}: norm must be Spectral(), got {norm!r}; use SteepestDescent for others"
-        )
+        raise Invalid(f"norm must be Spectral(), got {norm!r}; use SteepestDescent for others")
     return norm
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from penchant.arguments import Array, decay_rate, positive
+from penchant.door import Invalid, class_name, door, door_as
 from penchant.records import Checked, Checks, Outcome
 from penchant.regularizers.norms import L2
 from penchant.regularizers.penalty import Term
@@ -49,22 +50,22 @@ class RunSettings(NamedTuple):
     def goals(self) -> tuple[stopping.Stop, ...]:
         return tuple(rule for rule in self.stops if not rule.budget)
 
-    def log_level(self, who: str, model: Any, unit: float, fitted: float | None = None) -> float:
+    def log_level(self, model: Any, unit: float, fitted: float | None = None) -> float:
         """The log loss to stop at; without a goal where the data are `fitted` to that level."""
         goals = self.goals
         if not goals and fitted is not None:
             goals = (stopping.Interpolated(fitted),)
-        return max((rule.log_level(who, model, unit) for rule in goals), default=-math.inf)
+        return max((rule.log_level(model, unit) for rule in goals), default=-math.inf)
 
     @property
     def per_decade(self) -> int | None:
         """Records in a factor of ten of the time, where some are log-spaced."""
         return recording.density(self.records)
 
-    def requested_moments(self, who: str, *kinds: str) -> tuple[float, ...] | None:
+    def requested_moments(self, *kinds: str) -> tuple[float, ...] | None:
         """The moments that At names, which must be of these kinds; None without At."""
         rules = [rule for rule in self.records if isinstance(rule, recording.At)]
-        found = {moment for rule in rules for moment in rule.moments(who, *kinds)}
+        found = {moment for rule in rules for moment in rule.moments(*kinds)}
         return tuple(sorted(found)) if rules else None
 
 
@@ -82,14 +83,12 @@ class Flow(Checked, abc.ABC):
 
     checks: ClassVar[Checks] = {"max_steps": stopping.COUNT, "weight_decay": decay_rate}
 
+    @door
     def __post_init__(self) -> None:
         super().__post_init__()
-        who = type(self).__name__
         least, most = self.tolerances
-        if not least <= positive(who, "rtol", self.rtol) <= most:
-            raise ValueError(
-                f"{who}: rtol must be between {least:g} and {most:g}, got {self.rtol:g}"
-            )
+        if not least <= positive("rtol", self.rtol) <= most:
+            raise Invalid(f"rtol must be between {least:g} and {most:g}, got {self.rtol:g}")
 
     @abc.abstractmethod
     def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
@@ -102,13 +101,11 @@ MOST = 400  # log-spaced records: a start of 1e300 begins at a time of 1e-600
 SAME = 1e-9  # two times closer than this, relatively, are equal up to rounding
 
 
-def requested_times(who: str, settings: RunSettings) -> tuple[float, ...]:
+def requested_times(settings: RunSettings) -> tuple[float, ...]:
     """The times that the settings name, all of them > 0 and within its Time."""
-    times = tuple(t for t in settings.requested_moments(who, "times") or () if t > 0)
+    times = tuple(t for t in settings.requested_moments("times") or () if t > 0)
     if settings.t_max is not None and times and times[-1] > settings.t_max:
-        raise ValueError(
-            f"{who}: At(times=...) must stay within Time({settings.t_max:g}), got {times[-1]:g}"
-        )
+        raise Invalid(f"At(times=...) must stay within Time({settings.t_max:g}), got {times[-1]:g}")
     return times
 
 
@@ -146,15 +143,15 @@ def own_time(t: float, log_unit: float) -> float:
         return max(float(np.exp(math.log(t) - log_unit)), 1e-300)
 
 
-def last_time(who: str, rate: float, log_alpha: float, t_max: float | None) -> float:
+def last_time(rate: float, log_alpha: float, t_max: float | None) -> float:
     """`t_max` under weight decay, or by default a time at which any transition has happened."""
     if rate < 1e-300:
-        raise ValueError(f"{who}: weight_decay must be 0 or at least 1e-300, got {rate:g}")
+        raise Invalid(f"weight_decay must be 0 or at least 1e-300, got {rate:g}")
     if t_max is None:
         return (max(log_alpha, 0.0) + AFTER) / rate
     if not 1e-300 <= t_max <= (LONGEST + 2 * abs(log_alpha)) / rate:
-        raise ValueError(
-            f"{who}: times must lie between 1e-300 and {LONGEST:g}/weight_decay (plus twice "
+        raise Invalid(
+            f"times must lie between 1e-300 and {LONGEST:g}/weight_decay (plus twice "
             f"log(alpha)/weight_decay), got {t_max:g} with weight_decay {rate:g}; the decay "
             "ends all motion long before"
         )
@@ -183,9 +180,9 @@ def _spaced(log_first: float, t_max: float, per_decade: int) -> Times:
     return Times(t[order], logs[order])
 
 
-def decay_times(who: str, settings: RunSettings, log_first: float, t_max: float) -> Times:
+def decay_times(settings: RunSettings, log_first: float, t_max: float) -> Times:
     """The times to record up to t_max under weight decay."""
-    requested = np.array([t for t in requested_times(who, settings) if t < t_max])
+    requested = np.array([t for t in requested_times(settings) if t < t_max])
     if settings.per_decade is None:
         t = np.append(requested, t_max)
         return Times(t, np.log(t))
@@ -200,12 +197,12 @@ def decay_times(who: str, settings: RunSettings, log_first: float, t_max: float)
 WHOLE = "in units of the whole sum of squares: half the time, twice the loss"
 
 
+@door_as(class_name)
 def run_flow(
     method: Flow, model: Any, problem: Any, penalty: Any, settings: RunSettings
 ) -> Followed:
     """The integrated flow, in the units of the problem."""
-    who = type(method).__name__
-    decay = method.weight_decay + _decay(who, penalty)
+    decay = method.weight_decay + _decay(penalty)
     settings = settings._replace(weight_decay=decay)
     half = getattr(problem, "loss", None) == "half squares"
     try:
@@ -222,8 +219,8 @@ def run_flow(
             if isinstance(getattr(problem, name, None), np.ndarray)
         ]
         seen = f" ({', '.join(sizes)})" if sizes else ""
-        raise ValueError(
-            f"{who}: the squares or products of this problem{seen} and this start are beyond "
+        raise Invalid(
+            f"the squares or products of this problem{seen} and this start are beyond "
             "float64; rescale the data or take another start"
         ) from None
 
@@ -235,15 +232,15 @@ def _judged(method: Flow, problem: Any, decay: float, followed: Followed) -> Fol
     return followed._replace(outcome=outcome)
 
 
-def _decay(who: str, penalty: Any) -> float:
+def _decay(penalty: Any) -> float:
     """The rate c of a penalty (c/2) |theta|^2, the only one that a flow follows exactly."""
     if penalty is None:
         return 0.0
     terms = penalty.weighted if isinstance(penalty, Term) else ()
     plain = [isinstance(r, L2) and r.squared and r.weights is None for _, r in terms]
     if not plain or not all(plain):
-        raise ValueError(
-            f"{who}: an exact flow takes the penalty c * L2() only, which is a weight decay of "
+        raise Invalid(
+            f"an exact flow takes the penalty c * L2() only, which is a weight decay of "
             f"2 c, got {penalty!r}; use GradientDescent(..., subgradient=True) or Proximal"
         )
     return float(sum(2 * weight for weight, _ in terms))

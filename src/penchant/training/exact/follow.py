@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penchant.door import door_as
 from penchant.limits import Turns
 from penchant.problems.regression import Regression
 from penchant.records import Kind, Outcome
@@ -76,7 +77,6 @@ class FlowPlan(NamedTuple):
 
 
 def log_level(
-    who: str,
     settings: RunSettings,
     model: object,
     log_unit: float,
@@ -84,13 +84,12 @@ def log_level(
     fitted: float = stopping.Interpolated().relative,
 ) -> float:
     """The log loss of values to stop at; without a goal where they are `fitted`."""
-    stopping.understood(who, settings.stops, STOPS, why)
+    stopping.understood(settings.stops, STOPS, why)
     fitted = fitted if settings.t_max is None else ROUNDING
-    return settings.log_level(who, model, log_unit, fitted)
+    return settings.log_level(model, log_unit, fitted)
 
 
 def planned(
-    who: str,
     flow: Flow,
     settings: RunSettings,
     unit: float,
@@ -100,7 +99,7 @@ def planned(
 ) -> FlowPlan:
     """The plan of a run in training time over exp(log_unit), with records from `first` on."""
     t_max = math.inf if settings.t_max is None else own_time(settings.t_max, log_unit)
-    requested = [own_time(t, log_unit) for t in requested_times(who, settings)]
+    requested = [own_time(t, log_unit) for t in requested_times(settings)]
     times = times_to_record(first, settings.per_decade, requested, t_max)
     bare = not settings.goals and settings.t_max is not None
     return FlowPlan(times, flow.max_steps, t_max, level, bare, unit, progress=settings.progress)
@@ -293,7 +292,6 @@ class _Reporter:
 
 
 def planned_fit(
-    who: str,
     flow: Flow,
     settings: RunSettings,
     model: object,
@@ -304,8 +302,8 @@ def planned_fit(
     """The plan of a run on values, in units of exp(log_unit) of the training time."""
     log_scale = float(log_sum_of_squares(problem.y)) if problem.y.any() else 0.0
     why = "where a linear predictor learns values"
-    level = log_level(who, settings, model, log_scale, why)
-    return planned(who, flow, settings, unit, 0.01 * unit, level, log_unit)._replace(look=LOOK)
+    level = log_level(settings, model, log_scale, why)
+    return planned(flow, settings, unit, 0.01 * unit, level, log_unit)._replace(look=LOOK)
 
 
 class FitIntegrator(Integrator):
@@ -332,10 +330,11 @@ class FitIntegrator(Integrator):
         return super().why(now, plan)
 
 
+@door_as("follow")
 def _contradictory(problem: Regression) -> bool:
     """True if no linear predictor fits y, decided after scaling the rows and columns."""
     try:
-        reduce("follow", problem.X, problem.y)
+        reduce(problem.X, problem.y)
     except ValueError:
         return True
     return False

@@ -264,16 +264,16 @@ def _direction(rule: stopping.Stop) -> Goal:
 
 
 def planned_margin(
-    who: str, flow: Flow, settings: RunSettings, model: Any, start_margin: float
+    flow: Flow, settings: RunSettings, model: Any, start_margin: float
 ) -> MarginPlan:
     """The plan of a run on labels, or the reason why there is none."""
-    stopping.understood(who, settings.stops, GOALS)
+    stopping.understood(settings.stops, GOALS)
     fitted = stopping.Interpolated().relative if settings.t_max is None else None
-    end = -settings.log_level(who, model, -start_margin, fitted)
+    end = -settings.log_level(model, -start_margin, fitted)
     met = not end > start_margin
     end = END if end == math.inf else end  # only a direction or a time to reach
     log_t_max = math.inf if settings.t_max is None else math.log(settings.t_max)
-    requested = tuple(g for g in settings.requested_moments(who, "margins") or () if g > 0)
+    requested = tuple(g for g in settings.requested_moments("margins") or () if g > 0)
     fields = requested, settings.per_decade, flow.rtol, flow.max_steps, settings.progress
     return MarginPlan(end, settings.goals, log_t_max, *fields, met)
 

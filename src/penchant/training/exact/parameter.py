@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import door_as
 from penchant.models.model import Model, Separable
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
@@ -199,29 +200,32 @@ class ParameterFlow(Flow):
     rtol: float = 1e-11
     max_steps: int = 300_000
 
+    @door_as(WHO)
     def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         linear_model = isinstance(model, Separable) or not isinstance(model, Model)
         if settings.weight_decay or not linear_model:
             return follow_stiff(self, model, problem, settings)
-        model, problem = separable(WHO, model, problem)
+        model, problem = separable(model, problem)
         if isinstance(problem, Classification):
             return self._classify(model, problem, settings)
         return self._regress(model, problem, settings)
 
+    @door_as(WHO)
     def _classify(
         self, model: Separable, problem: Classification, settings: RunSettings
     ) -> Followed:
-        require_separable(WHO, problem.signed_rows)
+        require_separable(problem.signed_rows)
         system = MarginParameters(model, problem)
-        plan = planned_margin(WHO, self, settings, model, system.begin_g)
+        plan = planned_margin(self, settings, model, system.begin_g)
         moments, outcome = follow_margin(system, plan)
         final = moments[-1].parameters
         found = linear_columns(problem, margin_records(moments))
         return Followed(build_dataset(problem, found, final), outcome, final)
 
+    @door_as(WHO)
     def _regress(self, model: Separable, problem: Regression, settings: RunSettings) -> Followed:
         flow = ParameterIntegrator(model, problem)
-        plan = planned_fit(WHO, self, settings, model, problem, flow.unit)
+        plan = planned_fit(self, settings, model, problem, flow.unit)
         if not flow.stuck:
             flow.start_solver(self.rtol, plan.t_max)
         moments, outcome = follow(flow, plan, flow.moment(0.0, flow.start - flow.origin))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid, class_name, door_as
 from penchant.models.model import Separable
 from penchant.problems.classification import Classification
 from penchant.training import stop as stopping
@@ -29,9 +30,7 @@ from penchant.training.task import Moment
 class StiffIntegrator(Integrator):
     """The flow of one task under decay at `rate`, to accuracy `rtol` in each step."""
 
-    def __init__(
-        self, who: str, task: SampleTask, rate: float, rtol: float, t_max: float = math.inf
-    ) -> None:
+    def __init__(self, task: SampleTask, rate: float, rtol: float, t_max: float = math.inf) -> None:
         self.samples, self.loss, self.start = task.outputs, task.loss, task.start
         self.rate, self.rtol, self.t_max = rate, rtol, t_max
         separable = isinstance(task.model, Separable)
@@ -40,8 +39,8 @@ class StiffIntegrator(Integrator):
             predictions = self.samples.predict(self.start)
             velocity = self.plain.velocity(0.0, self.start)
         if not (finite(self.loss, predictions) and np.isfinite(velocity).all()):
-            raise ValueError(
-                f"{who}: the gradients of this start are beyond float64 (its largest prediction "
+            raise Invalid(
+                f"the gradients of this start are beyond float64 (its largest prediction "
                 f"is {np.abs(predictions).max():.3g}); take a smaller start"
             )
         self.begin = Moment(0.0, self.start, predictions, np.zeros_like(self.start))
@@ -114,18 +113,19 @@ class StiffIntegrator(Integrator):
         return float(self.loss.log_loss(now.predictions))
 
 
+@door_as(class_name)
 def follow_stiff(flow: Flow, model: object, problem: object, settings: RunSettings) -> Followed:
     """theta' = -grad L - rate theta of any model, with the settings of `flow`."""
-    who, rate = type(flow).__name__, settings.weight_decay
-    task = SampleTask(who, model, problem)
+    rate = settings.weight_decay
+    task = SampleTask(model, problem)
     if rate:
-        _check_decay(who, task, settings)
-    level = -math.inf if rate else _log_level(who, task, settings)
+        _check_decay(task, settings)
+    level = -math.inf if rate else _log_level(task, settings)
     t_max = math.inf if settings.t_max is None else settings.t_max
-    system = StiffIntegrator(who, task, rate, flow.rtol, t_max)
+    system = StiffIntegrator(task, rate, flow.rtol, t_max)
     first = 0.02 * system.unit
     if rate:
-        times = decay_times(who, settings, math.log(min(first, 0.1 * t_max)), t_max).t
+        times = decay_times(settings, math.log(min(first, 0.1 * t_max)), t_max).t
         ends: Any = {
             "bare": True,
             "unit": system.unit,
@@ -134,30 +134,30 @@ def follow_stiff(flow: Flow, model: object, problem: object, settings: RunSettin
         }
         plan = FlowPlan(iter(times.tolist()), flow.max_steps, t_max, **ends)
     else:
-        plan = planned(who, flow, settings, system.unit, first, level)
+        plan = planned(flow, settings, system.unit, first, level)
     moments, outcome = follow(system, plan, system.begin)
     return Followed(task.dataset(moments, {}, rate), outcome, moments[-1].state)
 
 
-def _check_decay(who: str, task: SampleTask, settings: RunSettings) -> None:
+def _check_decay(task: SampleTask, settings: RunSettings) -> None:
     rate = settings.weight_decay
     why = "under weight decay, where time alone ends training"
-    stopping.understood(who, settings.stops, (stopping.Time,), why)
+    stopping.understood(settings.stops, (stopping.Time,), why)
     if settings.t_max is None:
-        raise ValueError(
-            f"{who}: training with weight decay never ends by itself; give stop=Time(t), some "
+        raise Invalid(
+            f"training with weight decay never ends by itself; give stop=Time(t), some "
             f"multiples of 1/weight_decay = {1 / rate:.4g}"
         )
     largest = float(np.abs(task.start).max())
-    last_time(who, rate, math.log(largest) if largest else 0.0, settings.t_max)
+    last_time(rate, math.log(largest) if largest else 0.0, settings.t_max)
 
 
-def _log_level(who: str, task: SampleTask, settings: RunSettings) -> float:
+def _log_level(task: SampleTask, settings: RunSettings) -> float:
     labels = isinstance(task.problem, Classification)
     why = f"where {type(task.model).__name__} learns {'labels' if labels else 'values'}"
-    stopping.understood(who, settings.stops, (*STOPS, stopping.Scale) if labels else STOPS, why)
+    stopping.understood(settings.stops, (*STOPS, stopping.Scale) if labels else STOPS, why)
     fitted: float | None = stopping.Interpolated().relative
     if settings.t_max is not None:
         fitted = None if labels else ROUNDING
     unit = task.loss.log_unit(task.outputs.predict(task.start))
-    return settings.log_level(who, task.model, unit, fitted)
+    return settings.log_level(task.model, unit, fitted)

@@ -30,6 +30,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from penchant.door import Invalid, door_as
 from penchant.lazy import jax, jnp
 from penchant.models.function import FunctionModel
 from penchant.models.model import Model
@@ -250,24 +251,24 @@ class TangentFlow(Flow):
     rtol: float = 1e-3
     max_steps: int = 100_000
 
+    @door_as(WHO)
     def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         if settings.weight_decay:
-            raise ValueError(
-                f"{WHO}: has no weight decay, got a rate of {settings.weight_decay:g}; use "
-                "ParameterFlow"
+            raise Invalid(
+                f"has no weight decay, got a rate of {settings.weight_decay:g}; use ParameterFlow"
             )
         if not isinstance(problem, Regression):
-            raise ValueError(
-                f"{WHO}: the problem must be a Regression, for the kernel acts exactly under the "
+            raise Invalid(
+                f"the problem must be a Regression, for the kernel acts exactly under the "
                 f"squared loss only, got {type(problem).__name__}; use ParameterFlow"
             )
-        task = SampleTask(WHO, model, problem)
+        task = SampleTask(model, problem)
         log_unit = task.loss.log_unit(task.start)
-        level = log_level(WHO, settings, task.model, log_unit, "to a tangent flow", fitted=1e-9)
+        level = log_level(settings, task.model, log_unit, "to a tangent flow", fitted=1e-9)
         flow = TangentIntegrator(self, task, math.exp(level), math.exp(log_unit))
         # the logarithm of what the compiled steps compare with, to the bit
         level = math.log(flow.target)
-        plan = planned(WHO, self, settings, flow.first, flow.first, level)._replace(rests=False)
+        plan = planned(self, settings, flow.first, flow.first, level)._replace(rests=False)
         moments, outcome = follow(flow, plan, flow.at(0.0))
         steps = {"integrator_steps": np.array([flow.taken[moment.t] for moment in moments])}
         return Followed(task.dataset(moments, steps), outcome, moments[-1].state)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid
 from penchant.models.factorization import TwoFactors
 from penchant.models.matrix import MatrixModel
 from penchant.models.model import Model, Separable
@@ -179,16 +180,16 @@ def samples_of(model: Model, problem: Any, start: Array) -> SampleFlow:
 Problem = Regression | Classification
 
 
-def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:
+def separable(model: object, problem: object) -> tuple[Separable, Problem]:
     """`model` and `problem` if they are what a flow of linear predictors can train."""
     if not isinstance(problem, Problem):
-        raise ValueError(
-            f"{who}: the problem must be a Regression or a Classification, got "
+        raise Invalid(
+            f"the problem must be a Regression or a Classification, got "
             f"{type(problem).__name__}; wrap the data as Regression(X, y)"
         )
     if not isinstance(model, Separable):
-        raise ValueError(
-            f"{who}: the model must be a separable reparametrization of a linear predictor, such "
+        raise Invalid(
+            f"the model must be a separable reparametrization of a linear predictor, such "
             f"as DiagonalNet or ProductNet, got {type(model).__name__}"
         )
     return model, problem

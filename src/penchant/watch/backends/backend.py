@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from penchant.arguments import Array, integer
+from penchant.door import Invalid, door_as
 from penchant.measures.kernels.layers import layer_groups
 from penchant.measures.kernels.outputs import MANY
 
@@ -27,17 +28,18 @@ class LookOptions:
     projections: int | None = 32
     warm_batch: Any = None
 
+    @door_as(WHO)
     def __post_init__(self) -> None:
         chosen = self.output
         if isinstance(chosen, int):
-            integer(WHO, "output", chosen, least=0)
+            integer("output", chosen, least=0)
         elif not (chosen is None or isinstance(chosen, str) or callable(chosen)):
-            raise ValueError(
-                f"{WHO}: output must be a name, an index or a function of what the model returns, "
+            raise Invalid(
+                f"output must be a name, an index or a function of what the model returns, "
                 f"got {type(chosen).__name__}"
             )
         if self.projections is not None:
-            integer(WHO, "projections", self.projections, least=2)
+            integer("projections", self.projections, least=2)
 
     @property
     def name(self) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Nameless, door_as
 from penchant.lazy import jax
 from penchant.measures.kernels.blocks import grouped_kernels, output_kernels
 from penchant.measures.kernels.gradients import FunctionGradients
@@ -38,13 +39,14 @@ class JaxBackend:
 
     out_axis = -1
 
+    @door_as(WHO)
     def __init__(self, model: Any, given: Any, x: Any, how: LookOptions | None = None):
         self.how = how or LookOptions()
         self.model = model if isinstance(model, JaxModel) else ApplyFunction(model)
-        self.output = Output(WHO, self.how.name)
+        self.output = Output(self.how.name)
         params = self.model.trained(given)
-        self.packed = Packed(WHO, self.model, x) if several(x) else None
-        self.x = samples(WHO, "probe_inputs", _raised(x), self.packed or model)
+        self.packed = Packed(self.model, x) if several(x) else None
+        self.x = samples("probe_inputs", _raised(x), self.packed or model)
         self.digest = digest(x)
         if self.how.warm_batch is not None:
             self.model.hold(self._warmed(given))
@@ -65,12 +67,13 @@ class JaxBackend:
         """The outputs that are looked at, of rows of inputs or their numbers."""
         return self.output((self.packed or self.model)(trained, x))
 
+    @door_as(WHO)
     def _compile(self, params: Any) -> None:
         bare = type(self.model) is ApplyFunction and self.packed is None and self.output.untouched
         # a bare function reuses its earlier compilation
         function = cast(ApplyFunction, self.model).apply if bare else self.apply
-        selected = checked_outputs(WHO, self.how.selected)
-        self.gradients = FunctionGradients(WHO, function, params, self.x, outputs=selected)
+        selected = checked_outputs(self.how.selected)
+        self.gradients = FunctionGradients(function, params, self.x, outputs=selected)
         self.frozen = list(self.gradients.leaves)
         # new functions, because compiled ones contain the state at the time of compilation
         self._values = jax.jit(lambda trained: self._run(trained))
@@ -79,6 +82,7 @@ class JaxBackend:
     def state(self) -> dict[str, Any]:
         return dict(self.model.state())
 
+    @door_as(WHO)
     def restore(self, start: dict[str, Any], state: dict[str, Any]) -> None:
         self.start = [np.asarray(start[name], self._dtype) for name in self.names]
         if state:
@@ -88,6 +92,7 @@ class JaxBackend:
                 leaves[place] = array
             self._compile(jax.tree.unflatten(self.tree, leaves))
 
+    @door_as(WHO)
     def check(self, given: Any) -> None:
         params = self.model.trained(given)
         tree: Any = jax.tree.structure(params)
@@ -103,16 +108,19 @@ class JaxBackend:
     def arrays(self, params: Any) -> dict[str, Any]:
         return dict(zip(self.names, self._trained(params), strict=True))
 
+    @door_as(WHO)
     def outputs(self, params: Any) -> Array:
         with self._precision():
             found = np.asarray(self._values(self._trained(params)), dtype=np.float64)
         return found.reshape(len(self.x), -1)
 
+    @door_as(WHO)
     def kernels(self, params: Any) -> Array:
         self.gradients.move(self.model.trained(params))
         groups = dict(zip(self.gradients.names, self.groups, strict=True))
-        return grouped_kernels(WHO, self.gradients, self.x, None, False, MEMORY, groups)
+        return grouped_kernels(self.gradients, self.x, None, False, MEMORY, groups)
 
+    @door_as(WHO)
     def linearized(self, params: Any) -> Array:
         change = [now - old for now, old in zip(self._trained(params), self.start, strict=True)]
         with self._precision():
@@ -135,12 +143,13 @@ class JaxBackend:
         batch, model = self.how.warm_batch, self.model
         return warmed(lambda state: model.passed(state, given, batch), model.state())
 
+    @door_as(WHO)
     def _notes(self) -> tuple[str, ...]:
         found = []
         if self.model.averages:
             found.append(state_note(list(self.model.averages), self.how.warm_batch is not None))
         if sums := self.how.sums(self.count):
-            some = output_kernels(WHO, self.gradients, self.x[:SAMPLES], MEMORY)
+            some = output_kernels(self.gradients, self.x[:SAMPLES], MEMORY)
             found.append(projection_note(self.output.shape, sums, projection_error(some)))
         return (*found, *groups_note(self.names, self.groups))
 
@@ -187,6 +196,8 @@ def _require_rows(
 
     try:
         found = jax.eval_shape(run, arrays, x)
+    except Nameless:
+        raise
     except Exception as reason:
         if str(reason).startswith(f"{WHO}:"):
             raise

@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 from penchant.arguments import Array
+from penchant.door import door_as
 from penchant.lazy import torch
 from penchant.measures.kernels.blocks import grouped_kernels, output_kernels
 from penchant.measures.kernels.inputs import digest
@@ -31,10 +32,11 @@ class TorchBackend:
 
     out_axis = 0
 
+    @door_as(WHO)
     def __init__(self, module: Any, x: Any, how: LookOptions | None = None):
         how = how or LookOptions()
-        output = Output(WHO, how.name)
-        self.function = TorchFunction(WHO, module, output=output)
+        output = Output(how.name)
+        self.function = TorchFunction(module, output=output)
         self.names = self.function.names
         self.x = torch_inputs(self.function, "probe_inputs", x)
         self.digest = digest(x)
@@ -52,10 +54,11 @@ class TorchBackend:
         self.gradients = TorchGradients(self.function, self.x, count, how.index)
         self.along = Directional(self.function, self.x, count)
         if self.projected:
-            some = output_kernels(WHO, self.gradients, self.x[:SAMPLES], MEMORY)
+            some = output_kernels(self.gradients, self.x[:SAMPLES], MEMORY)
             self.notes += (projection_note(output.shape, count, projection_error(some)),)
         self._know()
 
+    @door_as(WHO)
     def check(self, params: Any = None) -> None:
         if params is not None:
             raise ValueError(
@@ -90,6 +93,7 @@ class TorchBackend:
     def state(self) -> dict[str, Any]:
         return self.function.copies()
 
+    @door_as(WHO)
     def restore(self, start: dict[str, Any], state: dict[str, Any]) -> None:
         for name, old in self.start.items():
             self.start[name] = torch.as_tensor(start[name]).to(old.device, old.dtype)
@@ -100,15 +104,18 @@ class TorchBackend:
         }
         self._know()
 
+    @door_as(WHO)
     def outputs(self, params: Any = None) -> Array:
         with self.function.quiet(), torch.no_grad():
             return self._run(self.function.parameters())
 
+    @door_as(WHO)
     def kernels(self, params: Any = None) -> Array:
         self.gradients.move(None)
         groups = dict(zip(self.names, self.groups, strict=True))
-        return grouped_kernels(WHO, self.gradients, self.x, None, False, MEMORY, groups)
+        return grouped_kernels(self.gradients, self.x, None, False, MEMORY, groups)
 
+    @door_as(WHO)
     def linearized(self, params: Any = None) -> Array:
         now = self.function.parameters()
         change = {name: now[name] - value for name, value in self.start.items()}
@@ -130,7 +137,7 @@ class TorchBackend:
 
     def _warm(self, batch: Any) -> None:
         """Replace running averages among the constants by those of `batch`."""
-        function = TorchFunction(WHO, self.function.module)
+        function = TorchFunction(self.function.module)
         function.changing = self.function.changing
         x = torch_inputs(function, "warm_batch", batch)
         held = {n: v for n, v in function.constants.items() if v.is_floating_point()}

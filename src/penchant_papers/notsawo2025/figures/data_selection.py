@@ -15,6 +15,7 @@ from penchant.lab import (
     Evidence,
     Experiment,
     Figure,
+    door_as,
     drawn,
     lower_share,
     one_of,
@@ -42,6 +43,7 @@ CURVES = ("step", "loss", "relative_error")
 WAYS = ("largest coherence first", "least coherence first", "other random entries")
 
 
+@door_as("data selection")
 def chosen(
     seed: int,
     samples: int,
@@ -52,7 +54,7 @@ def chosen(
     way: str = WAYS[0],
 ) -> LowRankRecovery:
     """A matrix with Gaussian factors, and the choice of its observed entries."""
-    one_of("data selection", "way", way, WAYS)
+    one_of("way", way, WAYS)
     u, v = np.random.default_rng(seed).standard_normal((2, dimension, rank))
     problem = coherent_completion(
         samples=samples,

@@ -19,6 +19,7 @@ from penchant.lab import (
     Figure,
     at_least,
     at_most,
+    door_as,
     one_of,
     sized,
     within,
@@ -106,6 +107,7 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@door_as("sparse recovery")
 def sparse_cell(norm: str, more: int, recovers: bool = True, **problem: Any) -> dict[str, Any]:
     """Sparse recovery at every held norm of one kind; for l2 also the exact endpoints.
 
@@ -114,7 +116,7 @@ def sparse_cell(norm: str, more: int, recovers: bool = True, **problem: Any) -> 
     from penchant.methods import held_sweep
     from penchant.solvers import held_best, held_ridge
 
-    one_of("sparse recovery", "norm", norm, SPARSE_STEPS)
+    one_of("norm", norm, SPARSE_STEPS)
     case = recoverable(**problem)[0] if recovers else recovery(**problem)
     length = float(np.linalg.norm(case.truth))
     own = length if norm == "l2" else float(np.abs(case.truth).sum())

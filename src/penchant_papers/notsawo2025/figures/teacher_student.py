@@ -20,6 +20,7 @@ from penchant.lab import (
     Figure,
     at_least,
     at_most,
+    door_as,
     one_of,
     sized,
     within,
@@ -67,6 +68,7 @@ def _student(width: int, outputs: int, seed: int) -> FunctionModel:
 
 
 @functools.lru_cache(maxsize=16)
+@door_as("student")
 def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | None:
     """The penalty of this name, one object for all runs.
 
@@ -75,7 +77,7 @@ def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | No
     from penchant import L1, L2
     from penchant.regularizers import DerivativeMatch
 
-    one_of("student", "penalty", name, PENALTIES)
+    one_of("penalty", name, PENALTIES)
     if name in ("none", "l1", "l2^2"):
         return {"none": None, "l1": L1(), "l2^2": L2()}[name]
     shift = 0 if name == "derivatives" else data.outputs

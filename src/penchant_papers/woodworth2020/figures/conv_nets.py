@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant import GradientDescent, Path, train
-from penchant.lab import Dataset, Sizes, one_of, sized
+from penchant.lab import Dataset, Sizes, door_as, one_of, sized
 from penchant.models import ImageModel, OutputLayer, conv_net
 from penchant.problems import Images, load_images
 from penchant.record import At, log_spaced
@@ -90,6 +90,7 @@ def rate(training: str, alpha: float, step: float, even: bool) -> float:
     return step * max(alpha, 1.0) ** (2 - DEPTH) if even and training == "all" else step
 
 
+@door_as("conv_nets")
 def cell(
     alpha: float,
     seed: int,
@@ -115,7 +116,7 @@ def cell(
     the batches. Training ends when every training image is right, unless `whole` is true. Without
     `tangents` nothing is measured that needs the derivatives of the net: NaN.
     """
-    one_of("conv_nets", "training", training, TRAININGS)
+    one_of("training", training, TRAININGS)
     name, instead = present(images, otherwise)
     known = loaded(name, train, test, tuple(classes) if name == images else (), seed)
     net = conv_net(alpha=alpha, slimmer=slimmer, seed=seed, unbiased=training == "kernel")

@@ -8,7 +8,7 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from penchant.lab import integer
+from penchant.lab import door_as, integer
 from penchant.problems import Images, has_images, load_images
 
 WHO = "digits"
@@ -16,18 +16,19 @@ LEAST = 10  # images on either side of a split
 MOST = 1000  # how many of the 1797 digits to train on in place of a larger set
 
 
+@door_as("digits")
 def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:
     """All digits of scikit-learn, `train` of them for training and the rest for testing.
 
     They are shuffled by `seed`. Every pixel is repeated `enlarged` times along both axes.
     """
-    seed = integer(WHO, "seed", seed, least=0)
-    enlarged = integer(WHO, "enlarged", enlarged, least=1)
+    seed = integer("seed", seed, least=0)
+    enlarged = integer("enlarged", enlarged, least=1)
     known = _read()
     pixels = np.concatenate([known.train_images, known.test_images])
     labels = np.concatenate([known.train_labels, known.test_labels])
     order = np.random.default_rng([seed, len(labels)]).permutation(len(labels))
-    count = integer(WHO, "train", train, least=LEAST)
+    count = integer("train", train, least=LEAST)
     if count > len(labels) - LEAST:
         left = f"train must leave {LEAST} of the {len(labels)} images for testing"
         raise ValueError(f"{WHO}: {left}, got {train}")

@@ -14,6 +14,7 @@ from penchant.lab import (
     Experiment,
     Figure,
     at_least,
+    door_as,
     one_of,
     sized,
     within,
@@ -25,9 +26,10 @@ from penchant_papers.instances import slope
 NAMES = ("q", "r", "q of depth 4")
 
 
+@door_as("figure 2")
 def terms(regularizer: str, z: Array) -> Array:
     """q(z), r(z) or q_4(z) at alpha = 1."""
-    one_of("figure 2", "regularizer", regularizer, NAMES)
+    one_of("regularizer", regularizer, NAMES)
     depth = 4 if regularizer == NAMES[2] else 2
     return (R(alpha=1.0) if regularizer == "r" else Q(depth=depth, alpha=1.0)).terms(z)
 

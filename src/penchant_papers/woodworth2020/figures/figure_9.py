@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from penchant import DiagonalNet
-from penchant.lab import Array, Dataset, Evidence, Experiment, Figure, one_of, sized, within
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    Figure,
+    door_as,
+    one_of,
+    sized,
+    within,
+)
 from penchant.models import ProductNet
 from penchant.plotting import NETWORK_DIMS, NETWORK_LABELS, Network, draw_network, sheet_of
 from penchant_papers.instances import distance
@@ -53,13 +63,14 @@ def values(network: str, one: Array, other: Array) -> dict[str, float]:
     return weights
 
 
+@door_as("figure 9")
 def cell(network: str, draws: int, seed: int) -> dict[str, Any]:
     """The tables of a network; what it computes and what the model does, at d = 3.
 
     Random weights and inputs. `other` is the same network without the minus, or with one weight
     for both layers.
     """
-    one_of("figure 9", "network", network, NETWORKS)
+    one_of("network", network, NETWORKS)
     rng = np.random.default_rng(seed)
     drawn = standard() if network == "standard" else unbiased()
     outputs: dict[str, list[float]] = {"picture": [], "model": [], "other": []}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from penchant import Outcome, Regression, train
-from penchant.lab import Array, Kind, Record, one_of
+from penchant.lab import Array, Kind, Record, door_as, one_of
 from penchant.methods import TangentFlow
 from penchant.models import univariate_relu
 from penchant.problems import plateau, zigzag
@@ -118,13 +118,14 @@ class Learned(Record):
         return rms_distance(f, g, self._breaks(f, g))
 
 
+@door_as("Figure 7")
 def scaling_of(layers: str, width: int) -> float:
     """The relative scaling c of the layers: w1 and b1 are multiplied by it, w2 is divided.
 
     At c the tangent kernel has the inner layer's part over the outer one's 2 / (width c^4). W's
     standard start has c = 1; at c = (2 / width)^(1/4) both weigh the same.
     """
-    share = SHARES[one_of("Figure 7", "layers", layers, SHARES)]
+    share = SHARES[one_of("layers", layers, SHARES)]
     return 1.0 if share is None else float((2 / width / share) ** 0.25)
 
 
@@ -198,11 +199,12 @@ def grid_of(problem: Regression, points: int = 801) -> Array:
     return np.linspace(problem.X.min(), problem.X.max(), points)
 
 
+@door_as("Figure 7")
 def cell(
     alpha: float, layers: str, seed: int, *, problem: str, width: int, rtol: float
 ) -> dict[str, Any]:
     """What one start learns on the points "zigzag" or "plateau", and how far from what."""
-    data = PROBLEMS[one_of("Figure 7", "problem", problem, PROBLEMS)]()
+    data = PROBLEMS[one_of("problem", problem, PROBLEMS)]()
     run = trained(data, width, alpha, layers, seed, rtol)
     points = grid_of(data, 401)
     return {

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant import Regression
-from penchant.lab import DRAWS, Array, Dataset, Record, Turns, double_precision, one_of
+from penchant.lab import DRAWS, Array, Dataset, Record, Turns, door_as, double_precision, one_of
 from penchant.measures import upper_limit
 from penchant.models import univariate_relu
 from penchant.problems import steep_end
@@ -161,13 +161,14 @@ def _groups(rows: Rows) -> list[Rows]:
     return [np.resize(rows[k : k + GROUP], GROUP) for k in range(0, len(rows), GROUP)]
 
 
+@door_as("Figure 7")
 def cell(kind: str, seed: int, *, counts: Mapping[str, int]) -> dict[str, Any]:
     """Narrow nets from small starts on random data of a kind: what they learn, 1 or 0 each.
 
     A "peak" are three points whose slopes change sign, "one way" four points that bend one way;
     "steep" are three points alone, from several starts and at several losses.
     """
-    one_of("Figure 7", "kind", kind, (*KINDS, "steep"))
+    one_of("kind", kind, (*KINDS, "steep"))
     if kind == "steep":
         data = np.array([[steep_end().X[:, 0], steep_end().y]] * STARTS)
         surveys = [survey(data, loss=loss, seed=DRAWS * seed) for loss in ON_THE_WAY]

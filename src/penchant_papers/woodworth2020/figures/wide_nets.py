@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant import GradientDescent, train
-from penchant.lab import Array, Axes, Dataset, Figure, Sizes, one_of, sized
+from penchant.lab import Array, Axes, Dataset, Figure, Sizes, door_as, one_of, sized
 from penchant.models import OutputLayer, dense_net
 from penchant.plotting import BLACK, BLUE, GREY, RED, sheet_of
 from penchant.problems import Images, load_images
@@ -92,6 +92,7 @@ def trained(
     }
 
 
+@door_as("Figure 6 (c)")
 def cell(
     alpha: float,
     step: float,
@@ -115,7 +116,7 @@ def cell(
     the outputs as `step` does at alpha = 1; the weights move by 1/alpha^2 of themselves. Below
     alpha = 1 the weights grow, and such a step would soon be too long.
     """
-    one_of("Figure 6 (c)", "training", training, TRAININGS)
+    one_of("training", training, TRAININGS)
     name, instead = present(images, otherwise)
     data = loaded(name, train, seed)
     run = trained(

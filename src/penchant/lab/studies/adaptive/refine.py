@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import Array, integer, one_of, real
+from penchant.door import Invalid, door_as
 from penchant.lab.studies.cells import Axis, Cell, cells_at
 from penchant.lab.studies.engines.complete import Rounds
 from penchant.lab.studies.gather import gather, provenance
@@ -59,33 +60,34 @@ class Box:
         return [Box(start, half) for start in starts]
 
 
-def read_refine(who: str, table: Mapping[str, Any]) -> tuple[str, float, int]:
+def read_refine(table: Mapping[str, Any]) -> tuple[str, float, int]:
     """(measure, level, rounds) of the table [refine]."""
     if not isinstance(table, Mapping):
-        raise ValueError(f"{who}: refine must be a table, got {table!r:.80}")
+        raise Invalid(f"refine must be a table, got {table!r:.80}")
     for key in table:
-        one_of(who, "key in refine", key, KEYS)
+        one_of("key in refine", key, KEYS)
     if not isinstance(table.get("measure"), str):
-        raise ValueError(f"{who}: refine.measure must be a name, got {table.get('measure')!r:.80}")
-    rounds = integer(who, "refine.rounds", table.get("rounds", 2), least=1)
-    return table["measure"], real(who, "refine.level", table.get("level")), rounds
+        raise Invalid(f"refine.measure must be a name, got {table.get('measure')!r:.80}")
+    rounds = integer("refine.rounds", table.get("rounds", 2), least=1)
+    return table["measure"], real("refine.level", table.get("level")), rounds
 
 
+@door_as(lambda study: study.source)
 def on_lattice(study: Study) -> Study:
     """The plain study on the finest lattice."""
-    _, _, rounds = read_refine(study.source, study.refine or {})
+    _, _, rounds = read_refine(study.refine or {})
     if not study.axes:
         raise ValueError(f"{study.source}: refine needs a grid to refine")
-    grid = {axis.key: _split(study.source, axis, 2**rounds) for axis in study.axes}
+    grid = {axis.key: _split(axis, 2**rounds) for axis in study.axes}
     return dataclasses.replace(study, refine=None, grid=grid)
 
 
-def _split(who: str, axis: Axis, parts: int) -> Sequence[float]:
+def _split(axis: Axis, parts: int) -> Sequence[float]:
     """The values of an axis with every interval in `parts`."""
     values = np.array([v for v in axis.values if isinstance(v, int | float)], dtype=float)
     steps = np.diff(values)
     if len(values) != len(axis.values) or len(values) < 2 or not (steps > 0).all():
-        raise ValueError(f"{who}: refine needs two or more rising numbers in grid.{axis.key}")
+        raise Invalid(f"refine needs two or more rising numbers in grid.{axis.key}")
     log = (
         len(values) > 2
         and bool((values > 0).all())
@@ -100,8 +102,8 @@ def _split(who: str, axis: Axis, parts: int) -> Sequence[float]:
         return found
     whole = [round(v) for v in found]
     if len(set(whole)) < len(whole):
-        raise ValueError(
-            f"{who}: grid.{axis.key} has too few whole numbers for refine.rounds; take fewer "
+        raise Invalid(
+            f"grid.{axis.key} has too few whole numbers for refine.rounds; take fewer "
             "rounds, or write 1.0 for 1"
         )
     return whole
@@ -135,9 +137,10 @@ class Lattice:
         return any(crossed)
 
 
+@door_as(lambda study: study.source)
 def refined(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The study on its finest lattice, known near the boundary and at the first corners."""
-    measure, level, depth = read_refine(study.source, study.refine or {})
+    measure, level, depth = read_refine(study.refine or {})
     plain, code = on_lattice(study), rounds.cache.code.version
     shape = tuple(len(axis.values) for axis in plain.axes)
     lattice = Lattice(shape, 2**depth, level)

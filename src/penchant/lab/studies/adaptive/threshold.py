@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penchant.arguments import one_of, positive, real
+from penchant.door import Invalid, door_as
 from penchant.lab.studies.cells import Cell, cell_name, spec_at
 from penchant.lab.studies.compute import OK, USABLE, Result
 from penchant.lab.studies.engines.complete import Rounds
@@ -79,47 +80,48 @@ class Threshold:
         return high - low <= (1 if self.spacing == "integer" else self.tolerance)
 
 
-def read_threshold(who: str, table: Mapping[str, Any]) -> Threshold:
+def read_threshold(table: Mapping[str, Any]) -> Threshold:
     """The table [threshold], or a ValueError that names what is wrong with it."""
     if not isinstance(table, Mapping):
-        raise ValueError(f"{who}: threshold must be a table, got {table!r:.80}")
+        raise Invalid(f"threshold must be a table, got {table!r:.80}")
     for key in table:
-        one_of(who, "key in threshold", key, KEYS)
+        one_of("key in threshold", key, KEYS)
     for key in ("axis", "measure"):
         if not isinstance(table.get(key), str):
-            raise ValueError(f"{who}: threshold.{key} must be a name, got {table.get(key)!r:.80}")
+            raise Invalid(f"threshold.{key} must be a name, got {table.get(key)!r:.80}")
     if ("below" in table) == ("above" in table):
-        raise ValueError(f"{who}: threshold needs exactly one of below and above")
+        raise Invalid("threshold needs exactly one of below and above")
     side = "below" if "below" in table else "above"
-    spacing = one_of(who, "threshold.spacing", table.get("spacing", "log"), SPACINGS)
-    low, high = _ends(who, table.get("between"), spacing)
+    spacing = one_of("threshold.spacing", table.get("spacing", "log"), SPACINGS)
+    low, high = _ends(table.get("between"), spacing)
     return Threshold(
         axis=table["axis"],
         low=low,
         high=high,
         measure=table["measure"],
-        level=real(who, f"threshold.{side}", table[side]),
+        level=real(f"threshold.{side}", table[side]),
         below=side == "below",
         spacing=spacing,
-        tolerance=positive(who, "threshold.tolerance", table.get("tolerance", 0.01)),
+        tolerance=positive("threshold.tolerance", table.get("tolerance", 0.01)),
     )
 
 
-def _ends(who: str, given: Any, spacing: str) -> tuple[float, float]:
+def _ends(given: Any, spacing: str) -> tuple[float, float]:
     if not isinstance(given, list | tuple) or len(given) != 2:
-        raise ValueError(f"{who}: threshold.between must be [low, high], got {given!r:.80}")
-    low, high = (real(who, "threshold.between", end) for end in given)
+        raise Invalid(f"threshold.between must be [low, high], got {given!r:.80}")
+    low, high = (real("threshold.between", end) for end in given)
     if not low < high or (spacing == "log" and low <= 0):
         rule = "0 < low < high" if spacing == "log" else "low < high"
-        raise ValueError(f"{who}: threshold.between must have {rule}, got {given!r:.80}")
+        raise Invalid(f"threshold.between must have {rule}, got {given!r:.80}")
     if spacing == "integer" and not (low.is_integer() and high.is_integer()):
-        raise ValueError(f"{who}: threshold.between must be whole numbers, got {given!r:.80}")
+        raise Invalid(f"threshold.between must be whole numbers, got {given!r:.80}")
     return low, high
 
 
+@door_as(lambda study: study.source)
 def with_axis(study: Study) -> Study:
     """The plain study whose last axis is the one that is bisected, at its two ends."""
-    rule = read_threshold(study.source, study.threshold or {})
+    rule = read_threshold(study.threshold or {})
     if rule.axis in [axis.key for axis in study.axes]:
         raise ValueError(
             f"{study.source}: threshold.axis {rule.axis!r} is also in the grid; drop one"
@@ -214,9 +216,10 @@ class Bisection:
         return Result(Kind.SOLVED.value, "", {**found, **trials}, 0.0)
 
 
+@door_as(lambda study: study.source)
 def bisected(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The threshold of every line of a study; all lines advance together, one round at a time."""
-    rule, plain = read_threshold(study.source, study.threshold or {}), with_axis(study)
+    rule, plain = read_threshold(study.threshold or {}), with_axis(study)
     indices = itertools.product(*(range(size) for size in study.shape))
     lines = [Bisection(rule, plain, index) for index in indices]
     seen: list[Result] = []

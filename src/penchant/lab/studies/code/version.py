@@ -10,6 +10,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import penchant
+from penchant.door import door_as
 from penchant.lab.studies.code.disk import content, digest_of
 from penchant.lab.studies.code.inputs import digests
 from penchant.lab.studies.code.modules import (
@@ -62,6 +63,7 @@ class CodeVersion:
         return f"a different content of {changed[0]}" if changed else None
 
 
+@door_as(lambda study: study.source)
 def code_of(study: Study) -> CodeVersion:
     """The code of a study as it is on disk now."""
     used, own_modules = dependencies(roots_of(study)), own_files()
@@ -73,7 +75,7 @@ def code_of(study: Study) -> CodeVersion:
         combined(libraries),
     ]
     if any(module not in files for module in roots_of(study)):  # as in a notebook
-        parts.append(digest_of(_source(function_named(study.source, study.function))))
+        parts.append(digest_of(_source(function_named(study.function))))
     inputs = digests(study.inputs)
     for file, digest in inputs.items():
         _INPUTS.setdefault(file, digest)

@@ -10,6 +10,7 @@ from contextlib import closing
 from typing import Any
 
 from penchant.arguments import one_of
+from penchant.door import speaking_as
 from penchant.lab.studies.cells import Cell
 from penchant.lab.studies.compute import EMPTY, USABLE, Result
 from penchant.lab.studies.engines.named import Engine
@@ -106,7 +107,8 @@ def _measure(name: str, result: Result) -> tuple[float, Result]:
         return math.nan, result
     if name not in result.values:
         try:
-            one_of("study", "measure", name, result.values)
+            with speaking_as("study"):
+                one_of("measure", name, result.values)
         except ValueError as reason:
             raise DescriptionError(str(reason)) from None
     value: Any = result.values[name]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from penchant.arguments import integer, one_of
+from penchant.door import door_as
 from penchant.lab.studies.cells import Cell
 from penchant.lab.studies.code.version import refuse_changed_inputs
 from penchant.lab.studies.storage.folder import CellCache, Ends
@@ -26,15 +27,16 @@ Engine = Callable[[CellCache, Sequence[Cell]], Ends]
 NAMES = ("here", "processes", "slurm")
 
 
+@door_as("run")
 def engine_named(name: str, jobs: int | None = None) -> Engine:
     """The engine with this name, or at an address such as tcp://10.0.0.1:8786."""
     if jobs is not None:
-        jobs = integer("run", "jobs", jobs, least=1)
+        jobs = integer("jobs", jobs, least=1)
     if "://" in name:
         from penchant.lab.studies.engines.cluster import run_on_scheduler
 
         return partial(run_on_scheduler, name)
-    one_of("run", "engine", name, (*NAMES, "tcp://HOST:PORT"))
+    one_of("engine", name, (*NAMES, "tcp://HOST:PORT"))
     if name == "processes":
         from penchant.lab.studies.engines.processes import run_in_processes
 

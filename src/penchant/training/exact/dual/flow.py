@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.arguments import Array
+from penchant.door import Invalid, door_as
 from penchant.models.diagonal import DiagonalNet
 from penchant.problems.classification import Classification
 from penchant.problems.regression import Regression
@@ -87,6 +88,7 @@ class DualFlow(Flow):
             return self._classify(net, problem, settings)
         return self._regress(net, problem, settings)
 
+    @door_as(WHO)
     def _regress(self, net: DiagonalNet, problem: Regression, settings: RunSettings) -> Followed:
         form, log_unit = dual_form(net, problem), 0.0
         if not form.y.any():
@@ -100,7 +102,7 @@ class DualFlow(Flow):
             else:
                 anchor = OpenAnchor.first(form) if form.depth == 2 else BoxAnchor.first(form)
             log_unit = (log_size if lazy else 0.0) - form.log_rate
-            plan = planned_fit(WHO, self, settings, net, problem, anchor.unit(), log_unit)
+            plan = planned_fit(self, settings, net, problem, anchor.unit(), log_unit)
             flow = DualIntegrator(problem, anchor, self.rtol, plan, log_unit)
             moments, outcome = follow(flow, plan, flow.begin)
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
@@ -111,20 +113,22 @@ class DualFlow(Flow):
         dataset = build_dataset(problem, linear_columns(problem, found), final)
         return Followed(dataset, outcome, final)
 
+    @door_as(WHO)
     def _classify(
         self, net: DiagonalNet, problem: Classification, settings: RunSettings
     ) -> Followed:
-        require_separable(WHO, problem.signed_rows)
+        require_separable(problem.signed_rows)
         system = MarginDual(net, problem)
-        plan = planned_margin(WHO, self, settings, net, system.g0)
+        plan = planned_margin(self, settings, net, system.g0)
         moments, outcome = follow_margin(system, plan, opening(system, plan))
         final = _parameters(net, problem.dimension, moments[-1])
         found = linear_columns(problem, margin_records(moments))
         return Followed(build_dataset(problem, found, final), outcome, final)
 
+    @door_as(WHO)
     def _decay(self, net: DiagonalNet, problem: Problem, settings: RunSettings) -> Followed:
         why, rate = "under weight decay, where time alone ends training", settings.weight_decay
-        stopping.understood(WHO, settings.stops, (stopping.Time,), why)
+        stopping.understood(settings.stops, (stopping.Time,), why)
         dual: MarginDecay | SquareDecay
         if isinstance(problem, Classification):
             dual = MarginDecay(net, problem, rate)
@@ -132,10 +136,10 @@ class DualFlow(Flow):
             dual = SquareDecay(net, problem, rate)
         requested = settings.t_max
         if requested is None and settings.per_decade is None:
-            requested = max(requested_times(WHO, settings), default=None)
-        t_max = last_time(WHO, rate, dual.law.log_alpha + dual.law.top, requested)
+            requested = max(requested_times(settings), default=None)
+        t_max = last_time(rate, dual.law.log_alpha + dual.law.top, requested)
         log_first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
-        times = decay_times(WHO, settings, log_first, t_max)
+        times = decay_times(settings, log_first, t_max)
         moments, outcome = follow_decay(dual, times, self, settings.progress)
         found = linear_columns(problem, recorded(dual, times, moments))
         return Followed(build_dataset(problem, found), outcome, None)
@@ -151,11 +155,12 @@ def _unmoved(problem: Regression) -> tuple[list[Moment], Outcome]:
     return [Moment(0.0, dual, predictor=zero, dual=dual, log_growth=growth)], outcome
 
 
+@door_as(WHO)
 def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Problem]:
-    model, problem = separable(WHO, model, problem)
+    model, problem = separable(model, problem)
     if not isinstance(model, DiagonalNet) or model.biased is not None or not model.signed:
-        raise ValueError(
-            f"{WHO}: the model must be a signed DiagonalNet with equal starts w+ = w-, got "
+        raise Invalid(
+            f"the model must be a signed DiagonalNet with equal starts w+ = w-, got "
             f"{type(model).__name__} of another kind; use ParameterFlow"
         )
     return model, problem

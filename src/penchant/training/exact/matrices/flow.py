@@ -33,6 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penchant.arguments import Array, one_of
+from penchant.door import door_as
 from penchant.measures.distances import turn
 from penchant.models.factorization import TwoFactors
 from penchant.models.matrix import MatrixModel
@@ -273,6 +274,7 @@ class MatrixFlow(Flow):
     form: str = dataclasses.field(default="factors", kw_only=True)
     checks: ClassVar[Checks] = {"form": functools.partial(one_of, known=FORMS)}
 
+    @door_as(WHO)
     def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         from scipy.integrate import DOP853, LSODA
 
@@ -280,7 +282,7 @@ class MatrixFlow(Flow):
         system = self._system(model, problem, settings.weight_decay)
         # a norm of y that is zero would make every loss too large
         log_unit = math.log(float(problem.y @ problem.y) or 1.0)
-        level = log_level(WHO, settings, model, log_unit, "to a matrix flow")
+        level = log_level(settings, model, log_unit, "to a matrix flow")
         if settings.weight_decay and not settings.goals:
             level = -math.inf
         t_max = math.inf if settings.t_max is None else settings.t_max
@@ -290,7 +292,7 @@ class MatrixFlow(Flow):
         else:  # the lifted matrix is small, and stiff from a small start
             method = LSODA if isinstance(system, LiftedSystem) else DOP853
             steps = PlainSteps(system, self.rtol, t_max, method)
-        plan = planned(WHO, self, settings, steps.first, steps.first, level)
+        plan = planned(self, settings, steps.first, steps.first, level)
         moments, outcome = follow(steps, plan, Moment(0.0, system.start))
         last = system.parameters(moments[-1].state)
         return Followed(build_dataset(problem, _recorded(system, moments), last), outcome, last)

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from penchant.arguments import Array, finite_array, flag, with_parts
+from penchant.door import Invalid, door, door_as
 from penchant.limits import TimeLimit
 from penchant.models.factorization import Factorization, SymmetricFactorization, TwoFactors
 from penchant.problems.matrix_problem import MatrixProblem, Sensing
@@ -95,14 +96,15 @@ class GreedyRank(Record):
 
 
 @on_one_blas_thread
+@door_as(WHO)
 def matrix_saddles(
     problem: MatrixProblem, *, symmetric: bool, throw: bool, max_seconds: float | None
 ) -> GreedyRank:
     """The points of two factors; symmetric ones are equal."""
-    symmetric = flag(WHO, "symmetric", symmetric)
+    symmetric = flag("symmetric", symmetric)
     if symmetric and problem.shape[0] != problem.shape[1]:
-        raise ValueError(f"{WHO}: a symmetric matrix must be square, got shape {problem.shape}")
-    limit, scaled = TimeLimit(WHO, max_seconds), ScaledProblem(problem)
+        raise Invalid(f"a symmetric matrix must be square, got shape {problem.shape}")
+    limit, scaled = TimeLimit(max_seconds), ScaledProblem(problem)
     model = empty_factors(problem, symmetric)
     visits, outcome = greedy_points(scaled.problem, model, invariant(scaled.problem, model), limit)
     tau, points, loss, rates = (np.array(column) for column in zip(*visits, strict=True))
@@ -181,6 +183,7 @@ def _missed(problem: MatrixProblem, model: TwoFactors, points: Array, level: flo
     return float(np.max(errors))
 
 
+@door
 def empty_factors(
     problem: MatrixProblem, symmetric: bool
 ) -> Factorization | SymmetricFactorization:
@@ -205,12 +208,12 @@ def empty_factors(
     >>> [part.shape for part in penchant.solvers.empty_factors(problem, symmetric=False).factors]
     [(2, 1), (3, 1)]
     """
-    _require_matrices("empty_factors", problem)
+    _require_matrices(problem)
     left, right = (np.zeros((side, 1)) for side in problem.shape)
-    if flag("empty_factors", "symmetric", symmetric):
+    if flag("symmetric", symmetric):
         if len(left) != len(right):
             rule = "the matrix of symmetric factors must be square"
-            raise ValueError(f"empty_factors: {rule}, got shape {problem.shape}")
+            raise Invalid(f"{rule}, got shape {problem.shape}")
         return SymmetricFactorization(factors=(left,))
     return Factorization(factors=(left, right))
 
@@ -228,6 +231,7 @@ def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
     return [basis[:, label == k] for k in range(count)]
 
 
+@door
 def greedy_points(
     problem: MatrixProblem, model: TwoFactors, spaces: list[Array], limit: TimeLimit | None = None
 ) -> tuple[list[tuple[float, Array, float, float]], Outcome]:
@@ -263,10 +267,10 @@ def greedy_points(
     >>> [round(float(tau), 6) for tau, matrix, loss, rate in points], outcome.ok
     ([0.0, 0.25, 0.5], True)
     """
-    _require_matrices("greedy_points", problem)
-    with_parts("greedy_points", "model", model, "the one of empty_factors()", "part", "lift")
-    spaces = _bases("greedy_points", spaces, len(model.lift(np.zeros(problem.shape))))
-    limit = limit or TimeLimit(WHO, None)
+    _require_matrices(problem)
+    with_parts("model", model, "the one of empty_factors()", "part", "lift")
+    spaces = _bases(spaces, len(model.lift(np.zeros(problem.shape))))
+    limit = limit or TimeLimit(None)
     half = math.exp(problem.log_factor)
     W, tau = np.zeros((len(spaces[0]), 0)), 0.0
     exponents = [np.ones(space.shape[1]) for space in spaces]
@@ -309,21 +313,21 @@ def greedy_points(
     )
 
 
-def _require_matrices(who: str, problem: MatrixProblem) -> None:
+def _require_matrices(problem: MatrixProblem) -> None:
     if not isinstance(problem, MatrixProblem):
         seen = type(problem).__name__
-        raise ValueError(f"{who}: problem must be a Completion or a Sensing, got {seen}")
+        raise Invalid(f"problem must be a Completion or a Sensing, got {seen}")
 
 
-def _bases(who: str, spaces: Sequence[ArrayLike], side: int) -> list[Array]:
+def _bases(spaces: Sequence[ArrayLike], side: int) -> list[Array]:
     """The bases as arrays of `side` rows."""
     if not isinstance(spaces, Sequence) or not len(spaces):
-        raise ValueError(f"{who}: spaces must list one basis or more, got {spaces!r:.80}")
-    bases = [finite_array(who, "spaces", space, ndim=2) for space in spaces]
+        raise Invalid(f"spaces must list one basis or more, got {spaces!r:.80}")
+    bases = [finite_array("spaces", space, ndim=2) for space in spaces]
     for basis in bases:
         if len(basis) != side:
             rule = f"every basis in spaces must have {side} rows, those of both factors"
-            raise ValueError(f"{who}: {rule}, got {len(basis)}")
+            raise Invalid(f"{rule}, got {len(basis)}")
     return [np.asarray(space, dtype=np.float64) for space in spaces]  # in the order of its memory
 
 
