@@ -1,5 +1,6 @@
 """Papers of other packages: found by their entry point, listed, judged, drawn and run."""
 
+import json
 import os
 import subprocess
 import sys
@@ -67,29 +68,50 @@ def installed(tmp_path_factory):
     return folder
 
 
-def penchant(folder, where, *words):
+# one process for all commands: its start takes longer than any of them
+COMMANDS = """
+import json, sys
+from typer.testing import CliRunner
+from penchant.cli import app
+
+for words in json.loads(sys.argv[1]):
+    ended = CliRunner().invoke(app, words)
+    print(json.dumps([ended.exit_code, ended.output]))
+"""
+
+
+def penchant(folder, where, *commands):
+    """(exit code, output) of every command, in a process that finds the package."""
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "160"}
-    command = [sys.executable, "-W", "ignore", "-m", "penchant", *words]
-    return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True)
+    words = json.dumps([command.split() for command in commands])
+    command = [sys.executable, "-W", "ignore", "-c", COMMANDS, words]
+    ran = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 def test_the_claims_of_another_package_are_listed_judged_drawn_and_run(installed, tmp_path):
-    listed = penchant(installed, tmp_path, "list", "euler")
-    assert "EULER-1" in listed.stdout, listed.stderr
-    assert "sums-table" in penchant(installed, tmp_path, "list", "studies").stdout
-    judged = penchant(installed, tmp_path, "verify", "EULER", "--jobs", "1")
-    assert judged.returncode == 0, judged.stderr
-    assert "1 holds" in judged.stdout
+    listed, studies, judged, drawn, ran, kept = penchant(
+        installed,
+        tmp_path,
+        "list euler",
+        "list studies",
+        "verify EULER --jobs 1",
+        "figure EULER-1 --format png",
+        "run sums-table --engine here",
+        "verify EULER-1 --no-report --record",
+    )
+    assert "EULER-1" in listed[1]
+    assert "sums-table" in studies[1]
+    assert judged[0] == 0, judged[1]
+    assert "1 holds" in judged[1]
     page = (tmp_path / "penchant-report" / "index.html").read_text(encoding="utf-8")
     assert "On sums" in page
     assert "Leonhard Euler. 1740, paper." in page
-    drawn = penchant(installed, tmp_path, "figure", "EULER-1", "--format", "png")
-    assert Path(tmp_path, "penchant-figures", "EULER-1.png").stat().st_size > 10_000, drawn.stderr
-    ran = penchant(installed, tmp_path, "run", "sums-table", "--engine", "here")
-    assert "2 cells, 2 computed now, 0 failed" in ran.stdout + ran.stderr
-    kept = penchant(installed, tmp_path, "verify", "EULER-1", "--no-report", "--record")
-    assert kept.returncode == 0, kept.stderr
+    assert Path(tmp_path, "penchant-figures", "EULER-1.png").stat().st_size > 10_000, drawn[1]
+    assert "2 cells, 2 computed now, 0 failed" in ran[1]
+    assert kept[0] == 0, kept[1]
     assert (installed / "euler_claims" / "record" / "EULER-1.json").is_file()
 
 

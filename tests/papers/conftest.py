@@ -37,3 +37,14 @@ def verdict_of(data_of):
         return experiment.verdict(experiment.evidence(data_of(id, size)), size)
 
     return found
+
+
+@pytest.fixture(scope="session")
+def picture_of(data_of):
+    """picture_of(id): what an experiment draws of its data at the size "tiny", drawn once."""
+
+    @functools.lru_cache(maxsize=64)
+    def drawn(id):
+        return all_claims()[id].picture(data_of(id))
+
+    return drawn

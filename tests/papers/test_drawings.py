@@ -17,9 +17,8 @@ DRAWN = [
 
 
 @pytest.mark.parametrize("id", DRAWN)
-def test_a_drawing_says_what_it_is(data_of, id):
-    experiment = all_claims()[id]
-    picture = experiment.picture(data_of(id))
+def test_a_drawing_says_what_it_is(picture_of, id):
+    experiment, picture = all_claims()[id], picture_of(id)
     assert flat(picture.get_suptitle()) == flat(experiment.title)
     caption = flat(picture._supxlabel.get_text())
     assert flat(experiment.place) in caption
@@ -28,8 +27,8 @@ def test_a_drawing_says_what_it_is(data_of, id):
 
 
 @pytest.mark.parametrize("id", DRAWN)
-def test_no_legend_covers_a_curve(data_of, id):
-    picture, seen = all_claims()[id].picture(data_of(id)), 0
+def test_no_legend_covers_a_curve(picture_of, id):
+    picture, seen = picture_of(id), 0
     with styled():
         picture.canvas.draw()
     for axes in (axes for axes in picture.axes if axes.get_legend()):

@@ -28,7 +28,7 @@ def cases(slow):
 
 
 @pytest.mark.parametrize("id", list(cases(SLOW)))
-def test_status_and_picture(id, data_of):
+def test_status_and_picture(id, data_of, picture_of):
     experiment, data = all_claims()[id], data_of(id)
     verdict = experiment.verdict(experiment.evidence(data), "tiny")
     assert verdict.status == STATUSES[id], str(verdict)
@@ -36,7 +36,7 @@ def test_status_and_picture(id, data_of):
     assert all(control.misses for control in verdict.evidence.controls.values())
     assert not verdict.evidence.arithmetic
     assert not any("Warning" in line for line in verdict.evidence.findings)
-    picture = experiment.picture(data)
+    picture = picture_of(id)
     assert_axes_named(picture)
     assert_readable(picture)
 

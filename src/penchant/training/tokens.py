@@ -17,6 +17,7 @@ from penchant.models.tokens.net import TokenNet
 from penchant.precision import double_precision
 from penchant.problems.arithmetic import Integers, Mask, TokenPairs
 from penchant.training.cross_entropy import Pairs, TokenLoss, all_pairs, distinct_pairs
+from penchant.training.descent.compiled import Weighted
 from penchant.training.task import Measures, Moment, Task, traced
 
 PROBES = 32  # pairs whose tangent kernel is followed
@@ -61,8 +62,9 @@ class TokenTask(Task):
         return found
 
     def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
+        weights, terms = zip(*penalty.weighted, strict=True)
         with double_precision():
-            return {"penalty": float(_value(penalty)(doubled(moment.state)))}
+            return {"penalty": float(_penalty_value(terms)(weights, doubled(moment.state)))}
 
     def stalled(self, numbers: Mapping[str, float]) -> str | None:
         if self._kernel is None or not self._kernel.any():
@@ -137,8 +139,13 @@ def _nuclear(part: Array) -> float:
 
 
 @functools.lru_cache(maxsize=32)
-def _value(penalty: Any) -> Callable[[Any], Any]:
-    return jax.jit(penalty.value)
+def _penalty_value(terms: tuple[Any, ...]) -> Callable[..., Any]:
+    """The compiled sum of these terms; runs that differ in their weights alone share it."""
+
+    def value(weights: Any, parameters: Any) -> Any:
+        return Weighted(weights, terms).value(parameters)
+
+    return jax.jit(value)
 
 
 def _mean(values: Array | Mask, mask: Mask) -> float:
