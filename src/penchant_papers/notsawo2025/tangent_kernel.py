@@ -43,7 +43,9 @@ study = sized(
     },
     draw={"x": "log_gamma", "colour": "kkt_of_kernel"},
     tiny={"grid": {"instance": [0]}},
-    printed={"arguments": {"rtol": 1e-7}, "grid": {"instance": list(range(8))}},
+    # At rtol 1e-6 the residuals of the eight regressions have the same digits as at 1e-5. One takes
+    # 7 times as long there, and at 1e-7 one is not at its end after 100,000 integrator steps.
+    printed={"grid": {"instance": list(range(8))}},
 )
 
 

@@ -125,7 +125,7 @@ matrices = sized(
     "N-T35",
     function=cell,
     arguments=SMALL | MATRIX | {"step": 0.25, "noise": 0.0},
-    grid={"kind": KINDS, "beta": [1e-3, 2.5e-4]},
+    grid={"kind": KINDS, "beta": [1e-3, 5e-4, 2.5e-4]},
     seeds=2,
     printed={"grid": {"beta": [1e-3, 2.5e-4, 5e-5]}, "seeds": 4},
 )
@@ -213,7 +213,7 @@ of_matrices = Experiment(
     r"$\beta$",
     ours="the small matrices, certificates of at most 0.95, the seeds, the strengths and the noise",
     scope={
-        "quick": r"6 x 6 matrices of rank 1 with $\beta$ of $10^{-3}$ and $2.5 \times 10^{-4}$ of "
+        "quick": r"6 x 6 matrices of rank 1 with $\beta$ of $10^{-3}$ to $2.5 \times 10^{-4}$ of "
         r"$|A^*|$, and one of 10 x 10 with $\beta$ $10^{-3}$ of $|A^*|$ in place of "
         "$10^{-4}$, about $10^{-5}$ of $|A^*|$; steps of 1/4 of the largest in place of 0.1",
         "printed": r"the exponents by 6 x 6 matrices of rank 1; $\beta$ of $10^{-5} |A^*|$, about "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,11 @@ def excess(case: Recovery, point: Array, factor: float) -> float:
 
 
 def drift(errors: Array, norms: Array) -> float:
-    """The range of log(|a - a*|/|a|) while |a - a*|^2 falls to a tenth."""
-    end = int(np.argmax(errors**2 <= errors[0] ** 2 / 10)) + 1
+    """The range of log(|a - a*|/|a|) while |a - a*|^2 falls to a tenth; NaN if it never does."""
+    fallen = errors**2 <= errors[0] ** 2 / 10
+    if not fallen.any():
+        return math.nan
+    end = int(np.argmax(fallen)) + 1
     return float(np.ptp(np.log(errors[:end] / norms[:end])))
 
 
@@ -118,7 +122,7 @@ def check(dataset: Dataset) -> Evidence:
     clean = dataset.sel(noise=0.0)
     bound = at_most(dataset.excess_printed.max(), 1.0, 1e-4)
     floor = at_least((dataset.ridge_error / dataset.floor).min(), 1.0, 1e-9)
-    follows = at_most(dataset.drift.max(), tolerance=0.1)
+    follows = at_most(dataset.drift.max(skipna=False), tolerance=0.1)
     rate = r"largest $|a(t) - \hat{a}|$ over $\rho_2^{t-1} |a(1) - \hat{a}|$"
     both = {
         "least squared error of the ridge point over the floor": floor,
@@ -150,7 +154,8 @@ def check(dataset: Dataset) -> Evidence:
             r"the floor holds for the least $\ell_1$ norm too": floor.control(
                 (clean.sparse_error / clean.floor).max()
             ),
-            r"the norm explains the fall of the error with $\ell_1$": follows.control(
+            # with loud noise, or where the truth has not the least norm, there is no such fall
+            r"the norm explains the fall of the error with $\ell_1$ to a tenth": follows.control(
                 dataset.sparse_drift.min()
             ),
         },
