@@ -7,7 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from penchant import Classification, DiagonalNet
-from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized, within
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_most,
+    drawn,
+    log_log,
+    sized,
+    within,
+)
 from penchant.models import Difference, Model, ProductNet
 from penchant.plotting import latex
 from penchant_papers.instances import slope
@@ -22,6 +32,8 @@ from penchant_papers.moroshko2020.stopping import names_of, number_of, points_of
 HORIZON = 1.0
 TIMES = np.concatenate([[0.0], np.geomspace(1e-6, HORIZON, 80)])
 TWO, THREE, QUADRATIC = "diagonal net, D = 2", "diagonal net, D = 3", "quadratic units, D = 3"
+SMALLEST = 8.0  # alpha of the quadratic units
+EARLY = 0.01  # of the horizon: by then their slowest pattern is learned
 QUARTER = 0.5  # of the least distance D = 2 between the exponents of two orders k
 #: degree, and the order k of the kernel's deviation in |w|/alpha^D: 2 where it is even
 NETS = {TWO: (2, 2), "u v": (2, 2), "u² - v w": (2, 1), THREE: (3, 2), QUADRATIC: (3, 2)}
@@ -36,6 +48,22 @@ def net_named(net: str, alpha: float, dimension: int, seed: int = 0) -> Model:
     if net == "u² - v w":
         return SquareMinusProduct(alpha)
     return DiagonalNet(NETS[net][0], alpha=alpha)
+
+
+def learned_early(seed: int) -> bool:
+    """Whether a quadratic net from SMALLEST learns its slowest pattern within EARLY of the horizon.
+
+    The rate belongs to nets that have learned all points: then |w| grows like log(alpha). A pattern
+    of the points is learned in the time n / (eigenvalue of the tangent kernel), the kernel being
+    alpha^(2 D - 2) times that at alpha = 1. Where the slowest one takes the whole horizon, |w| at
+    SMALLEST is still on its way, and two alphas compare two stages of training.
+    """
+    problem = signs_of_products(seed)
+    net = net_named(QUADRATIC, 1.0, problem.dimension, seed)
+    features = net.jacobian(net.start(problem.dimension), problem.X)
+    slowest = np.linalg.eigvalsh(features @ features.T)[0]
+    kernel = SMALLEST ** (2 * NETS[QUADRATIC][0] - 2) * slowest
+    return bool(len(problem.y) <= EARLY * HORIZON * kernel)
 
 
 def trained(model: Model, problem: Classification, points: Array, linear: bool = False) -> Array:
@@ -58,13 +86,14 @@ def cell(
     """
     number = number_of(points) or 0
     if net == QUADRATIC:  # labels that no linear classifier can learn; outputs at new points too
-        problem = signs_of_products(seed + number)
-        new = np.random.default_rng((seed + number, 1)).standard_normal((20, problem.dimension))
+        start, _ = drawn(int, learned_early, seed, number)
+        problem = signs_of_products(start)
+        new = np.random.default_rng((start, 1)).standard_normal((20, problem.dimension))
         where = np.concatenate([problem.X, new])
     else:
+        start = seed + number
         problem = points_of(points, 3 + number % 3, 3 + number % 4, margin=0.4, seed=seed)
         where = np.eye(problem.dimension)  # outputs there are the predictor
-    start = seed + number
     models = (net_named(net, times * alpha, problem.dimension, start) for times in (1.0, off))
     real = trained(next(models), problem, where)
     twin = trained(next(models), problem, where, linear=linear)
@@ -95,8 +124,8 @@ quadratic = sized(
     function=cell,
     arguments=GIVEN,
     # beyond alpha = 32 the distance is below the rounding of outputs of the size alpha^3
-    grid={"net": [QUADRATIC], "points": names_of(4), "alpha": [8.0, 32.0]},
-    printed={"grid": {"points": names_of(8), "alpha": [8.0, 16.0, 32.0]}},
+    grid={"net": [QUADRATIC], "points": names_of(4), "alpha": [SMALLEST, 32.0]},
+    printed={"grid": {"points": names_of(8), "alpha": [SMALLEST, 16.0, 32.0]}},
 )
 wrong = sized(
     "M-T1-wrong",
@@ -145,7 +174,8 @@ def check(*datasets: Dataset) -> Evidence:
     return Evidence(
         ran=f"{len(rows)} pairs of models: diagonal nets, $u v$ and $u^2 - v w$ on "
         f"{right[0].sizes['points']} data sets of 3 to 5 points, two layers of quadratic "
-        f"units on labels that are not linear; $T = {latex(HORIZON)}$, two alphas or more; "
+        "units on labels that are not linear, drawn so that the smallest start learns every "
+        f"pattern by $T/100$; $T = {latex(HORIZON)}$, two alphas or more; "
         "both integrated in their parameters and in time",
         checks={
             r"largest distance at the largest $\alpha$ over that at the smallest": shrinks,

@@ -11,6 +11,8 @@ from penchant.models import ProductNet
 from penchant_papers.endpoints import Trace, trace
 from penchant_papers.instances import Instance, by_instance, random_instance
 
+INSTANT = 0.03  # of the fastest time scale: so long is the time over which a velocity is measured
+
 
 def trained(p: Instance, imbalance: float, signs: Array) -> tuple[Array, Array, Trace]:
     """u(t), v(t) of f = sum u_i v_i x_i trained from |u| = alpha |w0|, |v| = (1+imbalance) |u|."""
@@ -35,14 +37,25 @@ def flips(u: Array, v: Array) -> int:
 def velocities(p: Instance, u: Array, v: Array) -> tuple[Array, Array, Array]:
     """d|u|/dt of the trained flow, of eq. (12) as printed, and with its sign and power corrected.
 
-    The first is a difference quotient, extrapolated to zero time.
+    The first is extrapolated to zero time from three difference quotients, over times up to
+    theta = INSTANT in units of the fastest rate L of the flow. Such an extrapolation is off by
+    theta^3 of the velocity over 700, and the integrator adds its rtol of |u|, 1e-11, over theta.
     """
-    path = trace(p.X, p.y, ProductNet(u, v), t_end=3e-4, points=7)
-    sizes = np.abs(path.parameters[:, : len(u)])
-    (short, long), (one, other) = path.t[-2:], (sizes[-2:] - sizes[0]) / path.t[-2:, None]
     residual = p.X @ (u * v) - p.y
+    rate = 2 * np.linalg.norm(p.X, 2) ** 2 * (u**2 + v**2).max()
+    rate += 2 * np.abs(residual @ p.X).max()  # the Hessian of the loss is smaller than this
+    path = trace(p.X, p.y, ProductNet(u, v), t_end=INSTANT / rate, points=7)
+    sizes, times = np.abs(path.parameters[:, : len(u)]), path.t[-3:]
+    quotients = (sizes[-3:] - sizes[0]) / times[:, None]
+    flow = np.polynomial.polynomial.polyfit(times / times[-1], quotients, 2)[0]
     printed, mended = (-2 * r @ (p.X * (np.sign(u) * v)) for r in (residual**2, residual))
-    return (one * long - other * short) / (long - short), printed, mended
+    return flow, printed, mended
+
+
+def halfway(p: Instance, u: Array, v: Array) -> int:
+    """The last recorded time at which half of the loss is left: later velocities vanish."""
+    loss = (((u * v) @ p.X.T - p.y) ** 2).sum(axis=1)
+    return int(np.flatnonzero(loss >= loss[0] / 2)[-1])
 
 
 def cell(instance: int, seed: int) -> dict[str, Any]:
@@ -51,7 +64,7 @@ def cell(instance: int, seed: int) -> dict[str, Any]:
     signs = np.random.default_rng((seed, instance)).choice([-1.0, 1.0], len(p.shape))
     u, v, path = trained(p, 0.0, signs)
     tilted = trained(p, 0.3, signs)[:2]
-    at = len(u) // 2
+    at = halfway(p, u, v)
     truth, printed, mended = velocities(p, u[at], v[at])
     scale = np.abs(truth).max()
     return {
@@ -91,13 +104,13 @@ def check(dataset: Dataset) -> Evidence:
             "coordinates whose sign flips": signs,
         },
         proof={
-            "eq. (12) as printed against the flow, relative": within(
-                first.off_printed, tolerance=1e-5
+            "eq. (12) as printed against the flow, relative, the worst problem": within(
+                dataset.off_printed.max(), tolerance=1e-5
             )
         },
         corrected={
-            "the corrected eq. (12) against the flow, relative": within(
-                first.off_mended, tolerance=1e-5
+            "the corrected eq. (12) against the flow, relative, the worst problem": within(
+                dataset.off_mended.max(), tolerance=1e-5
             )
         },
         correction=r"$d|u|/dt = +\operatorname{sign}(u) u' = -2 \sum_n (f(x_n) - y_n) "
