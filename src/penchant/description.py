@@ -365,13 +365,13 @@ def named(where: str, name: object) -> Callable[..., Any]:
         return _inner(name)
     if name not in public_names():
         one_of(f"name in {where}.is", name, public_names(), LISTED)
-    found: Callable[..., Any] = public(name)
-    if getattr(found, "__module__", ".").split(".")[1] not in ROOMS or name in REFUSED:
+    target: Callable[..., Any] = public(name)
+    if getattr(target, "__module__", ".").split(".")[1] not in ROOMS or name in REFUSED:
         raise Invalid(
             f"{where}.is names {name}; a table may name problems, models, methods, "
             "regularizers, measures and rules, nothing else"
         )
-    return found
+    return target
 
 
 @functools.cache

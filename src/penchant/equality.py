@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 
-def equal_fields(one: Any, other: object) -> bool:
+def equal_fields(first: Any, second: object) -> bool:
     """`__eq__` of dataclasses: the same class and equal fields, arrays entry by entry."""
-    if one is other or type(one) is not type(other) or not dataclasses.is_dataclass(one):
-        return one is other
-    names = (field.name for field in dataclasses.fields(one))
-    return all(equal(getattr(one, name), getattr(other, name)) for name in names)
+    if first is second or type(first) is not type(second) or not dataclasses.is_dataclass(first):
+        return first is second
+    names = (field.name for field in dataclasses.fields(first))
+    return all(equal(getattr(first, name), getattr(second, name)) for name in names)
 
 
 def hash_fields(thing: Any) -> int:
@@ -30,23 +30,27 @@ def hash_fields(thing: Any) -> int:
     return hash((type(thing), *plain))
 
 
-def equal(one: Any, other: Any) -> bool:
+def equal(first: Any, second: Any) -> bool:
     """True if two fields are equal; a number that is not a number equals itself."""
-    if one is other:
+    if first is second:
         return True
-    if hasattr(one, "identical"):  # an xarray.Dataset
-        return bool(one.identical(other))
-    if hasattr(one, "dtype") or hasattr(other, "dtype"):
-        return _equal_arrays(np.asarray(one), np.asarray(other))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and type(one) is type(other):
-        return len(one) == len(other) and all(map(equal, one, other))
-    if isinstance(one, functools.partial) and type(one) is type(other):
-        return equal((one.func, one.args, one.keywords), (other.func, other.args, other.keywords))
-    return bool(one == other) or bool(one != one and other != other)
+    if hasattr(first, "identical"):  # an xarray.Dataset
+        return bool(first.identical(second))
+    if hasattr(first, "dtype") or hasattr(second, "dtype"):
+        return _equal_arrays(np.asarray(first), np.asarray(second))
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(
+            equal(first[key], second[key]) for key in first
+        )
+    if isinstance(first, list | tuple) and type(first) is type(second):
+        return len(first) == len(second) and all(map(equal, first, second))
+    if isinstance(first, functools.partial) and type(first) is type(second):
+        return equal(
+            (first.func, first.args, first.keywords), (second.func, second.args, second.keywords)
+        )
+    return bool(first == second) or bool(first != first and second != second)
 
 
-def _equal_arrays(one: np.ndarray, other: np.ndarray) -> bool:
-    kinds = one.dtype.kind + other.dtype.kind
-    return np.array_equal(one, other, equal_nan=all(kind in "fc" for kind in kinds))
+def _equal_arrays(first: np.ndarray, second: np.ndarray) -> bool:
+    kinds = first.dtype.kind + second.dtype.kind
+    return np.array_equal(first, second, equal_nan=all(kind in "fc" for kind in kinds))

@@ -86,8 +86,8 @@ def refuse_endless_heaps(content: bytes) -> None:
     back. Every place that it could take for a heap is inspected; none may lie within another.
     """
     end = 0
-    for found in re.finditer(re.escape(HEAP), content):
-        at = found.start()
+    for heap in re.finditer(re.escape(HEAP), content):
+        at = heap.start()
         if at < end or at + ENTRY.size > len(content):
             raise Refusal("is cut short or damaged: its texts lie within other texts")
         end = at + ENTRY.unpack_from(content, at)[-1]

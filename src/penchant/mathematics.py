@@ -59,16 +59,16 @@ def _letters(formula: str) -> str:
     return shown.replace("_∞", "∞")  # there is no small one
 
 
-def _root(found: re.Match[str]) -> str:
-    return f"√{found[1]}" if found[1] else f"√({found[2]})"
+def _root(match: re.Match[str]) -> str:
+    return f"√{match[1]}" if match[1] else f"√({match[2]})"
 
 
-def _script(found: re.Match[str]) -> str:
+def _script(match: re.Match[str]) -> str:
     """An index or a power, in small letters if there is one for each of its signs."""
     import unicodeit
 
-    small = str(unicodeit.replace(found[0]))
-    large = f"{found[1]}{OPEN}{found[2]})"  # a bracket that unicodeit does not make small
+    small = str(unicodeit.replace(match[0]))
+    large = f"{match[1]}{OPEN}{match[2]})"  # a bracket that unicodeit does not make small
     return large if set(small) & set("_^{}") else small
 
 
@@ -79,10 +79,10 @@ def mathml(formula: str, display: str = "inline") -> str:
     bar = '<mo stretchy="false"{}>&#x0007C;</mo>'  # of a norm: no space beside it
     spaced = bar.format(' lspace="0" rspace="0"')
     signs = formula.replace("<", r"\lt ").replace(">", r"\gt ")  # which \text would not escape
-    found = str(convert(signs, display=display)).replace(bar.format(""), spaced)
-    found = found.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")  # as in every HTML
+    markup = str(convert(signs, display=display)).replace(bar.format(""), spaced)
+    markup = markup.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")  # as in every HTML
     return re.sub(
-        r"<mo>(?=[a-z]{3})", '<mo lspace="0">', found
+        r"<mo>(?=[a-z]{3})", '<mo lspace="0">', markup
     )  # argmin, after a word of a sentence
 
 
@@ -93,9 +93,9 @@ def wrap(text: str, width: int) -> str:
     width = integer("width", width, least=1)
     formulas: list[str] = []
 
-    def hide(found: re.Match[str]) -> str:
-        formulas.append(found[0])
-        return chr(FIRST_PRIVATE + len(formulas) - 1) * len(in_terminal(found[0]))
+    def hide(match: re.Match[str]) -> str:
+        formulas.append(match[0])
+        return chr(FIRST_PRIVATE + len(formulas) - 1) * len(in_terminal(match[0]))
 
     hidden = FORMULA.sub(hide, text)
     last = chr(FIRST_PRIVATE + len(formulas))

@@ -66,11 +66,11 @@ def _homes(module: str) -> dict[str, str]:
 @functools.cache
 def public_names() -> dict[str, str]:
     """Every public name with its shortest path, such as penchant.L1 or penchant.problems.Images."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for module in ("penchant", *(f"penchant.{name}" for name in NAMESPACES)):
         for name in _homes(module):
-            found.setdefault(name, f"{module}.{name}")
-    return found
+            paths.setdefault(name, f"{module}.{name}")
+    return paths
 
 
 def public(name: str) -> Any:

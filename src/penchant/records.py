@@ -183,5 +183,5 @@ class Checked(Record):
     def __post_init__(self) -> None:
         for kind in reversed(type(self).__mro__):
             for name, check in vars(kind).get("checks", {}).items():
-                found = check(name, getattr(self, name))
-                object.__setattr__(self, name, found)
+                value = check(name, getattr(self, name))
+                object.__setattr__(self, name, value)

@@ -20,10 +20,10 @@ def _read() -> dict[str, str]:
 
     import penchant
 
-    found = {"penchant": penchant.__version__, "python": platform.python_version()}
+    numbers = {"penchant": penchant.__version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return numbers

@@ -85,28 +85,28 @@ def _list_sets() -> None:
 STYLES = {"verified": "green", "absent": "yellow", "damaged": "bold red"}
 
 
-def _row(images: ImageSet, found: Status) -> list[Text]:
-    condition = Text(found.condition, style=STYLES[found.condition])
-    size = f"{found.bytes / 1e6:.1f}" if found.bytes else ""
-    where = Path(found.where).name if not images.built_in else found.where
+def _row(images: ImageSet, state: Status) -> list[Text]:
+    condition = Text(state.condition, style=STYLES[state.condition])
+    size = f"{state.bytes / 1e6:.1f}" if state.bytes else ""
+    where = Path(state.where).name if not images.built_in else state.where
     counts = "{} + {}".format(*images.counts)
     return [Text(images.name), condition, *map(Text, (counts, size, where, images.title))]
 
 
 def _print_status(images: ImageSet) -> None:
     """Print the condition of one set, and how to get it if it is not there."""
-    found = status(images)
+    state = status(images)
     lines = [f"{images.name}: {images.title} ({images.credit})"]
-    if found.condition == "verified":
+    if state.condition == "verified":
         lines += [
-            f"verified: {found.where}",
+            f"verified: {state.where}",
             f'load it with penchant.problems.load_images("{images.name}")',
         ]
     else:
-        lines += [f"{found.condition}: {found.reason}", *_ways(images)]
+        lines += [f"{state.condition}: {state.reason}", *_ways(images)]
     for line in lines:
         typer.echo(line)
-    if found.condition != "verified":
+    if state.condition != "verified":
         raise typer.Exit(1)
 
 

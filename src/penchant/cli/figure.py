@@ -101,5 +101,5 @@ def _chosen(ids: list[str], known: Registry) -> list[Experiment]:
     """The experiments of these ids, each once, in the order given."""
     if not ids:
         raise Invalid("name a figure, or pass --all; `penchant list` names them")
-    found = (known.find(id) for id in ids)
-    return list({experiment.id: experiment for experiment in found}.values())
+    experiments = (known.find(id) for id in ids)
+    return list({experiment.id: experiment for experiment in experiments}.values())

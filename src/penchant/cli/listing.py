@@ -62,17 +62,17 @@ def listing(
       penchant list | grep margin    in a pipe or a file, lines are not cut
     """
     known = list(_entries())
-    found = [entry for entry in known if all(entry.matches(word) for word in words or ())]
-    if not found:
+    entries = [entry for entry in known if all(entry.matches(word) for word in words or ())]
+    if not entries:
         raise ValueError(_nothing(words or [], known))
     console = output()
     for kind, command in KINDS.items():
-        lines = [entry for entry in found if entry.kind == kind]
+        lines = [entry for entry in entries if entry.kind == kind]
         if lines:
             title = f"{len(lines)} {kind}" if len(lines) > 1 else kind
             console.print(Text.assemble((title, "bold"), (f"  ({command})", "dim")))
         for entry in lines:
-            _print(console, entry, max(len(one.id) for one in lines), whole=len(found) == 1)
+            _print(console, entry, max(len(line.id) for line in lines), whole=len(entries) == 1)
 
 
 def _entries() -> Iterator[Entry]:

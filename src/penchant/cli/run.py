@@ -159,26 +159,26 @@ def _print_estimate(study: Study, out: Path, engine: str, jobs: int | None) -> N
 
     if study.function is not None:
         messages().print(Text(f"{study.name}: --dry computes sample cells of {study.function}"))
-    found = estimate(study, out)
+    cost = estimate(study, out)
     workers = 1 if engine == "here" else jobs or (cores() if engine == "processes" else 1)
-    for line in _answer(study, found, workers):
+    for line in _answer(study, cost, workers):
         typer.echo(line)
 
 
-def _answer(study: Study, found: Estimate, workers: int) -> list[str]:
+def _answer(study: Study, cost: Estimate, workers: int) -> list[str]:
     """The output of --dry."""
     axes = " x ".join(
         f"{name} {size}" for name, size in zip(study.dimensions, study.shape, strict=True)
     )
-    most = "at most " if found.at_most else ""
+    most = "at most " if cost.at_most else ""
     lines = [
-        f"{study.name}: {most}{found.cells} cells ({axes or 'one'}), {found.finished} finished",
-        f"time: about {duration(found.wall(workers))} on {workers} worker(s), "
-        f"{duration(found.seconds)} per cell, measured on {found.basis}",
-        f"disk: about {bytes_of(found.disk)}, {bytes_of(found.free)} free",
+        f"{study.name}: {most}{cost.cells} cells ({axes or 'one'}), {cost.finished} finished",
+        f"time: about {duration(cost.wall(workers))} on {workers} worker(s), "
+        f"{duration(cost.seconds)} per cell, measured on {cost.basis}",
+        f"disk: about {bytes_of(cost.disk)}, {bytes_of(cost.free)} free",
     ]
-    if found.failure:
-        lines.append(f"warning: a sample cell failed: {found.failure}")
+    if cost.failure:
+        lines.append(f"warning: a sample cell failed: {cost.failure}")
     return lines
 
 
@@ -209,10 +209,10 @@ class Shown(RunProgress):
         self.show, self.say = show, say
 
     def begin(self, total: int, finished: Iterable[Done]) -> None:
-        found = list(finished)
+        cells = list(finished)
         self.total += total
-        self.before += len(found)
-        self.done(found)
+        self.before += len(cells)
+        self.done(cells)
 
     def done(self, cells: Sequence[Done]) -> None:
         self.ended += len(cells)
@@ -298,10 +298,10 @@ def _file() -> Path:
 
 def _remembered() -> list[str]:
     try:
-        found = json.loads(_file().read_text(encoding="utf-8"))
+        entries = json.loads(_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
-    return [str(entry) for entry in found] if isinstance(found, list) else []
+    return [str(entry) for entry in entries] if isinstance(entries, list) else []
 
 
 @door_as("run")

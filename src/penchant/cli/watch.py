@@ -47,8 +47,8 @@ def watch(
 
     if figure and no_figure:
         raise ValueError("watch: give --figure or --no-figure, not both")
-    found = read(read_record(record))
-    target = None if no_figure else save_figure(found, figure or record.with_suffix(".png"))
-    found.print(output())
+    report = read(read_record(record))
+    target = None if no_figure else save_figure(report, figure or record.with_suffix(".png"))
+    report.print(output())
     if target:
         typer.echo(f"figure: {target}")

@@ -96,12 +96,12 @@ def columns(panel: Panel) -> dict[str, list[float]]:
     nowhere = (np.nan, np.nan)
     ends = np.array([*(panel.x_range or nowhere), *(panel.y_range or nowhere)])
     longest = max([len(ends), *(len(curve.x) for curve in panel.curves)])
-    found = {"ends": _filled(ends, longest, 0.0)}
+    lists = {"ends": _filled(ends, longest, 0.0)}
     for index, curve in enumerate(panel.curves):
         for side, values in (("x", curve.x), ("y", curve.y)):
             repeated = len(values) and not (side == "x" and curve.style in MARKERS)
-            found[f"{side}{index}"] = _filled(values, longest, values[-1] if repeated else np.nan)
-    return found
+            lists[f"{side}{index}"] = _filled(values, longest, values[-1] if repeated else np.nan)
+    return lists
 
 
 def _filled(values: Array, length: int, filler: float) -> list[float]:

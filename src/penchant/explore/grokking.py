@@ -40,8 +40,8 @@ def problem_of(task: str) -> Classification:
     """The data; of the majority's signs 9 are enumerated, the others act as Gaussian."""
     if task == "margin":
         return wide_margin(SAMPLES, DIMENSION, gamma=2.5, seed=0)
-    found = majority(SAMPLES, DIMENSION, seed=3)
-    return dataclasses.replace(found, population=MajorityCube(DIMENSION, 3, exact=9))
+    problem = majority(SAMPLES, DIMENSION, seed=3)
+    return dataclasses.replace(problem, population=MajorityCube(DIMENSION, 3, exact=9))
 
 
 @lru_cache(maxsize=4)
@@ -93,21 +93,26 @@ def picture(values: Values) -> Picture:
     """Accuracies with the predicted and measured transition, and the norm of the parameters."""
     key: Any = (str(values["task"]), float(values["log10_alpha"]), float(values["log10_decay"]))
     curves, predicted = run(*key), predict_transition(*key)
-    found = measured(curves)
-    shown = _accuracies(curves, predicted, found, limits(key[0]))
+    verdict = measured(curves)
+    shown = _accuracies(curves, predicted, verdict, limits(key[0]))
     panels = (shown, _closer(shown, predicted), _norm(curves, key))
-    seen = f"measured at t = {found.jump:.4g}" if np.isfinite(found.jump) else "none was measured"
+    seen = (
+        f"measured at t = {verdict.jump:.4g}" if np.isfinite(verdict.jump) else "none was measured"
+    )
     if isinstance(predicted, str):
-        return Picture(panels, f"{predicted.capitalize()}; {seen}: {found.kind}.")
+        return Picture(panels, f"{predicted.capitalize()}; {seen}: {verdict.kind}.")
     sentence = (
         f"Transition predicted at t = {predicted.transition:.4g} ({predicted.low:.4g} to "
-        f"{predicted.high:.4g}), {seen}: {found.kind}."
+        f"{predicted.high:.4g}), {seen}: {verdict.kind}."
     )
-    return Picture(panels, sentence, {"predicted": predicted.transition, "measured": found.jump})
+    return Picture(panels, sentence, {"predicted": predicted.transition, "measured": verdict.jump})
 
 
 def _accuracies(
-    curves: dict[str, Array], predicted: Forecast | str, found: Grokking, ends: tuple[float, float]
+    curves: dict[str, Array],
+    predicted: Forecast | str,
+    verdict: Grokking,
+    ends: tuple[float, float],
 ) -> Panel:
     t, span = curves["t"], (0.4, 1.03)
     reach = (BEGIN, float(t[-1]))
@@ -126,7 +131,7 @@ def _accuracies(
         Curve("ℓ₁ max margin, new samples", *level(reach, ends[0]), "dotted", BLACK),
         Curve("ℓ₂ max margin, new samples", *level(reach, ends[1]), "dashed", BLACK, 1.5),
         Curve("predicted", *line(middle, span), "line", GREEN),
-        Curve("measured", *line(found.jump, span), "dashed", ORANGE, 3),
+        Curve("measured", *line(verdict.jump, span), "dashed", ORANGE, 3),
         Curve("training samples", t, curves["train_accuracy"], "line", BLUE),
         Curve("new samples", t, curves["test_accuracy"], "line", RED, 3),
     )

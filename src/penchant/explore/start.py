@@ -38,9 +38,9 @@ def prepared(
     if verdicts is not None:
         from penchant.explore.claims import ClaimsPage, claims_view, read_claims
 
-        found = read_claims(verdicts)
-        views["claims"] = claims_view(found)
-        plain["claims"] = ClaimsPage(found, views)
+        claims = read_claims(verdicts)
+        views["claims"] = claims_view(claims)
+        plain["claims"] = ClaimsPage(claims, views)
     if warm:
         sphere.prepare()
         _visit({name: view for name, view in views.items() if name not in plain})

@@ -191,14 +191,14 @@ def mean_path(
     """Times, and the mean predictors of a run at these times, one row each."""
     pieces, state = _system(model, problem, method, stop, batch)
     begin = 0.0
-    found: list[tuple[float, Array]] = []
+    points: list[tuple[float, Array]] = []
     for mean, steps in pieces:
         parts = max(1, PIECES // len(pieces))
         for now in _states(mean, state, steps, pieces=parts):
-            if now.t > 0 or not found:  # a piece begins where the last one ended
-                found.append((begin + now.t, now.seen.beta))
+            if now.t > 0 or not points:  # a piece begins where the last one ended
+                points.append((begin + now.t, now.seen.beta))
         begin, state = begin + now.t, now.state
-    times, predictors = zip(*found, strict=True)
+    times, predictors = zip(*points, strict=True)
     return np.array(times), np.array(predictors)
 
 
@@ -323,16 +323,19 @@ def _step(
         new = mean.seen(nu, *ahead)
         # the mean residual of the step, which has brought nu from one end to the other
         residual = (state.nu - nu) / (mean.speed * dt)
-        found = mean.gains(residual, *_powers(seen.used, new.used))
+        mean_gains = mean.gains(residual, *_powers(seen.used, new.used))
         moved = MeanState(
-            nu, c + dt * found.c, tilt + dt * found.tilt, variance + dt * found.variance
+            nu,
+            c + dt * mean_gains.c,
+            tilt + dt * mean_gains.tilt,
+            variance + dt * mean_gains.variance,
         )
         missed = [new_end - old for new_end, old in zip(moved[1:3], ahead, strict=True)]
         if max(float(np.abs(each).max()) for each in missed) > CLOSE:
             new = mean.seen(*moved[:3])
         errors = [dt / 2 * ((first + second) @ mean.X), *(5 * each for each in missed)]
         error = float(np.max([np.abs(each).max() for each in errors]))
-    return error, (moved, new, found)
+    return error, (moved, new, mean_gains)
 
 
 def _powers(old: Array, new: Array) -> tuple[float, float]:
@@ -340,10 +343,10 @@ def _powers(old: Array, new: Array) -> tuple[float, float]:
     fall = 0.5 * float(np.log((old @ old + 1e-300) / (new @ new + 1e-300)))
     if not 1e-2 < abs(fall) < math.inf:
         return 1.0, 1.0
-    one, two, three = (
+    first, second, third = (
         -math.expm1(-k * min(max(fall, -99.0), 99.0)) / (k * fall) for k in (1, 2, 3)
     )
-    return two / one**2, three / one**3
+    return second / first**2, third / first**3
 
 
 def _worse(worst: Worst, mean: MeanSteps, gains: Gains, step: int) -> Worst:

@@ -79,8 +79,8 @@ class Forecast(Record):
     --------
     >>> import penchant
     >>> problem = penchant.problems.majority(9, 20)
-    >>> found = penchant.forecast(penchant.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
-    >>> round(found.naive, 3), found.weight_decay
+    >>> forecast = penchant.forecast(penchant.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
+    >>> round(forecast.naive, 3), forecast.weight_decay
     (2302.585, 0.001)
     """
 
@@ -177,15 +177,15 @@ def forecast(
     --------
     >>> import penchant
     >>> problem = penchant.problems.majority(9, 20)
-    >>> found = penchant.forecast(penchant.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
-    >>> found.low < found.transition < found.high
+    >>> forecast = penchant.forecast(penchant.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
+    >>> forecast.low < forecast.transition < forecast.high
     True
     >>> import numpy as np
     >>> t = np.linspace(1.0, 20.0, 40)
     >>> turn = np.degrees(np.arctan(1e-3 * np.exp(0.1 * t)))
     >>> run = {"t": t, "parameter_norm": np.exp(-0.1 * t), "turn": turn}
-    >>> found = penchant.forecast(run)
-    >>> round(found.weight_decay, 3), round(found.transition)
+    >>> forecast = penchant.forecast(run)
+    >>> round(forecast.weight_decay, 3), round(forecast.transition)
     (0.1, 69)
     """
     if isinstance(model, Path | Mapping):

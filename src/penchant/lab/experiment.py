@@ -122,12 +122,12 @@ class Experiment(Record):
         """The dataset of every study; cells that are stored in the folder are not computed."""
         how = setting or Setting()
         with _folder(how.folder) as folder:
-            found = [
+            datasets = [
                 compute_study(sizes.at(how.size, how.shift), folder, how.engine, how.jobs, progress)
                 for sizes in self.studies
             ]
         attributes = self.attributes(how.size, how.shift)
-        return tuple(dataset.assign_attrs(attributes) for dataset in found)
+        return tuple(dataset.assign_attrs(attributes) for dataset in datasets)
 
     def attributes(self, size: Size, shift: int = 0) -> dict[str, str]:
         """The attributes of every dataset of the experiment; pictures show them in the caption."""
@@ -146,17 +146,17 @@ class Experiment(Record):
         """What the datasets show; a cell that failed makes it undecided, with its sentence."""
         failed = failures(data)
         if not failed:
-            found = self.check(*data)
-            if not isinstance(found, Evidence):
-                raise TypeError(f"the experiment returned {type(found).__name__}")
-            return found
+            evidence = self.check(*data)
+            if not isinstance(evidence, Evidence):
+                raise TypeError(f"the experiment returned {type(evidence).__name__}")
+            return evidence
         sentence = f"{len(failed)} cells failed; the first says: {failed[0]}"
         try:
-            found = self.check(*data)
+            evidence = self.check(*data)
         except Exception:  # a missing value may break any check; the cell says why it is missing
             return unfinished(sentence)
-        premises = {**found.premises, RAN: Premise(False, sentence)}
-        return dataclasses.replace(found, premises=premises)
+        premises = {**evidence.premises, RAN: Premise(False, sentence)}
+        return dataclasses.replace(evidence, premises=premises)
 
     def picture(self, data: Sequence[Dataset], evidence: Evidence | None = None) -> Figure:
         """The picture of the datasets, or of their evidence; nothing is computed."""

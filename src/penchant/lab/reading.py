@@ -147,15 +147,15 @@ def _from_python(path: Path) -> Study:
         ) from None
     if Path(str(module.__file__)).resolve() != path.resolve():
         raise ValueError(f"run: {path.stem!r} is already a module of Python; rename the file")
-    found = {name: value for name, value in vars(module).items() if isinstance(value, Study)}
-    if "study" in found:
-        return found["study"]
-    if len(found) != 1:
-        names = ", ".join(found) or "none"
+    studies = {name: value for name, value in vars(module).items() if isinstance(value, Study)}
+    if "study" in studies:
+        return studies["study"]
+    if len(studies) != 1:
+        names = ", ".join(studies) or "none"
         raise ValueError(
             f"run: {path.name} must make one penchant.Study, or call it study; {names}"
         )
-    return next(iter(found.values()))
+    return next(iter(studies.values()))
 
 
 def _reachable(folder: Path) -> None:

@@ -45,8 +45,10 @@ class Registry:
         name = spelled.get(id.strip().upper()) or one_of("id", id, self.ids)
         if name not in self._found:
             module = importlib.import_module(self._listed[name])
-            found = [v for v in vars(module).values() if isinstance(v, Experiment) and v.id == name]
-            self._found[name] = found[0]
+            experiments = [
+                v for v in vars(module).values() if isinstance(v, Experiment) and v.id == name
+            ]
+            self._found[name] = experiments[0]
         return self._found[name]
 
     def experiments(self) -> tuple[Experiment, ...]:
@@ -69,11 +71,11 @@ class Registry:
         if not isinstance(name, str):
             raise Invalid(f"a claim id must be a string, got {name!r}")
         key = name.strip().upper()
-        found = [id for id in self.ids if key in (id.upper(), id.split("-")[0].upper())]
-        if not found:
+        ids = [id for id in self.ids if key in (id.upper(), id.split("-")[0].upper())]
+        if not ids:
             letters = (id.split("-")[0] for id in self.ids)
             one_of("claim id", name, dict.fromkeys([*self.ids, *letters]))
-        return found
+        return ids
 
     def is_one(self, name: object) -> bool:
         """True if `name` is the id of a single experiment rather than a letter or a list."""

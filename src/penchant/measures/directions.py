@@ -104,10 +104,10 @@ def angles(beta: ArrayLike) -> Array:
            [nan, nan]])
     """
     beta = real_array("beta", beta, ndim=None)
-    found = np.full((*beta.shape[:-1], 2), np.nan)
+    degrees = np.full((*beta.shape[:-1], 2), np.nan)
     known = np.isfinite(beta).all(axis=-1)
     if not (known | np.isnan(beta).all(axis=-1)).all():
         raise Invalid("beta must be finite; an unknown predictor is NaN as a whole")
     unit = _directed("beta", beta[known])
-    found[known] = np.stack(_azimuth_pitch(unit), axis=-1)
-    return found
+    degrees[known] = np.stack(_azimuth_pitch(unit), axis=-1)
+    return degrees

@@ -100,7 +100,7 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
         X = X[:SAMPLES]
     X = X / size
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    found = np.empty(len(weights))
+    distances = np.empty(len(weights))
     unit = _unit("K", (X * weights[0]) @ X.T, ndim=2)
     block = max(1, 10**6 // (len(X) * max(X.shape)))  # kernels held at a time
     scaled = np.empty((block, *X.shape))  # one buffer: fresh pages cost more than the product
@@ -108,9 +108,9 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
         part = weights[at : at + block]
         kernels = np.multiply(X, part[:, None, :], out=scaled[: len(part)]) @ X.T
         kernels /= np.linalg.norm(kernels, axis=(1, 2), keepdims=True)
-        found[at : at + block] = ((kernels - unit) ** 2).sum(axis=(1, 2)) / 2
-    found[0] = 0.0  # its distance from itself is zero without rounding
-    return found
+        distances[at : at + block] = ((kernels - unit) ** 2).sum(axis=(1, 2)) / 2
+    distances[0] = 0.0  # its distance from itself is zero without rounding
+    return distances
 
 
 def _distance(pair: dict[str, ArrayLike], ndim: int | None) -> float:

@@ -134,8 +134,8 @@ class Assumptions(Record):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> found = penchant.measures.assumptions(penchant.DiagonalNet(alpha=1.0), np.ones((2, 2)))
-    >>> found.declared, found.smooth, found.output
+    >>> facts = penchant.measures.assumptions(penchant.DiagonalNet(alpha=1.0), np.ones((2, 2)))
+    >>> facts.declared, facts.smooth, facts.output
     (2, True, 0.0)
     """
 
@@ -187,8 +187,8 @@ def assumptions(model: Model, X: ArrayLike, seed: int = 0) -> Assumptions:
     >>> import numpy as np
     >>> import penchant
     >>> net = penchant.DiagonalNet(depth=3, alpha=1.0)
-    >>> found = penchant.measures.assumptions(net, np.ones((2, 2)))
-    >>> found.homogeneous, round(found.degree, 6), found.zero_output
+    >>> facts = penchant.measures.assumptions(net, np.ones((2, 2)))
+    >>> facts.homogeneous, round(facts.degree, 6), facts.zero_output
     (True, 3.0, True)
     """
     if not isinstance(model, Model):
@@ -205,30 +205,30 @@ def require_theorem(model: Model, X: ArrayLike, seed: int = 0, smooth: bool = Tr
     Lyu et al. 2023 expect their proofs to extend to models that are not smooth; `smooth=False`
     lets them pass.
     """
-    found = assumptions(model, X, seed)
-    if not found.homogeneous:
+    facts = assumptions(model, X, seed)
+    if not facts.homogeneous:
         raise Invalid(
             f"{CALLER} needs f(c theta) = c^L f(theta); this model misses its best fit, degree "
-            f"{found.degree:.3g}, by a relative {found.defect:.2g}; take a homogeneous one, such "
+            f"{facts.degree:.3g}, by a relative {facts.defect:.2g}; take a homogeneous one, such "
             "as a net without biases, and not Unbiased(...) but Difference(...)"
         )
-    if not found.agrees:
+    if not facts.agrees:
         raise Invalid(
-            f"{CALLER} needs the degree of homogeneity: this model declares {found.declared:g} but "
-            f"has {found.degree:.6g}; declare the measured one"
+            f"{CALLER} needs the degree of homogeneity: this model declares {facts.declared:g} but "
+            f"has {facts.degree:.6g}; declare the measured one"
         )
-    if not found.zero_output:
+    if not facts.zero_output:
         raise Invalid(
             f"{CALLER} needs f(theta_0, x) = 0 at the start; this model's output there is "
-            f"{found.output:.2g} of |grad f| |theta_0|; wrap it in Difference(...)"
+            f"{facts.output:.2g} of |grad f| |theta_0|; wrap it in Difference(...)"
         )
-    if smooth and not found.smooth:
+    if smooth and not facts.smooth:
         raise Invalid(
             f"{CALLER} needs f twice continuously differentiable in theta; this model has a jump "
-            f"in its derivatives (roughness {found.roughness:.2g}); take a smooth activation, or "
+            f"in its derivatives (roughness {facts.roughness:.2g}); take a smooth activation, or "
             "smooth=False to go beyond what is proven"
         )
-    return found
+    return facts
 
 
 def _begin(model: Model, dimension: int) -> tuple[Model, Array]:

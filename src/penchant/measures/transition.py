@@ -70,8 +70,8 @@ class Grokking(Record):
     >>> import numpy as np
     >>> import penchant
     >>> t = np.geomspace(1, 1e4, 50)
-    >>> found = penchant.measures.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
-    >>> found.t1 < found.t2, found.plateau, found.final
+    >>> verdict = penchant.measures.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
+    >>> verdict.t1 < verdict.t2, verdict.plateau, verdict.final
     (True, 0.5, 1.0)
     """
 
@@ -143,8 +143,8 @@ def grokking(
     >>> import numpy as np
     >>> import penchant
     >>> t = np.geomspace(1, 1e4, 50)
-    >>> found = penchant.measures.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
-    >>> found.kind, round(found.log_ratio, 1)
+    >>> verdict = penchant.measures.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
+    >>> verdict.kind, round(verdict.log_ratio, 1)
     ('grok', 2.0)
     """
     t = _times(t)

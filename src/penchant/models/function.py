@@ -155,14 +155,14 @@ class FunctionModel(Record, Model):
 def _compile(function: Callable[[Any, Any], Any], name: str) -> dict[str, Callable[..., Any]]:
     def outputs(parameters: Any, X: Any) -> Any:
         """f, checked while it is traced: once per shape of its arguments."""
-        found = function(parameters, X)
-        if getattr(found, "shape", None) != (len(X),):
-            seen = getattr(found, "shape", type(found).__name__)
+        predictions = function(parameters, X)
+        if getattr(predictions, "shape", None) != (len(X),):
+            seen = getattr(predictions, "shape", type(predictions).__name__)
             raise ValueError(
                 f"{WHO}: {name}(parameters, X) must return one number per row of X, got "
                 f"shape {seen} for {len(X)} rows"
             )
-        return found
+        return predictions
 
     def pullback(parameters: Any, X: Any, residual: Any) -> Any:
         return jax.vjp(lambda w: outputs(w, X), parameters)[1](residual)[0]

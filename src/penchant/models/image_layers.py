@@ -54,14 +54,14 @@ class ImageFunction:
             sizes = [math.prod(image), *(int(units) for units in self.plan[:-1]), classes]
             return list(itertools.pairwise(sizes))
         height, width, channels = _grid(image)
-        found: list[tuple[int, ...]] = []
+        shapes: list[tuple[int, ...]] = []
         for part in self.plan[:-1]:
             if part == POOL:
                 height, width = _pooled(self.plan, image, height, width)
             else:
-                found.append((3, 3, channels, int(part)))
+                shapes.append((3, 3, channels, int(part)))
                 channels = int(part)
-        return [*found, (height * width * channels, classes)]
+        return [*shapes, (height * width * channels, classes)]
 
     def __call__(self, params: Params, X: Any) -> Any:
         return self.features(params, X) @ params[name_of(self.depth)]

@@ -263,9 +263,9 @@ def _net(
 def _start(net: ImageModel, shapes: tuple[tuple[int, ...], ...]) -> dict[str, NDArray[Any]]:
     """The weights that a net starts from, read-only."""
     rng = np.random.default_rng(net.seed)
-    found = {}
+    weights = {}
     for layer, (shape, factor) in enumerate(zip(shapes, net.layers, strict=True), 1):
         drawn = he_weights(rng, net.drawn, math.prod(shape[:-1]), shape)
-        found[name_of(layer)] = (net.alpha * factor * drawn).astype(net.dtype)
-        found[name_of(layer)].setflags(write=False)
-    return found
+        weights[name_of(layer)] = (net.alpha * factor * drawn).astype(net.dtype)
+        weights[name_of(layer)].setflags(write=False)
+    return weights

@@ -75,8 +75,8 @@ def _start(dimension: int, *, width: int, alpha: float, scaling: float, seed: in
     if dimension != 1:
         raise ValueError(f"{WHO}: the data must have one feature, got {dimension}; use two_layer()")
     w, b, v = alpha * np.random.default_rng(seed).standard_normal((3, width))
-    one = np.concatenate([scaling * w, v * np.sqrt(2 / width) / scaling, scaling * b, [0.0]])
-    return np.tile(one, 2)
+    half = np.concatenate([scaling * w, v * np.sqrt(2 / width) / scaling, scaling * b, [0.0]])
+    return np.tile(half, 2)
 
 
 def _doubled(parameters: Any, X: Any) -> Any:

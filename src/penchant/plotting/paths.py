@@ -73,10 +73,10 @@ def _labelled(paths: Any) -> dict[str, Path]:
     if isinstance(paths, Path):
         return {"": paths}
     given = paths if isinstance(paths, Mapping) else {str(k): p for k, p in enumerate(paths)}
-    found = {str(label): path for label, path in given.items()}
-    if not found or not all(isinstance(path, Path) for path in found.values()):
+    by_label = {str(label): path for label, path in given.items()}
+    if not by_label or not all(isinstance(path, Path) for path in by_label.values()):
         raise ValueError(f"{WHO}: give a path, a list of paths or a mapping from labels to paths")
-    return found
+    return by_label
 
 
 def _known(name: str, labelled: Mapping[str, Path]) -> None:
@@ -104,9 +104,9 @@ def _title(labelled: Mapping[str, Path]) -> str:
     descriptions = [json.loads(path.dataset.attrs["description"]) for path in labelled.values()]
     shared: list[Any] = []
     for part in ("method", "model"):
-        names = {one.get(part, {}).get("is") for one in descriptions} - {None}
+        names = {description.get(part, {}).get("is") for description in descriptions} - {None}
         shared += names if len(names) == 1 else []
-    problems = {one["about"] for one in descriptions}
+    problems = {description["about"] for description in descriptions}
     words = ", ".join(map(str, shared))
     return f"{words}: {problems.pop()}" if len(problems) == 1 else words
 

@@ -54,8 +54,8 @@ def panel_rows(
 
 def band(axes: Sequence[Axes], low: float, high: float, label: str, **style: Any) -> None:
     """An interval through all rows, named in the legend of the first."""
-    for number, one in enumerate(axes):
-        one.axvspan(low, high, label=label if number == 0 else None, **style)
+    for number, panel in enumerate(axes):
+        panel.axvspan(low, high, label=label if number == 0 else None, **style)
 
 
 def _require_rows(axes: Sequence[Axes]) -> None:
@@ -70,8 +70,8 @@ def mark(axes: Sequence[Axes], position: float, label: str, colour: str, line: s
     """A vertical line through all rows, named in the legend of the first."""
     _require_rows(axes)
     text("label", label)
-    for number, one in enumerate(axes):
-        one.axvline(
+    for number, panel in enumerate(axes):
+        panel.axvline(
             position,
             color=colour,
             linestyle=line,
@@ -102,8 +102,8 @@ def draw_transition(dataset: xarray.Dataset, caption: str) -> Figure:
     kernel.plot(dataset.t, dataset.kernel_distance, color=RED)
     kernel.set(ylabel="kernel\ndistance", ylim=(-0.03, None), xlabel="training time $t$")
     _predictions(axes, dataset)
-    for one in (accuracy, norm, margins):
-        one.legend(**LEGEND)
+    for panel in (accuracy, norm, margins):
+        panel.legend(**LEGEND)
     _time_axis(accuracy, dataset)
     picture.align_ylabels(axes)
     return picture

@@ -73,7 +73,7 @@ def draw_watch(
     start = float(dataset.attrs["start_step"])
     since = dataset.assign({name: dataset[name] - start for name in STEPS})
     forecast = None if ahead is None else [step - start for step in ahead]
-    curves = [found for ends in (ACCURACIES, LOSSES) if (found := _metrics(dataset, ends))]
+    curves = [group for ends in (ACCURACIES, LOSSES) if (group := _metrics(dataset, ends))]
     made = forecasts_made(dataset)
     heights = [1.55] * len(curves) + [1.7] * bool(made) + [2.1, 1.35]
     heights += [modules_height(len(modules[0]))] if modules else []
@@ -94,10 +94,10 @@ def draw_watch(
             mark(timed, step - start, text, BLACK, line)
         if forecast and forecast[1] <= AHEAD * last:
             _draw_forecast(timed, *forecast)
-        for one in axes:
-            one.minorticks_off()  # the layout measures every one of them
-            if one.get_legend_handles_labels()[1]:
-                one.legend(**LEGEND)
+        for panel in axes:
+            panel.minorticks_off()  # the layout measures every one of them
+            if panel.get_legend_handles_labels()[1]:
+                panel.legend(**LEGEND)
         picture.align_ylabels(timed)
         return clear_logs(picture)
 
@@ -202,8 +202,8 @@ def _draw_forecast(axes: Sequence[Axes], low: float, expected: float, high: floa
     """The interval that is forecast now, through all rows."""
     style: dict[str, Any] = {"facecolor": "none", "edgecolor": GREEN, "hatch": "//"}
     band(axes, low, high, "forecast now", linewidth=0.8, alpha=0.6, zorder=1, **style)
-    for one in axes:
-        one.axvline(expected, color=GREEN, linewidth=1.6, zorder=2)
+    for panel in axes:
+        panel.axvline(expected, color=GREEN, linewidth=1.6, zorder=2)
 
 
 def _steps_axis(axes: Sequence[Axes], dataset: Any, start: float, forecast: Any) -> float:

@@ -25,8 +25,8 @@ def forecasts_made(dataset: Any) -> list[Any]:
     """Asked at, low, expected and high of the forecasts in a record, in steps since its start."""
     start = float(dataset.attrs["start_step"])
     known = np.isfinite(dataset["forecast_step"].values)
-    found = [dataset[name].values[known] - start for name in ("step", *FORECASTS)]
-    return found if known.any() else []
+    columns = [dataset[name].values[known] - start for name in ("step", *FORECASTS)]
+    return columns if known.any() else []
 
 
 def draw_forecasts(axes: Axes, made: Sequence[Any], happened: float) -> None:

@@ -242,8 +242,8 @@ def commuting_sensing(
     >>> import numpy as np
     >>> import penchant
     >>> problem = penchant.problems.commuting_sensing(samples=2, dimension=3, rank=1)
-    >>> one, two = problem.measurements
-    >>> bool(np.allclose(one @ two, two @ one))
+    >>> first, second = problem.measurements
+    >>> bool(np.allclose(first @ second, second @ first))
     True
     """
     rotated = flag("rotated", rotated)

@@ -122,13 +122,13 @@ def _table(operation: str | Operation, p: int) -> tuple[str, Integers, Integers]
 
 
 def _labels(operation: Operation, pairs: Integers, p: int) -> Integers:
-    found = np.asarray(operation(pairs[:, 0], pairs[:, 1]))
-    if found.dtype.kind not in "iu" or found.shape != (len(pairs),):
+    labels = np.asarray(operation(pairs[:, 0], pairs[:, 1]))
+    if labels.dtype.kind not in "iu" or labels.shape != (len(pairs),):
         raise Invalid(
-            f"operation must give one integer for every pair, got {found.dtype} of shape "
-            f"{found.shape} for {len(pairs)} pairs; write it with +, -, * and ** of its arguments"
+            f"operation must give one integer for every pair, got {labels.dtype} of shape "
+            f"{labels.shape} for {len(pairs)} pairs; write it with +, -, * and ** of its arguments"
         )
-    return (found % p).astype(np.int64)
+    return (labels % p).astype(np.int64)
 
 
 def _inverses(p: int) -> Integers:

@@ -106,8 +106,8 @@ class Regularizer(Term):
             return function(np.asarray(entries, np.float64)).astype(leaf.dtype)
 
         like = jax.ShapeDtypeStruct(flat.shape, leaf.dtype)
-        found = jax.pure_callback(outside, like, flat, vmap_method="sequential")
-        return found.reshape(leaf.shape)
+        values = jax.pure_callback(outside, like, flat, vmap_method="sequential")
+        return values.reshape(leaf.shape)
 
     def _must_fit(self, theta: Any) -> None:
         """An error if there is one number per coordinate and the parameters are not as many."""

@@ -21,11 +21,11 @@ def product(parts: Array, matrix: Array) -> Array:
     """v @ matrix for the vector v = parts[0] + parts[1] + ..., each entry rounded once."""
     vector, power = integers(parts)
     total = vector.sum(axis=0)
-    found = np.empty(matrix.shape[1])
+    entries = np.empty(matrix.shape[1])
     for index, column in enumerate(matrix.T):
         numbers, unit = integers(column)
-        found[index] = rounded(int(total @ numbers), power + unit)
-    return found
+        entries[index] = rounded(int(total @ numbers), power + unit)
+    return entries
 
 
 def rest(target: Array, parts: Array, matrix: Array) -> Array:
@@ -41,8 +41,8 @@ def missing(matrix: Array, vector: Array, target: Array, ill: bool = False) -> A
     shown = ill or EPS * terms.max(initial=0.0) > VISIBLE * np.abs(target).max(initial=0.0)
     if shown and matrix.size <= MOST and np.isfinite(terms).all():
         return rest(target, vector[None], matrix.T)
-    found: Array = target - matrix @ vector
-    return found
+    difference: Array = target - matrix @ vector
+    return difference
 
 
 def integers(numbers: Array) -> tuple[np.ndarray, int]:

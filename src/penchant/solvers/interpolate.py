@@ -224,8 +224,8 @@ def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
     """The end of a continuation in the original units, or what can be said without it."""
     if isinstance(end, continuation.Point):
         beta = at.scale * end.beta
-        found = in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
-        return found._replace(mend=lambda missing: end.mend(at.combine(missing)))
+        candidate = in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
+        return candidate._replace(mend=lambda missing: end.mend(at.combine(missing)))
     plain = pair.shape is None and pair.tilt is None and end.kind is not Kind.BUDGET_SPENT
     if plain and pair.level - np.log(at.scale) < -30 * pair.power:
         # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
@@ -244,28 +244,34 @@ def least_norm(weights: Array, at: Constraints) -> tuple[Array, Array]:
 
 
 def certified(
-    given: Given, regularizer: Regularizer, found: Found, at: Constraints, valued: bool = True
+    given: Given, regularizer: Regularizer, candidate: Found, at: Constraints, valued: bool = True
 ) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
-    return concluded_from(given, regularizer, found, posed(given, regularizer, found, at), valued)
+    return concluded_from(
+        given, regularizer, candidate, posed(given, regularizer, candidate, at), valued
+    )
 
 
-def posed(given: Given, regularizer: Regularizer, found: Found, at: Constraints) -> Answer | None:
+def posed(
+    given: Given, regularizer: Regularizer, candidate: Found, at: Constraints
+) -> Answer | None:
     """What was found as an answer to equations; None where there is nothing to certify."""
-    if not np.isfinite(found.beta).all() or found.outcome.kind is Kind.INFEASIBLE:
+    if not np.isfinite(candidate.beta).all() or candidate.outcome.kind is Kind.INFEASIBLE:
         return None
-    inner, factor = normalized(regularizer, np.ones(1), found.log_unit)
-    equations = Equations(inner, given, at, float(factor[0]), found.mend)
-    return equations.answer(found.beta, np.vstack([found.dual, *found.rest]))
+    inner, factor = normalized(regularizer, np.ones(1), candidate.log_unit)
+    equations = Equations(inner, given, at, float(factor[0]), candidate.mend)
+    return equations.answer(candidate.beta, np.vstack([candidate.dual, *candidate.rest]))
 
 
 def concluded_from(
-    given: Given, regularizer: Regularizer, found: Found, answer: Answer | None, valued: bool
+    given: Given, regularizer: Regularizer, candidate: Found, answer: Answer | None, valued: bool
 ) -> Solution:
     """The solution that an answer is after it was improved and certified."""
     if answer is None:
         nothing = math.nan, math.nan, math.nan
-        return Solution(found.beta, found.dual, *nothing, found.iterations, found.outcome)
+        return Solution(
+            candidate.beta, candidate.dual, *nothing, candidate.iterations, candidate.outcome
+        )
     inner = answer.equations.regularizer
     answer, certificate = answer.equations.improved(answer)
     residual = float(np.abs(answer.missing).max()) / (float(np.abs(given.y).max()) or 1.0)
@@ -273,6 +279,6 @@ def concluded_from(
     if answer.beta.any():
         graph = None if isinstance(inner, L1) else answer.graph
         kkt = kkt_residual(inner, answer.scaled, answer.slopes, graph)
-    found = found._replace(dual=answer.parts[0], rest=tuple(answer.parts[1:]))
+    candidate = candidate._replace(dual=answer.parts[0], rest=tuple(answer.parts[1:]))
     proof = residual, kkt
-    return Solution(*concluded(regularizer, found, answer.beta, proof, certificate, valued))
+    return Solution(*concluded(regularizer, candidate, answer.beta, proof, certificate, valued))

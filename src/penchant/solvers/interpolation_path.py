@@ -138,7 +138,7 @@ def interpolate_path(
     pair = Q(depth, log_alpha=float(scales.max()), shape=shape, tilt=tilt)
     must_fit(pair, X.shape[1])
     order = np.argsort(-scales)
-    found: list[Any] = [None] * len(scales)
+    results: list[Any] = [None] * len(scales)
     with one_blas_thread(), limited(max_seconds):
         units = units_of(X, y, scales=True)
         if units is not None:
@@ -159,10 +159,10 @@ def interpolate_path(
                 solution = concluded_from(given, inner[k], points[k], answers[k], valued)
                 if units is not None:
                     solution = restored(solution, units, pairs[k])
-                found[where] = solution if measure is None else measure(solution)
+                results[where] = solution if measure is None else measure(solution)
     if measure is not None:
-        return found
-    numbers = stacked(found, "beta", "dual", "residual", "kkt", "error", "iterations")
+        return results
+    numbers = stacked(results, "beta", "dual", "residual", "kkt", "error", "iterations")
     return InterpolationPath(
-        pair.depth, scales, outcomes=tuple(s.outcome for s in found), **numbers
+        pair.depth, scales, outcomes=tuple(s.outcome for s in results), **numbers
     )

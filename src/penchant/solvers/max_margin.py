@@ -123,30 +123,30 @@ def in_good_units(regularizer: Regularizer, Z: Array) -> Solution:
 
 def best_certified(regularizer: Regularizer, Z: Array) -> Solution:
     """The certified solution; its active rows are solved once more where that is not good."""
-    found = solve(regularizer, Z)
-    solution = certified(Z, regularizer, found)
-    if max(solution.residual, solution.kkt) <= SMALL or not found.outcome.ok:
+    candidate = solve(regularizer, Z)
+    solution = certified(Z, regularizer, candidate)
+    if max(solution.residual, solution.kkt) <= SMALL or not candidate.outcome.ok:
         return solution
     if isinstance(regularizer, L1 | Linf | MatrixNorm) or (
         isinstance(regularizer, Lp) and regularizer.p < 1
     ):
         return solution
     try:
-        again = on_active_rows(regularizer, Z, found)
+        again = on_active_rows(regularizer, Z, candidate)
     except (ValueError, Failed):  # to float64 these rows contradict each other
         return solution
     others = (certified(Z, regularizer, again, moved) for moved in (True, False))
     return next((s for s in others if s.outcome.ok and s.kkt <= solution.kkt), solution)
 
 
-def on_active_rows(regularizer: Regularizer, Z: Array, found: Found) -> Found:
+def on_active_rows(regularizer: Regularizer, Z: Array, candidate: Found) -> Found:
     """The same by `interpolate` on the rows of positive weight, which gives the dual exactly."""
-    active = np.flatnonzero(found.dual > 0)
+    active = np.flatnonzero(candidate.dual > 0)
     system = reduce(Z[active], np.ones(len(active)))
     again = interpolate.solve(regularizer, system)
     parts = np.zeros((1 + len(again.rest), len(Z)))
     parts[:, active] = np.vstack([again.dual, *again.rest])
-    steps = found.iterations + again.iterations
+    steps = candidate.iterations + again.iterations
     rest = tuple(parts[1:])
     return Found(again.beta, parts[0], steps, again.outcome, again.log_unit, rest)
 
@@ -168,10 +168,10 @@ def by_kind(regularizer: Regularizer, Z: Array) -> Found:
             return by_least_squares(regularizer, rows)
         refuse_inseparable(Z)
         if isinstance(regularizer, L1):
-            found = face.solve(rows)
-            rest = tuple(rows.factors * part for part in found.rest)
-            pair = rows.scale * found.beta, rows.factors * found.dual
-            return Found(*pair, found.iterations, found.outcome, 0.0, rest)
+            candidate = face.solve(rows)
+            rest = tuple(rows.factors * part for part in candidate.rest)
+            pair = rows.scale * candidate.beta, rows.factors * candidate.dual
+            return Found(*pair, candidate.iterations, candidate.outcome, 0.0, rest)
         if isinstance(regularizer, Linf | MatrixNorm):
             return norms.solve(regularizer, rows)
         if isinstance(regularizer, Lp) and regularizer.p < 1:
@@ -191,13 +191,13 @@ def failed(Z: Array, reason: str, kind: Kind = Kind.STALLED) -> Found:
 
 def by_least_squares(norm: L2, rows: Rows) -> Found:
     softness = np.broadcast_to(1 / norm.spread_weights, rows.A.shape[1])
-    _, found, steps = least_squares(rows, softness)  # of half the sum of squares
+    _, minimum, steps = least_squares(rows, softness)  # of half the sum of squares
     with np.errstate(over="ignore"):  # the factors of tiny rows are huge
-        dual = 2 * (rows.scale * found.nu) * rows.factors
+        dual = 2 * (rows.scale * minimum.nu) * rows.factors
     if np.isfinite(dual).all():
-        return Found(rows.scale * found.b, dual, steps, SOLVED)
+        return Found(rows.scale * minimum.b, dual, steps, SOLVED)
     unit = float(np.log(2 * rows.scale))
-    return Found(rows.scale * found.b, rows.factors * found.nu, steps, SOLVED, unit)
+    return Found(rows.scale * minimum.b, rows.factors * minimum.nu, steps, SOLVED, unit)
 
 
 def by_walk(pair: SignedPair, rows: Rows) -> Found:

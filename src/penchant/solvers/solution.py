@@ -173,20 +173,20 @@ def unfinished(X: Array, reason: OutOfTime) -> Solution:
 
 def concluded(
     regularizer: Regularizer | SpectralFunction,
-    found: Found,
+    candidate: Found,
     beta: Array,
     proof: tuple[float, float],
     certificate: Certificate,
     valued: bool = True,
 ) -> tuple[Any, ...]:
     """The fields of a solution with the proof (residual, kkt) and the certificate."""
-    parts, log_unit = np.vstack([found.dual, *found.rest]), found.log_unit
+    parts, log_unit = np.vstack([candidate.dual, *candidate.rest]), candidate.log_unit
     if log_unit:
         parts, log_unit = representable(parts, 0, log_unit)
-    outcome = judged(found.outcome, beta, parts[0], proof, certificate)
+    outcome = judged(candidate.outcome, beta, parts[0], proof, certificate)
     value = regularizer(beta) if valued else np.nan
     log_value = log_value_of(regularizer, beta, value) if valued else np.nan
-    rest = found.iterations, outcome, log_value, log_unit
+    rest = candidate.iterations, outcome, log_value, log_unit
     return beta, parts[0], value, *proof, *rest, certificate, tuple(parts[1:])
 
 

@@ -98,7 +98,7 @@ def stationary_points(
 
 def local_points(Z: Array, norm: Lp, starts: int = 100, seed: int = 0) -> tuple[Solution, ...]:
     rows = scaled_rows(Z)
-    found: list[Solution] = []
+    solutions: list[Solution] = []
     begun: set[bytes] = set()  # vertices from which the way down is known
     for cost in costs(rows, norm.p, starts, seed):
         try:
@@ -111,16 +111,16 @@ def local_points(Z: Array, norm: Lp, starts: int = 100, seed: int = 0) -> tuple[
         except Failed:
             continue  # a linear program of wild costs; the other starts are enough
         except OutOfTime:
-            if not found:
+            if not solutions:
                 raise
             break
-        apart = [np.abs(b * rows.scale - s.beta).max() / np.abs(s.beta).max() for s in found]
+        apart = [np.abs(b * rows.scale - s.beta).max() / np.abs(s.beta).max() for s in solutions]
         if apart and min(apart) <= SAME:
             continue
         if (nu := multipliers(rows, norm, b)) is not None:
             dual = rows.factors * nu * rows.scale ** (norm.p - 1)
-            found.append(certified(Z, norm, Found(rows.scale * b, dual, steps, LOCAL)))
-    return tuple(sorted((s for s in found if s.outcome.ok), key=lambda s: s.value))
+            solutions.append(certified(Z, norm, Found(rows.scale * b, dual, steps, LOCAL)))
+    return tuple(sorted((s for s in solutions if s.outcome.ok), key=lambda s: s.value))
 
 
 def costs(rows: Rows, p: float, starts: int, seed: int) -> Iterator[Array]:
@@ -203,12 +203,12 @@ def largest_least(columns: Array, target: Array) -> Array | None:
     if count == len(columns):
         return corrected(columns, np.zeros(count), target)
     # u = v + t with v >= 0; t may be negative, and is bounded so that a pointless cone has an end
-    found = linprog(
+    optimum = linprog(
         np.append(np.zeros(count), -1.0),
         A_eq=np.column_stack([columns, columns.sum(axis=1)]),
         b_eq=target,
         bounds=[(0, None)] * count + [(-1.0, 1.0)],
     )
-    if found.status != 0:
+    if optimum.status != 0:
         return None
-    return corrected(columns, found.x[:-1] + found.x[-1], target)
+    return corrected(columns, optimum.x[:-1] + optimum.x[-1], target)

@@ -141,14 +141,14 @@ def _judged(net: TokenMLP) -> Callable[[Tensors, Any, Pairs], Any]:
         outward = slope * (chances * shares[:, None] - due)
         inward = (outward @ others.outer) * jnp.sign(hidden)
         each = jnp.ones_like(data.weights)
-        found = layers._replace(
+        gradient = layers._replace(
             inner=_turned(inward) @ codes, outer=_with_the_first(_turned(outward) @ hidden)
         )
         if layers.inner_bias is not None:
-            found = found._replace(inner_bias=each @ inward)
+            gradient = gradient._replace(inner_bias=each @ inward)
         if layers.outer_bias is not None:
-            found = found._replace(outer_bias=_with_the_first(each @ outward))
-        return found, inward @ layers.inner, None
+            gradient = gradient._replace(outer_bias=_with_the_first(each @ outward))
+        return gradient, inward @ layers.inner, None
 
     judged.defvjp(forward, backward)
     return judged

@@ -96,8 +96,8 @@ class Below(Stop):
         return {self.name: self.value}
 
     def missed(self, numbers: Mapping[str, float]) -> str | None:
-        found = numbers[self.name]
-        return None if found <= self.value else f"{self.name} {found:.3g} above {self.value:g}"
+        value = numbers[self.name]
+        return None if value <= self.value else f"{self.name} {value:.3g} above {self.value:g}"
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)

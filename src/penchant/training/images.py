@@ -47,8 +47,8 @@ class ImageLoss(Objective):
         return self.function
 
     def outputs(self, data: Part, parameters: Params) -> Any:
-        found = self.function(parameters, data.inputs, *(data.origin or ()))
-        return found if data.offsets is None else found - data.offsets
+        logits = self.function(parameters, data.inputs, *(data.origin or ()))
+        return logits if data.offsets is None else logits - data.offsets
 
     def value(self, data: Part, parameters: Params, share: Any = None) -> Any:
         losses = cross_entropy(self.outputs(data, parameters), data.labels)
@@ -83,10 +83,10 @@ class Features:
 def outputs(function: Any, params: Params, X: Any) -> Any:
     size = min(BLOCK, len(X))
     width = jax.eval_shape(function, dict(params), X[:size]).shape[1]
-    found = jnp.zeros((len(X), width), X.dtype)
+    logits = jnp.zeros((len(X), width), X.dtype)
     for begin in block_starts(len(X)):
-        found = _filled()(found, dict(params), X, begin, function, size)
-    return found
+        logits = _filled()(logits, dict(params), X, begin, function, size)
+    return logits
 
 
 def block_starts(count: int) -> list[int]:
@@ -99,9 +99,9 @@ def block_starts(count: int) -> list[int]:
 def _filled() -> Any:
     # the array of all outputs is donated and written in place, so that it exists only once
     @functools.partial(jax.jit, static_argnums=(4, 5), donate_argnums=0)
-    def filled(found: Any, params: Params, X: Any, begin: Any, function: Any, size: int) -> Any:
+    def filled(logits: Any, params: Params, X: Any, begin: Any, function: Any, size: int) -> Any:
         block = jax.lax.dynamic_slice_in_dim(X, begin, size)
-        return jax.lax.dynamic_update_slice_in_dim(found, function(params, block), begin, 0)
+        return jax.lax.dynamic_update_slice_in_dim(logits, function(params, block), begin, 0)
 
     return filled
 
@@ -111,9 +111,9 @@ def _judge() -> Any:
     @functools.partial(jax.jit, static_argnums=(0, 1))
     def judge(loss: ImageLoss, size: int, part: Part, parameters: Params, begin: Any) -> Any:
         block = per_sample(lambda a: jax.lax.dynamic_slice_in_dim(a, begin, size), part)
-        found = loss.outputs(block, parameters)
-        right = jnp.argmax(found, axis=1) == block.labels
-        return log_cross_entropy(found.astype(jnp.float64), block.labels), right
+        logits = loss.outputs(block, parameters)
+        right = jnp.argmax(logits, axis=1) == block.labels
+        return log_cross_entropy(logits.astype(jnp.float64), block.labels), right
 
     return judge
 
@@ -253,7 +253,7 @@ def _net(model: Trainable) -> ImageModel:
 
 
 def _means(blocks: Iterator[tuple[Any, Any]]) -> tuple[float, float]:
-    logs, right = (np.concatenate(found) for found in zip(*blocks, strict=True))
+    logs, right = (np.concatenate(column) for column in zip(*blocks, strict=True))
     return log_sum(logs) - math.log(len(logs)), float(right.mean())
 
 

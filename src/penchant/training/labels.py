@@ -116,23 +116,23 @@ def _dims(name: str, values: Array) -> tuple[str, ...]:
 
 
 def _data(problem: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     if not isinstance(problem, Regression | Classification | MatrixProblem):
-        return found
+        return variables
     if problem.recipe is None:
-        found["y"] = ("sample",), problem.y
+        variables["y"] = ("sample",), problem.y
         if isinstance(problem, Completion):
-            found["entries"] = ("sample", "index"), problem.entries
+            variables["entries"] = ("sample", "index"), problem.entries
         elif isinstance(problem, MatrixProblem):
             shaped = problem.design.reshape(-1, *problem.shape)
-            found["measurements"] = ("sample", "row", "column"), shaped
+            variables["measurements"] = ("sample", "row", "column"), shaped
         else:
-            found["X"] = ("sample", "feature"), problem.X
+            variables["X"] = ("sample", "feature"), problem.X
     test = problem.test
     if test is not None and test.recipe is None:
-        found["X_test"] = ("test_sample", "feature"), test.X
-        found["y_test"] = ("test_sample",), test.y
-    return found
+        variables["X_test"] = ("test_sample", "feature"), test.X
+        variables["y_test"] = ("test_sample",), test.y
+    return variables
 
 
 FEW = 2000  # parameters that are recorded at every time, with their tangent kernels
@@ -149,8 +149,8 @@ def sample_columns(
     recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
     test = task.problem.test
     if test is not None:
-        found = [np.asarray(task.model.predict(m.state, test.X)) for m in moments]
-        recorded |= tested(test, np.array(found))
+        predictions = [np.asarray(task.model.predict(m.state, test.X)) for m in moments]
+        recorded |= tested(test, np.array(predictions))
     if isinstance(task.problem, MatrixProblem):
         recorded |= matrix_columns(task.problem, _wholes(task, rate, moments))
     if task.start.size <= FEW:
@@ -169,38 +169,38 @@ def linear_columns(
     """
     predictor = recorded["predictor"]
     with np.errstate(under="ignore", over="ignore"):
-        found = {
+        table = {
             "norm_l1": np.abs(predictor).sum(axis=1),
             "norm_l2": np.exp(log_sum_of_squares(predictor) / 2),
         }
         if isinstance(problem, Classification):
-            found |= _margins(problem, recorded)
+            table |= _margins(problem, recorded)
             for name in ("l1", "l2"):  # a zero predictor has no direction
-                norm = found[f"norm_{name}"]
-                found[f"margin_{name}"] = found["margin"] / np.where(norm > 0, norm, np.nan)
+                norm = table[f"norm_{name}"]
+                table[f"margin_{name}"] = table["margin"] / np.where(norm > 0, norm, np.nan)
         else:
             residuals = predictor @ problem.X.T - problem.y
-            found |= _losses(log_sum_of_squares(residuals) + problem.log_factor)
+            table |= _losses(log_sum_of_squares(residuals) + problem.log_factor)
             if problem.truth is not None:
-                found["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
+                table["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
         if problem.test is not None:
-            found |= tested(problem.test, predictor @ problem.test.X.T)
+            table |= tested(problem.test, predictor @ problem.test.X.T)
     known = {name: values for name, values in recorded.items() if name != "log_slopes"}
-    return known | found
+    return known | table
 
 
 def matrix_columns(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
     """The matrices with their norms, and their errors where the truth is known."""
-    found = {
+    table = {
         "predictor": matrices,
         "norm_l2": np.linalg.norm(matrices, axis=(1, 2)),
         "norm_nuclear": np.linalg.svd(matrices, compute_uv=False).sum(axis=1),
     }
     if problem.truth is not None:
         apart = np.linalg.norm(matrices - problem.truth, axis=(1, 2))
-        found["test_error"] = np.array([problem.test_error(matrix) for matrix in matrices])
-        found["relative_error"] = apart / np.linalg.norm(problem.truth)
-    return found
+        table["test_error"] = np.array([problem.test_error(matrix) for matrix in matrices])
+        table["relative_error"] = apart / np.linalg.norm(problem.truth)
+    return table
 
 
 def columns(moments: Sequence[Moment], *names: str) -> dict[str, Array]:
@@ -233,13 +233,13 @@ def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, A
         log_loss = -recorded["smoothed_margin"]
     else:
         log_loss = log_mean_loss(problem.loss, margins)
-    found = _labels(log_loss, margins)
+    table = _labels(log_loss, margins)
     if problem.population is not None:
         tested = [problem.population.accuracy(beta) for beta in recorded["predictor"]]
-        found["test_accuracy"] = np.array(tested)
+        table["test_accuracy"] = np.array(tested)
     if "log_slopes" in recorded:
-        found["kernel_distance"] = kernel_distances(problem.signed_rows, recorded["log_slopes"])
-    return found
+        table["kernel_distance"] = kernel_distances(problem.signed_rows, recorded["log_slopes"])
+    return table
 
 
 def _labels(log_loss: Array, margins: Array) -> dict[str, Array]:
@@ -255,15 +255,15 @@ def _measured(task: SampleTask, moments: Sequence[Moment]) -> dict[str, Array]:
     """t, log_t, parameter_norm and turn, and parameters where they are few."""
     t = np.array([moment.t for moment in moments])
     with np.errstate(divide="ignore", under="ignore", over="ignore"):
-        found = {"t": t, "log_t": np.log(t)}
+        table = {"t": t, "log_t": np.log(t)}
         squares = [float(log_sum_of_squares(m.state)) for m in moments]
-        found["parameter_norm"] = np.exp(np.array(squares) / 2)
+        table["parameter_norm"] = np.exp(np.array(squares) / 2)
         # a displacement from the start gives angles that the rounded parameters have lost
         now = [m.state if m.displacement is None else task.start + m.displacement for m in moments]
-        found["turn"] = turn(task.start, np.array(now))
+        table["turn"] = turn(task.start, np.array(now))
     if task.start.size <= FEW or isinstance(task.model, Separable):
-        found["parameters"] = np.array([moment.state for moment in moments])
-    return found
+        table["parameters"] = np.array([moment.state for moment in moments])
+    return table
 
 
 def _wholes(task: SampleTask, rate: float, moments: Sequence[Moment]) -> Array:
@@ -274,19 +274,19 @@ def _wholes(task: SampleTask, rate: float, moments: Sequence[Moment]) -> Array:
 def _predictors(
     task: SampleTask, model: Separable, rate: float, moments: Sequence[Moment]
 ) -> dict[str, Array]:
-    found = {"predictor": _wholes(task, rate, moments)}
+    table = {"predictor": _wholes(task, rate, moments)}
     slopes = np.array([log_sum_of_squares(model.slopes(m.state).T) for m in moments])
     if np.isfinite(np.max(slopes, axis=1)).all():
         with np.errstate(under="ignore"):
-            found["kernel_distance"] = kernel_distances(task.problem.design, slopes)
-    return found
+            table["kernel_distance"] = kernel_distances(task.problem.design, slopes)
+    return table
 
 
 def _outputs(task: SampleTask, predictions: Array) -> dict[str, Array]:
-    log_loss, found = task.loss.log_loss(predictions), {"predictions": predictions}
+    log_loss, table = task.loss.log_loss(predictions), {"predictions": predictions}
     if isinstance(task.problem, Classification):
-        return found | _labels(log_loss, predictions * task.problem.y)
-    return found | _losses(log_loss)
+        return table | _labels(log_loss, predictions * task.problem.y)
+    return table | _losses(log_loss)
 
 
 def _kernels(task: SampleTask, moments: Sequence[Moment]) -> dict[str, Array]:
@@ -296,10 +296,10 @@ def _kernels(task: SampleTask, moments: Sequence[Moment]) -> dict[str, Array]:
         known = moment.kernel
         return task.outputs.derivative(moment.state).kernel() if known is None else known
 
-    first, found = kernel_of(moments[0]), [0.0]
+    first, distances = kernel_of(moments[0]), [0.0]
     for moment in moments[1:]:
         kernel = kernel_of(moment)
         if not (first.any() and kernel.any()):
             return {}
-        found.append(kernel_distance(first, kernel))
-    return {"kernel_distance": np.array(found)}
+        distances.append(kernel_distance(first, kernel))
+    return {"kernel_distance": np.array(distances)}

@@ -72,11 +72,11 @@ def _named(name: str, fields: tuple[str, ...]) -> Any:
     module, _, title = name.partition(":")
     if module.startswith(OWN):
         try:
-            found = getattr(importlib.import_module(module), title, None)
+            kind = getattr(importlib.import_module(module), title, None)
         except ImportError:
-            found = None
-        if getattr(found, "_fields", None) == fields:
-            return found
+            kind = None
+        if getattr(kind, "_fields", None) == fields:
+            return kind
     return collections.namedtuple(title.split(".")[-1], fields)
 
 
@@ -237,12 +237,12 @@ class Path(Record):
         return np.asarray(self.dataset[name].values[-1])
 
     def rows(self) -> list[tuple[str, str]]:
-        found = [("outcome", str(self.outcome)), ("t", f"{self.t:.6g}")]
+        rows = [("outcome", str(self.outcome)), ("t", f"{self.t:.6g}")]
         if "step" in self.dataset.coords:
-            found.append(("steps", str(self.steps)))
-        found.append(("log_loss", f"{self.log_loss:.6g}"))
+            rows.append(("steps", str(self.steps)))
+        rows.append(("log_loss", f"{self.log_loss:.6g}"))
         sizes = ", ".join(f"{name} {size}" for name, size in self.dataset.sizes.items())
-        return [*found, ("dataset", f"{', '.join(map(str, self.dataset.data_vars))} ({sizes})")]
+        return [*rows, ("dataset", f"{', '.join(map(str, self.dataset.data_vars))} ({sizes})")]
 
 
 def _digests(dataset: Any) -> dict[str, Array]:

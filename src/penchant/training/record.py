@@ -99,8 +99,8 @@ class At(Rule):
         if self.kind not in kinds:
             known = " or ".join(f"At({kind}=...)" for kind in kinds)
             raise Invalid(f"cannot record at {self.kind}; use {known} or LogSpaced()")
-        found: tuple[Any, ...] = getattr(self, self.kind)
-        return found
+        moments: tuple[Any, ...] = getattr(self, self.kind)
+        return moments
 
 
 @door_as("At")
@@ -109,10 +109,10 @@ def _moments(name: str, values: Any) -> tuple[float, ...]:
         raise Invalid(f"{name} must list moments to record, got {values!r}")
     if name in ("steps", "epochs"):
         return tuple(sorted({integer(name, k, least=0) for k in values}))
-    found = sorted({real(name, t) for t in values})
-    if found and found[0] < 0:
-        raise Invalid(f"{name} must be >= 0, got {found[0]:g}")
-    return tuple(found)
+    times = sorted({real(name, t) for t in values})
+    if times and times[0] < 0:
+        raise Invalid(f"{name} must be >= 0, got {times[0]:g}")
+    return tuple(times)
 
 
 def rules(record: Rule | Sequence[Rule] | None) -> tuple[Rule, ...]:
@@ -129,10 +129,10 @@ def rules(record: Rule | Sequence[Rule] | None) -> tuple[Rule, ...]:
 
 
 def steps_to_record(given: Sequence[Rule], last: int, epoch: int | None) -> list[int]:
-    found = {0, last}
+    steps = {0, last}
     for rule in given:
         if isinstance(rule, LogSpaced):
-            found |= set(log_spaced(last, rule.per_decade))
+            steps |= set(log_spaced(last, rule.per_decade))
             continue
         assert isinstance(rule, At)
         requested = rule.moments("steps", *(["epochs"] if epoch else []))
@@ -142,22 +142,22 @@ def steps_to_record(given: Sequence[Rule], last: int, epoch: int | None) -> list
                 f"At({rule.kind}=...) must stay within the {last // unit} {rule.kind} of "
                 f"this run, got {requested[-1]}"
             )
-        found |= {k * unit for k in requested}
-    return sorted(found)
+        steps |= {k * unit for k in requested}
+    return sorted(steps)
 
 
 def times_to_record(given: Sequence[Rule], first: float, last: float) -> list[float]:
     """The times to record, from that of the first step to the last one."""
     if first > last:
         raise Invalid(f"Time must reach one step, {first:.3g}, got {last:g}")
-    found = {last}
+    times = {last}
     for rule in given:
         if isinstance(rule, At):
-            found |= {t for t in rule.moments("times") if 0 < t < last}
+            times |= {t for t in rule.moments("times") if 0 < t < last}
         elif isinstance(rule, LogSpaced):
             count = int(rule.per_decade * math.log10(last / first) * (1 + 1e-12)) + 1
-            found |= {first * 10 ** (k / rule.per_decade) for k in range(count)}
-    return sorted(t for t in found if t <= last)
+            times |= {first * 10 ** (k / rule.per_decade) for k in range(count)}
+    return sorted(t for t in times if t <= last)
 
 
 @door

@@ -54,13 +54,13 @@ class SampleLoss(Objective):
 
     def value(self, data: Any, parameters: Any, share: Any = None) -> Any:
         inputs, y = data
-        found = outputs(self.model, parameters, inputs)
+        predictions = outputs(self.model, parameters, inputs)
         if self.loss == "exp":
-            losses = jnp.exp(-y * found)
+            losses = jnp.exp(-y * predictions)
         elif self.loss == "logistic":
-            losses = jnp.logaddexp(0.0, -y * found)
+            losses = jnp.logaddexp(0.0, -y * predictions)
         else:
-            losses = (found - y) ** 2
+            losses = (predictions - y) ** 2
         total = 1.0 if self.loss in ("exp", "logistic") else float(self.samples)
         total = total / 2 if self.loss == "half squares" else total
         if share is not None:
@@ -176,15 +176,15 @@ class SampleTask(Task):
 
     def measures(self, moment: Moment) -> Measures:
         theta, problem = moment.state, self.problem
-        found: Measures = {("log_loss", "loss"): lambda: self._losses(theta)}
+        measures: Measures = {("log_loss", "loss"): lambda: self._losses(theta)}
         if isinstance(problem, Classification):
-            found[("train_accuracy",)] = lambda: self._accuracy(theta)
+            measures[("train_accuracy",)] = lambda: self._accuracy(theta)
         elif self.linear and problem.truth is not None:
-            found[("test_error", "relative_error")] = lambda: self._errors(self.predictor(theta))
+            measures[("test_error", "relative_error")] = lambda: self._errors(self.predictor(theta))
         if problem.test is not None:
             names = ("test_loss", "test_accuracy")[: 1 + isinstance(problem.test, Classification)]
-            found[names] = lambda: self._tested(theta)
-        return found
+            measures[names] = lambda: self._tested(theta)
+        return measures
 
     def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
         """The penalty and its subgradient; a nan in either raises an error that names the step."""
@@ -192,15 +192,15 @@ class SampleTask(Task):
             weights, terms = zip(*penalty.weighted, strict=True)
             measure = _pulls(self.objective, terms)
             gradient, value, pull = measure(weights, self.data, moment.state)
-        found = {"penalty": float(value), "penalty_gradient_norm": float(np.linalg.norm(pull))}
-        for name, number in zip(("value", "subgradient"), found.values(), strict=True):
+        numbers = {"penalty": float(value), "penalty_gradient_norm": float(np.linalg.norm(pull))}
+        for name, number in zip(("value", "subgradient"), numbers.values(), strict=True):
             if math.isnan(number):
                 raise Invalid(
                     f"the {name} of the penalty is nan at step {moment.step}, "
                     "where the parameters are finite (the largest is "
                     f"{np.abs(moment.state).max():.3g}); check the penalty there"
                 )
-        return found | {"gradient_norm": float(np.linalg.norm(gradient))}
+        return numbers | {"gradient_norm": float(np.linalg.norm(gradient))}
 
     def record(self, moment: Moment, numbers: Mapping[str, Any]) -> dict[str, Any]:
         extra = {name: numbers[name] for name in EXTRA if name in numbers}
@@ -237,8 +237,8 @@ class SampleTask(Task):
 
     def _tested(self, theta: Array) -> dict[str, float]:
         test = self.problem.test
-        found = tested(test, np.asarray(self.model.predict(theta, test.X))[None])
-        return {name: float(values[0]) for name, values in found.items()}
+        columns = tested(test, np.asarray(self.model.predict(theta, test.X))[None])
+        return {name: float(values[0]) for name, values in columns.items()}
 
 
 def _check(model: object, problem: object) -> None:

@@ -213,14 +213,14 @@ class Meter:
         numbers = Numbers(measures, known)
 
         def penalized() -> dict[str, float]:
-            found = self.task.penalized(self.penalty, moment)
-            return found | {"objective": numbers["loss"] + found["penalty"]}
+            terms = self.task.penalized(self.penalty, moment)
+            return terms | {"objective": numbers["loss"] + terms["penalty"]}
 
         if self.penalty is not None:
             measures[(*self.task.penalty_names, "objective")] = penalized
         return numbers
 
 
-def _same(one: Any, other: Any) -> bool:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+def _same(first: Any, second: Any) -> bool:
+    pairs = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
     return all(np.array_equal(a, b) for a, b in pairs)

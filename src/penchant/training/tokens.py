@@ -52,14 +52,14 @@ class TokenTask(Task):
     def measures(self, moment: Moment) -> Measures:
         parameters = doubled(moment.state)
         accuracies = [f"{name}_accuracy" for name in self._masks]
-        found: Measures = {
+        measures: Measures = {
             ("loss", "log_loss", "test_loss", *accuracies): lambda: self._judged(parameters),
             (*NORMS, "parameter_norm"): lambda: self._norms(parameters),
             ("turn",): lambda: {"turn": float(turn(flat(self.start), flat(parameters)))},
         }
         if self._kernel is not None:
-            found[("kernel_distance",)] = lambda: self._distance(parameters)
-        return found
+            measures[("kernel_distance",)] = lambda: self._distance(parameters)
+        return measures
 
     def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
         weights, terms = zip(*penalty.weighted, strict=True)
@@ -95,13 +95,13 @@ class TokenTask(Task):
         losses = cross_entropies(logits, problem.labels)
         right = logits.argmax(axis=1) == problem.labels
         loss = _mean(losses, problem.train)
-        found = {"loss": loss, "log_loss": math.log(loss) if loss > 0 else -math.inf}
-        found["test_loss"] = _mean(losses, problem.test)
-        return found | {f"{name}_accuracy": _mean(right, m) for name, m in self._masks.items()}
+        numbers = {"loss": loss, "log_loss": math.log(loss) if loss > 0 else -math.inf}
+        numbers["test_loss"] = _mean(losses, problem.test)
+        return numbers | {f"{name}_accuracy": _mean(right, m) for name, m in self._masks.items()}
 
     def _norms(self, parameters: Any) -> dict[str, float]:
-        found = norms(parameters)
-        return found | {"parameter_norm": found["norm_l2"]}
+        lengths = norms(parameters)
+        return lengths | {"parameter_norm": lengths["norm_l2"]}
 
     def _distance(self, parameters: Any) -> dict[str, float]:
         kernel = self.model.kernel(parameters, self._probes)
@@ -128,8 +128,8 @@ def doubled(parameters: Any) -> Any:
 def norms(parameters: Any) -> dict[str, float]:
     """The l1 and l2 norms of all parameters, and the sum of the nuclear norms of the tensors."""
     together, nuclear = flat(parameters), sum(map(_nuclear, jax.tree.leaves(parameters)))
-    found = np.abs(together).sum(), np.linalg.norm(together), nuclear
-    return dict(zip(NORMS, map(float, found), strict=True))
+    values = np.abs(together).sum(), np.linalg.norm(together), nuclear
+    return dict(zip(NORMS, map(float, values), strict=True))
 
 
 def _nuclear(part: Array) -> float:
@@ -167,7 +167,7 @@ def _floats(start: Any) -> Any:
 
 def _logits_fit(task: TokenTask) -> None:
     complaint = "logits must work on JAX arrays as on NumPy arrays"
-    found = traced(complaint, task.model.logits, task.start, task.data.pairs)
+    shape = traced(complaint, task.model.logits, task.start, task.data.pairs)
     due = task.samples, task.problem.classes
-    if found != due:
-        raise Invalid(f"logits must have a row per pair and a column per class, {due}, got {found}")
+    if shape != due:
+        raise Invalid(f"logits must have a row per pair and a column per class, {due}, got {shape}")

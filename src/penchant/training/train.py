@@ -238,9 +238,9 @@ def _fits(penalty: Any, start: Any, prox: bool) -> None:
     shape = jax.tree.unflatten(structure, [leaf.shape for leaf in leaves])
     due = {"value": (), "subgradient": shape} | ({"prox": shape} if prox else {})
     for name, wanted in due.items():
-        found = _traced(penalty, name, structure, tuple((a.shape, a.dtype) for a in leaves))
-        if found != wanted:
-            raise Invalid(f"the penalty's {name} must have shape {wanted}, got {found}")
+        actual = _traced(penalty, name, structure, tuple((a.shape, a.dtype) for a in leaves))
+        if actual != wanted:
+            raise Invalid(f"the penalty's {name} must have shape {wanted}, got {actual}")
 
 
 @functools.lru_cache(maxsize=64)

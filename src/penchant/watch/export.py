@@ -63,18 +63,18 @@ class LookTracker(abc.ABC):
         """Send new parts of curves, each over its own steps."""
 
     @abc.abstractmethod
-    def texts(self, found: dict[str, str], step: float) -> None:
+    def texts(self, sentences: dict[str, str], step: float) -> None:
         """Send the findings at `step`."""
 
 
 def trackers_for(to: Any) -> dict[str, LookTracker]:
     """Trackers by name, from "wandb", "mlflow", ("tensorboard", folder) or a list of these."""
-    found = {}
+    trackers = {}
     for place in to if isinstance(to, list) else [] if to is None else [to]:
         name, *folders = [place] if isinstance(place, str) else list(place)
         key, tracker = tracker_for(name, [Path(folder) for folder in folders])
-        found[key] = tracker
-    return found
+        trackers[key] = tracker
+    return trackers
 
 
 @door_as(WHO)
@@ -153,9 +153,9 @@ class TensorBoard(LookTracker):
                     writer.add_scalar(curve.name, float(np.float32(value)), round(float(step)))
         writer.flush()
 
-    def texts(self, found: dict[str, str], step: float) -> None:
+    def texts(self, sentences: dict[str, str], step: float) -> None:
         writer = self.opened()
-        for name, text in found.items():
+        for name, text in sentences.items():
             writer.add_text(name, text, round(step))
         writer.close()
         self.writer = None
@@ -237,8 +237,8 @@ class Wandb(LookTracker):
         for step in sorted(rows):
             run.log({f"{PREFIX}/step": step, **rows[step]})
 
-    def texts(self, found: dict[str, str], step: float) -> None:
-        self.opened().summary.update(found)
+    def texts(self, sentences: dict[str, str], step: float) -> None:
+        self.opened().summary.update(sentences)
 
 
 class MLflow(LookTracker):
@@ -264,9 +264,9 @@ class MLflow(LookTracker):
         for place in range(0, len(numbers), BATCH):
             client.log_batch(run.info.run_id, metrics=numbers[place : place + BATCH])
 
-    def texts(self, found: dict[str, str], step: float) -> None:
+    def texts(self, sentences: dict[str, str], step: float) -> None:
         self.active()
-        for name, text in found.items():
+        for name, text in sentences.items():
             _needed("mlflow").set_tag(name.replace("/", "."), text)
 
 

@@ -144,8 +144,8 @@ def kernel_row(start: Start, kernel: Array, labels: Labels | None) -> dict[str, 
 def layer_row(start: Start, kernels: Array, groups: tuple[int, ...]) -> dict[str, Any]:
     """For every parameter array, the distance of the kernel of its group from the start."""
     pairs = zip(start.kernels, kernels, strict=True)
-    found = np.array([centred_distance(before, now) for before, now in pairs])
-    return {"layer_distance": found[list(groups)]}
+    distances = np.array([centred_distance(before, now) for before, now in pairs])
+    return {"layer_distance": distances[list(groups)]}
 
 
 @door_as(WHO)
@@ -210,7 +210,7 @@ def gain_row(start: Start, outputs: Array, kernel: Array) -> dict[str, float]:
     change = outputs - start.outputs
     if not start.moved(change):
         return {"kernel_gain": math.nan}
-    before, now = (left_out_error(of, change) for of in (start.kernel, kernel))
+    before, now = (left_out_error(matrix, change) for matrix in (start.kernel, kernel))
     return {"kernel_gain": 1 - now / before if before > 0 else math.nan}
 
 
@@ -281,10 +281,10 @@ def norm_row(arrays: Arrays) -> dict[str, Any]:
 
 def nuclear_row(arrays: Arrays, out_axis: int) -> dict[str, Any]:
     """The nuclear norm of every matrix, and their sum; NaN for vectors and large matrices."""
-    found = np.array([nuclear(array, out_axis) for array in arrays.values()])
+    norms = np.array([nuclear(array, out_axis) for array in arrays.values()])
     matrices = [array.ndim >= 2 for array in arrays.values()]
-    total = float(found[matrices].sum()) if any(matrices) else math.nan
-    return {"layer_nuclear": found, "norm_nuclear": total}
+    total = float(norms[matrices].sum()) if any(matrices) else math.nan
+    return {"layer_nuclear": norms, "norm_nuclear": total}
 
 
 def nuclear(array: NDArray[np.floating[Any]], out_axis: int) -> float:

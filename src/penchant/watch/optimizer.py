@@ -64,15 +64,15 @@ def weight_decay_of(given: float | None, optimizer: Any) -> float:
         raise Invalid(f"weight_decay must be >= 0, got {stated:g}")
     if optimizer is None:
         return stated or 0.0
-    found = rates_of(optimizer).weight_decay
-    if math.isnan(found):
+    decay = rates_of(optimizer).weight_decay
+    if math.isnan(decay):
         return stated or 0.0
-    if stated is not None and not math.isclose(stated, found, rel_tol=1e-6):
+    if stated is not None and not math.isclose(stated, decay, rel_tol=1e-6):
         raise Invalid(
-            f"weight_decay={stated:g} was given, but the optimizer has {found:g}; leave "
+            f"weight_decay={stated:g} was given, but the optimizer has {decay:g}; leave "
             "weight_decay= out"
         )
-    return found
+    return decay
 
 
 @door_as(WHO)
@@ -95,22 +95,22 @@ def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
     groups, function = getattr(optimizer, "param_groups", None), getattr(backend, "function", None)
     if not groups or function is None:
         return []
-    found = []
+    notes = []
     decays = [_number(group, "weight_decay") for group in groups]
     if len(set(decays)) > 1:
         text = ", ".join(f"{decay:g}" for decay in decays)
-        found.append(
+        notes.append(
             f"the groups of the optimizer have weight decays {text}; the group with most "
             "parameters counts"
         )
     known = {id(value) for group in groups for value in group["params"]}
     live = dict(function.module.named_parameters())
     if missing := [name for name in backend.names if id(live[name]) not in known]:
-        found.append(
+        notes.append(
             f"{len(missing)} trained parameters ({', '.join(missing[:3])}) are in no group of the "
             "optimizer: nothing moves them"
         )
-    return found
+    return notes
 
 
 def _largest(groups: Any) -> Any:
@@ -119,8 +119,8 @@ def _largest(groups: Any) -> Any:
 
 def _hyperparams(state: Any) -> Iterator[Any]:
     """The hyperparameters of optax states, which are nested tuples."""
-    if isinstance(found := getattr(state, "hyperparams", None), dict):
-        yield found
+    if isinstance(numbers := getattr(state, "hyperparams", None), dict):
+        yield numbers
     for name in PLACES:
         if hasattr(state, name):
             yield from _hyperparams(getattr(state, name))

@@ -90,7 +90,7 @@ def verdict(dataset: Any) -> GrokkingVerdict:
         curves = find_curves(dataset)
         goal = curves.goal(dataset.attrs["level"])
         near, best = goal if curves.error else (1 - error for error in goal)
-        found = grokking(
+        finding = grokking(
             curves.t,
             curves.train,
             curves.test,
@@ -102,10 +102,10 @@ def verdict(dataset: Any) -> GrokkingVerdict:
     except ValueError as reason:
         return GrokkingVerdict("unknown", str(reason))
     short = ""
-    if found.ceiling != float(not curves.error):
-        short = f"; the best test value is taken to be {found.ceiling:.3g}"
-    sentence = f"{found.reason} (by {curves.source} up to step {curves.t[-1]:g}{short})"
-    return GrokkingVerdict(found.kind, sentence, found.t1, found.t2, found.jump)
+    if finding.ceiling != float(not curves.error):
+        short = f"; the best test value is taken to be {finding.ceiling:.3g}"
+    sentence = f"{finding.reason} (by {curves.source} up to step {curves.t[-1]:g}{short})"
+    return GrokkingVerdict(finding.kind, sentence, finding.t1, finding.t2, finding.jump)
 
 
 @door
@@ -187,31 +187,31 @@ def _happened(step: float, what: str) -> JumpForecast:
 
 def _ahead(dataset: Any, seen: Rise, accuracies: Pair, side: str) -> JumpForecast:
     """The forecast of a jump that has not happened."""
-    of = decay(dataset)
-    if not (dataset.attrs["weight_decay"] > 0 or (len(of.rate) and of.rate.max() > 0)):
+    course = decay(dataset)
+    if not (dataset.attrs["weight_decay"] > 0 or (len(course.rate) and course.rate.max() > 0)):
         return no_forecast("none", NO_DECAY)
-    if len(of.t) < 2:
+    if len(course.t) < 2:
         turn = forecast_turn(dataset)
         sentence = f"the rate of weight decay is not known ({RATE}); {turn.sentence}"
         return dataclasses.replace(turn, sentence=sentence)
-    if not of.rate[-1] > 0:
+    if not course.rate[-1] > 0:
         return no_forecast("none", "learning rate or weight decay is zero now: no jump is due")
     start, now = dataset.attrs["start_step"], seen.now
-    here = progress(of, seen, _losses(dataset, accuracies, side, seen.memorized))
+    here = progress(course, seen, _losses(dataset, accuracies, side, seen.memorized))
     try:
         expected = expected_jump(here)
     except ValueError as reason:
-        found = verdict(dataset)  # the test accuracy may have levelled off far below one
-        if found.kind in ("grok", "slow") and found.jump > start + seen.memorized:
-            return _happened(found.jump, "the test accuracy had made half of its late rise")
+        finding = verdict(dataset)  # the test accuracy may have levelled off far below one
+        if finding.kind in ("grok", "slow") and finding.jump > start + seen.memorized:
+            return _happened(finding.jump, "the test accuracy had made half of its late rise")
         return no_forecast("none", str(reason))
-    step, low, high = (start + of.when(z, now) for z in expected)
+    step, low, high = (start + course.when(z, now) for z in expected)
     state = "in progress" if seen.begun else "expected"
     by = "the losses" if here.losses else "the test accuracy and the weights"
     risen = f"has risen to {seen.accuracy:.3g} and " if state == "in progress" else ""
     sentence = (
         f"the test accuracy {risen}is expected to be half way up at step {step:.4g}, between "
-        f"{low:.4g} and {high:.4g} (80%), by {by} and a decay of {of.rate[-1]:.3g} per step"
+        f"{low:.4g} and {high:.4g} (80%), by {by} and a decay of {course.rate[-1]:.3g} per step"
     )
     return JumpForecast(state, step, low, high, "test accuracy", sentence)
 
@@ -235,9 +235,9 @@ def find_curves(dataset: Any) -> Curves:
             return _pair(dataset, train, test, error=kinds is not ACCURACIES)
     train, test = _metric(dataset, TRAIN, ERRORS), _metric(dataset, TEST, ACCURACIES)
     if train and test:
-        found = _pair(dataset, train, test, error=False)
-        bound = 1 - np.minimum(found.train / math.log(2), 1.0)
-        return found._replace(train=bound, source=f"{train} / log 2 and {test}")
+        curves = _pair(dataset, train, test, error=False)
+        bound = 1 - np.minimum(curves.train / math.log(2), 1.0)
+        return curves._replace(train=bound, source=f"{train} / log 2 and {test}")
     raise ValueError(
         "there are no training and test curves; pass train_accuracy= and test_accuracy= (or "
         "train_loss= and test_loss=) to the calls"

@@ -185,13 +185,15 @@ def not_cross_entropy(accuracy: Metric, loss: Metric, memorized: float) -> bool:
     return bool(len(rest) and np.median(rest) < 0)
 
 
-def progress(of: Decay, seen: Rise, found: Losses | None) -> Progress:
+def progress(course: Decay, seen: Rise, known_losses: Losses | None) -> Progress:
     """The numbers of a law at the last record of the test accuracy."""
-    norm, turn = (float(np.interp(seen.now, of.t, values)) for values in (of.norm, of.turn))
-    z = of.at(seen.now)
+    norm, turn = (
+        float(np.interp(seen.now, course.t, values)) for values in (course.norm, course.turn)
+    )
+    z = course.at(seen.now)
     half = math.inf
     if seen.begun:
-        passed = math.log(z / of.at(max(seen.now / WINDOW, seen.memorized)))
+        passed = math.log(z / course.at(max(seen.now / WINDOW, seen.memorized)))
         gained = max(seen.share - seen.before, ROUNDING)
         half = z * math.exp(min((0.5 - seen.share) * passed / gained, FARTHEST))
-    return Progress(z, seen.accuracy, norm / float(of.norm[0]), turn, found, half)
+    return Progress(z, seen.accuracy, norm / float(course.norm[0]), turn, known_losses, half)

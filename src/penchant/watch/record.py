@@ -115,14 +115,14 @@ class Log:
         pending, self.pending = self.pending, []
         for name, place, value in pending:
             try:
-                found = value if type(value) is float else number(name, value)
+                metric = value if type(value) is float else number(name, value)
             except Exception as reason:
                 with kept(f"metric {name}", self.steps[place]):
                     raise reason
                 continue
             places, values = self.metrics.setdefault(name, (array.array("q"), array.array("d")))
             places.append(place)
-            values.append(found)
+            values.append(metric)
 
     def glance(self, step: float, row: dict[str, Any], rate: float) -> None:
         """Record norm, direction and the rate of weight decay."""

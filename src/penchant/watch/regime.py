@@ -89,14 +89,14 @@ def regime(dataset: Any) -> Regime:
         return Regime("unknown", "there has been no look at the tangent kernel since the start")
     while not math.isfinite(distance[last]):
         last -= 1
-    found, look = findings(looks[: last + 1]), looks[last]
-    out = [number for number, (kind, _) in enumerate(found) if kind in ("leaving", "rich")]
-    rich = [number for number, (kind, _) in enumerate(found) if kind == "rich"]
+    history, look = findings(looks[: last + 1]), looks[last]
+    out = [number for number, (kind, _) in enumerate(history) if kind in ("leaving", "rich")]
+    rich = [number for number, (kind, _) in enumerate(history) if kind == "rich"]
     since = float(step[rich[0]]) if rich else math.nan
     return Regime(
-        found[-1].kind,
-        _evidence(float(step[last]), look, found[-1], since),
-        found[-1].decided,
+        history[-1].kind,
+        _evidence(float(step[last]), look, history[-1], since),
+        history[-1].decided,
         float(step[last]),
         look.kernel_distance,
         look.linearized_error,
@@ -112,12 +112,12 @@ def regimes(dataset: Any) -> list[str]:
 
 def findings(looks: Iterable[RegimeNumbers]) -> list[Finding]:
     """The regime at every look; after "rich" it stays rich."""
-    found: list[Finding] = []
+    history: list[Finding] = []
     for look in looks:
         now = judge_regime(look)
-        was_rich = bool(found) and found[-1].kind == "rich"
-        found.append(Finding("rich", "earlier") if was_rich and now.kind != "rich" else now)
-    return found
+        was_rich = bool(history) and history[-1].kind == "rich"
+        history.append(Finding("rich", "earlier") if was_rich and now.kind != "rich" else now)
+    return history
 
 
 def judge_regime(look: RegimeNumbers) -> Finding:
@@ -146,7 +146,7 @@ def judge_regime(look: RegimeNumbers) -> Finding:
 
 def _named(votes: dict[str, str], vote: str) -> str:
     """The names of the measures with this vote, or "all"."""
-    names = [name for name, found in votes.items() if found == vote]
+    names = [name for name, choice in votes.items() if choice == vote]
     return "all" if len(names) == 3 else " and ".join(names)
 
 
@@ -169,7 +169,7 @@ def _looks(dataset: Any) -> list[RegimeNumbers]:
     return [RegimeNumbers(*row) for row in zip(*columns, strict=True)]
 
 
-def _evidence(step: float, look: RegimeNumbers, found: Finding, since: float) -> str:
+def _evidence(step: float, look: RegimeNumbers, finding: Finding, since: float) -> str:
     if not look.output_change > 0:
         return "the outputs on the probe inputs have not moved since the start"
     if look.learned_share < LEARNED:
@@ -189,19 +189,19 @@ def _evidence(step: float, look: RegimeNumbers, found: Finding, since: float) ->
         " than "
         f"that of the start's kernel (below {GAIN[0]:.0%}, above {GAIN[1]:.0%})"
     )
-    return f"{text}; {_decision(found, since)}"
+    return f"{text}; {_decision(finding, since)}"
 
 
 def _percent(value: float) -> str:
     return f"{value:.0%}" if math.isfinite(value) else "an unknown share"
 
 
-def _decision(found: Finding, since: float) -> str:
-    if found.decided == "all":
+def _decision(finding: Finding, since: float) -> str:
+    if finding.decided == "all":
         return "all agree"
-    if found.decided == "none":
+    if finding.decided == "none":
         return "they do not agree, or one is missing"
-    if found.decided == "earlier":
+    if finding.decided == "earlier":
         return f"it was rich at step {since:g}, and a run that was rich stays so"
-    names = found.decided.replace("function", "linearized model")
+    names = finding.decided.replace("function", "linearized model")
     return f"{names.replace(' and ', ' and the ')} decide{'s' if ' and ' not in names else ''}"

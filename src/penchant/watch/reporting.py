@@ -110,9 +110,9 @@ def read(dataset: Any, files: Iterable[Path] = ()) -> Report:
 
 def report(dataset: Any, *files: str | os.PathLike[str], to: str | None = None) -> Report:
     """The report of a record, printed; see Watch.report."""
-    found = read(dataset, deliver(dataset, files, to))
-    found.print()
-    return found
+    summary = read(dataset, deliver(dataset, files, to))
+    summary.print()
+    return summary
 
 
 def deliver(
@@ -157,12 +157,12 @@ def _write(dataset: Any, file: Path) -> Path:
 
 
 @door_as(WHO)
-def save_figure(found: Report, file: Path) -> Path:
+def save_figure(summary: Report, file: Path) -> Path:
     """Draw a report into `file`, completely or not at all, and return its path."""
     if file.suffix not in PICTURES:
         raise Invalid(f"a figure is written as .png or .svg, got {file.name!r}")
     with whole(file) as draft:
-        _draw(found.figure(), draft, file.suffix[1:])
+        _draw(summary.figure(), draft, file.suffix[1:])
     return file
 
 
@@ -174,9 +174,11 @@ def _draw(figure: Any, target: Any, kind: str) -> None:
         figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
-def _grokking(found: GrokkingVerdict) -> str:
-    if found.kind == "grok":
-        return f"grokked (training solved at step {_count(found.t1)}, test at {_count(found.t2)})"
+def _grokking(finding: GrokkingVerdict) -> str:
+    if finding.kind == "grok":
+        return (
+            f"grokked (training solved at step {_count(finding.t1)}, test at {_count(finding.t2)})"
+        )
     words = {
         "misgrok": "misgrokked",
         "mirage": "a mirage of grokking",
@@ -185,7 +187,7 @@ def _grokking(found: GrokkingVerdict) -> str:
         "double descent": "double descent",
         "none": "no grokking so far",
     }
-    return words.get(found.kind, "")
+    return words.get(finding.kind, "")
 
 
 def _made(dataset: Any, now: JumpForecast) -> str:

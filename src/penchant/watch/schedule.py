@@ -94,7 +94,7 @@ class Budget:
             return True
         room = self.share * self.training
         kinds = (kind, "live") if kind == "look" else (kind,)  # a look is forecast and sent
-        expected = DOUBT * sum(max(self.recent.get(one, [0.0])) for one in kinds)
+        expected = DOUBT * sum(max(self.recent.get(part, [0.0])) for part in kinds)
         own = self.by_kind[kind] + expected <= PARTS[kind] * room
         return own and self.spent + expected <= room
 

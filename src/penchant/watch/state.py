@@ -36,19 +36,19 @@ def warmed(run: Callable[[State], State], state: State) -> State:
         for value in (0.0, 1.0)
     )
     shares = {name: high[name] - low[name] for name in moving}
-    found = dict(state)
+    averages = dict(state)
     for name, share in shares.items():
-        found[name] = (low[name] / (1 - share)).astype(state[name].dtype)
-    again = run(found)
+        averages[name] = (low[name] / (1 - share)).astype(state[name].dtype)
+    again = run(averages)
     for name, share in shares.items():
         first = np.abs(share * state[name] + low[name] - after[name]).max()
-        apart = max(first, np.abs(again[name] - found[name]).max())
+        apart = max(first, np.abs(again[name] - averages[name]).max())
         if not apart <= FIXED * np.abs(after[name]).max():
             raise ValueError(
                 f"{WHO}: {name} is not a running average (passes over warm_batch differ from one "
                 f"by {apart:.3g}), so warm_batch= cannot replace it; leave warm_batch= out"
             )
-    return found
+    return averages
 
 
 def state_note(names: list[str], warm: bool) -> str:

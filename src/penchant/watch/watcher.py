@@ -204,10 +204,10 @@ class Watch:
         step = self.log.steps[-1] if self.log.steps else self.first
         guard = functools.partial(self._failures.kept, "report", step)
         written = deliver(self.dataset, files, to, guard, self.trackers)
-        found = read(self.dataset, written)
+        summary = read(self.dataset, written)
         with guard():
-            found.print()
-        return found
+            summary.print()
+        return summary
 
     def save(self, file: str | os.PathLike[str]) -> Path:
         """Write the record to `file`, .nc or .json; `penchant.load` opens it."""
@@ -239,10 +239,10 @@ class Watch:
         """Record the start; errors are raised here, because training has not begun."""
         backend = self.backend
         outputs = backend.outputs(parameters)
-        found = labels(len(outputs), backend.count)
-        if found is not None and backend.projected:  # random sums have no margins
-            found = dataclasses.replace(found, classes=None, signs=None)
-        self.labels = found
+        targets = labels(len(outputs), backend.count)
+        if targets is not None and backend.projected:  # random sums have no margins
+            targets = dataclasses.replace(targets, classes=None, signs=None)
+        self.labels = targets
         self._notes = optimizer_notes(self.optimizer, backend)
         arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
         self.start = Start(arrays, outputs, backend.kernels(parameters))

@@ -41,10 +41,10 @@ def forecast_turn(dataset: Any) -> JumpForecast:
     if turn.max() >= TURNS[1]:
         return _seen(t, norm, turn, start)
     try:
-        found = extrapolate(t, norm, turn)
+        forecast = extrapolate(t, norm, turn)
     except ValueError as reason:
         return _early(str(reason))
-    taken = -math.expm1(-found.weight_decay * float(t[-1]))
+    taken = -math.expm1(-forecast.weight_decay * float(t[-1]))
     if taken < SEEN:
         return _early(
             f"it is too early for a forecast: weight decay has removed {taken:.2%} of the norm, "
@@ -57,25 +57,25 @@ def forecast_turn(dataset: Any) -> JumpForecast:
         return _early(
             "it is too early for a forecast: half of the record gives none to compare with"
         )
-    drift = max(found.transition - before.transition, 0.0)
-    return _later(found, drift, float(t[-1]), float(turn[-1]), start)
+    drift = max(forecast.transition - before.transition, 0.0)
+    return _later(forecast, drift, float(t[-1]), float(turn[-1]), start)
 
 
 def _early(sentence: str) -> JumpForecast:
     return no_forecast("too early", f"{sentence} ({HOW})", EVENT)
 
 
-def _later(found: Forecast, drift: float, now: float, turn: float, start: float) -> JumpForecast:
+def _later(forecast: Forecast, drift: float, now: float, turn: float, start: float) -> JumpForecast:
     """The forecast plus the usual delay of runs; before 45 degrees the event lies ahead."""
     short = -math.log(math.tan(math.radians(turn)))
     expected, most = (
-        found.transition + min(later, nearer * short) / found.weight_decay
+        forecast.transition + min(later, nearer * short) / forecast.weight_decay
         for later, nearer in zip(LATER, NEARER, strict=True)
     )
-    high = max(most, found.high) + DRIFT * drift
-    step, low, high = (start + max(value, now) for value in (expected, found.low, high))
+    high = max(most, forecast.high) + DRIFT * drift
+    step, low, high = (start + max(value, now) for value in (expected, forecast.low, high))
     sentence = (
-        f"the norm decays at {found.weight_decay:.4g} per step, and the weights are expected to "
+        f"the norm decays at {forecast.weight_decay:.4g} per step, and the weights are expected to "
         f"leave the kernel regime at step {step:.4g}, between {low:.4g} and {high:.4g} ({HOW})"
     )
     return JumpForecast("expected", step, low, high, EVENT, sentence)

@@ -31,7 +31,7 @@ UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, O
 def plain(text: object, most: int = 160) -> str:
     """A foreign text on one line, cut, and without what a page could take for formulas."""
     words = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
-    words = re.sub(r"\$\$|\\[(\[]", lambda found: " ".join(found[0]), words)
+    words = re.sub(r"\$\$|\\[(\[]", lambda match: " ".join(match[0]), words)
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
@@ -81,8 +81,8 @@ class Grid:
 
     def label(self, name: str) -> str:
         """The name of a variable or an axis, with what it means."""
-        found = plain(in_terminal(str(self.dataset[name].attrs.get("long_name", name))), 60)
-        return found if found == name else f"{plain(name, CUT)}: {found}"
+        meaning = plain(in_terminal(str(self.dataset[name].attrs.get("long_name", name))), 60)
+        return meaning if meaning == name else f"{plain(name, CUT)}: {meaning}"
 
     def values(self, dim: str) -> list[str]:
         """The values of an axis as texts."""
@@ -100,12 +100,12 @@ def grid_of(dataset: xarray.Dataset) -> Grid:
     except UNREADABLE as reason:
         remark = f"Its table [draw] is ignored ({plain(reason, 200)})."
     try:
-        found = _with_plan(bare)
+        grid = _with_plan(bare)
     except UNREADABLE:  # there is no number in it: its status is shown
         return Grid(GatheredStudy(bare).data, Requested())
-    axes = found.requested
+    axes = grid.requested
     shown = Requested(axes.x, axes.y, axes.colour, remark=remark if _table(dataset) else "")
-    return Grid(found.dataset, shown)
+    return Grid(grid.dataset, shown)
 
 
 def _table(dataset: xarray.Dataset) -> Any:
@@ -125,10 +125,10 @@ def _with_plan(dataset: xarray.Dataset) -> Grid:
 
 def _levels(plan: Plan) -> dict[str, float]:
     """The levels of the contours by name; a foreign file may hold anything there."""
-    found = {str(name): float(level) for name, level in dict(plan.contours).items()}
-    if len(found) > MOST_LINES or not all(map(math.isfinite, found.values())):
+    levels = {str(name): float(level) for name, level in dict(plan.contours).items()}
+    if len(levels) > MOST_LINES or not all(map(math.isfinite, levels.values())):
         raise ValueError(f"{WHO}: draw.contours must be at most {MOST_LINES} finite levels")
-    return found
+    return levels
 
 
 def _range(plan: Plan) -> tuple[float, float] | None:

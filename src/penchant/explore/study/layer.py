@@ -81,8 +81,8 @@ def _statuses(
     """How cells ended, as numbers with their words."""
     kinds = np.unique(grid.dataset.status.values)
     words = ", ".join(f"{k} {plain(kind, 20)}" for k, kind in enumerate(kinds[:6]))
-    found = np.searchsorted(kinds, data.status.transpose(*across).values).astype(float)
-    return np.atleast_2d(found), (0.0, float(max(len(kinds) - 1, 1))), words
+    numbers = np.searchsorted(kinds, data.status.transpose(*across).values).astype(float)
+    return np.atleast_2d(numbers), (0.0, float(max(len(kinds) - 1, 1))), words
 
 
 def _failures(
@@ -108,7 +108,7 @@ def _failures(
 
 def _lines(grid: Grid, data: xarray.Dataset, across: tuple[str, ...]) -> tuple[Curve, ...]:
     """The contours of the study; the first is measured, the others are theory."""
-    found: list[Curve] = []
+    curves: list[Curve] = []
     for index, (name, level) in enumerate(grid.requested.contours.items()):
         x, y = np.empty(0), np.empty(0)
         if len(across) == 2:
@@ -117,8 +117,8 @@ def _lines(grid: Grid, data: xarray.Dataset, across: tuple[str, ...]) -> tuple[C
             x, y = _joined(crossings(*_rulers(data, across), values, level, powers))
         words = f"{plain(name, 30)} = {level:.4g}, {'theory' if index else 'measured'}"
         style, colour, width, rim = THEORY[min(index, 2) - 1] if index else MEASURED
-        found.append(Curve(words, x, y, style, colour, width, rim=rim))
-    return tuple(found)
+        curves.append(Curve(words, x, y, style, colour, width, rim=rim))
+    return tuple(curves)
 
 
 def _rulers(data: xarray.Dataset, across: tuple[str, ...]) -> tuple[Ruler, Ruler]:

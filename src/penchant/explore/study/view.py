@@ -40,12 +40,12 @@ def study_view(dataset: xarray.Dataset) -> View:
         if x == y:
             raise ValueError(f"{WHO}: choose two different axes, not {x!r} twice")
         free = {x, y} | ({SEED} if values.get("seeds") == "median" and show != "status" else set())
-        found = shown(show, x, y, tuple((d, k) for d, k in position.items() if d not in free))
-        cells = _cells(grid, found, x, y, position)
-        panels = [Panel("diagram", "Phase diagram", "", "", found.lines, cells=cells)]
+        phases = shown(show, x, y, tuple((d, k) for d, k in position.items() if d not in free))
+        cells = _cells(grid, phases, x, y, position)
+        panels = [Panel("diagram", "Phase diagram", "", "", phases.lines, cells=cells)]
         if grid.curves:
             panels.append(trajectory(grid, str(values["curve"]), position))
-        return Picture((*panels, row(cells, found)), cell_sentence(grid, show, position))
+        return Picture((*panels, row(cells, phases)), cell_sentence(grid, show, position))
 
     def python(values: Values) -> str:
         opened = f"import penchant\n\ndataset = penchant.load({f'{name}.nc'!r})\n"
@@ -112,17 +112,17 @@ def _words(grid: Grid) -> str:
     return " ".join(filter(None, parts))
 
 
-def _cells(grid: Grid, found: Diagram, x: str, y: str, position: dict[str, int]) -> Cells:
+def _cells(grid: Grid, phases: Diagram, x: str, y: str, position: dict[str, int]) -> Cells:
     return Cells(
         columns=tuple(grid.values(x)),
         rows=tuple(grid.values(y)) if y != NONE else ("",),
-        values=found.numbers,
-        span=found.span,
-        failed=found.failed,
-        notes=found.notes,
+        values=phases.numbers,
+        span=phases.span,
+        failed=phases.failed,
+        notes=phases.notes,
         chosen=(position[x], position[y] if y != NONE else 0),
         names=(_control(grid, x), _control(grid, y)),
-        colour_label=found.label,
+        colour_label=phases.label,
         column_label=plain(x, CUT),
         row_label=plain(y, CUT) if y != NONE else "",
     )

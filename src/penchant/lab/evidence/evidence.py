@@ -308,8 +308,8 @@ def judge(evidence: Evidence) -> tuple[Status, str]:
     if evidence.statement_misses:
         return "holds as corrected", "the printed statement misses; the corrected one passes"
     if evidence.proof_misses:
-        found = "the statement passes; a printed line of its proof misses, its correction passes"
-        return "holds, proof corrected", found
+        sentence = "the statement passes; a printed line of its proof misses, its correction passes"
+        return "holds, proof corrected", sentence
     return "holds", "every check passes and every control misses"
 
 

@@ -39,9 +39,9 @@ def _formula(latex: str) -> Markup:
     if IMPOSSIBLE.search(latex):
         return written
     try:
-        found = mathml(latex)
-        elements = ElementTree.fromstring(found).iter()
+        text = mathml(latex)
+        elements = ElementTree.fromstring(text).iter()
     except Exception:  # latex2mathml's errors have no common class
         return written
     harmless = all(set(element.attrib) <= ATTRIBUTES for element in elements)  # no link, no style
-    return Markup(found) if harmless else written
+    return Markup(text) if harmless else written

@@ -35,10 +35,10 @@ LOOKS = {
 def endings(dataset: xarray.Dataset) -> list[tuple[str, int, str, str]]:
     """(symbol, number of cells, word, look) of every way in which cells ended."""
     kinds, counts = np.unique(dataset.status.values, return_counts=True)
-    found = dict(zip(map(str, kinds), map(int, counts), strict=True))
-    order = dict.fromkeys(kind for kind in (*LOOKS, *sorted(found)) if kind in found)
+    tally = dict(zip(map(str, kinds), map(int, counts), strict=True))
+    order = dict.fromkeys(kind for kind in (*LOOKS, *sorted(tally)) if kind in tally)
     looks = ((kind, *LOOKS.get(kind, ODD)) for kind in order)
-    return [(symbol, found[kind], _word(kind, dataset), look) for kind, symbol, look in looks]
+    return [(symbol, tally[kind], _word(kind, dataset), look) for kind, symbol, look in looks]
 
 
 def _word(kind: str, dataset: xarray.Dataset) -> str:
@@ -93,15 +93,15 @@ def _cut(text: str) -> str:
 
 def results(dataset: xarray.Dataset) -> list[tuple[str, ...]]:
     """A row for every number that the cells computed: its meaning and its range."""
-    names = [name for name, found in dataset.data_vars.items() if found.dtype.kind in "fiub"]
+    names = [name for name, variable in dataset.data_vars.items() if variable.dtype.kind in "fiub"]
     return [_row(str(name), dataset[name]) for name in names]
 
 
-def _row(name: str, found: Any) -> tuple[str, ...]:
-    values = np.asarray(found.values, dtype=float)
+def _row(name: str, variable: Any) -> tuple[str, ...]:
+    values = np.asarray(variable.values, dtype=float)
     finite = values[np.isfinite(values)]
-    units = found.attrs.get("units", "1")
-    meaning = f"{found.attrs.get('long_name', name)}{'' if units == '1' else f' ({units})'}"
+    units = variable.attrs.get("units", "1")
+    meaning = f"{variable.attrs.get('long_name', name)}{'' if units == '1' else f' ({units})'}"
     ends = (finite.min(), np.median(finite), finite.max()) if finite.size else ()
     numbers = [f"{float(value):.5g}" for value in ends] or ["-"] * 3
     count = f"{finite.size}" + (f" of {values.size}" if finite.size < values.size else "")

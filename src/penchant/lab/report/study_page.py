@@ -68,7 +68,7 @@ def pictures_of(dataset: xarray.Dataset) -> Pictures:
     first = _drawn(title_of(dataset), lambda: draw_study(dataset), reasons)
     if first is None:
         return Pictures(None, (), tuple(reasons))
-    drawings = [_drawn(one.text, one.draw, reasons) for one in further(dataset)]
+    drawings = [_drawn(drawing.text, drawing.draw, reasons) for drawing in further(dataset)]
     more = tuple(picture for picture in drawings if picture is not None)
     return Pictures(first, more, tuple(reasons))
 

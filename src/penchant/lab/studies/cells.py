@@ -57,12 +57,12 @@ def _name(key: str, last: Counter[str]) -> str:
 def _flat(grid: Any, prefix: str = "") -> list[tuple[str, Any]]:
     if not isinstance(grid, Mapping):
         raise Invalid(f"grid must be a table of axes, got {grid!r:.80}")
-    found: list[tuple[str, Any]] = []
+    entries: list[tuple[str, Any]] = []
     for key, value in grid.items():
         name = f"{prefix}{key}"
         nested = isinstance(value, Mapping) and value and not _spacelike(value)
-        found += _flat(value, f"{name}.") if nested else [(name, value)]
-    return found
+        entries += _flat(value, f"{name}.") if nested else [(name, value)]
+    return entries
 
 
 def _spacelike(table: Mapping[str, Any]) -> bool:
@@ -125,12 +125,12 @@ def _spaced(where: str, table: Mapping[str, Any]) -> list[Any]:
     refuse_endless(f"{where}.{named[0]}", count)
     if named[0] == "geomspace" and min(first, last) <= 0:
         raise Invalid(f"{where}.geomspace needs ends > 0, got {first} and {last}")
-    found = getattr(np, named[0])(first, last, count)
-    if not np.isfinite(found).all():
+    values = getattr(np, named[0])(first, last, count)
+    if not np.isfinite(values).all():
         raise Invalid(f"{where}.logspace is in powers of ten; 10**{last:g} overflows")
     if not table.get("round", False):
-        return found.tolist()
-    return [int(value) for value in np.unique(np.rint(found))]
+        return values.tolist()
+    return [int(value) for value in np.unique(np.rint(values))]
 
 
 def read_seeds(seeds: Any) -> tuple[int, ...] | None:
@@ -138,10 +138,10 @@ def read_seeds(seeds: Any) -> tuple[int, ...] | None:
     if seeds is None:
         return None
     if isinstance(seeds, Sequence | np.ndarray) and not isinstance(seeds, str):
-        found = tuple(integer("seeds", seed, least=0) for seed in seeds)
-        if not found or len(set(found)) != len(found):
-            raise Invalid(f"seeds must be different whole numbers, got {found!r:.80}")
-        return found
+        numbers = tuple(integer("seeds", seed, least=0) for seed in seeds)
+        if not numbers or len(set(numbers)) != len(numbers):
+            raise Invalid(f"seeds must be different whole numbers, got {numbers!r:.80}")
+        return numbers
     count = integer("seeds", seeds, least=1)
     refuse_endless("seeds", count)
     return tuple(range(count))

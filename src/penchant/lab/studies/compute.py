@@ -123,20 +123,20 @@ def message_of(error: BaseException) -> str:
 
 @door_as("study")
 def _function(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
-    found = function_named(spec["function"])(**spec["arguments"])
-    if not isinstance(found, Mapping):
+    answer = function_named(spec["function"])(**spec["arguments"])
+    if not isinstance(answer, Mapping):
         raise DescriptionError(
             f"study: {spec['function']} must return a dict of named values, got "
-            f"{type(found).__name__}"
+            f"{type(answer).__name__}"
         )
     dims = spec["dims"]
-    taken = [name for name in found if name in (*spec["arguments"], *RESERVED)]
+    taken = [name for name in answer if name in (*spec["arguments"], *RESERVED)]
     if taken:
         raise DescriptionError(
             f"study: {spec['function']} returns {taken[0]!r}, which already names an argument or a "
             "column of the result; rename it"
         )
-    values = {name: _value(name, value, dims.get(name)) for name, value in found.items()}
+    values = {name: _value(name, value, dims.get(name)) for name, value in answer.items()}
     return OK[0], "", values
 
 

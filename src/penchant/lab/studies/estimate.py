@@ -71,11 +71,11 @@ def estimate(study: Study, out: str | os.PathLike[str]) -> Estimate:
     plain, most = _planned(study)
     cells = list(cells_of(plain, code.version))
     wanted = listed(cache.folder) if most else {cell.name for cell in cells}
-    found = finished(cache.folder, wanted, code.version)
-    if found:
-        seconds = [result.seconds for result in found.values()]
-        sizes = [os.path.getsize(file_of(cache.folder, name)) for name in found]
-        basis, failure = f"the {len(found)} finished cells", ""
+    results = finished(cache.folder, wanted, code.version)
+    if results:
+        seconds = [result.seconds for result in results.values()]
+        sizes = [os.path.getsize(file_of(cache.folder, name)) for name in results]
+        basis, failure = f"the {len(results)} finished cells", ""
     else:
         ends, sizes = _sampled(cells, code)
         seconds = [done.seconds for done in ends]
@@ -84,8 +84,10 @@ def estimate(study: Study, out: str | os.PathLike[str]) -> Estimate:
             basis += ", imports and compilation included"
         failure = next((done.sentence for done in ends if done.status == ERROR), "")
     mean, size = sum(seconds) / len(seconds), sum(sizes) / max(len(sizes), 1)
-    number = max(most, len(found)) if most else len(cells)
-    return Estimate(number, len(found), mean, size, basis, _free(cache.folder), failure, bool(most))
+    number = max(most, len(results)) if most else len(cells)
+    return Estimate(
+        number, len(results), mean, size, basis, _free(cache.folder), failure, bool(most)
+    )
 
 
 @door_as(lambda study: study.source)

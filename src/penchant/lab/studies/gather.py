@@ -71,19 +71,19 @@ def gather(
 ) -> xarray.Dataset:
     """The dataset of a study; `lost` lists the cells that ended without a file."""
     results = {cell.index: _result(folder, cell.name, code, lost or {}) for cell in cells}
-    found = {index: result for index, result in results.items() if result is not None}
+    present = {index: result for index, result in results.items() if result is not None}
     return (
-        label(study, found)
-        .assign_attrs(cells=len(results), **counts(found.values()))
-        .assign_attrs(provenance(study, code, command, found.values()))
+        label(study, present)
+        .assign_attrs(cells=len(results), **counts(present.values()))
+        .assign_attrs(provenance(study, code, command, present.values()))
     )
 
 
 def made_with(results: Iterable[Result]) -> dict[str, str]:
     """The versions that the cells were made with; `mixed` names the libraries that differ."""
     known = [dict(r.made_with) for r in results if r.made_with]
-    names = dict.fromkeys(name for found in known for name in found)
-    seen = {name: sorted({found.get(name, "none") for found in known}) for name in names}
+    names = dict.fromkeys(name for libraries in known for name in libraries)
+    seen = {name: sorted({libraries.get(name, "none") for libraries in known}) for name in names}
     mixed = [f"{name} {' and '.join(all_)}" for name, all_ in seen.items() if len(all_) > 1]
     own = {name: all_[0] if len(all_) == 1 else all_ for name, all_ in seen.items()} or versions()
     return {"versions": json.dumps(own)} | ({"mixed": "; ".join(mixed)} if mixed else {})
@@ -112,7 +112,7 @@ def _result(folder: Path, name: str, code: str, lost: Mapping[str, Done]) -> Res
         return None
 
 
-def label(study: Study, found: Mapping[tuple[int, ...], Result]) -> xarray.Dataset:
+def label(study: Study, results: Mapping[tuple[int, ...], Result]) -> xarray.Dataset:
     """The results at their places in the grid, with names, labels and units."""
     import xarray
 
@@ -121,16 +121,16 @@ def label(study: Study, found: Mapping[tuple[int, ...], Result]) -> xarray.Datas
         coordinates["seed"] = list(study.seed_values)
     status = np.full(study.shape, MISSING, dtype=object)
     sentence = np.full(study.shape, "", dtype=object)
-    for index, result in found.items():
+    for index, result in results.items():
         status[index], sentence[index] = result.status, result.sentence
     outer = study.dimensions
     variables: dict[str, Any] = {
         "status": (outer, status.astype(str)),
         "sentence": (outer, sentence.astype(str)),
     }
-    names = dict.fromkeys(name for result in found.values() for name in result.values)
+    names = dict.fromkeys(name for result in results.values() for name in result.values)
     for name in sorted(names):
-        values = {index: r.values[name] for index, r in found.items() if name in r.values}
+        values = {index: r.values[name] for index, r in results.items() if name in r.values}
         own, array = stacked(study.shape, values)
         if set(own) & set(outer) or name in coordinates:
             raise ValueError(f"{study.source}: {name!r} repeats the name of an axis; rename it")

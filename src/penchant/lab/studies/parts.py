@@ -78,13 +78,13 @@ def function_named(name: Any) -> Callable[..., Any]:
         raise Invalid(f'function must read "package.module:function", got {name!r:.80}')
     try:
         with importing(module):
-            found = getattr(importlib.import_module(module), attribute, None)
+            function = getattr(importlib.import_module(module), attribute, None)
     except (ImportError, SystemExit) as reason:
         why = f"it calls sys.exit({reason})" if isinstance(reason, SystemExit) else reason
         raise Invalid(f"function {name!r:.80} cannot be imported ({why})") from None
-    if not callable(found):
+    if not callable(function):
         raise Invalid(f"the module {module} has no function {attribute!r}")
-    return found
+    return function
 
 
 def name_of_function(function: Any) -> str:
@@ -117,14 +117,14 @@ def resolved(where: str, value: Any, scope: Mapping[str, Any]) -> Any:
     first, *rest = value[1:].split(".")
     if first not in OBJECTS:
         return variable(where, scope["path"], value[1:]).values
-    found = scope[first]
+    target = scope[first]
     for name in rest:
-        if name.startswith("_") or not hasattr(found, name):
+        if name.startswith("_") or not hasattr(target, name):
             raise DescriptionError(f"{where}: {value!r} is unknown: {first} has no {name!r}")
-        found = getattr(found, name)
-    if rest and callable(found):  # a method could do more than give a value
+        target = getattr(target, name)
+    if rest and callable(target):  # a method could do more than give a value
         raise DescriptionError(f"{where}: {value!r} is a method, not a value")
-    return found
+    return target
 
 
 def variable(where: str, path: Any, name: str) -> Any:

@@ -37,10 +37,10 @@ def keep_other(study: Study, file: Path) -> str | None:
     if not file.exists():
         return None
     try:
-        found = json.loads(store.read(file).attrs["description"])
-        if _nature(found) == _nature(study.describe()):
+        description = json.loads(store.read(file).attrs["description"])
+        if _nature(description) == _nature(study.describe()):
             return None
-        mark = _digest(_nature(found).encode())
+        mark = _digest(_nature(description).encode())
     except (ValueError, KeyError, OSError):  # not a result of penchant, or a damaged one
         seen = file.stat()  # its content may be large
         mark = _digest(f"{seen.st_size} {seen.st_mtime_ns}".encode())

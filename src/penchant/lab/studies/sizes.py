@@ -50,13 +50,13 @@ def read_forms(source: str, table: Mapping[str, Any], keys: Iterable[str]) -> di
 
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """`old` with the entries of `new`, table by table."""
-    found = dict(old)
+    table = dict(old)
     for key, value in new.items():
-        before = found.get(key)
+        before = table.get(key)
         tables = isinstance(before, Mapping) and isinstance(value, Mapping)
         whole = not tables or any(word in value for word in WHOLE)
-        found[key] = value if whole else merged(before or {}, value)
-    return found
+        table[key] = value if whole else merged(before or {}, value)
+    return table
 
 
 Size = Literal["tiny", "quick", "printed"]

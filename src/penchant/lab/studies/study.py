@@ -152,11 +152,11 @@ class Study(Record):
 
     def template(self) -> dict[str, Any]:
         """A cell without the values of the axes and the seed."""
-        found: dict[str, Any] = {part: getattr(self, part) for part in PARTS}
+        cell: dict[str, Any] = {part: getattr(self, part) for part in PARTS}
         options = {name: getattr(self, name) for name in (*OPTIONAL, "batch")}
-        found |= {name: value for name, value in options.items() if value is not None}
+        cell |= {name: value for name, value in options.items() if value is not None}
         recorded = {"final": list(self.final), "trajectory": list(self.trajectory)}
-        return found | recorded | {"probes": self.probes}
+        return cell | recorded | {"probes": self.probes}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -199,8 +199,8 @@ class Study(Record):
             if field.init and field.name not in ("grid", "seeds", "source")
         }
         given = {key: value for key, value in own.items() if value not in (None, (), {}, "")}
-        found = json.loads(json.dumps({**given, "grid": grid, "seeds": seeds}))
-        return dict(found)
+        description = json.loads(json.dumps({**given, "grid": grid, "seeds": seeds}))
+        return dict(description)
 
 
 def _shifted(value: Any, shift: int) -> Any:

@@ -129,10 +129,10 @@ def _outside(
     value = ratio(best)
     for _ in range(ROUNDS):
         weights = sizes**2 - 0.5 * value * sizes
-        found, _ = _trust_region(weights, z, radius)
-        if not ratio(found) < value * (1 - 1e-15):
+        point, _ = _trust_region(weights, z, radius)
+        if not ratio(point) < value * (1 - 1e-15):
             break
-        best, value = found, ratio(found)
+        best, value = point, ratio(point)
     lower = value
     # the dual proves sum(w z^2) >= lower c on the ball, so that no ratio is below
     turns = Turns(10_000, "the lower bound of the Lojasiewicz constant")

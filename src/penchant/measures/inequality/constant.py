@@ -53,8 +53,8 @@ class Lojasiewicz(Record):
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> found = penchant.measures.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
-    >>> found.lower <= found.upper, found.loss
+    >>> bounds = penchant.measures.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
+    >>> bounds.lower <= bounds.upper, bounds.loss
     (True, 0.5)
     """
 
@@ -134,8 +134,8 @@ def lojasiewicz_quadratic(
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> found = penchant.measures.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
-    >>> round(found.lower, 6), round(found.upper, 6)
+    >>> bounds = penchant.measures.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
+    >>> round(bounds.lower, 6), round(bounds.upper, 6)
     (2.0, 2.0)
     """
     X, y = regression_data(X, y)
@@ -198,8 +198,8 @@ def lojasiewicz(
     Examples
     --------
     >>> import penchant
-    >>> found = penchant.measures.lojasiewicz(lambda a: a - 1.0, [0.0], 0.5, lipschitz=1e-9)
-    >>> round(found.lower, 4), round(found.upper, 4)
+    >>> bounds = penchant.measures.lojasiewicz(lambda a: a - 1.0, [0.0], 0.5, lipschitz=1e-9)
+    >>> round(bounds.lower, 4), round(bounds.upper, 4)
     (2.0, 2.0)
     """
     x, radius = finite_array("center", center, ndim=1), positive("radius", radius)
@@ -278,9 +278,9 @@ def _descend(
         state, _ = jax.lax.scan(move, (a, log_ratio(a), 0.1 * radius), None, length=steps)
         return state[0], state[1]
 
-    found, values = jax.jit(jax.vmap(chase))(jnp.asarray(begin))
+    points, values = jax.jit(jax.vmap(chase))(jnp.asarray(begin))
     values = np.asarray(values)
     if not (values < np.inf).any():
         raise ValueError(f"{WHO}: the loss is zero or not a number wherever the ball was looked at")
     k = int(np.nanargmin(values))
-    return float(np.exp(values[k])), np.asarray(found[k])
+    return float(np.exp(values[k])), np.asarray(points[k])

@@ -122,24 +122,24 @@ def grouped_kernels(
     outputs = gradients.outputs
     if not full and outputs > 1 and gradients.held * len(x) > memory * LARGE:
         parts = gradients.singles()  # all outputs at once would need several passes
-        if (found := _summed(parts, x, x2, memory, groups)) is not None:
-            return found / outputs
+        if (kernels := _summed(parts, x, x2, memory, groups)) is not None:
+            return kernels / outputs
     columns = x if x2 is None else x2
     kept, count = outputs if full else 1, max(groups.values()) + 1
     blocks = plan(gradients, len(x), len(columns), kept, memory, count)
-    found = np.zeros((count, len(x), kept, len(columns), kept))
+    kernels = np.zeros((count, len(x), kept, len(columns), kept))
     try:
         for rows, others, part in _parts(gradients, x, x2, blocks, full, groups):
             _require_finite(part, rows, others)
-            found[:, rows, :, others] = part
+            kernels[:, rows, :, others] = part
             if x2 is None:
-                found[:, others, :, rows] = part.transpose(0, 3, 4, 1, 2)
+                kernels[:, others, :, rows] = part.transpose(0, 3, 4, 1, 2)
     except Reformed:  # each time fewer parameters have factors, so that this ends
         gradients.measure()
         return grouped_kernels(gradients, x, x2, full, memory, groups)
     if not full:
-        found /= outputs
-    return found if full else found[:, :, 0, :, 0]
+        kernels /= outputs
+    return kernels if full else kernels[:, :, 0, :, 0]
 
 
 def _summed(
@@ -150,18 +150,18 @@ def _summed(
     groups: Mapping[Any, int],
 ) -> Array | None:
     """The sum of the kernels of single outputs; None if `parts` is empty."""
-    found = None
-    for one in parts:
-        part = grouped_kernels(one, x, x2, False, memory, groups)
-        found = part if found is None else found + part
-    return found
+    total = None
+    for single in parts:
+        part = grouped_kernels(single, x, x2, False, memory, groups)
+        total = part if total is None else total + part
+    return total
 
 
 def output_kernels(gradients: Gradients, x: Any, memory: float) -> Array:
     """The kernel of every output alone, (C, N, N)."""
-    found = [blocked_kernel(one, x, None, False, memory) for one in gradients.singles()]
-    if found:
-        return np.stack(found)
+    kernels = [blocked_kernel(single, x, None, False, memory) for single in gradients.singles()]
+    if kernels:
+        return np.stack(kernels)
     full = blocked_kernel(gradients, x, None, True, memory)
     return np.einsum("ncmc->cnm", full)
 
@@ -251,17 +251,20 @@ def _joined(gradients: Gradients, x: Any, size: int, form: int) -> Factors:
     return whole
 
 
-def _arrays(found: Factors) -> list[Any]:
-    return [*found.rows.values(), *(array for layer in found.layers.values() for array in layer)]
+def _arrays(factors: Factors) -> list[Any]:
+    return [
+        *factors.rows.values(),
+        *(array for layer in factors.layers.values() for array in layer),
+    ]
 
 
-def _changed(found: Factors, change: Callable[[Any], Any]) -> Factors:
-    layers = {key: (change(h), change(slopes)) for key, (h, slopes) in found.layers.items()}
-    return Factors({key: change(row) for key, row in found.rows.items()}, layers)
+def _changed(factors: Factors, change: Callable[[Any], Any]) -> Factors:
+    layers = {key: (change(h), change(slopes)) for key, (h, slopes) in factors.layers.items()}
+    return Factors({key: change(row) for key, row in factors.rows.items()}, layers)
 
 
-def _cut(found: Factors, samples: slice) -> Factors:
-    return _changed(found, operator.itemgetter(samples))
+def _cut(factors: Factors, samples: slice) -> Factors:
+    return _changed(factors, operator.itemgetter(samples))
 
 
 def _require_finite(part: Array, rows: slice, others: slice) -> None:

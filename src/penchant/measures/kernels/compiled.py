@@ -55,8 +55,8 @@ class CompiledFunction:
         """True if both are the same program with the same constants."""
         alike = self.program == other.program and len(self.constants) == len(other.constants)
         return alike and all(
-            one is two or np.array_equal(one, two)
-            for one, two in zip(self.constants, other.constants, strict=True)
+            own is theirs or np.array_equal(own, theirs)
+            for own, theirs in zip(self.constants, other.constants, strict=True)
         )
 
     def differentiate(
@@ -68,19 +68,19 @@ class CompiledFunction:
         output; any other value selects all.
         """
 
-        def one(arrays: list[Any], x: Any) -> Any:
-            found = self.outputs(arrays, x[None]).reshape(-1)
-            return found[selected : selected + 1] if isinstance(selected, int) else found
+        def sample_outputs(arrays: list[Any], x: Any) -> Any:
+            outputs = self.outputs(arrays, x[None]).reshape(-1)
+            return outputs[selected : selected + 1] if isinstance(selected, int) else outputs
 
         at = [self.places.index(place) for place in learned]
-        self.sample, self.gradients = sample, factors(one, arrays, at, sample, factored)
+        self.sample, self.gradients = sample, factors(sample_outputs, arrays, at, sample, factored)
         alone = jax.ShapeDtypeStruct((1, *sample.shape), sample.dtype)
-        found = jax.eval_shape(self.gradients, arrays, alone)
-        parts = jax.tree.leaves(found)
+        shapes = jax.eval_shape(self.gradients, arrays, alone)
+        parts = jax.tree.leaves(shapes)
         self.held = sum(math.prod(a.shape) * a.dtype.itemsize for a in parts)
-        self.times = max((h.shape[1] for h, _ in found.layers.values()), default=1)
-        counts = [row.shape[1] for row in found.rows.values()]
-        counts += [slopes.shape[2] for _, slopes in found.layers.values()]
+        self.times = max((h.shape[1] for h, _ in shapes.layers.values()), default=1)
+        counts = [row.shape[1] for row in shapes.rows.values()]
+        counts += [slopes.shape[2] for _, slopes in shapes.layers.values()]
         self.count = counts[0]
 
     def block(self, arrays: list[Any], size: int) -> Any:

@@ -68,13 +68,13 @@ class Taps:
         use = Use(other.size // max(inputs, 1), inputs, weight.size // max(inputs, 1))
         self.uses.setdefault(leaf, []).append(use)
         values = [other, weight] if place == 1 else [weight, other]
-        (found,) = _bind(eqn, values)
+        (result,) = _bind(eqn, values)
         if self.zeros is None:
-            return found
+            return result
         moved = jnp.transpose(other, (*free, *contracted))
         self.inputs[leaf] = moved.reshape(use.times, use.inputs)
         zero = self.zeros[leaf]
-        return found + (zero if place == 1 else zero.T).reshape(found.shape).astype(found.dtype)
+        return result + (zero if place == 1 else zero.T).reshape(result.shape).astype(result.dtype)
 
 
 def factors(
@@ -95,7 +95,7 @@ def factors(
     layers = _layers(closed, arrays, learned, x, outputs) if factored else {}
     whole = [leaf for leaf in learned if leaf not in layers]
 
-    def one(arrays: Any, x: Any) -> Factors:
+    def sample_factors(arrays: Any, x: Any) -> Factors:
         def run(rest: dict[int, Any], zeros: dict[int, Any]) -> Any:
             values = [rest.get(i, array) for i, array in enumerate(arrays)]
             if not zeros:
@@ -106,7 +106,7 @@ def factors(
 
         return _pulled(run, {leaf: arrays[leaf] for leaf in whole}, layers, arrays)
 
-    return jax.vmap(one, in_axes=(None, 0))
+    return jax.vmap(sample_factors, in_axes=(None, 0))
 
 
 def _pulled(
@@ -114,8 +114,8 @@ def _pulled(
 ) -> Any:
     """The Factors of one sample: one forward pass, and one backward pass for every output."""
     zeros = {i: jnp.zeros((use.times, use.outputs), arrays[i].dtype) for i, use in layers.items()}
-    found, pull, inputs = jax.vjp(run, rest, zeros, has_aux=True)
-    units = jnp.eye(found.shape[0], dtype=found.dtype)
+    outputs, pull, inputs = jax.vjp(run, rest, zeros, has_aux=True)
+    units = jnp.eye(outputs.shape[0], dtype=outputs.dtype)
     if len(units) == 1:  # no axis of outputs, so no copy that rearranges it
         rows, slopes = jax.tree.map(lambda array: array[None], pull(units[0]))
     else:
@@ -140,8 +140,8 @@ def _layers(
 
 
 def _outputs(closed: Any, values: list[Any], taps: Taps) -> Any:
-    (found,) = _evaluate(closed.jaxpr, closed.consts, values, taps)
-    return _plain(found, taps)
+    (output,) = _evaluate(closed.jaxpr, closed.consts, values, taps)
+    return _plain(output, taps)
 
 
 def _evaluate(jaxpr: Any, consts: Any, values: list[Any], taps: Taps) -> list[Any]:
@@ -182,5 +182,5 @@ def _plain(value: Any, taps: Taps) -> Any:
 def _bind(eqn: Any, values: list[Any]) -> list[Any]:
     given = eqn.primitive.get_bind_params(eqn.params)
     functions, parameters = given if isinstance(given, tuple) else ((), given)  # JAX before 0.9
-    found = eqn.primitive.bind(*functions, *values, **parameters)
-    return list(found) if eqn.primitive.multiple_results else [found]
+    results = eqn.primitive.bind(*functions, *values, **parameters)
+    return list(results) if eqn.primitive.multiple_results else [results]

@@ -52,17 +52,17 @@ class TangentFeatures:
         assert isinstance(self.model, Separable)
         return self._in_full(self.model.predictor(self.start))
 
-    def _in_full(self, found: Array) -> Array:
-        if self.log_output == 0.0 or not found.any():
-            return found
+    def _in_full(self, values: Array) -> Array:
+        if self.log_output == 0.0 or not values.any():
+            return values
         with np.errstate(over="ignore", under="ignore"):
-            found = found * np.exp(self.log_output)
-        if not np.isfinite(found).all():
+            values = values * np.exp(self.log_output)
+        if not np.isfinite(values).all():
             raise Invalid(
                 f"the output at the start is beyond float64 (e^{self.log_output:.0f} times "
                 "that of the unit start); wrap the model in Difference, whose output starts at zero"
             )
-        return found
+        return values
 
     def rows(self, X: Array) -> Array:
         """Features of every sample; for separable models in one coordinate per input feature."""
@@ -166,10 +166,10 @@ def tangent(model: Model, X: Array, start: ArrayLike | None = None) -> TangentFe
         begin = None
     if begin is None and twin is not None:
         at_one, log_alpha, depth = twin
-        found = scaled(at_one, X, at_one.start(X.shape[1]))
+        features = scaled(at_one, X, at_one.start(X.shape[1]))
         # grad f(alpha w0) = alpha^(D-1) grad f(w0), Woodworth et al. 2020, section 3
-        log_unit = found.log_unit + (depth - 1) * log_alpha
-        return dataclasses.replace(found, log_unit=log_unit, log_output=depth * log_alpha)
+        log_unit = features.log_unit + (depth - 1) * log_alpha
+        return dataclasses.replace(features, log_unit=log_unit, log_output=depth * log_alpha)
     assert begin is not None
     return scaled(model, X, begin)
 

@@ -89,16 +89,16 @@ class FunctionGradients(Gradients):
         short = size - len(x)
         padded = np.concatenate([x, np.repeat(x[-1:], short, axis=0)]) if short else x
         with self._in_precision():
-            found = self.compiled.block(self.arrays, size)(self.arrays, self._inputs(padded))
-            return jax.tree.map(lambda array: np.asarray(array)[: len(x)], found)
+            factors = self.compiled.block(self.arrays, size)(self.arrays, self._inputs(padded))
+            return jax.tree.map(lambda array: np.asarray(array)[: len(x)], factors)
 
     def values(self, x: Any) -> Array:
         parts = []
         with self._in_precision():
             for at in range(0, len(x), LARGEST):
                 part = self._inputs(x[at : at + LARGEST])
-                found = np.asarray(self.compiled.run(self.arrays, part), dtype=np.float64)
-                parts.append(found.reshape(len(part), -1))
+                outputs = np.asarray(self.compiled.run(self.arrays, part), dtype=np.float64)
+                parts.append(outputs.reshape(len(part), -1))
         whole = np.concatenate(parts)
         return whole[:, [self.selected]] if isinstance(self.selected, int) else whole
 
@@ -129,15 +129,15 @@ class FunctionGradients(Gradients):
         """Raise an error unless each row has outputs that do not depend on the other rows."""
         if len(x) not in self.compiled.rows:
             many = jax.ShapeDtypeStruct(x.shape, self._dtype_of(x))
-            found = jax.eval_shape(self.compiled.outputs, self.arrays, many)
-            check_outputs(found, len(x), self.selected)
+            outputs = jax.eval_shape(self.compiled.outputs, self.arrays, many)
+            check_outputs(outputs, len(x), self.selected)
             self.compiled.rows.add(len(x))
         if len(x) < 2:
             return
         # at an unbiased start the outputs are zero, and rounding cannot be compared with zero
         moved = [self._nudged(*pair) for pair in zip(self.places, self.arrays, strict=True)]
-        found = self.compiled.pair(moved, self._inputs(x[[0, -1]]))
-        together, alone = (np.asarray(part, dtype=np.float64).reshape(-1) for part in found)
+        outputs = self.compiled.pair(moved, self._inputs(x[[0, -1]]))
+        together, alone = (np.asarray(part, dtype=np.float64).reshape(-1) for part in outputs)
         apart = np.abs(together - alone).max()
         if np.isfinite(together).all() and not apart <= ALONE * np.abs(together).max():
             raise Invalid(
@@ -151,10 +151,10 @@ class FunctionGradients(Gradients):
     def _cast(self, place: int, leaf: Any) -> Any:
         if place not in self.learned:
             return leaf if hasattr(leaf, "nbytes") else np.asarray(leaf)
-        found = np.asarray(leaf, dtype=self._dtype)
-        if not np.isfinite(found).all():
+        array = np.asarray(leaf, dtype=self._dtype)
+        if not np.isfinite(array).all():
             raise Invalid(f"params must be finite in {self._dtype}")
-        return found
+        return array
 
     def _inputs(self, x: Any) -> Any:
         """Real inputs in the precision of the gradients; integers, such as tokens, unchanged."""
@@ -175,11 +175,11 @@ class FunctionGradients(Gradients):
                 raise Invalid(f"f(params, x) must be written with jax.numpy: {first}") from None
 
 
-def check_outputs(found: Any, rows: int, selected: str | int | None) -> None:
-    """Raise an error unless `found` has one number per row, or several that are selected."""
-    shape = getattr(found, "shape", None)
-    if shape is None or not _floats(found.dtype):
-        raise Invalid(f"f(params, x) must return real numbers per row of x, got {found}")
+def check_outputs(outputs: Any, rows: int, selected: str | int | None) -> None:
+    """Raise an error unless `outputs` has one number per row, or several that are selected."""
+    shape = getattr(outputs, "shape", None)
+    if shape is None or not _floats(outputs.dtype):
+        raise Invalid(f"f(params, x) must return real numbers per row of x, got {outputs}")
     if (
         len(shape) not in (1, 2)
         or shape[0] != rows

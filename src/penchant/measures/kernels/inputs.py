@@ -72,8 +72,8 @@ class Packed:
             if not _is_row(row):
                 return row
             begin = next(at)
-            found = x[:, begin : begin + row.size].reshape(len(x), *row.shape)
-            return found if row.kind == "f" else found.astype(row.dtype)
+            part = x[:, begin : begin + row.size].reshape(len(x), *row.shape)
+            return part if row.kind == "f" else part.astype(row.dtype)
 
         return mapped(self.tree, cut)
 
@@ -100,20 +100,20 @@ def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 def leaves(tree: Any) -> Iterator[Any]:
     """The leaves of a tree in their order."""
-    found: list[Any] = []
-    mapped(tree, found.append)
-    return iter(found)
+    collected: list[Any] = []
+    mapped(tree, collected.append)
+    return iter(collected)
 
 
 def digest(tree: Any) -> str:
     """A short text that identifies the inputs: different inputs have different texts."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for leaf in leaves(tree):
         array = np.asarray(leaf.detach().cpu().double() if hasattr(leaf, "detach") else leaf)
-        found.update(f"{array.shape}".encode())
+        checksum.update(f"{array.shape}".encode())
         text = array.dtype.kind not in "biuf"
-        found.update(str(leaf).encode() if text else array.astype(np.float64).tobytes())
-    return found.hexdigest()[:16]
+        checksum.update(str(leaf).encode() if text else array.astype(np.float64).tobytes())
+    return checksum.hexdigest()[:16]
 
 
 @dataclasses.dataclass(frozen=True)

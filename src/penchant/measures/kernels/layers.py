@@ -23,7 +23,7 @@ def layer_groups(names: Sequence[str], most: int) -> list[str]:
     """
     parts = [name.split(".") for name in names]
     for depth in range(max(map(len, parts)), 0, -1):
-        found = [".".join(part[:depth]) for part in parts]
-        if len(set(found)) <= most:
-            return found
+        groups = [".".join(part[:depth]) for part in parts]
+        if len(set(groups)) <= most:
+            return groups
     return ["all"] * len(names)

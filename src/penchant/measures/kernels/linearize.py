@@ -53,8 +53,8 @@ class LinearizedFunction(Record):
             every = list(leaves)
             for place, leaf in zip(places, learned, strict=True):
                 every[place] = leaf
-            found = self.function(jax.tree.unflatten(tree, every), x)
-            return Output(self.output).pick(found)
+            outputs = self.function(jax.tree.unflatten(tree, every), x)
+            return Output(self.output).pick(outputs)
 
         value, change = jax.jvp(run, (origin,), (moved,))
         return jax.tree.map(lambda a, b: a + b, value, change)

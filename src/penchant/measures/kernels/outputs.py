@@ -32,34 +32,34 @@ class Output:
         self.projection: Projection | None = None
         self.untouched = False  # whether the model's return value is used unchanged
 
-    def __call__(self, found: Any) -> Any:
-        read = self._read(found)
-        self.untouched = read is found
+    def __call__(self, answer: Any) -> Any:
+        read = self._read(answer)
+        self.untouched = read is answer
         return read
 
-    def _read(self, found: Any) -> Any:
-        found = self.pick(found)
-        if not hasattr(found, "shape") or not hasattr(found, "reshape"):
-            return found
-        self.shape = tuple(found.shape[1:])
+    def _read(self, answer: Any) -> Any:
+        answer = self.pick(answer)
+        if not hasattr(answer, "shape") or not hasattr(answer, "reshape"):
+            return answer
+        self.shape = tuple(answer.shape[1:])
         if self.projection is not None:
-            return self.projection(found)
-        return found if len(found.shape) < 3 else found.reshape(found.shape[0], -1)
+            return self.projection(answer)
+        return answer if len(answer.shape) < 3 else answer.reshape(answer.shape[0], -1)
 
-    def pick(self, found: Any) -> Any:
+    def pick(self, answer: Any) -> Any:
         """The wanted part, with all its axes."""
         if self.wanted is None:
-            bare = hasattr(found, "shape") or not _holds(found, "logits")
-            return found if bare else _part(found, "logits")
+            bare = hasattr(answer, "shape") or not _holds(answer, "logits")
+            return answer if bare else _part(answer, "logits")
         if not isinstance(self.wanted, str):
-            return self.wanted(found)
-        if not _holds(found, self.wanted):
-            names = ", ".join(found) if hasattr(found, "keys") else type(found).__name__
+            return self.wanted(answer)
+        if not _holds(answer, self.wanted):
+            names = ", ".join(answer) if hasattr(answer, "keys") else type(answer).__name__
             raise Invalid(
                 f"the model returns no {self.wanted!r} (but {names}); output= must be "
                 "one of its names, or a function of what it returns"
             )
-        return _part(found, self.wanted)
+        return _part(answer, self.wanted)
 
 
 class Projection:
@@ -70,12 +70,12 @@ class Projection:
         self.signs = [convert(random.choice([-1.0, 1.0], (size, count))) for size in shape]
         self.scale = 1 / math.sqrt(math.prod(shape))
 
-    def __call__(self, found: Any) -> Any:
+    def __call__(self, outputs: Any) -> Any:
         *others, last = self.signs
-        found = found @ last * self.scale
+        outputs = outputs @ last * self.scale
         for signs in reversed(others):
-            found = (found * signs).sum(-2)
-        return found
+            outputs = (outputs * signs).sum(-2)
+        return outputs
 
 
 def projection_error(each: Array) -> float:
@@ -84,9 +84,9 @@ def projection_error(each: Array) -> float:
     return float(np.linalg.norm(spread) / np.linalg.norm(each.mean(axis=0)))
 
 
-def _holds(found: Any, name: str) -> bool:
-    return name in found if hasattr(found, "keys") else hasattr(found, name)
+def _holds(answer: Any, name: str) -> bool:
+    return name in answer if hasattr(answer, "keys") else hasattr(answer, name)
 
 
-def _part(found: Any, name: str) -> Any:
-    return found[name] if hasattr(found, "keys") else getattr(found, name)
+def _part(answer: Any, name: str) -> Any:
+    return answer[name] if hasattr(answer, "keys") else getattr(answer, name)

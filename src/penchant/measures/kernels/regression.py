@@ -112,8 +112,8 @@ class KernelRegression(Record):
         parts = [self._predict(rows[at : at + step]) for at in range(0, len(rows), step)]
         if named is not None:
             model.named_inputs = named  # remove the rows of this call
-        found = np.concatenate(parts)
-        return found[:, 0] if found.shape[1] == 1 else found
+        predictions = np.concatenate(parts)
+        return predictions[:, 0] if predictions.shape[1] == 1 else predictions
 
     def _predict(self, x: Any) -> Array:
         full = self.outputs == "full"
@@ -183,10 +183,12 @@ def kernel_regression(
         raise Invalid(f"ridge must not be negative, got {ridge}")
     one_of("outputs", outputs, OUTPUTS)
     gradients = gradients_of(model, parameters, rows, outputs, "double")
-    found = gradients.values(rows)
-    if found.shape != targets.shape:
-        raise Invalid(f"y must have the shape of the outputs, {found.shape}, got {targets.shape}")
-    goal = targets - found
+    predictions = gradients.values(rows)
+    if predictions.shape != targets.shape:
+        raise Invalid(
+            f"y must have the shape of the outputs, {predictions.shape}, got {targets.shape}"
+        )
+    goal = targets - predictions
     full = outputs == "full"
     K = blocked_kernel(gradients, rows, None, full, memory)
     flat = goal.reshape(-1, 1) if full else goal

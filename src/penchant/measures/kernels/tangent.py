@@ -64,13 +64,13 @@ def _is_named(model: TorchFunction, given: Any) -> bool:
 
 def _shifted(first: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     """`first` and the given arrays, filled up with None."""
-    found = (first, *(array for array in arrays if array is not None))
-    if len(found) > len(arrays):
+    given = (first, *(array for array in arrays if array is not None))
+    if len(given) > len(arrays):
         raise Invalid(
             f"parameters of a torch module must be a mapping of names to arrays, or left "
             f"out, got {type(first).__name__}"
         )
-    return found + (None,) * (len(arrays) - len(found))
+    return given + (None,) * (len(arrays) - len(given))
 
 
 def samples(name: str, x: ArrayLike, model: Any) -> Any:
@@ -243,8 +243,8 @@ def tangent_kernel(
     named = [_layer(name, layers) for name in gradients.names.values()]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(named))}
     groups = {key: numbers[name] for key, name in zip(gradients.names, named, strict=True)}
-    found = grouped_kernels(gradients, rows, others, full, memory, groups)
-    return dict(zip(numbers, found, strict=True))
+    kernels = grouped_kernels(gradients, rows, others, full, memory, groups)
+    return dict(zip(numbers, kernels, strict=True))
 
 
 def _layer(name: str, layers: Any) -> str:
@@ -254,7 +254,7 @@ def _layer(name: str, layers: Any) -> str:
             f"layers must be True, False or a function of the name of a parameter array, "
             f"got {layers!r}"
         )
-    found = name if layers is True else layers(name)
-    if not isinstance(found, str):
-        raise Invalid(f"layers must return a name, got {found!r} for {name}")
-    return found
+    layer = name if layers is True else layers(name)
+    if not isinstance(layer, str):
+        raise Invalid(f"layers must return a name, got {layer!r} for {name}")
+    return layer

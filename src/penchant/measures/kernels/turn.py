@@ -76,8 +76,8 @@ def gradient_turn(
         text = f"the gradients are {kind}, so their direction is undefined; take other parameters"
         raise Unsolved(Outcome(Kind.DIVERGED, text))
     # 2 |a| |b| (1 - cos) = |a - b|^2 - (|a| - |b|)^2, which keeps the digits of small angles
-    found = (apart**2 - (first - second) ** 2) / (2 * first * second)
-    return float(min(max(found, 0.0), 2.0))
+    distance = (apart**2 - (first - second) ** 2) / (2 * first * second)
+    return float(min(max(distance, 0.0), 2.0))
 
 
 def _lengths(

@@ -45,11 +45,11 @@ class Directional:
 
     def _agrees(self, route: Route) -> bool:
         """True if <u, J v> is that of autograd, for one sample."""
-        one, start = self.x[-1:], self.function.parameters()
+        sample, start = self.x[-1:], self.function.parameters()
         change = {name: _waves(value) * _size(value) for name, value in start.items()}
         try:
-            slope = route(start, change, one)[1].reshape(-1)
-            parts = self._pulled(start, one)
+            slope = route(start, change, sample)[1].reshape(-1)
+            parts = self._pulled(start, sample)
         except Exception:  # an operation without these derivatives
             return False
         true = sum(_dot(part, v) for part, v in zip(parts, change.values(), strict=True))

@@ -98,8 +98,8 @@ class TorchGradients(Gradients):
             for at in range(0, len(x), LARGEST):
                 part = x[at : at + LARGEST]
                 parts.append(as_array(self.function(self.params, part)).reshape(len(part), -1))
-        found = np.concatenate(parts)
-        return found if self.selected is None else found[:, [self.selected]]
+        outputs = np.concatenate(parts)
+        return outputs if self.selected is None else outputs[:, [self.selected]]
 
     def block(self, x: Any, size: int) -> Factors:
         with self.function.quiet():
@@ -231,21 +231,21 @@ class TorchGradients(Gradients):
     def _whole(self, x: Any) -> list[Any]:
         """The gradients in the parameters outside the plan, each (n, C, size)."""
         inner = {name: self.params[name] for name in self.rest}
-        found = None
+        gradients = None
         if self.together:
             try:
                 jacobian = torch.func.vmap(torch.func.jacrev(self._one), in_dims=(None, 0))
-                found = jacobian(inner, x)
+                gradients = jacobian(inner, x)
             except Exception:
                 self.together = False  # control flow on data, or an unknown operation
-        if found is None:
-            found = self._one_by_one(inner, x)
+        if gradients is None:
+            gradients = self._one_by_one(inner, x)
         shape = (len(x), self.outputs, -1)
-        return [found[name].reshape(shape).detach() for name in self.rest]
+        return [gradients[name].reshape(shape).detach() for name in self.rest]
 
     def _one(self, inner: dict[str, Any], x: Any) -> Any:
-        found = self.function({**self.params, **inner}, x[None]).reshape(-1)
-        return found if self.selected is None else found[self.selected : self.selected + 1]
+        outputs = self.function({**self.params, **inner}, x[None]).reshape(-1)
+        return outputs if self.selected is None else outputs[self.selected : self.selected + 1]
 
     def _one_by_one(self, inner: dict[str, Any], x: Any) -> dict[str, Any]:
         rows = [row for sample in x for row in self.alone(inner, sample)]
@@ -279,11 +279,11 @@ class TorchGradients(Gradients):
         """The costs of one sample, measured on the first one."""
         in_turn, self.in_turn = self.in_turn, False
         with self.function.quiet():
-            one = self._tried(self.sample)  # compared with autograd where it is part of a kernel
+            slopes = self._tried(self.sample)  # compared with autograd where it is part of a kernel
         self.in_turn = in_turn
-        arrays = [*one.rows.values(), *(a for pair in one.layers.values() for a in pair)]
+        arrays = [*slopes.rows.values(), *(a for pair in slopes.layers.values() for a in pair)]
         held = sum(array.nbytes for array in arrays)
-        met = [h.shape[1] for h, _ in one.layers.values() if h.dtype.kind == "f"]
+        met = [h.shape[1] for h, _ in slopes.layers.values() if h.dtype.kind == "f"]
         return Costs(held, self.spread, max(met, default=1))
 
 

@@ -56,7 +56,7 @@ class TorchFunction:
 
     def given(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The trained parameters among `params` (such as a state_dict), as tensors."""
-        found = {}
+        tensors = {}
         for name, value in self.parameters().items():
             if name not in params:
                 raise Invalid(f"params must hold all trained parameters; no {name}")
@@ -66,8 +66,8 @@ class TorchFunction:
                     f"parameter {name} must have the shape {tuple(value.shape)}, "
                     f"got {tuple(array.shape)}"
                 )
-            found[name] = array.clone()
-        return found
+            tensors[name] = array.clone()
+        return tensors
 
     def __call__(self, params: dict[str, Any], x: Any) -> Any:
         return self.output(self.run(params, self.copies(), x))
@@ -141,17 +141,17 @@ def count_outputs(function: TorchFunction, name: str, x: Any, selected: str | in
     params = _nudged(function.parameters())  # where the outputs of an unbiased start are not zero
     held = {name: value.clone() for name, value in params.items()}
     with function.quiet(), torch.no_grad():
-        found = _tried(function, name, params, x)
-        shape = tuple(found.shape)
+        outputs = _tried(function, name, params, x)
+        shape = tuple(outputs.shape)
         if len(shape) not in (1, 2) or shape[0] != rows:
             raise Invalid(
                 f"the model must return one row of numbers per {_one(name)}, got shape "
                 f"{shape} for {rows} inputs; a wrapper, or output= of the watch, picks what to "
                 "use"
             )
-        count, size = found.numel() // rows, float(found.abs().max())
-        first = as_array(found[-1:])  # one row is enough, and all of them may be large
-        del found
+        count, size = outputs.numel() // rows, float(outputs.abs().max())
+        first = as_array(outputs[-1:])  # one row is enough, and all of them may be large
+        del outputs
         function.changing = tuple(n for n, v in params.items() if not torch.equal(v, held[n]))
         params = held
         again = as_array(_tried(function, name, params, x)[-1:])
@@ -264,7 +264,7 @@ def _nudged(params: dict[str, Any]) -> dict[str, Any]:
 
 def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -> Any:
     try:
-        found = function(params, x)
+        value = function(params, x)
     except Nameless:
         raise
     except Exception as reason:
@@ -273,13 +273,13 @@ def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -
             f"the model does not run on {name} ({type(reason).__name__}: {first}); "
             "pass a batch as in training"
         ) from None
-    if not isinstance(found, torch.Tensor) or not found.is_floating_point():
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         raise Invalid(
             f"the model must return one tensor of real numbers, got "
-            f"{getattr(found, 'dtype', type(found).__name__)}; a wrapper, or output= of the watch, "
+            f"{getattr(value, 'dtype', type(value).__name__)}; a wrapper, or output= of the watch, "
             "picks one"
         )
-    return found
+    return value
 
 
 def _one(name: str) -> str:

@@ -150,7 +150,11 @@ class Pass:
         )
         shape = (*part.shape[:2], -1)
         pairs = zip(roots, inner, strict=True)
-        return [(root, dense(one).reshape(shape)) for root, one in pairs if one is not None]
+        return [
+            (root, dense(gradient).reshape(shape))
+            for root, gradient in pairs
+            if gradient is not None
+        ]
 
     def _table_slopes(self, place: int, rows: Any) -> Any:
         n, c, _ = rows.shape

@@ -124,18 +124,18 @@ def _no_gradient_hooks(module: Any) -> Iterator[None]:
     Gradient checkpointing sets it on embeddings; here the parameters have gradients anyway.
     """
     hooked = [(part, dict(part._forward_hooks)) for part in module.modules()]
-    found = [
+    affected = [
         (part, hooks)
         for part, hooks in hooked
         if any(getattr(hook, "__name__", "") == GRADIENT_HOOK for hook in hooks.values())
     ]
     try:
-        for part, hooks in found:
+        for part, hooks in affected:
             for key, hook in hooks.items():
                 if getattr(hook, "__name__", "") == GRADIENT_HOOK:
                     del part._forward_hooks[key]
         yield
     finally:
-        for part, hooks in found:
+        for part, hooks in affected:
             part._forward_hooks.clear()
             part._forward_hooks.update(hooks)

@@ -65,14 +65,14 @@ class Trial:
         Parameters that other operations use for two samples, as in a loop over them, are not
         followed.
         """
-        params, one, two = self.params, *self._calls(self.params)
+        params, single, double = self.params, *self._calls(self.params)
         turns = Turns(len(params) + 1, "the trace of a module")
-        while differing := params.keys() & dict(_counts(one) ^ _counts(two)):
+        while differing := params.keys() & dict(_counts(single) ^ _counts(double)):
             turns.take()
             params = {name: value for name, value in params.items() if name not in differing}
-            one, two = self._calls(params)
+            single, double = self._calls(params)
         steps = SharedSteps(params)
-        for pair in zip(one, two, strict=True):
+        for pair in zip(single, double, strict=True):
             steps.add(*pair)
         left = frozenset(self.params.keys() - params.keys())
         plan = ModulePlan(steps.steps, steps.roots, steps.behind, left=left)
@@ -110,14 +110,20 @@ class SharedSteps:
         self.names = {name: name for name in params}  # of the shared values, by those in the calls
         self.calls = 0
 
-    def add(self, one: Call, two: Call) -> None:
+    def add(self, single: Call, double: Call) -> None:
         """Add the calls at one place in the passes with one sample and with two, if they count."""
-        if one[:5] != two[:5] or one.lost != two.lost:
+        if single[:5] != double[:5] or single.lost != double.lost:
             raise Unlike
-        values = tuple(self.names[name] for name in one.values if name in self.names)
+        values = tuple(self.names[name] for name in single.values if name in self.names)
         if values:
-            shares = one.outputs == two.outputs and not one.lost and len(values) == len(one.values)
-            self.steps.append(self._shared(one, values) if shares else self._met(one, two, values))
+            shares = (
+                single.outputs == double.outputs
+                and not single.lost
+                and len(values) == len(single.values)
+            )
+            self.steps.append(
+                self._shared(single, values) if shares else self._met(single, double, values)
+            )
         self.calls += 1
 
     def _shared(self, call: Call, values: tuple[str, ...]) -> Step:
@@ -137,19 +143,19 @@ class SharedSteps:
             self.roots[name] = frozenset([name]) if step.is_table else roots
         return step
 
-    def _met(self, one: Call, two: Call, values: tuple[str, ...]) -> Step:
+    def _met(self, single: Call, double: Call, values: tuple[str, ...]) -> Step:
         """An operation of shared values and samples; without a layout if it is not a known one."""
-        step = Step(one.function, values)
-        if len(one.outputs) != 1:
+        step = Step(single.function, values)
+        if len(single.outputs) != 1:
             return step
-        weight, bias = (self.names.get(name or "") for name in (one.weight, one.bias))
-        shapes, kind = (one.outputs[0], two.outputs[0]), OPERATIONS.get(one.function)
+        weight, bias = (self.names.get(name or "") for name in (single.weight, single.bias))
+        shapes, kind = (single.outputs[0], double.outputs[0]), OPERATIONS.get(single.function)
         if kind is not None and {weight, bias} >= set(values):
             features = 1 if kind.channels == 1 else len(shapes[1]) - 1
             layout = _layout(*shapes, features)
             return step._replace(kind=kind, weight=weight, bias=bias, layout=layout)
-        entrywise = ENTRYWISE.get(one.function)
-        alone = len(values) == 1 and values[0] in [self.names.get(name) for name in one.outer]
+        entrywise = ENTRYWISE.get(single.function)
+        alone = len(values) == 1 and values[0] in [self.names.get(name) for name in single.outer]
         layout = _layout(*shapes, len(shapes[1]))
         if entrywise is None or not alone or layout is None:
             return step
@@ -196,13 +202,13 @@ def _wrong(done: Pass, sample: int, parts: dict[int, Any], whole: dict[str, Any]
     return wrong
 
 
-def _layout(one: tuple[int, ...], two: tuple[int, ...], features: int) -> SampleLayout | None:
+def _layout(single: tuple[int, ...], double: tuple[int, ...], features: int) -> SampleLayout | None:
     """The axis of the samples, before the `features`, in outputs for one sample and for two."""
-    axes = [axis for axis, (a, b) in enumerate(zip(one, two, strict=False)) if a != b]
-    if len(one) != len(two) or len(axes) != 1 or axes[0] >= features:
+    axes = [axis for axis, (a, b) in enumerate(zip(single, double, strict=False)) if a != b]
+    if len(single) != len(double) or len(axes) != 1 or axes[0] >= features:
         return None
     axis = axes[0]
-    return SampleLayout(axis, one[axis]) if two[axis] == 2 * one[axis] else None
+    return SampleLayout(axis, single[axis]) if double[axis] == 2 * single[axis] else None
 
 
 def _options(layout: SampleLayout) -> list[SampleLayout]:

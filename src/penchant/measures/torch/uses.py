@@ -101,10 +101,10 @@ class Product(WeightedKind):
         n, t, c, o = slopes.shape
         if self.transposed and c == 1:
             return (h.transpose(1, 2) @ slopes[:, :, 0]).reshape(n, c, -1)
-        found = slopes.reshape(n, t, c * o).transpose(1, 2) @ h
+        gradient = slopes.reshape(n, t, c * o).transpose(1, 2) @ h
         if self.transposed:
-            found = found.reshape(n, c, o, -1).transpose(2, 3)
-        return found.reshape(n, c, -1)
+            gradient = gradient.reshape(n, c, o, -1).transpose(2, 3)
+        return gradient.reshape(n, c, -1)
 
 
 class Convolution(Product):
@@ -179,9 +179,9 @@ class Lookup(WeightedKind):
 
     def whole(self, h: Any, slopes: Any, shape: Any) -> Any:
         n, t, c, o = slopes.shape
-        found = slopes.new_zeros(n, c, *shape)
+        gradient = slopes.new_zeros(n, c, *shape)
         numbers = h.reshape(n, 1, t, 1).expand(n, c, t, o)
-        return found.scatter_add_(2, numbers, slopes.transpose(1, 2)).flatten(2)
+        return gradient.scatter_add_(2, numbers, slopes.transpose(1, 2)).flatten(2)
 
 
 class Entrywise:

@@ -45,10 +45,10 @@ def draw_curves(study: GatheredStudy, plan: Plan, note: str = "") -> Figure:
         layers = []
         curves = coloured(data, plan.lines)
         for number_, (name, colour, own) in enumerate(curves):
-            found = layer(own, plan.colour, (plan.x,))
-            layers.append(found)
+            curve = layer(own, plan.colour, (plan.x,))
+            layers.append(curve)
             style = {"color": colour, "marker": MARKERS[number_ % len(MARKERS)], "label": name}
-            drawn = (_bars if x.words else _curve)(at, x, found, style, number_, len(curves), scale)
+            drawn = (_bars if x.words else _curve)(at, x, curve, style, number_, len(curves), scale)
             handles |= {name: drawn} if name else {}
         handles |= _failures(at, x, layers, f"{study.failure} here")
         _frame(at, x, study, plan, title)
@@ -58,11 +58,11 @@ def draw_curves(study: GatheredStudy, plan: Plan, note: str = "") -> Figure:
 
 
 def _curve(
-    axes: Axes, x: Ruler, found: Layer, style: Any, index: int, count: int, scale: Scale
+    axes: Axes, x: Ruler, curve: Layer, style: Any, index: int, count: int, scale: Scale
 ) -> Any:
     """One curve, its band over the seeds, and the handle for the legend."""
-    value, low, high = (drawable(v, scale) for v in (found.value, found.low, found.high))
-    if (found.high > found.low).any():
+    value, low, high = (drawable(v, scale) for v in (curve.value, curve.low, curve.high))
+    if (curve.high > curve.low).any():
         axes.fill_between(x.at, low, high, color=style["color"], alpha=0.18, linewidth=0)
     dash = "none" if x.name == SEED else "-"
     every = 1 if len(x.at) <= DENSE else (index * 2, len(x.at) // 12)
@@ -71,12 +71,12 @@ def _curve(
 
 
 def _bars(
-    axes: Axes, x: Ruler, found: Layer, style: Any, index: int, count: int, scale: Scale
+    axes: Axes, x: Ruler, curve: Layer, style: Any, index: int, count: int, scale: Scale
 ) -> Any:
     """One group of bars with whiskers over the seeds; a logarithm has points, as it has no 0."""
     width = 0.8 / count
     at = x.at + (index - (count - 1) / 2) * width
-    value, low, high = (drawable(v, scale) for v in (found.value, found.low, found.high))
+    value, low, high = (drawable(v, scale) for v in (curve.value, curve.low, curve.high))
     whiskers = np.array([value - low, high - value])
     if (whiskers > 0).any():
         axes.errorbar(at, value, yerr=whiskers, fmt="none", ecolor=BLACK, elinewidth=1.2, capsize=3)
@@ -87,9 +87,9 @@ def _bars(
     return axes.bar(at, value, width * 0.92, alpha=0.85, **plain_style)
 
 
-def _failures(axes: Axes, x: Ruler, found: list[Layer], word: str) -> dict[str, Any]:
+def _failures(axes: Axes, x: Ruler, layers: list[Layer], word: str) -> dict[str, Any]:
     """Crosses on the axis where a cell of any curve failed."""
-    failed = np.logical_or.reduce([part.failed | part.partly for part in found])
+    failed = np.logical_or.reduce([part.failed | part.partly for part in layers])
     if not failed.any():
         return {}
     (drawn,) = axes.plot(

@@ -68,13 +68,13 @@ def layer(dataset: xarray.Dataset, name: str, dims: tuple[str, ...]) -> Layer:
 
 def middle(values: Array) -> Array:
     """The median of the finite numbers along the last axis; NaN where there is none."""
-    found = np.ma.median(np.ma.masked_invalid(values), axis=-1)
-    return np.asarray(np.ma.filled(np.ma.asarray(found, dtype=float), np.nan))
+    medians = np.ma.median(np.ma.masked_invalid(values), axis=-1)
+    return np.asarray(np.ma.filled(np.ma.asarray(medians, dtype=float), np.nan))
 
 
 def _largest(values: Array) -> Array:
-    found = np.where(np.isfinite(values), values, -np.inf).max(axis=-1)
-    return np.where(np.isfinite(found), found, np.nan)
+    largest = np.where(np.isfinite(values), values, -np.inf).max(axis=-1)
+    return np.where(np.isfinite(largest), largest, np.nan)
 
 
 def spans_decades(values: Array) -> bool:

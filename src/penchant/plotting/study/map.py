@@ -73,8 +73,8 @@ def crossings(
     if min(values.shape) < 2:
         return []
     grid = np.ma.masked_invalid(_between(x.even, y.even, values))
-    found: Any = contour_generator(x.even, y.even, grid).lines(level)
-    return [(x.uneven(line[:, 0]), y.uneven(line[:, 1])) for line in found]
+    lines: Any = contour_generator(x.even, y.even, grid).lines(level)
+    return [(x.uneven(line[:, 0]), y.uneven(line[:, 1])) for line in lines]
 
 
 def _between(x: Array, y: Array, values: Array) -> Array:
@@ -112,12 +112,12 @@ def draw_map(study: GatheredStudy, plan: Plan) -> Figure:
     parts = panels(study, plan)
     x, y = ruler(study.data, plan.x), ruler(study.data, plan.y)
     layers = [layer(data, plan.colour, (plan.y, plan.x)) for _, data in parts]
-    norm, extend = shades(np.concatenate([found.value.ravel() for found in layers]), plan)
+    norm, extend = shades(np.concatenate([part.value.ravel() for part in layers]), plan)
     figure, axes = blank(study, plan, len(parts))
     handles: dict[str, Any] = {}
-    for at, (title, data), found in zip(axes, parts, layers, strict=True):
-        mesh = _mesh(at, x, y, found, norm)
-        marks = _marks(at, x, y, found, norm)
+    for at, (title, data), cells in zip(axes, parts, layers, strict=True):
+        mesh = _mesh(at, x, y, cells, norm)
+        marks = _marks(at, x, y, cells, norm)
         lines = draw_contours(at, data, x, y, dict(plan.contours), isinstance(norm, LogNorm))
         handles |= {handle.get_label(): handle for handle in [*lines, *marks]}
         _frame(at, x, y, title)
@@ -142,28 +142,28 @@ def shades(values: Array, plan: Plan) -> tuple[Any, str]:
     return (LogNorm if log else Normalize)(low, high), extend
 
 
-def _mesh(axes: Axes, x: Ruler, y: Ruler, found: Layer, norm: Any) -> Any:
+def _mesh(axes: Axes, x: Ruler, y: Ruler, cells: Layer, norm: Any) -> Any:
     """The cells, each around its value; those without a number stay blank."""
-    drawn = np.ma.masked_where(~_seen(found, norm), found.value)
+    drawn = np.ma.masked_where(~_seen(cells, norm), cells.value)
     return axes.pcolormesh(
         x.edges, y.edges, drawn, cmap=MAP, norm=norm, shading="flat", rasterized=True
     )
 
 
-def _seen(found: Layer, norm: Any) -> Flags:
+def _seen(cells: Layer, norm: Any) -> Flags:
     from matplotlib.colors import LogNorm
 
-    return np.isfinite(found.value) & ((found.value > 0) | (not isinstance(norm, LogNorm)))
+    return np.isfinite(cells.value) & ((cells.value > 0) | (not isinstance(norm, LogNorm)))
 
 
-def _marks(axes: Axes, x: Ruler, y: Ruler, found: Layer, norm: Any) -> list[Any]:
+def _marks(axes: Axes, x: Ruler, y: Ruler, cells: Layer, norm: Any) -> list[Any]:
     """Failed cells are hatched, ended ones without a number dotted, some failed seeds crossed."""
-    empty = found.attempted & ~found.failed & ~_seen(found, norm)
-    handles = _hatch(axes, x, y, found.failed, found.lost, "////", "failed")
+    empty = cells.attempted & ~cells.failed & ~_seen(cells, norm)
+    handles = _hatch(axes, x, y, cells.failed, cells.lost, "////", "failed")
     handles += _hatch(axes, x, y, empty, empty, "...", "no number")
-    if not found.partly.any():
+    if not cells.partly.any():
         return handles
-    rows, columns = np.nonzero(found.partly)
+    rows, columns = np.nonzero(cells.partly)
     style: Any = {
         "marker": "x",
         "color": BLACK,

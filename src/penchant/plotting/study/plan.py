@@ -61,8 +61,8 @@ class GatheredStudy:
     @property
     def long(self) -> list[str]:
         """The axes with something to compare, numbers first, without the seed."""
-        found = [dim for dim in self.dims if self.data.sizes[dim] > 1 and dim != SEED]
-        return sorted(found, key=lambda dim: self.data[dim].dtype.kind not in "fiu")
+        axes = [dim for dim in self.dims if self.data.sizes[dim] > 1 and dim != SEED]
+        return sorted(axes, key=lambda dim: self.data[dim].dtype.kind not in "fiu")
 
     @property
     def failure(self) -> str:

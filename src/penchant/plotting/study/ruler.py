@@ -79,11 +79,11 @@ def _turn(axes: Axes, side: str, texts: tuple[str, ...]) -> None:
 
 def ruler(dataset: xarray.Dataset, name: str) -> Ruler:
     """The axis called `name`; a dimension without values is counted."""
-    found = dataset[name].values
-    texts = tuple(number(value) for value in found.tolist())
-    words = found.dtype.kind not in "fiu"
-    kind: Kind = "places" if words else _kind(found.astype(float))
-    at = np.arange(len(found), dtype=float) if kind == "places" else found.astype(float)
+    values = dataset[name].values
+    texts = tuple(number(value) for value in values.tolist())
+    words = values.dtype.kind not in "fiu"
+    kind: Kind = "places" if words else _kind(values.astype(float))
+    at = np.arange(len(values), dtype=float) if kind == "places" else values.astype(float)
     return Ruler(name, label(dataset, name, 50), texts, at, kind, words)
 
 

@@ -47,10 +47,10 @@ def draw_rows(
     note = _note(study) if note is None else note
     figure, (axes,) = blank(study, Plan(name, x=SEED, fixed=fixed, title=title), 1, note)
     groups = [(text, colour, _lines(part, name)) for text, colour, part in coloured(data, lines)]
-    _scales(axes, [found for _, _, found in groups])
+    _scales(axes, [rows for _, _, rows in groups])
     handles: dict[str, Any] = {}
-    for text, colour, found in groups:
-        for x, y in found:
+    for text, colour, curves in groups:
+        for x, y in curves:
             (drawn,) = axes.plot(x, y, color=colour, linewidth=1.4, label=text, **style)
             handles |= {text: drawn} if text else {}
     axes.set_xlabel(escape(_over(study.data, name)))
@@ -176,8 +176,8 @@ def draw_trials(study: GatheredStudy, title: str = "") -> Figure:
     )
     axes = figure.axes[0]
     axes.axhline(table.get("below", table.get("above")), color=GREY, linestyle="--", linewidth=1.2)
-    if not study.long and np.isfinite(found := study.data.get("threshold", np.nan)).any():
-        for value in np.atleast_1d(np.asarray(found, float)):
+    if not study.long and np.isfinite(thresholds := study.data.get("threshold", np.nan)).any():
+        for value in np.atleast_1d(np.asarray(thresholds, float)):
             axes.axvline(value, color=RED, linewidth=1.2)
     axes.set_xlabel(escape(plain(table["axis"], 60)))
     axes.set_ylabel(escape(plain(table["measure"], 60)))

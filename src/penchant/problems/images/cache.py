@@ -147,8 +147,8 @@ def _digits() -> Arrays:
             "the digits are part of scikit-learn, which is not installed; "
             "pip install 'penchant[data]'"
         ) from None
-    found = load_digits()
-    images, labels = found.images.astype(np.uint8)[..., None], found.target.astype(np.uint8)
+    digits = load_digits()
+    images, labels = digits.images.astype(np.uint8)[..., None], digits.target.astype(np.uint8)
     train = DIGITS.counts[0]
     arrays = dict(
         zip(PARTS, (images[:train], labels[:train], images[train:], labels[train:]), strict=True)

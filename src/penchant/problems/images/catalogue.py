@@ -151,7 +151,7 @@ DIGITS = ImageSet(
     ),
 )
 
-CATALOGUE = {found.name: found for found in (MNIST, FASHION, CIFAR10, DIGITS)}
+CATALOGUE = {images.name: images for images in (MNIST, FASHION, CIFAR10, DIGITS)}
 
 
 def find(name: str) -> ImageSet:

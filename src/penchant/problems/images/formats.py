@@ -29,9 +29,9 @@ def idx(name: str, data: bytes) -> Bytes:
     if data[:3] != b"\0\0\x08" or len(data) < 4 + 4 * data[3]:
         raise ValueError(f"{name} is no idx file of bytes")
     shape = np.frombuffer(data, ">u4", count=data[3], offset=4)
-    expected, found = int(np.prod(shape, dtype=np.int64)), len(data) - 4 - 4 * data[3]
-    if found != expected:
-        raise ValueError(f"{name} announces {expected} bytes, but holds {found}")
+    expected, held = int(np.prod(shape, dtype=np.int64)), len(data) - 4 - 4 * data[3]
+    if held != expected:
+        raise ValueError(f"{name} announces {expected} bytes, but holds {held}")
     return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(tuple(shape))
 
 
@@ -56,9 +56,9 @@ def npy(name: str, data: bytes) -> Bytes:
     """The array of an .npy file of bytes."""
     stream = io.BytesIO(data)
     shape, dtype = npy_header(stream)
-    expected, found = math.prod(shape), len(data) - stream.tell()
-    if dtype != np.uint8 or found != expected:
-        raise ValueError(f"{name} announces {expected} numbers {dtype}, but holds {found} bytes")
+    expected, held = math.prod(shape), len(data) - stream.tell()
+    if dtype != np.uint8 or held != expected:
+        raise ValueError(f"{name} announces {expected} numbers {dtype}, but holds {held} bytes")
     return np.frombuffer(data, np.uint8, offset=stream.tell()).reshape(shape)
 
 

@@ -51,9 +51,9 @@ def files_in(source: Path, layouts: Sequence[Layout], archives: Iterable[str]) -
         raise Unreadable("is a device or a pipe, not a file or a folder")
     if not source.is_dir():
         return _selected(_members(source), layouts)
-    found = _selected(_walked(source), layouts)
+    files = _selected(_walked(source), layouts)
     packed = [source / name for name in archives if (source / name).is_file()]
-    return found if found or not packed else _selected(_members(packed[0]), layouts)
+    return files if files or not packed else _selected(_members(packed[0]), layouts)
 
 
 Entry = tuple[str, Callable[[], IO[bytes]]]  # the path, and what opens it

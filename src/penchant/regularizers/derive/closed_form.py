@@ -90,12 +90,12 @@ def closed_form(derived: Derived) -> ClosedForm | None:
     search = Search(derived)
     for route in (through_predictor, through_parameter, through_linear_flow):
         try:
-            found = search.along(route)
+            formulas = search.along(route)
         except Exception:
             # sympy fails in many ways; the numbers do not need a formula
             continue
-        if found is not None:
-            return found
+        if formulas is not None:
+            return formulas
     return None
 
 
@@ -181,8 +181,8 @@ class Search:
 
         function = sympy.lambdify(variable, formula.subs(self.numbers), "numpy")
         with np.errstate(all="ignore"):
-            found = np.broadcast_to(function(at.astype(complex)), at.shape)
-            error = np.abs(found - expected).max()
+            values = np.broadcast_to(function(at.astype(complex)), at.shape)
+            error = np.abs(values - expected).max()
         return bool(error <= AGREES * np.abs(expected).max())
 
     def name(self, F: Any) -> str | None:

@@ -94,8 +94,8 @@ def _shortest(data: Kernel, s: Array, free: Any, rests: Any) -> tuple[Array, Any
     s, free = s.copy(), free & rests
     if not rests.any():
         return s, free, True
-    one = np.full_like(s[rests], 1)
-    minimum: BoundedMinimum = least(data.rests(s, rests), s[rests], free[rests], -one, one)
+    bound = np.full_like(s[rests], 1)
+    minimum: BoundedMinimum = least(data.rests(s, rests), s[rests], free[rests], -bound, bound)
     s[rests], free[rests] = minimum.z, minimum.free
     return s, free, minimum.sure
 

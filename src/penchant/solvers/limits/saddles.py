@@ -58,10 +58,10 @@ class Saddles(Record):
     Examples
     --------
     >>> import penchant
-    >>> found = penchant.solvers.saddles([[1.0, 0.0], [0.0, 1.0]], [2.0, 1.0])
-    >>> found.tau
+    >>> path = penchant.solvers.saddles([[1.0, 0.0], [0.0, 1.0]], [2.0, 1.0])
+    >>> path.tau
     array([0.   , 0.125, 0.25 ])
-    >>> found.points
+    >>> path.points
     array([[0., 0.],
            [2., 0.],
            [2., 1.]])

@@ -115,8 +115,8 @@ def crossing(high: Slacks, low: Slacks, sample: int) -> float:
         return 0.0
     rise, fall = way * float(high.slopes[sample]), way * float(low.slopes[sample])
     cubic = [rise + fall - 2 * (end - start), 3 * (end - start) - 2 * rise - fall, rise, start]
-    found = np.roots(cubic)
-    inside = found.real[(np.abs(found.imag) < 1e-9) & (found.real >= 0) & (found.real <= 1)]
+    roots = np.roots(cubic)
+    inside = roots.real[(np.abs(roots.imag) < 1e-9) & (roots.real >= 0) & (roots.real <= 1)]
     return float(inside.min()) if inside.size else start / (start - end)
 
 

@@ -106,7 +106,7 @@ def ends(rows: Rows, free: Index, fixed: NDArray[np.bool_], slopes: Array) -> tu
     signs = np.sign(slopes)[free]
     A = rows.A[:, free] * signs
     direction = np.random.default_rng(0).normal(size=len(free))
-    found = []
+    extremes = []
     for side in (1.0, -1.0):
         end = linprog(
             side * direction,
@@ -117,8 +117,8 @@ def ends(rows: Rows, free: Index, fixed: NDArray[np.bool_], slopes: Array) -> tu
         )
         if end.status != 0:
             return 0.0, np.inf
-        found.append(side * float(end.fun))
-    return found[0], found[1]
+        extremes.append(side * float(end.fun))
+    return extremes[0], extremes[1]
 
 
 def unhindered(slopes: Array) -> Index:
@@ -246,7 +246,7 @@ class Table:
         """Whether every variable outside of the basis has a positive price."""
         both = [(column, sign) for column in range(self.dimension) for sign in (1, -1)]
         both += [(column, 1) for column in range(self.dimension, len(self.prices) - 1)]
-        return all(self.price(*one) > 0 for one in both if one not in self.basis)
+        return all(self.price(*variable) > 0 for variable in both if variable not in self.basis)
 
 
 def dual_parts(rows: Rows, nu: list[Fraction]) -> Array:

@@ -54,11 +54,11 @@ def highs(cost: Array, A: Array, c: Array, lowest: Array) -> tuple[Array, Array,
     bounds = np.column_stack([lowest, np.full(len(lowest), np.inf)])
     check_time()
     options = {"time_limit": seconds_left()}
-    found = linprog(cost, A_ub=-A, b_ub=-c, bounds=bounds, method="highs-ds", options=options)
+    optimum = linprog(cost, A_ub=-A, b_ub=-c, bounds=bounds, method="highs-ds", options=options)
     check_time()
-    if found.status != 0:
-        raise Failed(f"the linear program ended with: {found.message}")
-    return found.x, np.maximum(-found.ineqlin.marginals, 0.0), int(found.nit)
+    if optimum.status != 0:
+        raise Failed(f"the linear program ended with: {optimum.message}")
+    return optimum.x, np.maximum(-optimum.ineqlin.marginals, 0.0), int(optimum.nit)
 
 
 def vertex(rows: Rows, b: Array, nu: Array) -> tuple[Array, Array]:
@@ -188,10 +188,10 @@ class DualFace:
         unit = float(np.linalg.norm(self.least))
         walls = np.vstack([self.free, -columns.T @ self.free])
         room = np.concatenate([-self.least, columns.T @ self.least - 1])
-        found = None if self.empty else nonnegative(walls, room / unit)
-        if found is None:
+        multipliers = None if self.empty else nonnegative(walls, room / unit)
+        if multipliers is None:
             return None
-        move = walls.T @ found[0] / found[1]
+        move = walls.T @ multipliers[0] / multipliers[1]
         nu = np.zeros(len(self.rows.c))
         nu[self.active] = self.polished(self.least + unit * (self.free @ move), columns)
         return nu

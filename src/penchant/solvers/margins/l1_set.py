@@ -29,8 +29,8 @@ def l1_ends(Z: ArrayLike) -> tuple[Array, Array]:
     --------
     >>> import numpy as np
     >>> import penchant
-    >>> one, other = penchant.solvers.l1_ends(np.array([[1.0, 1.0]]))
-    >>> round(float(abs(one - other).sum()), 6)
+    >>> first, second = penchant.solvers.l1_ends(np.array([[1.0, 1.0]]))
+    >>> round(float(abs(first - second).sum()), 6)
     2.0
     """
     from scipy.optimize import linprog

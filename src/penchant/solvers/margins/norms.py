@@ -57,8 +57,8 @@ def solve(norm: Linf | MatrixNorm, rows: Rows) -> Found:
 def in_box(rows: Rows) -> tuple[Array, Array, int]:
     """(b, nu, iterations) of min t under A b >= c and |b_i| <= t."""
     n, d = rows.A.shape
-    one, side = np.eye(d), np.ones((d, 1))
-    A = np.block([[rows.A, np.zeros((n, 1))], [-one, side], [one, side]])
+    identity, side = np.eye(d), np.ones((d, 1))
+    A = np.block([[rows.A, np.zeros((n, 1))], [-identity, side], [identity, side]])
     c = np.concatenate([rows.c, np.zeros(2 * d)])
     cost = np.append(np.zeros(d), 1.0)
     x, nu, steps = refined(cost, A, c, np.full(d + 1, -np.inf))
@@ -126,9 +126,9 @@ class Barrier:
     def bend(self, H: Array) -> Array:
         """The change of the slope along H."""
         turned, outer = self.turned(H), np.outer(self.room, self.room)
-        found, count = 2 * turned / self.room, len(self.s)
-        found[:count] += 2 * self.s[:, None] * (self.mixed(turned) / outer)[:count]
-        return np.asarray(self.U @ found @ self.V.T)
+        change, count = 2 * turned / self.room, len(self.s)
+        change[:count] += 2 * self.s[:, None] * (self.mixed(turned) / outer)[:count]
+        return np.asarray(self.U @ change @ self.V.T)
 
     def squares(self, tensor: Array) -> Array:
         """Rows with products that are the second derivatives along the matrices of a tensor."""
@@ -153,7 +153,7 @@ class BarrierPath:
     def end(self) -> tuple[Array, Array, float, int]:
         """(x, Newton's step from it, mu, steps), mu for each inequality and singular value."""
         count, mu, steps = len(self.L) + min(self.tensor.shape[1:]), 1.0, 0
-        x, found, shrink, careful = self.start, None, SHRINK, False
+        x, centre, shrink, careful = self.start, None, SHRINK, False
         turns = Turns(10_000, "the central path")
         while True:
             turns.take()
@@ -165,23 +165,25 @@ class BarrierPath:
                 length = 1.0 if decrement < 0.25 else 1 / (1 + decrement)  # stays inside
                 x = x + move * (length if taken < FEW else self.longer(x, mu, move, length))
             if not decrement <= CENTRED:  # rounding: care or a shorter way may lead further
-                if found is not None and found[2] * count < GOOD * abs(float(self.goal @ found[0])):
+                if centre is not None and centre[2] * count < GOOD * abs(
+                    float(self.goal @ centre[0])
+                ):
                     break
                 if not careful:
-                    careful, x = True, self.start if found is None else found[0]
+                    careful, x = True, self.start if centre is None else centre[0]
                     continue
-                if found is None or shrink > GENTLEST:
+                if centre is None or shrink > GENTLEST:
                     break
-                x, shrink = found[0], shrink**0.5
-                mu = found[2] * shrink
+                x, shrink = centre[0], shrink**0.5
+                mu = centre[2] * shrink
                 continue
-            found = x, move, mu
+            centre = x, move, mu
             if mu * count < GAP * abs(float(self.goal @ x)):
                 break
             mu *= shrink
-        if found is None:
+        if centre is None:
             raise Failed("the central path has no first point")
-        return *found, steps
+        return *centre, steps
 
     def longer(self, x: Array, mu: float, move: Array, length: float) -> float:
         """The length of a step, doubled while the function rises.

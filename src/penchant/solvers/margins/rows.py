@@ -91,9 +91,11 @@ def met(given: Given, beta: Array, margins: Array, tight: NDArray[np.bool_]) -> 
     return beta, margins
 
 
-def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = True) -> Solution:
+def certified(Z: Array, regularizer: Regularizer, candidate: Found, moved: bool = True) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
-    return concluded_from(regularizer, found, posed(given_rows(Z), regularizer, found, moved))
+    return concluded_from(
+        regularizer, candidate, posed(given_rows(Z), regularizer, candidate, moved)
+    )
 
 
 def certified_path(given: Given, points: Sequence[tuple[SignedPair, Found]]) -> list[Solution]:
@@ -109,14 +111,14 @@ def given_rows(Z: Array) -> Given:
 
 
 def posed(
-    given: Given, regularizer: Regularizer, found: Found, moved: bool = True
+    given: Given, regularizer: Regularizer, candidate: Found, moved: bool = True
 ) -> Margins | None:
     """What was found, moved onto its margins, as an answer; None where there is none."""
-    beta, dual, Z = found.beta, found.dual, given.X
+    beta, dual, Z = candidate.beta, candidate.dual, given.X
     if not np.isfinite(beta).all():
         return None
     margins = 1 - given.missing(beta)
-    if found.outcome.ok:
+    if candidate.outcome.ok:
         tight = margins < 1 - SMALL
         if not isinstance(regularizer, MatrixNorm):
             # the central path of a matrix norm ends with weights beside margins above one, and
@@ -127,23 +129,25 @@ def posed(
             margins = 1 - given.missing(beta)
         if moved:
             beta, margins = met(given, beta, margins, tight)
-    inner, factor = normalized(regularizer, np.ones(1), found.log_unit)
-    parts = np.vstack([dual, *found.rest])
-    return Margins(inner, given, margins, parts, beta, float(factor[0]), found.mend)
+    inner, factor = normalized(regularizer, np.ones(1), candidate.log_unit)
+    parts = np.vstack([dual, *candidate.rest])
+    return Margins(inner, given, margins, parts, beta, float(factor[0]), candidate.mend)
 
 
-def concluded_from(regularizer: Regularizer, found: Found, judged: Margins | None) -> Solution:
+def concluded_from(regularizer: Regularizer, candidate: Found, judged: Margins | None) -> Solution:
     """The solution that an answer is."""
     if judged is None:
         nothing = np.nan, np.nan, np.nan
-        return Solution(found.beta, found.dual, *nothing, found.iterations, found.outcome)
+        return Solution(
+            candidate.beta, candidate.dual, *nothing, candidate.iterations, candidate.outcome
+        )
     answer, margins = judged.answer, judged.margins
     residual = float(np.maximum(1 - margins, 0.0).max())
     graph = answer.graph if judged.smooth else None
     kkt = kkt_residual(judged.regularizer, answer.scaled, answer.slopes, graph)
-    kkt = max(kkt, dual_misfit(found.dual, margins))
+    kkt = max(kkt, dual_misfit(candidate.dual, margins))
     certificate = judged.certificate(kkt)
-    return Solution(*concluded(regularizer, found, answer.beta, (residual, kkt), certificate))
+    return Solution(*concluded(regularizer, candidate, answer.beta, (residual, kkt), certificate))
 
 
 class Margins:

@@ -46,8 +46,8 @@ class Separation(Record):
     Examples
     --------
     >>> import penchant
-    >>> found = penchant.solvers.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
-    >>> found.direction.round(6), found.weights.round(6)
+    >>> verdict = penchant.solvers.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
+    >>> verdict.direction.round(6), verdict.weights.round(6)
     (array([1., 0.]), array([0., 1.]))
     """
 
@@ -77,8 +77,8 @@ def separation(X: ArrayLike, y: ArrayLike) -> Separation:
     Examples
     --------
     >>> import penchant
-    >>> found = penchant.solvers.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
-    >>> found.separable, round(found.margin, 6)
+    >>> verdict = penchant.solvers.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
+    >>> verdict.separable, round(verdict.margin, 6)
     (True, 1.0)
     """
     X, y = classification_data(X, y)
@@ -96,9 +96,9 @@ def require_separable(Z: ArrayLike) -> None:
 def refuse_inseparable(Z: Array) -> None:
     """Raises the ValueError; for signed rows that are checked already."""
     refuse_zero_rows(Z)
-    found = separated(Z)
-    if not found.separable:
-        raise Invalid(f"{why_not(Z, found)}; drop or relabel a point, or {OTHER_WAY}")
+    verdict = separated(Z)
+    if not verdict.separable:
+        raise Invalid(f"{why_not(Z, verdict)}; drop or relabel a point, or {OTHER_WAY}")
 
 
 OTHER_WAY = "fit the labels as targets with interpolate()"
@@ -113,17 +113,17 @@ def refuse_zero_rows(Z: Array) -> None:
         )
 
 
-def why_not(Z: Array, found: Separation) -> str:
+def why_not(Z: Array, verdict: Separation) -> str:
     if (pair := opposite_rows(Z)) is not None:
         first, second = pair
         return (
             "the data are not linearly separable, because rows"
             f" {first} and {second} are the same point (up to a factor) with opposite labels"
         )
-    count = int(np.sum(found.weights > 0))
+    count = int(np.sum(verdict.weights > 0))
     return (
         f"the data are not linearly separable: a convex combination of {count} of the"
-        f" y_n x_n has length {found.residual:.1e}, zero to rounding, which no margin can exceed"
+        f" y_n x_n has length {verdict.residual:.1e}, zero to rounding, which no margin can exceed"
     )
 
 
@@ -150,7 +150,7 @@ def separated(Z: Array) -> Separation:
     except FloatingPointError:
         raise Invalid("a row of X is below 1e-300 throughout; rescale it") from None
     try:
-        _, found, _ = least_squares(rows, np.ones(Z.shape[1]))
+        _, minimum, _ = least_squares(rows, np.ones(Z.shape[1]))
     except Unbounded as reason:
         if separating(Z) is not None:
             text = f"{TOO_CLOSE} for double precision; rescale the columns of X"
@@ -165,8 +165,8 @@ def separated(Z: Array) -> Separation:
             return Separation(False, 0.0, np.zeros(Z.shape[1]), weights, length(weights @ Z))
         text = f"the points are too close to inseparable for double precision: {reason}"
         raise Unsolved(Outcome(Kind.STALLED, text)) from None
-    weights = convex(rows.factors * found.nu)
-    direction = found.b / length(found.b)
+    weights = convex(rows.factors * minimum.nu)
+    direction = minimum.b / length(minimum.b)
     if not separates(Z, direction):  # it rounds off what the largest columns need
         beta = separating(Z)
         if beta is None:
@@ -185,12 +185,12 @@ def separating(Z: Array) -> Array | None:
     samples, dimension = A.shape
     cost = np.append(np.zeros(dimension), -1.0)  # the least margin, of entries within [-1, 1]
     bounds = [(-1.0, 1.0)] * dimension + [(0.0, None)]
-    found = linprog(
+    optimum = linprog(
         cost, A_ub=np.hstack([-A, np.ones((samples, 1))]), b_ub=np.zeros(samples), bounds=bounds
     )
-    if found.status != 0:
+    if optimum.status != 0:
         return None
-    beta = columns * found.x[:dimension]
+    beta = columns * optimum.x[:dimension]
     return beta if beta.any() and np.isfinite(beta).all() and separates(Z, beta) else None
 
 

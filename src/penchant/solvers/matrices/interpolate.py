@@ -228,22 +228,22 @@ def at_level(at: Measurements, reg: Schatten, level: float) -> tuple[Array, Arra
 
 
 def certified(
-    problem: MatrixProblem, at: Measurements, reg: SpectralFunction, found: Found
+    problem: MatrixProblem, at: Measurements, reg: SpectralFunction, candidate: Found
 ) -> MatrixSolution:
     """The solution with its certificate, computed from what is returned and the original data."""
-    inner, factor = normalized(reg, np.ones(1), found.log_unit)
-    S = dual_matrix(problem, found)
-    off = kkt(inner, factor * found.beta, S) if found.beta.any() else 0.0
-    certificate = certificate_of(problem, at, inner, found, float(factor[0]), S, off)
-    proof = residual(problem, found.beta), off
-    return MatrixSolution(*concluded(reg, found, found.beta, proof, certificate))
+    inner, factor = normalized(reg, np.ones(1), candidate.log_unit)
+    S = dual_matrix(problem, candidate)
+    off = kkt(inner, factor * candidate.beta, S) if candidate.beta.any() else 0.0
+    certificate = certificate_of(problem, at, inner, candidate, float(factor[0]), S, off)
+    proof = residual(problem, candidate.beta), off
+    return MatrixSolution(*concluded(reg, candidate, candidate.beta, proof, certificate))
 
 
-def dual_matrix(problem: MatrixProblem, found: Found) -> Array:
+def dual_matrix(problem: MatrixProblem, candidate: Found) -> Array:
     """sum_n dual_n X_n, each entry rounded once where the dual has several parts."""
-    if not found.rest:
-        return problem.adjoint(found.dual)
-    parts = np.vstack([found.dual, *found.rest])
+    if not candidate.rest:
+        return problem.adjoint(candidate.dual)
+    parts = np.vstack([candidate.dual, *candidate.rest])
     return exact.product(parts, problem.design).reshape(problem.shape)
 
 
@@ -251,7 +251,7 @@ def certificate_of(
     problem: MatrixProblem,
     at: Measurements,
     reg: SpectralFunction,
-    found: Found,
+    candidate: Found,
     factor: float,
     S: Array,
     off: float,
@@ -260,15 +260,17 @@ def certificate_of(
 
     `off` is its distance from the graph of the gradient, which a norm has no use for.
     """
-    near = at.mended(problem, found.beta)
+    near = at.mended(problem, candidate.beta)
     if isinstance(reg, Nuclear):
-        parts = np.vstack([found.dual, *found.rest])
+        parts = np.vstack([candidate.dual, *candidate.rest])
         reward = float(exact.product(parts, problem.y[:, None])[0])
-        change = reg(near - found.beta)
-        known = of_norm(reg(found.beta), change, reward, float(np.linalg.norm(S, 2)))
+        change = reg(near - candidate.beta)
+        known = of_norm(reg(candidate.beta), change, reward, float(np.linalg.norm(S, 2)))
     else:
-        known = of_matrix(reg.law, factor * found.beta, S, factor * (near - found.beta), off)
-    return dataclasses.replace(known, error=known.error + unmet(problem, at, found.beta))
+        known = of_matrix(
+            reg.law, factor * candidate.beta, S, factor * (near - candidate.beta), off
+        )
+    return dataclasses.replace(known, error=known.error + unmet(problem, at, candidate.beta))
 
 
 def unmet(problem: MatrixProblem, at: Measurements, matrix: Array) -> float:

@@ -131,7 +131,7 @@ def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
             code.oracle(weights, data), parameters
         )
 
-    def one(weights: Any, numbers: Any, data: Any, k: Any, carried: Any) -> Any:
+    def step_once(weights: Any, numbers: Any, data: Any, k: Any, carried: Any) -> Any:
         parameters, state, draws = carried
         method, share = code.method.with_numbers(numbers).scheme, None
         if code.batches.size is not None:
@@ -148,11 +148,11 @@ def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
     def loop(weights: Any, numbers: Any, data: Any, begin: Any, end: Any, *carried: Any) -> Any:
         def step(k: Any, now: Any) -> Any:
-            return one(weights, numbers, data, k, now)
+            return step_once(weights, numbers, data, k, now)
 
         return jax.lax.fori_loop(begin, end, step, carried)
 
-    single = jax.jit(one)
+    single = jax.jit(step_once)
 
     def walk(weights: Any, numbers: Any, data: Any, begin: int, end: int, *carried: Any) -> Any:
         for k in range(begin, end):

@@ -317,7 +317,7 @@ def _outcome(loss: float, fall: float, tolerance: float) -> Outcome:
 def _compiled(objective: SampleLoss, norm: str) -> Callable[..., Any]:
     """(data, sizes, starts, rate, half, steps) -> parameters, loss, loss at half, for each size."""
 
-    def one(data: Any, size: Any, start: Any, rate: Any, half: Any, steps: Any) -> Any:
+    def descend(data: Any, size: Any, start: Any, rate: Any, half: Any, steps: Any) -> Any:
         oracle = Oracle(objective, data, None, None)
         method = HeldNorm(norm=norm).with_numbers({"size": size, "learning_rate": rate})
 
@@ -328,4 +328,4 @@ def _compiled(objective: SampleLoss, norm: str) -> Callable[..., Any]:
         end = jax.lax.fori_loop(half, steps, advance, middle)
         return end[0], end[1][0], middle[1][0]
 
-    return jax.jit(jax.vmap(one, in_axes=(None, 0, 0, None, None, None)))
+    return jax.jit(jax.vmap(descend, in_axes=(None, 0, 0, None, None, None)))

@@ -94,10 +94,10 @@ class Oracle:
 
     def gradient(self, parameters: Any) -> Any:
         """The gradient of the loss plus a subgradient of the penalty."""
-        found = self.loss_gradient(parameters)
+        gradient = self.loss_gradient(parameters)
         if self.penalty is None:
-            return found
-        return plus(found, 1.0, self.penalty.subgradient(parameters))
+            return gradient
+        return plus(gradient, 1.0, self.penalty.subgradient(parameters))
 
     def log_value_and_gradient(self, parameters: Any) -> tuple[Any, Any]:
         """log L and its gradient, grad L / L."""

@@ -151,16 +151,16 @@ def last_step(clock: Clock, stop: Sequence[Any], epoch: int | None) -> int:
     """The largest number of steps that the rules allow."""
     if not stop:
         raise Invalid("descent never ends by itself; give a rule, stop=Steps(1000)")
-    found = []
+    limits = []
     for rule in stop:
         if isinstance(rule, stopping.Steps):
-            found.append(rule.count)
+            limits.append(rule.count)
         elif isinstance(rule, stopping.Epochs):
             if epoch is None:
                 raise Invalid("Epochs needs batch=; use Steps")
-            found.append(rule.count * epoch)
+            limits.append(rule.count * epoch)
         elif isinstance(rule, stopping.Time) and (count := clock.steps_in(rule.t)) is not None:
             if count > 1e15:
                 raise Invalid(f"Time({rule.t:g}) is {count:.3g} steps; give a larger learning_rate")
-            found.append(max(1, round(count)))
-    return min(found, default=MOST)
+            limits.append(max(1, round(count)))
+    return min(limits, default=MOST)

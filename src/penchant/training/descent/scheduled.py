@@ -135,8 +135,8 @@ class ScheduleClock(VariableClock):
 
 def _apart(steps: Sequence[int]) -> Array:
     """The steps, where equal ones are moved apart so that the later value holds at the step."""
-    found = np.array(steps, dtype=float)
-    for index in range(len(found) - 1, 0, -1):
-        if found[index - 1] >= found[index]:
-            found[index - 1] = found[index] - 1e-6
-    return found
+    positions = np.array(steps, dtype=float)
+    for index in range(len(positions) - 1, 0, -1):
+        if positions[index - 1] >= positions[index]:
+            positions[index - 1] = positions[index] - 1e-6
+    return positions

@@ -65,8 +65,8 @@ class RunSettings(NamedTuple):
     def requested_moments(self, *kinds: str) -> tuple[float, ...] | None:
         """The moments that At names, which must be of these kinds; None without At."""
         rules = [rule for rule in self.records if isinstance(rule, recording.At)]
-        found = {moment for rule in rules for moment in rule.moments(*kinds)}
-        return tuple(sorted(found)) if rules else None
+        moments = {moment for rule in rules for moment in rule.moments(*kinds)}
+        return tuple(sorted(moments)) if rules else None
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)

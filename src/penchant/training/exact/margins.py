@@ -307,6 +307,6 @@ def _integrated(system: MarginSystem, plan: MarginPlan, moments: list[Moment]) -
 
 def margin_records(moments: list[Moment]) -> dict[str, Array]:
     names = "smoothed_margin", "predictor", "margins", "log_slopes", "dual", "parameters"
-    found = columns(moments, "log_t", *names)
+    record = columns(moments, "log_t", *names)
     with np.errstate(over="ignore", under="ignore"):
-        return {"t": np.exp(found["log_t"])} | found
+        return {"t": np.exp(record["log_t"])} | record

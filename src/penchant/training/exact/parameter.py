@@ -219,8 +219,8 @@ class ParameterFlow(Flow):
         plan = planned_margin(self, settings, model, system.begin_g)
         moments, outcome = follow_margin(system, plan)
         final = moments[-1].parameters
-        found = linear_columns(problem, margin_records(moments))
-        return Followed(build_dataset(problem, found, final), outcome, final)
+        record = linear_columns(problem, margin_records(moments))
+        return Followed(build_dataset(problem, record, final), outcome, final)
 
     @door_as(WHO)
     def _regress(self, model: Separable, problem: Regression, settings: RunSettings) -> Followed:
@@ -231,10 +231,10 @@ class ParameterFlow(Flow):
         moments, outcome = follow(flow, plan, flow.moment(0.0, flow.start - flow.origin))
         t = np.array([moment.t for moment in moments])
         with np.errstate(divide="ignore"):
-            found = {"t": t, "log_t": np.log(t)} | columns(moments, "predictor")
-        found["parameters"] = np.array([flow.start + moment.state for moment in moments])
-        final = found["parameters"][-1]
-        dataset = build_dataset(problem, linear_columns(problem, found), final)
+            record = {"t": t, "log_t": np.log(t)} | columns(moments, "predictor")
+        record["parameters"] = np.array([flow.start + moment.state for moment in moments])
+        final = record["parameters"][-1]
+        dataset = build_dataset(problem, linear_columns(problem, record), final)
         return Followed(dataset, outcome, final)
 
 

@@ -93,15 +93,15 @@ def saddles(
     --------
     >>> import penchant
     >>> problem = penchant.problems.sparse_regression(samples=20, dimension=50, sparsity=3, seed=0)
-    >>> found = penchant.solvers.saddles(problem)
-    >>> bool(abs(found.end - penchant.interpolate(problem, penchant.L1()).beta).max() < 1e-9)
+    >>> path = penchant.solvers.saddles(problem)
+    >>> bool(abs(path.end - penchant.interpolate(problem, penchant.L1()).beta).max() < 1e-9)
     True
     >>> problem = penchant.problems.low_rank_completion(samples=60, dimension=10, rank=1, seed=9)
-    >>> found = penchant.solvers.saddles(problem)
-    >>> bool(abs(found.end - problem.truth).max() < 1e-9)
+    >>> path = penchant.solvers.saddles(problem)
+    >>> bool(abs(path.end - problem.truth).max() < 1e-9)
     True
     >>> least = penchant.interpolate(problem, penchant.regularizers.Nuclear()).matrix
-    >>> round(float(abs(found.end - least).max()), 1)
+    >>> round(float(abs(path.end - least).max()), 1)
     1.8
     """
     if not isinstance(X, MatrixProblem):

@@ -73,9 +73,9 @@ def projection_note(shape: tuple[int, ...], count: int, error: float) -> str:
 
 def layers_of(names: tuple[str, ...], samples: int) -> tuple[int, ...]:
     """The number of the group of every array, counted from 0; memory limits the groups."""
-    found = layer_groups(names, max(1, ROOM // (8 * samples**2)))
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(found))}
-    return tuple(numbers[name] for name in found)
+    groups = layer_groups(names, max(1, ROOM // (8 * samples**2)))
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(groups))}
+    return tuple(numbers[name] for name in groups)
 
 
 def groups_note(names: tuple[str, ...], groups: tuple[int, ...]) -> tuple[str, ...]:

@@ -111,8 +111,8 @@ class JaxBackend:
     @door_as(WHO)
     def outputs(self, params: Any) -> Array:
         with self._precision():
-            found = np.asarray(self._values(self._trained(params)), dtype=np.float64)
-        return found.reshape(len(self.x), -1)
+            outputs = np.asarray(self._values(self._trained(params)), dtype=np.float64)
+        return outputs.reshape(len(self.x), -1)
 
     @door_as(WHO)
     def kernels(self, params: Any) -> Array:
@@ -125,8 +125,8 @@ class JaxBackend:
         change = [now - old for now, old in zip(self._trained(params), self.start, strict=True)]
         with self._precision():
             f0, slope = self._slope(self.start, change)
-            found = np.asarray(f0, dtype=np.float64) + np.asarray(slope, dtype=np.float64)
-        return found.reshape(len(self.x), -1)
+            outputs = np.asarray(f0, dtype=np.float64) + np.asarray(slope, dtype=np.float64)
+        return outputs.reshape(len(self.x), -1)
 
     def _trained(self, given: Any) -> list[Any]:
         leaves = jax.tree.leaves(self.model.trained(given))
@@ -145,13 +145,13 @@ class JaxBackend:
 
     @door_as(WHO)
     def _notes(self) -> tuple[str, ...]:
-        found = []
+        notes = []
         if self.model.averages:
-            found.append(state_note(list(self.model.averages), self.how.warm_batch is not None))
+            notes.append(state_note(list(self.model.averages), self.how.warm_batch is not None))
         if sums := self.how.sums(self.count):
             some = output_kernels(self.gradients, self.x[:SAMPLES], MEMORY)
-            found.append(projection_note(self.output.shape, sums, projection_error(some)))
-        return (*found, *groups_note(self.names, self.groups))
+            notes.append(projection_note(self.output.shape, sums, projection_error(some)))
+        return (*notes, *groups_note(self.names, self.groups))
 
     @property
     def _dtype(self) -> Any:
@@ -195,7 +195,7 @@ def _require_rows(
         return apply(jax.tree.unflatten(tree, every), x)
 
     try:
-        found = jax.eval_shape(run, arrays, x)
+        outputs = jax.eval_shape(run, arrays, x)
     except Nameless:
         raise
     except Exception as reason:
@@ -206,9 +206,9 @@ def _require_rows(
             f"{WHO}: the model does not run as apply(params, probe_inputs) "
             f"({type(reason).__name__}: {first}); give a batch as it gets it in training"
         ) from None
-    shape = getattr(found, "shape", None)
+    shape = getattr(outputs, "shape", None)
     if shape is None or len(shape) not in (1, 2) or shape[0] != len(x):
-        seen = type(found).__name__ if shape is None else f"shape {(*shape[:1], *output.shape)}"
+        seen = type(outputs).__name__ if shape is None else f"shape {(*shape[:1], *output.shape)}"
         raise ValueError(
             f"{WHO}: the model must return one row of numbers per probe input, got {seen} for "
             f"{len(x)} inputs; output= picks what to look at"

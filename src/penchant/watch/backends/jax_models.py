@@ -240,5 +240,5 @@ def _real(leaf: Any) -> bool:
 
 def _is(model: Any, library: str, name: str) -> bool:
     """True if the library is imported and the model is an instance of this class."""
-    found = getattr(sys.modules.get(library), name, None)
-    return found is not None and isinstance(model, found)
+    kind = getattr(sys.modules.get(library), name, None)
+    return kind is not None and isinstance(model, kind)

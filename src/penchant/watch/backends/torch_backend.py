@@ -155,23 +155,23 @@ class TorchBackend:
         try:
             for part in module.modules():
                 part.training = flags[part] or not any(flags.values())
-            found = warmed(run, {n: as_array(v) for n, v in held.items()})
+            averages = warmed(run, {n: as_array(v) for n, v in held.items()})
         finally:
             for part, flag in flags.items():
                 part.training = flag
         for name, value in held.items():
-            self.function.constants[name] = torch.as_tensor(found[name]).to(value)
+            self.function.constants[name] = torch.as_tensor(averages[name]).to(value)
 
     def _notes(self, warm: bool) -> tuple[str, ...]:
-        found, module = [], self.function.module
+        notes, module = [], self.function.module
         if dropouts := self.function.dropouts():
-            found.append(
+            notes.append(
                 f"the model has dropout ({', '.join(dropouts[:3])}); looks are taken in eval mode, "
                 "without dropout, and the training flags are restored"
             )
         total = sum(1 for _ in module.parameters())
         if total > len(self.names):
-            found.append(
+            notes.append(
                 f"{total - len(self.names)} of {total} parameter arrays do not require gradients; "
                 "they count as constants"
             )
@@ -182,5 +182,5 @@ class TorchBackend:
             if isinstance(part, kinds) and part.track_running_stats
         ]
         if averages:
-            found.append(state_note(averages, warm))
-        return (*found, *groups_note(self.names, self.groups))
+            notes.append(state_note(averages, warm))
+        return (*notes, *groups_note(self.names, self.groups))

@@ -93,14 +93,14 @@ def _split(axis: Axis, parts: int) -> Sequence[float]:
         and bool((values > 0).all())
         and np.allclose(np.diff(np.log(values)), np.log(values[1] / values[0]))
     )
-    found = [float(values[0])]
+    points = [float(values[0])]
     for low, high in itertools.pairwise(values):
         shares = np.arange(1, parts) / parts
         inner = low * (high / low) ** shares if log else low + (high - low) * shares
-        found += [*map(float, inner), float(high)]
+        points += [*map(float, inner), float(high)]
     if not all(isinstance(v, int) for v in axis.values):
-        return found
-    whole = [round(v) for v in found]
+        return points
+    whole = [round(v) for v in points]
     if len(set(whole)) < len(whole):
         raise Invalid(
             f"grid.{axis.key} has too few whole numbers for refine.rounds; take fewer "

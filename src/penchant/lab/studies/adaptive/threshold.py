@@ -207,13 +207,13 @@ class Bisection:
             sentence = f"{self.rule.measure} is {ends}{self.rule.high:g}: no threshold between"
             return Result(Kind.INFEASIBLE.value, sentence, trials, 0.0)
         low, high = self.bracket
-        found = {
+        bounds = {
             "threshold": low if self.rising else high,
             "lower": low,
             "upper": high,
             "trials": len(self.tried),
         }
-        return Result(Kind.SOLVED.value, "", {**found, **trials}, 0.0)
+        return Result(Kind.SOLVED.value, "", {**bounds, **trials}, 0.0)
 
 
 @door_as(lambda study: study.source)
@@ -231,7 +231,7 @@ def bisected(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
         for (line, value), (measured, result) in zip(trials, answers, strict=True):
             line.add(value, measured, result)
         seen += [result for _, result in answers]
-    found = {line.index: line.result() for line in lines}
-    dataset = label(study, found).assign_attrs(cells=sum(len(line.tried) for line in lines))
+    results = {line.index: line.result() for line in lines}
+    dataset = label(study, results).assign_attrs(cells=sum(len(line.tried) for line in lines))
     origin = provenance(study, rounds.cache.code.version, command, seen)
-    return dataset.assign_attrs(counts(found.values())).assign_attrs(origin)
+    return dataset.assign_attrs(counts(results.values())).assign_attrs(origin)

@@ -68,11 +68,11 @@ def complete(
 def _found(cache: CellCache, wanted: Mapping[str, Cell], progress: RunProgress) -> list[Cell]:
     """The cells that are still to be computed, after checking every file."""
     cache.folder.mkdir(parents=True, exist_ok=True)
-    found, aside = survey(cache.folder, wanted, cache.code.version)
+    finished, aside = survey(cache.folder, wanted, cache.code.version)
     for sentence in aside:
         progress.aside(sentence)
-    progress.begin(len(wanted), found.values())
-    return [cell for name, cell in wanted.items() if name not in found]
+    progress.begin(len(wanted), finished.values())
+    return [cell for name, cell in wanted.items() if name not in finished]
 
 
 @dataclasses.dataclass(frozen=True)

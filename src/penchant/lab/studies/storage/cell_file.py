@@ -164,12 +164,12 @@ def read_cell(file: str) -> tuple[str, str, Result]:
 def read_named(folder: Path, name: str, code: str) -> Result | None:
     """The result of the cell called `name`, None if it is absent; NotACell if it is not that."""
     try:
-        found, version, result = read_cell(file_of(folder, name))
+        stored_name, version, result = read_cell(file_of(folder, name))
     except FileNotFoundError:
         return None
     except OSError as reason:
         raise NotACell(f"cannot be read ({reason.strerror})") from None
-    if found != name:
+    if stored_name != name:
         raise NotACell("belongs to another cell")
     if version != code:
         raise OtherCode(f"belongs to another version of the code, {version}")

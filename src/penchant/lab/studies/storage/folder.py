@@ -99,14 +99,14 @@ def _looked_at(folder: Path, file: Path, wanted: Collection[str], code: str) -> 
 
 def _files(folder: Path) -> list[Path]:
     """Every file in the folders of cells; drafts that a killed writer left are removed."""
-    found = []
+    files = []
     for folder_of_cells in sorted(folder.glob(SUBFOLDER)):
         for file in sorted(folder_of_cells.iterdir()):
             if file.name.endswith(PART):
                 _remove_abandoned(file)
             else:
-                found.append(file)
-    return found
+                files.append(file)
+    return files
 
 
 def _remove_abandoned(draft: Path) -> None:

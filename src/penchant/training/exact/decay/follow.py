@@ -119,12 +119,12 @@ def recorded(dual: DecayDual, times: Times, moments: list[Moment]) -> dict[str, 
             rows.append((law.predictor(now, pull), slopes, *turned))
     known = "predictor", "log_slopes", "parameter_norm", "turn"
     columns = zip(known, zip(*rows, strict=True), strict=True)
-    found = {name: np.array(values) for name, values in columns}
+    record = {name: np.array(values) for name, values in columns}
     duals = states @ dual.basis.T if isinstance(dual, SquareDecay) else states
-    found |= {"t": t, "log_t": log_t, "dual": duals}
+    record |= {"t": t, "log_t": log_t, "dual": duals}
     if isinstance(dual, MarginDecay):
-        found["margins"] = found["predictor"] @ dual.rows.T
-    return found
+        record["margins"] = record["predictor"] @ dual.rows.T
+    return record
 
 
 def _norm_and_turn(dual: DecayDual, t: float, growth: Array) -> tuple[float, float]:

@@ -107,10 +107,10 @@ class DualFlow(Flow):
             moments, outcome = follow(flow, plan, flow.begin)
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
             log_t = np.log([moment.t for moment in moments]) + log_unit
-            found = {"t": named(np.exp(log_t), settings), "log_t": log_t}
+            record = {"t": named(np.exp(log_t), settings), "log_t": log_t}
         final = _parameters(net, problem.dimension, moments[-1])
-        found |= columns(moments, "predictor", "dual")
-        dataset = build_dataset(problem, linear_columns(problem, found), final)
+        record |= columns(moments, "predictor", "dual")
+        dataset = build_dataset(problem, linear_columns(problem, record), final)
         return Followed(dataset, outcome, final)
 
     @door_as(WHO)
@@ -122,8 +122,8 @@ class DualFlow(Flow):
         plan = planned_margin(self, settings, net, system.g0)
         moments, outcome = follow_margin(system, plan, opening(system, plan))
         final = _parameters(net, problem.dimension, moments[-1])
-        found = linear_columns(problem, margin_records(moments))
-        return Followed(build_dataset(problem, found, final), outcome, final)
+        record = linear_columns(problem, margin_records(moments))
+        return Followed(build_dataset(problem, record, final), outcome, final)
 
     @door_as(WHO)
     def _decay(self, net: DiagonalNet, problem: Problem, settings: RunSettings) -> Followed:
@@ -141,8 +141,8 @@ class DualFlow(Flow):
         log_first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
         times = decay_times(settings, log_first, t_max)
         moments, outcome = follow_decay(dual, times, self, settings.progress)
-        found = linear_columns(problem, recorded(dual, times, moments))
-        return Followed(build_dataset(problem, found), outcome, None)
+        record = linear_columns(problem, recorded(dual, times, moments))
+        return Followed(build_dataset(problem, record), outcome, None)
 
 
 def _unmoved(problem: Regression) -> tuple[list[Moment], Outcome]:

@@ -72,8 +72,8 @@ class GreedyRank(Record):
     >>> import numpy as np
     >>> import penchant
     >>> problem = penchant.problems.Sensing(np.eye(4).reshape(4, 2, 2), [2.0, 0.0, 0.0, 1.0])
-    >>> found = penchant.solvers.saddles(problem)
-    >>> found.ranks, found.tau.round(6), found.loss.round(6)
+    >>> path = penchant.solvers.saddles(problem)
+    >>> path.ranks, path.tau.round(6), path.loss.round(6)
     (array([0, 1, 2]), array([0.  , 0.25, 0.5 ]), array([5., 1., 0.]))
     """
 
@@ -224,9 +224,9 @@ def invariant(problem: MatrixProblem, model: TwoFactors) -> list[Array]:
     They are those of two random combinations of the measurements.
     """
     drawn = np.random.default_rng(0).standard_normal((2, problem.samples))
-    one, other = (model.lift(problem.adjoint(weights)) for weights in drawn)
-    basis = np.linalg.eigh(one)[1]
-    coupled = np.abs(basis.T @ other @ basis)
+    first, second = (model.lift(problem.adjoint(weights)) for weights in drawn)
+    basis = np.linalg.eigh(first)[1]
+    coupled = np.abs(basis.T @ second @ basis)
     count, label = connected_components(coupled > COUPLED * coupled.max(initial=0.0))
     return [basis[:, label == k] for k in range(count)]
 

@@ -124,12 +124,12 @@ class SparseKernel:
     """The same for single entries, whose lifts have at most four entries each."""
 
     def __init__(self, model: TwoFactors, problem: MatrixProblem) -> None:
-        found, self.samples, side = [], problem.samples, 0
+        entries, self.samples, side = [], problem.samples, 0
         for sample, unit in enumerate(np.eye(problem.samples)):
             lifted = model.lift(problem.adjoint(unit))
             side, (rows, columns) = len(lifted), np.nonzero(lifted)
-            found.append((np.full(len(rows), sample), rows, columns, lifted[rows, columns]))
-        owner, first, second, weight = map(np.concatenate, zip(*found, strict=True))
+            entries.append((np.full(len(rows), sample), rows, columns, lifted[rows, columns]))
+        owner, first, second, weight = map(np.concatenate, zip(*entries, strict=True))
         # tr(E_ab P E_cd) = P_bc where d = a
         order = np.argsort(second, kind="stable")
         low = np.searchsorted(second[order], first, "left")
