@@ -101,7 +101,7 @@ def least_nuclear(problem: Sensing) -> Array:
     the limit SAME, needs no more than that limit.
     """
     solution = interpolate(problem, Nuclear(), throw=False)
-    if not solution.error <= SAME:
+    if not solution.certificate.error <= SAME:
         raise NumericalError("least_nuclear", solution.outcome)
     return solution.matrix
 
