@@ -86,15 +86,15 @@ def cell(
     """
     number = number_of(points) or 0
     if net == QUADRATIC:  # labels that no linear classifier can learn; outputs at new points too
-        start, _ = drawn(int, learned_early, seed, number)
-        problem = signs_of_products(start)
-        new = np.random.default_rng((start, 1)).standard_normal((20, problem.dimension))
+        own_seed, _ = drawn(int, learned_early, seed, number)
+        problem = signs_of_products(own_seed)
+        new = np.random.default_rng((own_seed, 1)).standard_normal((20, problem.dimension))
         where = np.concatenate([problem.X, new])
     else:
-        start = seed + number
+        own_seed = seed + number
         problem = points_of(points, 3 + number % 3, 3 + number % 4, margin=0.4, seed=seed)
         where = np.eye(problem.dimension)  # outputs there are the predictor
-    models = (net_named(net, times * alpha, problem.dimension, start) for times in (1.0, off))
+    models = (net_named(net, times * alpha, problem.dimension, own_seed) for times in (1.0, off))
     real = trained(next(models), problem, where)
     twin = trained(next(models), problem, where, linear=linear)
     return {

@@ -324,9 +324,7 @@ def check(dataset: Dataset, controls: Dataset, descent: Dataset) -> Evidence:
             ),
             r"the squared $\ell_2$ norm": error.control(middle["squared l2"]),
             r"$\ell_1$ and a dense teacher": error.control(middle["dense teacher"]),
-            "memorization is delayed as well (0.999 upper limit)": slow.control(
-                upper_share(as_late, len(seeds))
-            ),
+            "share whose memorization is delayed as well": slow.control(as_late / len(seeds)),
             r"Adam's exponent in $\beta$": law.control(np.median(adam) if adam else math.nan),
             "no derivatives": other_error.control(middle["no derivatives"]),
             "the derivatives at other samples": other_error.control(middle[OTHER_SAMPLES]),
