@@ -23,7 +23,7 @@ TABLE = Path(__file__).resolve().parent / "papers.md"
 PRINTED = TABLE.with_name("coverage.md")
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 HEAD = ("id", "statement", "status", "scope", "other seeds", "decisive check", "size and run")
-PRINTED_HEAD = ("place", "what is printed", "verdict", "experiments", "status", "scope")
+PRINTED_HEAD = ("place", "what is printed", "verdict", "experiments", "scope")
 COVERS = {"full": "full", "part": "in part", "none": "none"}  # as in the files, and on the page
 
 
@@ -168,20 +168,23 @@ def _counts(source: str, own: Sequence[Statement]) -> tuple[str, ...]:
 
 def _row(row: Statement, known: Mapping[str, Recorded]) -> tuple[str, ...]:
     verdict = f"**{COVERS[row.covers]}**: {escaped(row.why)}" if row.why else COVERS[row.covers]
-    texts = (
-        ", ".join(row.claims) or "—",
-        _joined({id: str(known[id].status) for id in row.claims}),
-        _joined({id: known[id].verdict().scope for id in row.claims}),
+    statuses = _grouped({id: str(known[id].status) for id in row.claims})
+    scopes = _grouped({id: known[id].verdict().scope for id in row.claims})
+    status = _told(statuses)
+    scope = _told(scopes) if len(scopes) > 1 else "".join(scopes)
+    return (
+        *(escaped(row.place), escaped(row.printed), verdict),
+        *(escaped(status or "—"), escaped(scope or "—")),
     )
-    return (escaped(row.place), escaped(row.printed), verdict, *map(escaped, texts))
 
 
-def _joined(texts: Mapping[str, str]) -> str:
-    """What the record says of the claims of a row: once if all agree, and else with their ids."""
-    same = {text: [id for id in texts if texts[id] == text] for text in texts.values()}
-    if len(same) < 2:
-        return "".join(same) or "—"
-    return "; ".join(f"{', '.join(ids)}: {text}" for text, ids in same.items())
+def _grouped(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """The ids by what is said of them, so that what several share is said once."""
+    return {text: [id for id in texts if texts[id] == text] for text in texts.values()}
+
+
+def _told(groups: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{', '.join(ids)}: {text}" for text, ids in groups.items())
 
 
 if __name__ == "__main__":

@@ -160,18 +160,20 @@ def test_a_row_shows_what_is_on_record_of_its_claims(records):
     known = {record.id: record for record in records}
     Statement, row = SCRIPT["Statement"], SCRIPT["_row"]
     (*texts, status, scope) = row(Statement("section 1", "$|x|$", ["W-F1"], "full"), known)
-    assert texts == ["section 1", r"$\vert x\vert $", "full", "W-F1"]
-    assert (status, scope) == (known["W-F1"].status, escaped(known["W-F1"].verdict().scope))
+    assert texts == ["section 1", r"$\vert x\vert $", "full"]
+    assert status == f"W-F1: {known['W-F1'].status}"
+    assert scope == escaped(known["W-F1"].verdict().scope)
+    assert scope != "as printed"
     texts = row(Statement("a", "b", ["W-F1", "W-L6"], "part", "no *sweep*"), known)
-    assert texts[2:4] == (r"**in part**: no \*sweep\*", "W-F1, W-L6")
+    assert texts[2] == r"**in part**: no \*sweep\*"
+    assert texts[4] == f"W-F1: {scope}; W-L6: as printed"
     none = row(Statement("a", "b", [], "none", "no run"), known)
-    assert none[2:] == ("**none**: no run", "—", "—", "—")
+    assert none[2:] == ("**none**: no run", "—", "—")
 
 
-def test_what_the_claims_of_a_row_share_is_said_once():
-    joined = SCRIPT["_joined"]
-    assert joined({"A-1": "holds", "A-2": "holds"}) == "holds"
-    assert joined({"A-1": "holds", "A-2": "fails", "A-3": "holds"}) == "A-1, A-3: holds; A-2: fails"
+def test_what_claims_share_is_said_once():
+    grouped = SCRIPT["_grouped"]({"A-1": "holds", "A-2": "fails", "A-3": "holds"})
+    assert SCRIPT["_told"](grouped) == "A-1, A-3: holds; A-2: fails"
 
 
 def test_the_counts_above_the_tables_are_those_of_the_rows(records):
