@@ -288,7 +288,7 @@ def fewest_samples(
     return high
 
 
-class State(NamedTuple):
+class ScalarState(NamedTuple):
     """log tau and log k."""
 
     log_tau: float
@@ -326,7 +326,7 @@ class ScalarProblem:
     deviations: Array
     counts: Array
 
-    def sums(self, state: State) -> Sums:
+    def sums(self, state: ScalarState) -> Sums:
         tau, c = state.tau, self.deviations
         weight = state.k / c**2
         z, measure = self._nodes(tau, weight)
@@ -342,7 +342,7 @@ class ScalarProblem:
         covariance = (seconds - means[:, None] * means[None]) @ self.counts
         return Sums(float(error), float(overlap), gains, covariance)
 
-    def defects(self, state: State, sums: Sums) -> tuple[Array, Array]:
+    def defects(self, state: ScalarState, sums: Sums) -> tuple[Array, Array]:
         """The logarithms of both equations, left over right, and their slopes."""
         total = sums.error + self.noise**2
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -352,7 +352,7 @@ class ScalarProblem:
         defects -= [many + 2 * state.log_tau, many + state.log_tau]
         return defects, slopes - [[2.0, 0.0], [1.0, 0.0]]
 
-    def deviation(self, state: State, sums: Sums) -> float:
+    def deviation(self, state: ScalarState, sums: Sums) -> float:
         """The standard deviation of the error over draws of the data, to first order."""
         size = self.samples * state.tau
         square = size * state.tau
@@ -483,18 +483,18 @@ def _in_range(law: Regularizer, weights: Array) -> Regularizer:
     return law
 
 
-def _solved(scalar: ScalarProblem) -> State | None:
+def _solved(scalar: ScalarProblem) -> ScalarState | None:
     """The root of both equations; None if the truth is recovered."""
     total = float((scalar.truth * scalar.deviations) ** 2 @ scalar.counts) + scalar.noise**2
     begin = 0.5 * math.log(total / scalar.samples)
-    state = State(begin, _log_strength(scalar, begin, 0.0))
+    state = ScalarState(begin, _log_strength(scalar, begin, 0.0))
     for _ in range(OUTER):
         defects, slopes = scalar.defects(state, scalar.sums(state))
         if not np.isfinite(defects).all() or abs(np.linalg.det(slopes)) < 1e-14:
             break
         step = np.linalg.solve(slopes, -defects)
         step /= max(1.0, np.abs(step).max() / LONGEST)
-        state = State(state.log_tau + step[0], state.log_k + step[1])
+        state = ScalarState(state.log_tau + step[0], state.log_k + step[1])
         if np.abs(step).max() < ACCURACY:
             return state
         if state.log_tau < LEAST:
@@ -502,13 +502,13 @@ def _solved(scalar: ScalarProblem) -> State | None:
     return _bracketed(scalar, begin)
 
 
-def _bracketed(scalar: ScalarProblem, begin: float) -> State | None:
+def _bracketed(scalar: ScalarProblem, begin: float) -> ScalarState | None:
     guess = 0.0
 
     def excess(log_tau: float) -> float:
         nonlocal guess
         guess = _log_strength(scalar, log_tau, guess)
-        state = State(log_tau, guess)
+        state = ScalarState(log_tau, guess)
         return float(scalar.defects(state, scalar.sums(state))[0][0])
 
     low = high = begin
@@ -519,14 +519,14 @@ def _bracketed(scalar: ScalarProblem, begin: float) -> State | None:
         if low < LEAST:
             return None
     root = float(brentq(excess, low, high, xtol=ACCURACY))
-    return State(root, _log_strength(scalar, root, guess))
+    return ScalarState(root, _log_strength(scalar, root, guess))
 
 
 def _log_strength(scalar: ScalarProblem, log_tau: float, guess: float) -> float:
     """log k from the second equation, at a fixed tau."""
 
     def excess(log_k: float) -> float:
-        sums = scalar.sums(State(log_tau, log_k))
+        sums = scalar.sums(ScalarState(log_tau, log_k))
         return sums.overlap / (scalar.samples * math.exp(log_tau)) - 1
 
     low, high, step = guess, guess, 0.5

@@ -222,9 +222,8 @@ def draw(dataset: Dataset, thresholds: Dataset) -> Figure:
         own = dataset.sel(inputs=inputs).stack(setting=("law", "samples", "seed"))
         own = own.sortby("predicted")
         if k == 0:
-            a.fill_between(
-                own.predicted, own.low, own.high, color=CYCLE[k], alpha=0.2, label="nine of ten"
-            )
+            a.vlines(own.predicted, own.low, own.high, color=CYCLE[k], alpha=0.35, linewidth=6)
+            a.collections[-1].set_label("nine of ten, predicted")
         hollow = "none" if k else "full"
         a.plot(own.predicted, own.measured, "os^"[k], color=CYCLE[k], fillstyle=hollow)
         a.lines[-1].set_label(names[inputs])
