@@ -81,8 +81,13 @@ TOP = {
 }
 FORECASTS = {
     "effective_regularizer": lambda: forecasts.effective_regularizer(path()),
+    "fewest_samples": lambda: forecasts.fewest_samples(0.0, L1(), dimension=2, truth=[1.0]),
     "forecast_jump": lambda: forecasts.forecast_jump(None),
     "kernel_regime_end": lambda: forecasts.kernel_regime_end(2, -1.0, 0.0, NET, REGRESSION),
+    "largest_alpha": lambda: forecasts.largest_alpha(0.1, samples=2, dimension=2, truth=[1.0]),
+    "population_error": lambda: forecasts.population_error(
+        None, samples=1, dimension=2, truth=[1.0]
+    ),
     "predict_run": lambda: forecasts.predict_run(NET, REGRESSION, None, stop=Steps(1)),
     "predicted_delay": lambda: forecasts.predicted_delay(WRONG, Y, BETA, 0.1, 0.1),
     "start_regularizer": lambda: forecasts.start_regularizer(NET, np.ones(6)),
@@ -309,7 +314,16 @@ SPEAKERS = {
 RESULTS = {
     *("Assumptions", "Delay", "Forecast", "GreedyRank", "Grokking", "HeldSweep", "ImageModel"),
     *("InterpolationPath", "KernelMachine", "KernelRegression", "Lojasiewicz", "MarginPath"),
-    *("MatrixSolution", "Outcome", "Path", "PredictedRun", "RatchetPath", "Record", "Recorded"),
+    *(
+        "MatrixSolution",
+        "Outcome",
+        "Path",
+        "PopulationError",
+        "PredictedRun",
+        "RatchetPath",
+        "Record",
+        "Recorded",
+    ),
     *("Saddles", "Separation", "SlowFlow", "Solution", "Stability", "Verdict", "Derived"),
     *("CircleTeacher", "TeacherStudent", "Images", "Network", "Oracle", "NumericalError"),
 }

@@ -1,5 +1,11 @@
 """What is said about a run before it ends."""
 
+from penchant.forecasts.population import (
+    PopulationError,
+    fewest_samples,
+    largest_alpha,
+    population_error,
+)
 from penchant.forecasts.runs import PredictedRun, predict_run
 from penchant.forecasts.transition import LATER, Forecast
 from penchant.forecasts.turning import STRIDE, kernel_regime_end, turning_window
@@ -16,10 +22,14 @@ __all__ = [
     "STRIDE",
     "Delay",
     "Forecast",
+    "PopulationError",
     "PredictedRun",
     "effective_regularizer",
+    "fewest_samples",
     "forecast_jump",
     "kernel_regime_end",
+    "largest_alpha",
+    "population_error",
     "predict_run",
     "predicted_delay",
     "start_regularizer",

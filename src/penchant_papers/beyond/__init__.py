@@ -19,6 +19,7 @@ paper = Paper(
         "beyond-greedy-rank": "greedy_rank",
         "beyond-imbalance": "imbalance",
         "beyond-saddles": "saddles",
+        "beyond-population": "population",
         "beyond-momentum": "momentum",
         "beyond-clock-depth": "clock_depth",
         "beyond-margins": "margins",
