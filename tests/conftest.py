@@ -13,17 +13,24 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 KNOWN = tuple(int(part) for part in version("jaxlib").split(".")[:2]) < (0, 11)
 FAST = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 PROGRAMS = {
-    "JAX_COMPILATION_CACHE_DIR": "",  # of one worker: another could read half a file
+    "JAX_COMPILATION_CACHE_DIR": "",
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 
 
 def pytest_configure(config):
-    """A program that one test has compiled is read by the others of its worker."""
-    folder = tempfile.TemporaryDirectory(prefix="penchant-programs-", ignore_cleanup_errors=True)
-    config.add_cleanup(folder.cleanup)
-    os.environ |= PROGRAMS | {"JAX_COMPILATION_CACHE_DIR": folder.name}
+    """A program that one test has compiled is read by the others, in both workers.
+
+    A file that is read while the other worker writes it is a warning of JAX, which then compiles.
+    """
+    if not hasattr(config, "workerinput"):  # workers inherit the folder
+        folder = tempfile.TemporaryDirectory(
+            prefix="penchant-programs-", ignore_cleanup_errors=True
+        )
+        config.add_cleanup(folder.cleanup)
+        os.environ |= PROGRAMS | {"JAX_COMPILATION_CACHE_DIR": folder.name}
+    config.addinivalue_line("filterwarnings", "ignore:Error reading persistent compilation cache")
     if KNOWN and config.option.markexpr == "not slow":  # what is slow runs as it does for a user
         os.environ.setdefault("XLA_FLAGS", FAST)
 

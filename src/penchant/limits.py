@@ -76,7 +76,8 @@ class Turns:
     """Counts the turns of a loop that ends by itself: `take` raises after `most` of them.
 
     It also asks for the time of the call, so that no limit waits for a long loop.
-    It is the first statement of the loop; a test of the house finds loops without a bound.
+    `for _ in Turns(100, "the search")` is a loop that ends by `break` or `return`. In a loop with a
+    condition `take` is the first statement; a test of the house finds loops without a bound.
     """
 
     @door
@@ -84,6 +85,12 @@ class Turns:
         if type(most) is not int or most < 0:  # loops begin often, and nearly all know their bound
             most = integer("most", most, least=0)
         self.most, self.what, self.taken = most, what, 0
+
+    def __iter__(self) -> Iterator[int]:
+        for turn in range(self.most):
+            self.take()
+            yield turn
+        self.take()
 
     def take(self) -> None:
         check_time()

@@ -10,9 +10,9 @@ import xarray
 
 from explore_study import made
 from penchant import store
-from penchant.door import door_as
 from penchant.explore.claims import ClaimsPage, claims_view, read_claims
 from penchant.explore.state import State, read_state
+from penchant.lab import door_as
 from penchant.lab.studies import gathered
 from penchant.store import json_checksum
 

@@ -29,6 +29,8 @@ def counts(node, known):
 
 
 def bounded(loop):
+    if isinstance(loop.test, ast.Constant):
+        return False  # `for _ in Turns(...)` says the bound at the head
     if ast.unparse(loop.body[0]).endswith(".take()"):
         return True
     known = names(loop.test)
@@ -87,6 +89,7 @@ def test_the_list_of_waiting_loops_is_no_longer_than_it_must_be():
         ("while k < 10:\n    k += 1", False),
         ("while todo:\n    todo.pop()", False),
         ("turns = Turns(9, 'it')\nwhile not x > 1:\n    turns.take()\n    x = f(x)", False),
+        ("turns = Turns(9, 'it')\nwhile True:\n    turns.take()\n    x = f(x)", True),
     ],
 )
 def test_loops_without_a_bound_are_found(source, found):
@@ -103,6 +106,15 @@ def test_turns_end_a_loop_that_does_not_end_by_itself():
     with pytest.raises(Endless, match="the search did not end after 100 turns"):
         search()
     assert turns.taken == 101
+
+
+def test_a_loop_over_turns_ends_by_itself_or_by_the_bound():
+    for turn in Turns(3, "the search"):
+        if turn == 2:
+            break
+    assert turn == 2
+    with pytest.raises(Endless, match="the search did not end after 3 turns"):
+        list(Turns(3, "the search"))
 
 
 def test_a_time_limit_is_spent_after_its_time():

@@ -150,7 +150,6 @@ MEASURES = {
     "stability": lambda: measures.stability(path(), BETA),
     "support_vectors": lambda: measures.support_vectors(WRONG),
     "tangent_kernel": lambda: measures.tangent_kernel(NET, None, WRONG),
-    "upper_limit": lambda: measures.upper_limit(3, 2),
 }
 METHODS = {
     "EffectiveScale": lambda: methods.EffectiveScale(None),

@@ -13,10 +13,7 @@ from penchant.lab import Paper
 
 CLAIM = """
 import numpy as np
-from penchant.lab.evidence.evidence import Evidence, within
-from penchant.lab.evidence.plot import Plot, Series
-from penchant.lab.experiment import Experiment
-from penchant.lab.studies.sizes import sized
+from penchant.lab import Evidence, Experiment, Plot, Series, sized, within
 
 
 def cell(terms):
@@ -38,7 +35,7 @@ study = sized("EULER-1", function=cell, grid={"terms": [10, 100, 1000]})
 experiment = Experiment("EULER-1", "The sum of 1/k^2 is pi^2/6.", "chapter 1", study, check)
 """
 PACKAGE = """
-from penchant.lab.paper import Paper
+from penchant.lab import Paper
 
 paper = Paper(
     "EULER", "On sums", package=__name__, statements={"EULER-1": "basel"},

@@ -12,7 +12,7 @@ from penchant.lab import double_precision
 from penchant.models import conv_net, dense_net
 from penchant.models.image_layers import maxima, name_of
 from penchant.models.image_model import VGG
-from penchant.problems.images import Images, load_images
+from penchant.problems import Images, load_images
 from refusals import refusals
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 15}

@@ -15,7 +15,7 @@ from penchant.lab import Setting, all_claims
 from penchant.lab.record import recorded
 from slow_experiments import SLOW
 
-SHIFTS = (1000, 2000)
+SHIFTS = (1000, 2000)  # for every other claim; the record counts survivals under ten more
 SHORT = 2.0  # seconds on record at the quick size, up to which shifted seeds are a default test
 RECORDS = recorded(all_claims().ids)
 STATUSES = {id: record.quick_status for id, record in RECORDS.items()}
@@ -41,9 +41,9 @@ def test_status_and_picture(id, data_of, picture_of):
     assert_readable(picture)
 
 
-@pytest.mark.parametrize("shift", SHIFTS)
 @pytest.mark.parametrize("id", list(cases(LONG)))
-def test_other_seeds_give_the_same_status(id, shift):
+def test_other_seeds_give_the_same_status(id):
+    shift = SHIFTS[list(STATUSES).index(id) % 2]
     verdict = all_claims()[id].run(Setting("tiny", shift=shift))
     assert verdict.status == STATUSES[id], str(verdict)
 

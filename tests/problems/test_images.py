@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import image_packages as fake
-from penchant.problems.images import cache, import_images, importing, load_images
+from penchant.problems import import_images, load_images
+from penchant.problems.images import cache, importing
 from penchant.problems.images.cache import status
 from penchant.problems.images.catalogue import CATALOGUE, find
 from penchant.problems.images.download import downloaded

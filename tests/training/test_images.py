@@ -14,7 +14,7 @@ from penchant import Adam, GradientDescent, Steps, load, train
 from penchant.lab import Kind, double_precision
 from penchant.methods import Descent, NormalizedDescent, Proximal
 from penchant.models import OutputLayer, conv_net, dense_net, linearize
-from penchant.problems.images import load_images
+from penchant.problems import load_images
 from penchant.record import At
 from penchant.stop import Accuracy, Below, Epochs, Loss, Near
 from penchant.training import images as image_loss

@@ -54,7 +54,8 @@ def verify(
     shift
         Is added to every seed.
     jobs
-        Above 1 the experiments run in worker processes, which import their modules.
+        Above 1 the experiments run in worker processes, which import their modules; those of the
+        running script or notebook, which cannot be imported, run here after the others.
     folder
         Where finished cells are stored and found again; without it nothing is stored.
     progress
@@ -112,9 +113,23 @@ def run_experiments(
     queue = sorted(experiments, key=lambda experiment: -experiment.seconds)
     if jobs == 1 or len(queue) <= 1 or how.engine != "here":
         return (experiment.run(how) for experiment in queue)
-    return (
-        verdict for batch in run_in_pool(_ExperimentTasks(queue, how), jobs) for verdict in batch
-    )
+    return _in_processes(queue, how, jobs)
+
+
+def _in_processes(queue: list[Experiment], how: Setting, jobs: int) -> Iterator[Verdict]:
+    of_script = [experiment for experiment in queue if _is_of_script(experiment)]
+    others = [experiment for experiment in queue if not _is_of_script(experiment)]
+    for batch in run_in_pool(_ExperimentTasks(others, how), jobs):
+        yield from batch
+    for experiment in of_script:
+        yield experiment.run(how)
+
+
+def _is_of_script(experiment: Experiment) -> bool:
+    """Whether the running script or notebook defines it: no other process can import that."""
+    cells = [sizes.quick.get("function") for sizes in experiment.studies]
+    functions = [experiment.check, experiment.draw, *cells]
+    return any(getattr(function, "__module__", "") == "__main__" for function in functions)
 
 
 class _ExperimentTasks(Tasks[Verdict]):
@@ -127,7 +142,6 @@ class _ExperimentTasks(Tasks[Verdict]):
         self.known = {experiment.id: experiment for experiment in queue}
         place = None if setting.folder is None else str(setting.folder)
         self.setup = {**dataclasses.asdict(setting), "folder": place}
-        _refuse_main(queue)
 
     def __len__(self) -> int:
         return len(self.queue)
@@ -170,16 +184,6 @@ def choose(queue: list[Experiment], paper: str, others: Sequence[str]) -> Experi
     if paper not in work:
         paper = max(work, key=lambda source: work[source] / (1 + others.count(source)))
     return queue.pop(next(k for k, e in enumerate(queue) if e.source == paper))
-
-
-def _refuse_main(experiments: Iterable[Experiment]) -> None:
-    """Raise for an experiment that other processes cannot import."""
-    for experiment in experiments:
-        if getattr(experiment.check, "__module__", "") == "__main__":
-            raise ValueError(
-                f"verify: {experiment.id} is defined in the running script or notebook, where "
-                "other processes cannot find it; move it into a module, or use jobs=1"
-            )
 
 
 def judge_experiments(setup: dict[str, Any]) -> Work:

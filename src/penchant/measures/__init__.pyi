@@ -7,7 +7,7 @@ from penchant.measures.classifiers import (
     stability,
     support_vectors,
 )
-from penchant.measures.curves import crossing, upper_limit
+from penchant.measures.curves import crossing
 from penchant.measures.directions import angle, angles, azimuth_pitch
 from penchant.measures.distances import gradient_distance, kernel_distance
 from penchant.measures.homogeneity import Assumptions, assumptions
@@ -51,5 +51,4 @@ __all__ = [
     "stability",
     "support_vectors",
     "tangent_kernel",
-    "upper_limit",
 ]

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penchant.arguments import Array, integer, real, real_array, share
+from penchant.arguments import Array, real, real_array
 from penchant.door import Invalid, door
 
 
@@ -54,39 +54,6 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     pair = slice(passed[0], passed[0] + 2)
     low, high = y[pair]
     return float(x[pair] @ [high - level, level - low] / (high - low))
-
-
-@door
-def upper_limit(hits: int, draws: int, confidence: float = 0.999) -> float:
-    """The upper confidence limit of a probability after `hits` in `draws` (Clopper and Pearson).
-
-    Parameters
-    ----------
-    hits
-        How often it happened.
-    draws
-        Out of how many independent draws.
-    confidence
-        The probability with which the limit is right, at least.
-
-    Returns
-    -------
-    float
-        The limit.
-
-    Examples
-    --------
-    >>> import penchant
-    >>> round(penchant.measures.upper_limit(0, 1000), 4)
-    0.0069
-    """
-    from scipy.special import betaincinv
-
-    hits, draws = integer("hits", hits, least=0), integer("draws", draws, least=1)
-    if hits > draws:
-        raise Invalid(f"hits must be at most the {draws} draws, got {hits}")
-    confidence = share("confidence", confidence, "(0, 1)")
-    return 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, confidence))
 
 
 WINDOW = 0.1  # decades to either side

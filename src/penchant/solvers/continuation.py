@@ -296,9 +296,7 @@ class Continuation:
             residual = X @ beta - y
             error = float(np.abs(residual).max())
         built, hessian = 0, None
-        turns = Turns(10_000, "Newton's method")
-        while True:
-            turns.take()
+        for _ in Turns(10_000, "Newton's method"):
             tolerance = accuracy + 4e-16 * state.size()
             fresh = hessian is None
             if hessian is None:

@@ -21,6 +21,7 @@ from penchant import verify
 from penchant.lab import (
     Check,
     Evidence,
+    Experiment,
     Plot,
     Premise,
     Registry,
@@ -458,12 +459,20 @@ def test_a_caller_that_stops_early_leaves_no_worker_behind():
     assert not workers()
 
 
-def test_an_experiment_of_a_script_needs_this_process(monkeypatch):
-    claims = little_papers.library.select("A")
+def test_an_experiment_of_a_script_runs_in_this_process(monkeypatch):
+    claims = little_papers.library.select(["A", "B-VAGUE"])
+    alone = gather_verdicts(claims, jobs=1)
+    run, ran_here = Experiment.run, []
+
+    def noted(experiment, setting):
+        ran_here.append(experiment.id)
+        return run(experiment, setting)
+
     monkeypatch.setattr(sum_of_integers, "__module__", "__main__")
-    with pytest.raises(ValueError, match="verify: A-MEAN is defined in the running script"):
-        next(run_experiments(claims, jobs=2))
-    assert len(gather_verdicts(claims, jobs=1)) == 2
+    monkeypatch.setattr(Experiment, "run", noted)
+    together = gather_verdicts(claims, jobs=2)
+    assert ran_here == ["A-MEAN"]
+    assert [verdict.status for verdict in together] == [verdict.status for verdict in alone]
 
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, "two"])

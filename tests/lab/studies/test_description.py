@@ -409,9 +409,9 @@ def test_penchant_run_takes_a_preset_and_its_form(preset_folder, tmp_path, monke
     preset_folder["small"] = tmp_path / "presets" / "small.toml"
     preset_folder["small"].write_text(small)
     run = functools.partial(penchant_command, "run")
-    code, printed = run("W-scale", "--size", "paper", "--dry")
+    code, printed = run("W-scale", "--size", "large", "--dry")
     assert code == 0
-    assert "W-scale-paper: 42 cells (alpha 7 x samples 2 x seed 3), 0 finished" in printed
+    assert "W-scale-large: 12 cells (alpha 3 x samples 2 x seed 2), 0 finished" in printed
     assert not (tmp_path / "penchant-studies").exists()
     code, printed = run("small", "--size", "two", "--engine", "here")
     assert (code, "small-two: 2 cells, 2 computed now, 0 failed" in printed) == (0, True)

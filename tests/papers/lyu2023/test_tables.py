@@ -68,6 +68,7 @@ def test_the_kernel_from_the_matrix_is_that_of_the_parameters(share):
     assert np.abs(tangent_kernel(problem, path.predictor, 2 * product) - J @ J.T).max() > 0.01
 
 
+@pytest.mark.slow  # at the size of the figure
 def test_the_seed_of_the_figure_determines_the_table_and_others_need_not():
     study = all_claims()["L-F3a"].study.at("printed")
     dimension, share = study.arguments["dimension"], seen_pairs(study.arguments["fraction"])

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from penchant.arguments import Array, finite_array, integer
 from penchant.door import Invalid, door
-from penchant.lab.evidence.evidence import Check, at_least, at_most, number, within
+from penchant.lab.evidence.evidence import Check, at_least, number, within
 
 RARE = 1e-3  # the probability that a true statement misses by chance
 DRAWS = 1000  # attempts to meet a premise before it counts as out of reach
@@ -46,13 +46,6 @@ def share_at_least(count: int, total: int, limit: float) -> Check:
     """The check that a share is at least `limit`, also at its lower bound."""
     limit = number("limit", limit)
     return at_least(_bounds(count, total)[0], limit)
-
-
-@door
-def share_at_most(count: int, total: int, limit: float) -> Check:
-    """The check that a share is at most `limit`, also at its upper bound."""
-    limit = number("limit", limit)
-    return at_most(_bounds(count, total)[1], limit)
 
 
 @door

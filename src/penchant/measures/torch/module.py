@@ -108,15 +108,14 @@ class TorchFunction:
 
 def _unwrapped(module: Any) -> Any:
     """The module inside torch.compile and data parallelism, whose parameters are the same."""
-    turns = Turns(1000, "the search for the module inside its wrappers")
-    while True:
-        turns.take()
+    for _ in Turns(1000, "the search for the module inside its wrappers"):
         if isinstance(getattr(module, "_orig_mod", None), torch.nn.Module):
             module = module._orig_mod
         elif isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
             module = module.module
         else:
-            return module
+            break
+    return module
 
 
 def _refuse_sharded(module: Any) -> None:

@@ -237,13 +237,21 @@ OPERATIONS: dict[Any, WeightedKind] = {
         functional.group_norm, "input", "num_groups", "weight", "bias", "eps", channels=1
     ),
     functional.batch_norm: Normalization(
-        functional.batch_norm, "input", "running_mean", "running_var", "weight", "bias", "training",
-        "momentum", "eps", channels=1,
+        functional.batch_norm,
+        "input",
+        "running_mean",
+        "running_var",
+        "weight",
+        "bias",
+        "training",
+        "momentum",
+        "eps",
+        channels=1,
     ),
     functional.embedding: Lookup(
         "input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"
     ),
-}  # fmt: skip
+}
 for matmul in (torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__):
     OPERATIONS[matmul] = Product("input", "weight", transposed=True)
 

@@ -59,14 +59,14 @@ def _retrieve(
     complaints = []
     for mirror in images.mirrors:
         meter.start(file)
-        get = pooch.HTTPDownloader(progressbar=meter, chunk_size=CHUNK)
+        downloader = pooch.HTTPDownloader(progressbar=meter, chunk_size=CHUNK)
         try:
             pooch.retrieve(
                 mirror + file.name,
                 known_hash=f"md5:{file.md5}",
                 fname=file.name,
                 path=folder,
-                downloader=get,
+                downloader=downloader,
             )
             return
         except (OSError, ValueError) as reason:  # no connection, a refusal, or another file

@@ -111,9 +111,7 @@ def panel_by_panel(orbits: Orbits, position: LinePosition, step: Array) -> tuple
     """(panel, growth of the dual in it) after `step`, counted panel by panel."""
     line, panels = position.line, position.panel
     rest = motion(orbits, position).dual + step
-    turns = Turns(1_000_000, "the walk along the panels of a line")
-    while True:
-        turns.take()
+    for _ in Turns(1_000_000, "the walk along the panels of a line"):
         gain, last = orbits.gain[panels, line], panels == orbits.used[line] - 1
         missing = (rest > gain) & last & ~orbits.ended[line]
         if missing.any():
@@ -121,10 +119,11 @@ def panel_by_panel(orbits: Orbits, position: LinePosition, step: Array) -> tuple
             continue
         ahead, back = (rest > gain) & ~last, (rest < 0) & (panels > 0)
         if not (ahead | back).any():
-            return panels, rest
+            break
         panels = panels + ahead - back
         rest = np.where(ahead, rest - gain, rest)
         rest = np.where(back, rest + orbits.gain[panels, line], rest)
+    return panels, rest
 
 
 def solve(
@@ -208,9 +207,7 @@ class Branch:
         need = np.full(len(kinds), -np.inf)
         np.maximum.at(need, group, height)
         goal = np.zeros(len(kinds))
-        turns = Turns(100_000, "the extension of lines to a height")
-        while True:
-            turns.take()
+        for _ in Turns(100_000, "the extension of lines to a height"):
             for summand in self.summands:
                 summand.orbits.cover_all(summand.lines[kinds], goal, need)
                 enough = summand.orbits.end(HEIGHT, summand.lines[kinds]) >= need
@@ -223,8 +220,9 @@ class Branch:
             known = self.total(kinds, common).height
             stuck = np.any(ended & (horizons == common), axis=0)
             if np.all((known >= need) | stuck):
-                return known[group]
+                break
             goal = 2 * np.where(np.isfinite(common), common, 0.0)
+        return known[group]
 
     def limit(self) -> Array:
         """The height that every kind of coordinate tends to at the far end of its lines."""

@@ -188,9 +188,7 @@ class Orbits:
 
     def cover(self, lines: Index, dual: Array, height: Array) -> None:
         """Extends distinct `lines` until they reach `dual` or `height`, or they end."""
-        turns = Turns(100_000, "the extension of a gradient line")
-        while True:
-            turns.take()
+        for _ in Turns(100_000, "the extension of a gradient line"):
             short = (self.end(DUAL, lines) < dual) & (self.end(HEIGHT, lines) < height)
             short = (short | (self.used[lines] == 0)) & ~self.ended[lines]
             if not short.any():

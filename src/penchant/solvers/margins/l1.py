@@ -99,16 +99,15 @@ def solve(rows: Rows) -> tuple[Array, Array, int]:
         b, nu, steps = linear_program(rows)
         return *vertex(rows, b, nu), steps
     columns, total = most(np.abs(rows.A.sum(axis=0)), 2 * samples), 0
-    turns = Turns(dimension, "the columns of the linear program")
-    while True:
-        turns.take()
+    for _ in Turns(dimension, "the columns of the linear program"):
         columns, b, nu, steps = restricted(rows, columns)
         total += steps
         exact, dual, long = priced(rows, b, nu)
         joined = np.union1d(columns, long)
         if len(joined) == len(columns):
-            return exact, dual, total
+            break
         columns = joined
+    return exact, dual, total
 
 
 def most(sizes: Array, count: int) -> Index:
@@ -118,9 +117,7 @@ def most(sizes: Array, count: int) -> Index:
 def restricted(rows: Rows, columns: Index) -> tuple[Index, Array, Array, int]:
     """(columns, b, nu, iterations) of the linear program on `columns`, or on more if needed."""
     dimension = rows.A.shape[1]
-    turns = Turns(dimension + 1, "the columns of a feasible linear program")
-    while True:
-        turns.take()
+    for _ in Turns(dimension + 1, "the columns of a feasible linear program"):
         inside = dataclasses.replace(rows, A=rows.A[:, columns])
         try:
             some, nu, steps = linear_program(inside)
@@ -129,10 +126,11 @@ def restricted(rows: Rows, columns: Index) -> tuple[Index, Array, Array, int]:
                 raise
             more = np.setdiff1d(np.arange(dimension), columns)[: len(columns)]
             columns = np.union1d(columns, more)
-            continue
-        b = np.zeros(dimension)
-        b[columns] = some
-        return columns, b, nu, steps
+        else:
+            break
+    b = np.zeros(dimension)
+    b[columns] = some
+    return columns, b, nu, steps
 
 
 def priced(rows: Rows, b: Array, nu: Array) -> tuple[Array, Array, Index]:

@@ -154,9 +154,7 @@ class BarrierPath:
         """(x, Newton's step from it, mu, steps), mu for each inequality and singular value."""
         count, mu, steps = len(self.L) + min(self.tensor.shape[1:]), 1.0, 0
         x, centre, shrink, careful = self.start, None, SHRINK, False
-        turns = Turns(10_000, "the central path")
-        while True:
-            turns.take()
+        for _ in Turns(10_000, "the central path"):
             for taken in range(NEWTON):
                 move, decrement = self.step(x, mu, careful)
                 steps += 1

@@ -61,7 +61,8 @@ class Goals:
 
     def located(self, moment: Moment, numbers: Mapping[str, float]) -> bool:
         """Whether a rule is met whose step can be found between two measurements."""
-        return self.seeks and self._passed(moment, numbers) is not None
+        passed = self._passed(moment, numbers) is not None
+        return self.seeks and (passed or self._is_over(moment))
 
     def _passed(self, moment: Moment, numbers: Mapping[str, float]) -> str | None:
         for rule, level in self.levels:
@@ -70,9 +71,10 @@ class Goals:
         for rule in self.near:
             if rule.gap(self.task.predictor(moment.state)) <= 0:
                 return f"reached {rule}"
-        if moment.log_t >= self.log_t:
-            return f"reached t = {math.exp(moment.log_t):.6g}"
         return None
+
+    def _is_over(self, moment: Moment) -> bool:
+        return moment.log_t >= self.log_t
 
     def met(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome | None:
         """The outcome if a goal is met, or the time of a method of variable steps is over."""
@@ -81,10 +83,11 @@ class Goals:
             if rule.missed(numbers) is None:
                 seen = {name: f"{numbers[name]:.4g}" for name in rule.levels}
                 reason = f"reached {listed(seen)}"
-        if reason is None:
+        if reason is None and not self._is_over(moment):
             return None
-        if self.goals and reason.startswith("reached t = "):
+        if reason is None and self.goals:
             return self.ended(moment, numbers)
+        reason = reason or f"reached t = {math.exp(moment.log_t):.6g}"
         loss = f"log loss {numbers['log_loss']:.6g}"
         return Outcome(Kind.SOLVED, f"{reason} after {moment.step} steps with {loss}")
 

@@ -264,9 +264,7 @@ class Backward:
 
     def step(self) -> None:
         """Take one step; raises GaveUp if none is small enough."""
-        turns = Turns(1000, "a step of backward differentiation")
-        while True:
-            turns.take()
+        for _ in Turns(1000, "a step of backward differentiation"):
             if not self.t + 1e-3 * self.h > self.t:
                 raise GaveUp(SHORT)
             ahead = self.table[: self.order + 1].sum(axis=0)
@@ -277,9 +275,9 @@ class Backward:
                 continue
             error = ERROR[self.order] * float(np.abs(correction / weights).max())
             if error <= 1:
+                self._accept(correction)
                 break
             self._resize(max(0.2, 0.9 * error ** (-1 / (self.order + 1))))
-        self._accept(correction)
         if self.equal > self.order:
             self._choose(weights)
 

@@ -190,9 +190,7 @@ def go_on(flow: Integrator, plan: FlowPlan, records: list[Moment]) -> Outcome:
 def _steps(flow: Integrator, plan: FlowPlan, records: list[Moment]) -> Outcome:
     checkpoint = last = records[-1]
     reporter, due = _Reporter(flow, plan, last), next(plan.times, math.inf)
-    turns = Turns(10 * plan.max_steps + 10_000, "the flow")
-    while True:
-        turns.take()
+    for _ in Turns(10 * plan.max_steps + 10_000, "the flow"):
         before = flow.t
         flow.advance(min(due, plan.t_max))
         t = min(flow.t, plan.t_max)
@@ -204,7 +202,8 @@ def _steps(flow: Integrator, plan: FlowPlan, records: list[Moment]) -> Outcome:
             records.append(flow.at(due))
             due = next(plan.times, math.inf)
         if met is not None:
-            return met[1](_end(records, flow.at(t)))
+            outcome = met[1](_end(records, flow.at(t)))
+            break
         if t < plan.t_max and _passes(flow, plan, 1.1 * last.t):
             if not plan.looks:
                 reporter.report(t)
@@ -212,12 +211,13 @@ def _steps(flow: Integrator, plan: FlowPlan, records: list[Moment]) -> Outcome:
         last = now = records[-1] if records[-1].t == t else flow.at(t)
         loss = flow.log_loss(now) if plan.looks else -math.inf
         reporter.report(t, loss)
-        end = _ended(flow, plan, checkpoint, now, loss)
-        if end is not None:
+        if (ended := _ended(flow, plan, checkpoint, now, loss)) is not None:
+            outcome = ended
             _end(records, now)
-            return end
+            break
         if now.t >= 10 * checkpoint.t:
             checkpoint = now
+    return outcome
 
 
 def _passes(flow: Integrator, plan: FlowPlan, soon: float) -> bool:

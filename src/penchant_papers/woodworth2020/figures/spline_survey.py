@@ -12,8 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penchant import Regression
-from penchant.lab import DRAWS, Array, Dataset, Record, Turns, door_as, double_precision, one_of
-from penchant.measures import upper_limit
+from penchant.lab import (
+    DRAWS,
+    Array,
+    Dataset,
+    Record,
+    Turns,
+    door_as,
+    double_precision,
+    one_of,
+    upper_share,
+)
 from penchant.models import univariate_relu
 from penchant.problems import steep_end
 from penchant_papers.woodworth2020.figures.hinges import Layers, layers, net_hinges
@@ -197,7 +206,7 @@ def shares(random: Dataset) -> dict[str, float]:
         return np.asarray(values[np.isfinite(random.distance.sel(kind=kind).values)] > 0.5)
 
     def at_most(mask: Mask) -> float:
-        return upper_limit(int(mask.sum()), len(mask))
+        return upper_share(int(mask.sum()), len(mask))
 
     peaks, ways = hits("peak", "linear"), hits("one way", "linear")
     fitted = np.concatenate([hits("peak", "fitted"), hits("one way", "fitted")])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most, sized
-from penchant.measures import upper_limit
+from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most, sized, upper_share
 from penchant_papers.woodworth2020.lifted import wishart_root
 
 
@@ -23,8 +22,8 @@ def cell(rows: int, ratio: int, draws: int, seed: int) -> dict[str, float]:
     off = np.abs(np.linalg.eigvalsh(gap)).max(axis=1) / np.sqrt(width * rows)
     cited = 4 + 4 * np.sqrt(rows / width)
     return {
-        "limit": upper_limit(int((off >= 8).sum()), draws) / printed,
-        "limit_cited": upper_limit(int((off >= cited).sum()), draws) / printed,
+        "limit": upper_share(int((off >= 8).sum()), draws) / printed,
+        "limit_cited": upper_share(int((off >= cited).sum()), draws) / printed,
         "share_2": (off >= 2).mean() / printed,
         "share_without_d": (off >= 8 / np.sqrt(rows)).mean() / printed,
         "median": np.median(off),

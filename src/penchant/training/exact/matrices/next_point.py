@@ -62,10 +62,8 @@ def next_point(
     size = NUDGE * math.sqrt(-float(seen @ residual) / float(seen @ seen))
     wider = np.hstack([W, size * direction[:, None]])
     system = FactorSystem(starting(model, wider), problem)
-    speed, growth = (
-        0.01 * float(np.linalg.norm(system.velocity(wider))),
-        FactorGrowth(wider.shape[1]),
-    )
+    speed = 0.01 * float(np.linalg.norm(system.velocity(wider)))
+    growth = FactorGrowth(wider.shape[1])
     for t, W in _flow(system, wider, spaces):
         growth.look(system, t, W)
         if limit.spent:
