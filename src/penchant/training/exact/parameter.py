@@ -305,8 +305,9 @@ class ParameterIntegrator(FitIntegrator):
     def start_solver(self, rtol: float, t_max: float) -> None:
         from scipy.integrate import LSODA
 
-        if not 1e-4 * self.unit > 0:
-            raise OverflowError("the time unit of the flow underflows")  # run_flow explains it
+        if not (1e-4 * self.unit > 0 and rtol * self.size >= np.finfo(float).tiny):
+            # run_flow explains it
+            raise OverflowError("the time unit of the flow or its accuracy underflows")
         settings: Any = {"rtol": rtol, "atol": rtol * self.size, "jac": self.jacobian}
         settings["first_step"] = min(1e-4 * self.unit, t_max)
         self.solver = LSODA(self.velocity, 0.0, self.start - self.origin, t_max, **settings)
