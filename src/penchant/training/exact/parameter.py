@@ -270,7 +270,8 @@ class ParameterIntegrator(FitIntegrator):
         self.origin = self.start if self.lazy else np.zeros_like(self.start)
         # displacements matter against the largest of them, weights each against itself: they
         # shrink and may grow again
-        self.size = 0.1 * move if self.lazy else 1e-6 * min(move, largest)
+        # a start at zero has no size
+        self.size = 0.1 * move if self.lazy else 1e-6 * min(move, largest or move)
 
     def _unit(self, slopes: Array, bend: float) -> float:
         """The shortest time scale at the start: of the tangent kernel or of the escape."""
