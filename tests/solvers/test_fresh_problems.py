@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import penchant
+from fraction_walks import solve_exactly
+from odd_problems import problem as odd_problem
 from penchant.lab import Kind
 
 
@@ -104,3 +106,87 @@ def test_a_row_of_small_terms_is_met_in_its_own_terms():
              2.3835346, 1.5757411]  # fmt: skip
     beta = penchant.interpolate(X, y, penchant.Q(30, log_alpha=-300, shape=shape)).beta
     assert (np.abs(X @ beta - y) <= 1e-9 * (np.abs(X) @ np.abs(beta) + np.abs(y))).all()
+
+
+def test_dependent_rows_that_deceive_an_estimate_of_their_condition():
+    """LAPACK's estimate of the Gram matrix is 0.009 here, but the rows are those of a cycle."""
+    pairs = [(0, 2), (6, 8), (7, 7), (6, 9), (2, 8), (0, 6), (3, 4), (1, 4), (2, 6), (3, 9)]
+    X = np.zeros((10, 10))
+    for row, pair in zip(X, pairs, strict=True):
+        row[list(pair)] = 1.0
+    y = -np.array([1.0, 0, 0, 2, 1, 0, 2, 0, 1, 4])
+    solution = penchant.interpolate(X, y, penchant.L2())
+    # the free column is not used, and the others are determined
+    exact = np.linalg.lstsq(X, y, rcond=None)[0]
+    assert solution.beta[5] == 0
+    np.testing.assert_allclose(solution.beta, exact, rtol=0, atol=1e-12)
+
+
+def exactly_solved(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    rows = [[Fraction(float(v)) for v in row] for row in X]
+    return np.array([float(v) for v in solve_exactly(rows, [Fraction(float(v)) for v in y]) or ()])
+
+
+def test_the_only_predictor_that_fits_is_found_in_columns_of_many_units():
+    """A row in float64 does not show the least column; the answer is that of fractions."""
+    case = odd_problem(827)
+    solution = penchant.interpolate(case.X, case.y, case.regularizer)
+    exact = exactly_solved(case.X, case.y)
+    np.testing.assert_allclose(solution.beta, exact, rtol=0, atol=1e-7 * np.abs(exact).max())
+
+
+def test_the_only_predictor_that_fits_may_have_a_zero_under_a_power_norm():
+    rng = np.random.default_rng(13452)
+    X = rng.normal(size=(6, 6))
+    for beta in ([0.0, -0.5, -0.25, 0.25, 0.0, 0.5], [1.0, 0, 0, 0, 0, 0], [0, -2.0, 1, 0, 0, 1]):
+        solution = penchant.interpolate(X, X @ beta, penchant.regularizers.Lp(1.5))
+        np.testing.assert_allclose(solution.beta, beta, rtol=0, atol=1e-7)
+
+
+def test_softness_over_decades_does_not_hide_what_the_rows_determine():
+    """At depth 30 the weights of b differ by 50 decades; the rows give the softest coordinates."""
+    case = odd_problem(237)
+    solution = penchant.interpolate(case.X, case.y, case.regularizer)
+    assert solution.error < 1e-8
+    left = np.abs(case.X @ solution.beta - case.y)
+    assert (left <= 1e-12 * (np.abs(case.X) @ np.abs(solution.beta))).all()
+
+
+SMALL_ROWS = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
+
+
+def tiny_targets(power: int) -> np.ndarray:
+    return np.array([1.0, -2.0]) * 10.0**power
+
+
+@pytest.mark.parametrize("power", [-165, -200, -290])
+def test_a_flow_fits_targets_whose_squares_are_below_float64(power):
+    y = tiny_targets(power)
+    problem, net = penchant.Regression(SMALL_ROWS, y), penchant.DiagonalNet(2, alpha=0.5)
+    path = penchant.train(net, problem, penchant.ParameterFlow())
+    assert path.outcome.ok
+    left = SMALL_ROWS @ path.predictor - y
+    assert np.abs(left).max() <= 1e-8 * np.abs(y).max()
+
+
+@pytest.mark.parametrize("power", [-298, -309, -323])
+def test_a_flow_refuses_targets_whose_accuracy_is_below_float64(power):
+    problem = penchant.Regression(SMALL_ROWS, tiny_targets(power))
+    net = penchant.DiagonalNet(2, alpha=0.5)
+    with pytest.raises(ValueError, match=r"^ParameterFlow: the squares or products"):
+        penchant.train(net, problem, penchant.ParameterFlow())
+
+
+@pytest.mark.parametrize("power", [-150, -165, -200, -309])
+def test_a_matrix_flow_does_not_call_a_start_solved_that_fits_nothing(power):
+    matrices = np.array([np.diag(row) for row in SMALL_ROWS])
+    problem = penchant.problems.Sensing(matrices, tiny_targets(power))
+    model = penchant.models.DifferenceFactorization(alpha=0.5)
+    flow = penchant.methods.MatrixFlow()
+    if power < -160:
+        with pytest.raises(ValueError, match="MatrixFlow: the squares or products"):
+            penchant.train(model, problem, flow)
+    else:
+        path = penchant.train(model, problem, flow)
+        assert not path.outcome.ok
+        assert "hides targets" in path.outcome.sentence

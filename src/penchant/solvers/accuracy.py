@@ -153,7 +153,29 @@ class Equations:
             known = Certificate(error + answer.graph.distance)
         else:
             known = of_smooth(answer, self.factor * change)
+            if not known.ok:
+                known = self.by_rows(answer, change, known)
         return dataclasses.replace(known, error=known.error + answer.unmet)
+
+    def by_rows(self, answer: Answer, change: Array, known: Certificate) -> Certificate:
+        """The certificate that also uses that two predictors which meet the rows differ by X d = 0.
+
+        sqrt(2 b' G) bounds every coordinate of d. Where b' spans decades that says nothing of the
+        soft ones; but the rows give the softest independent coordinates of d from the others.
+        """
+        rows = self.reduced.X
+        chosen = heaviest_columns(rows, answer.log_softness)
+        if len(chosen) < len(rows):
+            return known
+        others = np.setdiff1d(np.arange(rows.shape[1]), chosen)
+        size = float(np.abs(answer.scaled).max())
+        with np.errstate(all="ignore"):
+            apart = np.sqrt(2 * answer.graph.gap) * np.exp(answer.log_softness / 2)
+            given = np.linalg.solve(rows[:, chosen], rows[:, others])
+            apart[chosen] = np.fmin(apart[chosen], np.abs(given) @ apart[others])
+            error = float(apart.max() / size + np.abs(self.factor * change).max() / size)
+        error = max(error, float(answer.graph.distance))
+        return Certificate(error, "estimate") if error < known.error else known
 
     def improved(self, answer: Answer) -> tuple[Answer, Certificate]:
         """The answer after as many steps of Newton's method as lower its certified error."""
@@ -171,6 +193,9 @@ class Equations:
                 (self.certificate(alone), alone),
                 (moved(best, answer, alone), alone),
             ]
+            if not any(certificate.ok for certificate, _ in judged):
+                seated = self.seated(alone)
+                judged.append((self.certificate(seated), seated))
             certificate, trial = min(judged, key=lambda pair: pair[0].error)
             if not certificate.error < 0.5 * best.error:
                 break
@@ -198,10 +223,13 @@ class Equations:
         if len(chosen) < len(self.reduced.X) or not np.isfinite(gradient).all():
             return answer
         parts, columns = answer.parts, self.given.X[:, chosen]
-        for _ in range(min(STEPS, constraints.PARTS - len(parts))):
+        last = np.full(len(chosen), np.inf)
+        for _ in range(constraints.PARTS - len(parts)):
             lacking = exact.rest(gradient, parts, columns)
-            if (np.abs(lacking) <= EPS * np.abs(gradient)).all():
+            size = np.abs(lacking)
+            if (size <= EPS * np.abs(gradient)).all() or not (size < 0.5 * last).any():
                 break
+            last = size
             nu = np.linalg.solve(self.reduced.X[:, chosen].T, lacking)
             parts = np.vstack([parts, self.reduced.original_dual(nu)])
         return self.answer(answer.beta, parts)
@@ -217,6 +245,7 @@ class Equations:
         trial = self.answer(constraints.refitted(given.X, given.y, answer.beta), answer.parts)
         choices = [self.certificate(trial), moved(best, answer, trial)]
         certificate = min(choices, key=lambda choice: choice.error)
+        trial, certificate = self.reseated(trial, certificate)
         if certificate.error <= max(best.error, GOOD):
             return trial, certificate
         return answer, best

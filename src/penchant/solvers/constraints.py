@@ -111,10 +111,14 @@ def power_above(values: Array) -> float:
 
 
 def well_conditioned(X: Array) -> bool:
-    """Whether the rows are independent far beyond rounding (condition of X below about 1e4)."""
+    """Whether the rows are independent far beyond rounding (condition of X below about 1e4).
+
+    LAPACK estimates the condition of the Gram matrix, and its estimate may miss by any factor. The
+    least pivot is an upper bound of the least eigenvalue.
+    """
     gram = X @ X.T
     factor, failed = scipy.linalg.lapack.dpotrf(gram, lower=True)
-    if failed:
+    if failed or not factor.diagonal().min(initial=1.0) ** 2 > 1e-8 * gram.max(initial=0.0):
         return False
     reciprocal, _ = scipy.linalg.lapack.dpocon(factor, np.abs(gram).sum(axis=0).max(), uplo="L")
     return bool(reciprocal > 1e-8)

@@ -22,7 +22,7 @@ from penchant import (
     train,
 )
 from penchant.lab import Kind
-from penchant.models import ProductNet
+from penchant.models import LinearPredictor, ProductNet
 from penchant.problems import sparse_regression
 from penchant.record import At, LogSpaced
 from penchant.stop import Interpolated, Loss, Scale
@@ -51,6 +51,13 @@ def runge_kutta(model, problem, t, steps):
 
 def gap(a, b):
     return float(np.abs(a - b).max() / np.abs(b).max())
+
+
+def test_a_linear_predictor_from_zero_ends_at_the_least_norm():
+    """No parameter has a size at the start, which once left the steps without any tolerance."""
+    path = train(LinearPredictor(), PROBLEM, ParameterFlow())
+    assert path.outcome.ok
+    assert gap(path.predictor, np.linalg.pinv(PROBLEM.X) @ PROBLEM.y) < 1e-9
 
 
 # --- two routes -----------------------------------------------------------------------------

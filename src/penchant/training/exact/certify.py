@@ -17,6 +17,7 @@ from penchant.arguments import Array
 from penchant.problems.matrix_problem import Completion, MatrixProblem
 from penchant.problems.regression import Regression
 from penchant.records import Kind, Outcome
+from penchant.training.exact.loss import log_sum_of_squares
 
 MANY = 1000.0  # errors of a flow are some tens of times its rtol
 LEAST = 1e-6  # relative rise or difference of a loss that is always allowed
@@ -32,7 +33,7 @@ def judge_flow(outcome: Outcome, dataset: Any, problem: Any, rtol: float, decay:
     # the loss of residuals of so many rtol of the largest target
     floor = -math.inf
     if fits and problem.y.any():
-        floor = 2 * math.log(MANY * rtol * float(np.linalg.norm(problem.y)))
+        floor = 2 * math.log(MANY * rtol) + float(log_sum_of_squares(np.ravel(problem.y)))
     if not decay and (text := _rise(dataset, log_loss, floor, rtol)):
         return Outcome(Kind.STALLED, f"{text} ({outcome.sentence})")
     if fits and (text := _difference(dataset, log_loss, problem)):
@@ -65,14 +66,19 @@ def _difference(dataset: Any, log_loss: Array, problem: Any) -> str:
     if predictor.shape != (problem.shape if matrix else problem.X.shape[1:]):
         return ""
     values = problem.apply(predictor) if matrix else problem.X @ predictor
-    length = float(np.linalg.norm(values - problem.y))
+    length = length_of(values - problem.y)
     sizes = np.abs(values)  # single entries are no sums
     if not isinstance(problem, Completion):
         rows = problem.design if matrix else problem.X
         sizes = np.abs(rows) @ np.abs(predictor.ravel())
-    terms = float(np.linalg.norm(sizes + np.abs(problem.y)))
+    terms = length_of(sizes + np.abs(problem.y))
     recorded = math.exp(min(log_loss[-1] / 2, 700.0))  # half squares are followed as squares
     spare = ROUNDING * terms + LEAST * max(length, recorded)
     if abs(length - recorded) <= spare or not math.isfinite(length):
         return ""
     return f"the recorded residual {recorded:.4g} is not that of the predictor, {length:.4g}"
+
+
+def length_of(numbers: Array) -> float:
+    """The root of the sum of squares, also where the squares are beyond float64."""
+    return math.exp(min(float(log_sum_of_squares(np.ravel(numbers))) / 2, 709.0))

@@ -270,7 +270,8 @@ class ParameterIntegrator(FitIntegrator):
         self.origin = self.start if self.lazy else np.zeros_like(self.start)
         # displacements matter against the largest of them, weights each against itself: they
         # shrink and may grow again
-        self.size = 0.1 * move if self.lazy else 1e-6 * min(move, largest)
+        # a start at zero has no size
+        self.size = 0.1 * move if self.lazy else 1e-6 * min(move, largest or move)
 
     def _unit(self, slopes: Array, bend: float) -> float:
         """The shortest time scale at the start: of the tangent kernel or of the escape."""
@@ -305,8 +306,9 @@ class ParameterIntegrator(FitIntegrator):
     def start_solver(self, rtol: float, t_max: float) -> None:
         from scipy.integrate import LSODA
 
-        if not 1e-4 * self.unit > 0:
-            raise OverflowError("the time unit of the flow underflows")  # run_flow explains it
+        if not (1e-4 * self.unit > 0 and rtol * self.size >= np.finfo(float).tiny):
+            # run_flow explains it
+            raise OverflowError("the time unit of the flow or its accuracy underflows")
         settings: Any = {"rtol": rtol, "atol": rtol * self.size, "jac": self.jacobian}
         settings["first_step"] = min(1e-4 * self.unit, t_max)
         self.solver = LSODA(self.velocity, 0.0, self.start - self.origin, t_max, **settings)

@@ -61,6 +61,7 @@ WHO = "MatrixFlow"
 FORMS = ("factors", "lifted")
 SMALL = 1500  # samples up to which a dense eigendecomposition per step pays
 FITTED = 1e-20  # of |y|^2: a loss at which det M may vanish with that of the target
+HIDDEN = 1e-14  # of |y|^2: rounding that leaves more than this of the loss hides the targets
 KEPT = "square layers that start balanced (U^T U = V^T V) keep the sign of det M"
 WAY_OUT = "unbalance the start, or start with the other sign"
 System = FactorSystem | LiftedSystem | PlainSystem
@@ -166,8 +167,15 @@ class FactorSteps(MatrixSteps):
         return Moment(t, rest.at(t - begin))
 
     def log_floor(self, now: Moment) -> float:
-        rounding = 0.0 if self.system.rate else self.system.rounding(now.state)
+        rounding, y = self.system.rounding(now.state), self.system.problem.y
+        rounding = 0.0 if self.system.rate else min(rounding, HIDDEN * float(y @ y))
         return math.log(rounding) if rounding else -math.inf
+
+    def why(self, now: Moment, plan: FlowPlan) -> str:
+        y = self.system.problem.y
+        if not self.system.rounding(now.state) <= HIDDEN * float(y @ y):
+            return "rounding of these factors hides targets as small as y; rescale y or the start"
+        return super().why(now, plan)
 
     def still(self, before: Moment, now: Moment) -> bool:
         return super().still(before, now) or self._hovers(before.state, now.state)
@@ -280,6 +288,8 @@ class MatrixFlow(Flow):
 
         model, problem = _checked(model, problem)
         system = self._system(model, problem, settings.weight_decay)
+        if problem.y.any() and not problem.y @ problem.y > 0:
+            raise OverflowError("the squares of y underflow")  # run_flow explains it
         # a norm of y that is zero would make every loss too large
         log_unit = math.log(float(problem.y @ problem.y) or 1.0)
         level = log_level(settings, model, log_unit, "to a matrix flow")
