@@ -1,4 +1,4 @@
-"""Figure 3: nets grok under l1, l2 and nuclear penalties; under l1 the l2 norm falls, then rises."""
+"""Figure 3: nets grok under three penalties; under l1 the l2 norm first falls, then rises."""
 
 from __future__ import annotations
 
