@@ -237,7 +237,7 @@ experiment = Experiment(
     "W-F8",
     statement="With one learning rate for all starts, a VGG11-like net reaches 100% training "
     r"accuracy from $\alpha$ between 0.5 and 1, and leaves its plateau later from 0.5 than from "
-    "larger ones; its output layer alone does not reach it.",
+    "larger ones; in as many epochs its output layer alone does not reach it.",
     place="appendix B.2, Figure 8",
     study=(study, first, output),
     check=check,
