@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray
 from scipy.linalg import null_space
 
 from penchant.lab import all_claims
@@ -119,6 +120,17 @@ def test_an_error_below_the_floor_is_caught(data_of):
     (dataset,) = data_of("N-GWU")
     assert judged("N-GWU", [dataset.assign(ridge_error=0.9 * dataset.floor)]) == "fails"
     assert judged("N-GWU", [dataset.assign(drift=dataset.sparse_drift)]) == "fails"
+
+
+def test_an_error_that_never_falls_is_no_fall_that_the_norm_explains(data_of):
+    """Loud noise leaves l1 above a tenth of the error: the range over one record, 0, passed."""
+    errors, norms = np.array([1.0, 0.9, 0.2]), np.ones(3)
+    assert theorem_3_6.drift(errors, norms) == pytest.approx(np.log(5))
+    assert np.isnan(theorem_3_6.drift(errors[:2], norms[:2]))
+    (dataset,) = data_of("N-GWU")
+    loud = dataset.assign_coords(noise=dataset.noise + 1e-2)
+    both = xarray.concat([dataset, loud.assign(sparse_drift=np.nan * loud.sparse_drift)], "noise")
+    assert judged("N-GWU", [both.assign_attrs(dataset.attrs)]) == "holds as corrected"
 
 
 # ---- figure 5: which gradient dominates ----

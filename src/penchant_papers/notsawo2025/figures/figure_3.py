@@ -1,4 +1,4 @@
-"""Figure 3: nets grok under l1, l2 and nuclear penalties; under l1 the l2 norm rises afterwards."""
+"""Figure 3: nets grok under three penalties; under l1 the l2 norm first falls, then rises."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def runs(plan: Mapping[str, tuple[Sequence[float], int]], none: int) -> list[dic
 SMALL: dict[str, Any] = {"modulus": 31, "fraction": 0.6, "width": 32}
 study = token_study(
     "N-F3",
-    "The net groks with every penalty, and under ℓ₁ its ℓ₂ norm rises after generalization",
+    "The net groks with every penalty; under ℓ₁ its ℓ₂ norm falls on after t₂ and then rises",
     quick=arguments(
         runs(
             {
-                "l1": ((1.5e-3, 5e-4), 4000),
+                "l1": ((1.5e-3, 5e-4), 2000),
                 "l2^2": ((6e-4, 2e-4), 1200),
                 "nuclear": ((6e-3, 2e-3), 1000),
             },
@@ -134,9 +134,9 @@ def rise(run: Dataset) -> float:
     return math.log(change(run, "l2", MOST) / dip(run)) / fluctuation(run)
 
 
-def gain(run: Dataset) -> float:
-    """How far the l2 norm at the end lies above that at t2, in fluctuations."""
-    return math.log(change(run, "l2", MOST)) / fluctuation(run)
+def fall(run: Dataset) -> float:
+    """How far the least l2 norm since t2 lies below that at t2, in fluctuations."""
+    return -math.log(dip(run)) / fluctuation(run)
 
 
 def spread(run: Dataset, place: int) -> float:
@@ -158,10 +158,15 @@ def check(dataset: Dataset) -> Evidence:
         max(change(run, OWN[name], MOST) for name, row in by_penalty.items() for run in row), 0.95
     )
     stays = at_least(min(float(run.test_accuracy[-1]) for run in sparse), 0.95)
-    above = {
-        r"least rise of the $\ell_2$ norm from $t_2$ to the end under $\ell_1$, in standard "
-        "deviations of its own fluctuation, $p = 97$": at_least(min(map(gain, sparse)), SIGMAS)
+    both = {
+        "runs with a penalty that measures.grokking does not classify as a grok": groks,
+        r"least ratio of $t_2$ to that of the next larger $\beta$": order,
+        "largest ratio of a penalty's own norm at the end to that at $t_2$": own,
+        r"least rise of the $\ell_2$ norm from its least value since $t_2$ to the end under "
+        r"$\ell_1$, in standard deviations of its own fluctuation": rising,
+        r"least validation accuracy at the end under $\ell_1$": stays,
     }
+    ends = ", ".join(f"{change(run, 'l2', MOST):.2f}" for run in sparse)
     return Evidence(
         ran=f"{task(none)}, Adam with step {float(none.learning_rate):g}, full batches, one run "
         rf"of each penalty and $\beta$, to {beyond:.1f} $t_2$ and more; $t_2$ is the first "
@@ -173,13 +178,18 @@ def check(dataset: Dataset) -> Evidence:
             )
         },
         checks={
-            "runs with a penalty that measures.grokking does not classify as a grok": groks,
-            r"least ratio of $t_2$ to that of the next larger $\beta$": order,
-            r"least rise of the $\ell_2$ norm from its least value since $t_2$ to the end under "
-            r"$\ell_1$, in standard deviations of its own fluctuation": rising,
-            **(above if int(none.modulus) == 97 else {}),
-            "largest ratio of a penalty's own norm at the end to that at $t_2$": own,
-            r"least validation accuracy at the end under $\ell_1$": stays,
+            **both,
+            r"largest fall of the $\ell_2$ norm below its value at $t_2$ under $\ell_1$, in "
+            "standard deviations of its own fluctuation": at_most(max(map(fall, sparse)), SIGMAS),
+        },
+        corrected=both,
+        correction=r"from $t_2$ on the $\ell_2$ norm falls on, as under the other penalties, and "
+        r"rises only from its least value; whether it then passes its value at $t_2$ depends on "
+        rf"$\beta$ and on how long one trains: here it ends at {ends} times that value",
+        counterexample={
+            rf"$\beta = {latex(float(run.beta))}$, least $\ell_2$ norm since $t_2$ over that at "
+            "$t_2$": dip(run)
+            for run in sparse
         },
         controls={
             "no penalty": groks.control(without_grok([none], MOST)),
@@ -298,9 +308,8 @@ experiment = Experiment(
     "N-F3",
     statement=r"On modular addition an $\ell_1$, a squared $\ell_2$ and a nuclear penalty each "
     r"make the MLP grok, later for a smaller $\beta$; after generalization the norm of the "
-    r"penalty falls, while under $\ell_1$ the $\ell_2$ norm falls on and then rises (at the "
-    "printed size above its value at $t_2$): the model leaves the Goldilocks zone and still "
-    "generalizes.",
+    r"penalty falls, while under $\ell_1$ the $\ell_2$ norm rises: the model leaves the "
+    "Goldilocks zone and still generalizes.",
     place="Goldilocks zone & LU mechanism, Figure 3",
     study=study,
     check=check,
