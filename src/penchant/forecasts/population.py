@@ -467,11 +467,12 @@ def _scalar_problem(
     if regularizer.degree is None:
         unit = 1.0
     law = _in_range(regularizer.in_units(math.log(unit)), weights / unit)
+    entries, kinds = weights / unit, sizes
     counts = np.ones(dimension)
-    columns = np.stack([weights / unit, sizes])
     if law.dimension is None:
-        columns, counts = np.unique(columns, axis=1, return_counts=True)
-    return ScalarProblem(law, samples, level / unit, *columns, counts.astype(float)), float(unit)
+        pairs, number = np.unique(np.stack([entries, kinds]), axis=1, return_counts=True)
+        (entries, kinds), counts = pairs, number.astype(float)
+    return ScalarProblem(law, samples, level / unit, entries, kinds, counts), float(unit)
 
 
 def _in_range(law: Regularizer, weights: Array) -> Regularizer:

@@ -109,8 +109,9 @@ def threshold(
     samples: int, seed: int, *, dimension: int, draws: int, error: float
 ) -> dict[str, Any]:
     """The largest scale with a population error, predicted and on draws."""
-    setting = {"samples": samples, "dimension": dimension, "truth": truth(dimension)}
-    scale = largest_alpha(error, noise=NOISE, **setting)
+    scale = largest_alpha(
+        error, samples=samples, dimension=dimension, truth=truth(dimension), noise=NOISE
+    )
     measured = []
     for one in np.random.SeedSequence([seed, samples]).generate_state(draws):
 
