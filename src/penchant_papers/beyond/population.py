@@ -38,7 +38,7 @@ LAWS = {
     r"$D = 3$, $\alpha = 0.1$": Q(3, alpha=0.1),
 }
 MEAN, SPREAD = 0.15, 0.3  # what the first order leaves open, in deviations and as a log ratio
-SCALE = 0.5  # of log alpha: more than three standard errors of a median of six draws
+SCALE = 0.8  # of log alpha: four standard errors of a median of ten draws, some 0.2 each
 NETS = list(LAWS)[2:]
 INPUTS = ("Gaussian", "signs", "heavy tails")
 
@@ -129,8 +129,8 @@ study = sized(
     "beyond-population",
     title="The test error is known before the data",
     function=cell,
-    arguments={"dimension": 300, "draws": 24},
-    grid={"law": NETS, "samples": [45, 75], "inputs": list(INPUTS)},
+    arguments={"dimension": 300, "draws": 36},
+    grid={"law": NETS, "samples": [75, 110], "inputs": list(INPUTS)},
     seeds=1,
     labels={
         "predicted": "population error, predicted",
@@ -140,7 +140,7 @@ study = sized(
         "inside": "draws in the interval of nine of ten",
     },
     draw={"x": "samples", "colour": "measured", "log": True},
-    tiny={"arguments": {"dimension": 120}, "grid": {"samples": [30]}},
+    tiny={"arguments": {"dimension": 120, "draws": 24}, "grid": {"samples": [40]}},
     printed={
         "arguments": {"dimension": 1000, "draws": 50},
         "grid": {"samples": [60, 100, 150]},
@@ -151,11 +151,11 @@ scales = sized(
     "beyond-population-scales",
     title="The largest scale that recovers, without data",
     function=threshold,
-    arguments={"dimension": 300, "draws": 6, "error": 0.05},
-    grid={"samples": [45, 75]},
+    arguments={"dimension": 300, "draws": 10, "error": 0.05},
+    grid={"samples": [75, 110]},
     seeds=1,
     labels={"predicted": r"$\log \alpha$, predicted", "measured": r"$\log \alpha$ on draws"},
-    tiny={"arguments": {"dimension": 120, "error": 0.1}, "grid": {"samples": [45, 70]}},
+    tiny={"arguments": {"dimension": 120, "error": 0.1}, "grid": {"samples": [50, 70]}},
     printed={
         "arguments": {"dimension": 1000, "draws": 40, "error": 0.025},
         "grid": {"samples": [75, 100, 125, 150, 200]},
