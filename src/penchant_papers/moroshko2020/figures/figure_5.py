@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from penchant import L1
 from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, at_most, sized, within
-from penchant.measures import crossing
+from penchant.measures import crossing, excess_norm
 from penchant.plotting import CYCLE, GREY, latex, sheet_of
 from penchant.problems import three_points
 from penchant_papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
-from penchant_papers.moroshko2020.figures.excess import least_norm, relative_excess
 from penchant_papers.moroshko2020.stopping import follow
 
 PER_DECADE = 30
@@ -28,8 +28,7 @@ def cell(depth: int, start: float, level: float, rtol: float) -> dict[str, float
     first, last = 1e-3 * min(1.0, start), REACH * max(start, 0.01)
     margins = np.geomspace(first, last, round(PER_DECADE * np.log10(last / first)))
     path = follow(problem, depth, start ** (1 / depth), margins, rtol)
-    least = least_norm(problem, 1.0)
-    excess = relative_excess(path.predictor.values, path.margin.values, 1.0, least)
+    excess = excess_norm(problem, path.predictor.values, L1(), margin=path.margin.values)
     backwards = np.log(np.where(excess > 0, excess, np.inf))[::-1]
     return {"needed": float(np.exp(crossing(np.log(margins[::-1]), backwards, np.log(level))))}
 
