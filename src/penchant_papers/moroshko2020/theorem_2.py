@@ -252,8 +252,8 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
 experiment = Experiment(
     "M-T2",
     statement="For any fixed start, limit points of $u/|u|$ are directions of KKT points of min "
-    "$|u|_2$ subject to margins of at least 1, and the predictors of these KKT points are "
-    r"stationary for the $\ell_{2/D}$ margin problem.",
+    "$|u|_2$ subject to margins of at least 1; at depth 3 the predictors that training ends at are "
+    r"stationary for the $\ell_{2/3}$ margin problem.",
     place="section 2, Theorem 2 and eq. (4)",
     study=(study, linearized, ends, nets),
     check=check,
