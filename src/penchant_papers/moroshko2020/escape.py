@@ -22,14 +22,14 @@ from penchant.models import linearize
 from penchant.problems import separable_points
 from penchant_papers.moroshko2020.stopping import follow, rows_at, trained
 
-DEPTHS = [2, 3, 4, 6, 8, 10]
+DEPTHS = [2, 3, 5, 9]
 HALF = np.log(2.0)
 
 
 def cell(seed: int, depth: int, *, alphas: list[float]) -> dict[str, Any]:
     """log of the time at which the loss is 1/2 from each alpha, and from alpha^D = 0.1.
 
-    `linear` is that of the linearized net, whose kernel does not grow.
+    `linear` is that of the linearized net at depth 3, whose kernel does not grow.
     """
     problem = separable_points(4 + seed % 3, 5, margin=0.4, seed=seed)
 
@@ -44,7 +44,9 @@ def cell(seed: int, depth: int, *, alphas: list[float]) -> dict[str, Any]:
     return {
         "log_t": [log_time(alpha, HALF) for alpha in alphas],
         "at_scale": log_time(0.1 ** (1 / depth), HALF),
-        "linear": [linear_time(alpha) for alpha in alphas],
+        "linear": [linear_time(alpha) for alpha in alphas]
+        if depth == 3
+        else [np.nan] * len(alphas),
     }
 
 
@@ -54,7 +56,7 @@ study = sized(
     function=cell,
     arguments={"alphas": ALPHAS},
     grid={"depth": DEPTHS},
-    seeds=20,
+    seeds=12,
     dims={"log_t": ["start"], "linear": ["start"]},
     tiny={"seeds": 3},
     printed={"seeds": 100},
@@ -77,24 +79,24 @@ def check(dataset: Dataset) -> Evidence:
     grows = at_least(np.exp(shallow[:, -1] - shallow[:, 0]).min(), 1.3)
     # log t against depth, from 4 on: a factor 1/alpha for every layer
     per_layer, fixed = (
-        np.polyfit(DEPTHS[2:], values.T, 1)[0]
-        for values in (rows.log_t.values[:, 2:, 0], rows.at_scale.values[:, 2:])
+        np.polyfit(DEPTHS[1:], values.T, 1)[0]
+        for values in (rows.log_t.values[:, 1:, 0], rows.at_scale.values[:, 1:])
     )
     exponential = at_least(per_layer.min(), 1.0)
-    kernel = by_scale(rows.linear.values)[:, 1:]
+    kernel = by_scale(rows.linear.sel(depth=3).values)
     median = rows.log_t.median("seed")
     return Evidence(
-        ran=f"exact flows of depths 2 to 10 on {dataset.sizes['seed']} sets "
+        ran=f"exact flows of depths 2 to 9 on {dataset.sizes['seed']} sets "
         r"of 4 to 6 points in five dimensions from $\alpha = 0.1$, 0.03 and 0.01, until the "
         "loss is half of that of the start",
         checks={
             r"$D > 2$: exponent of the time in $\alpha$, largest deviation from $2 - D$": deep,
             r"$D = 2$: time from $\alpha = 0.01$ over that from 0.1, least": grows,
-            r"$\alpha = 0.1$: growth of $\log t$ by layer from $D = 4$ on, least": exponential,
+            r"$\alpha = 0.1$: growth of $\log t$ by layer from $D = 3$ on, least": exponential,
         },
         controls={
-            "the linearized net, whose kernel stays that of the start: the same, least": (
-                deep.control(np.abs(kernel - predicted[1:]).min())
+            "$D = 3$, the linearized net, whose kernel stays that of the start (least)": (
+                deep.control(np.abs(kernel + 1).min())
             ),
             r"depth at a fixed $\alpha^D = 0.1$: the same growth": exponential.control(fixed.max()),
         },

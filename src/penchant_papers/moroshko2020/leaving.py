@@ -44,7 +44,7 @@ study = sized(
     "M-leave",
     function=cell,
     grid={"depth": [2, 3]},
-    seeds=20,
+    seeds=12,
     dims={name: ["scale"] for name in ("linear", "superlinear", "whole")},
     tiny={"seeds": 4},
     printed={"seeds": 100},

@@ -26,9 +26,9 @@ def shares(problem: Classification, beta: Array) -> Array:
     return np.asarray(angle(beta, l1) / angle(l2, l1))
 
 
-def at_mus(problem: Classification, alpha: float) -> Array:
-    """Predictors where alpha^2 / log(1/eps) is each of the MUS."""
-    margins = alpha**2 / np.array(MUS)
+def at_mus(problem: Classification, alpha: float, stretch: float = 1.0) -> Array:
+    """Predictors where alpha^2 / log(1/eps) is each of the MUS, times `stretch`."""
+    margins = alpha**2 / (stretch * np.array(MUS))
     return np.asarray(follow(problem, 2, alpha, margins, 1e-6).predictor.values)
 
 
@@ -55,7 +55,7 @@ def cell(seed: int, *, alphas: list[float], stretch: float) -> dict[str, Any]:
         lambda k: separable_points(3, 4, margin=0.3, seed=k), follows, 1000 * seed
     )
     goal, end = shares(problem, path_of(problem)), LARGE**2 / np.array(MUS)
-    off = [np.abs(shares(problem, at_mus(problem, stretch * a)) - goal) for a in alphas]
+    off = [np.abs(shares(problem, at_mus(problem, a, stretch)) - goal) for a in alphas]
     late = shares(problem, follow(problem, 2, alphas[-1], end, 1e-6).predictor.values)
     return {"off": off, "late": np.abs(late - goal).max(), "draws": draws}
 

@@ -118,7 +118,7 @@ study = sized(
     function=cell,
     arguments={"scales": SCALES},
     grid={"depth": [2, 3]},
-    seeds=20,
+    seeds=12,
     dims={
         **{name: ["scale"] for name in ("off", "on", "ratio", "least_ratio", "swapped")},
         "gap": ["far"],
