@@ -246,7 +246,7 @@ ARGUMENTS = [
         "points",
         lambda v: solvers.tangent_twin(NET, LABELLED, [1.0], v).outputs,
         X,
-        partner="samples",
+        **ALONE,
     ),
     Argument("margins", "beta", lambda v: measures.margins(X, LABELS, v), BETA),
     Argument("stability", "limit", lambda v: measures.stability(PATH, v), np.array([1.0, 2.0])),

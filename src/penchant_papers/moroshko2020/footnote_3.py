@@ -119,7 +119,7 @@ study = sized(
 
 def by_hand() -> tuple[float, float]:
     """x = (1, 2), u = (1, 0) at depth 2: the KKT residual in u, and the excess of the l1 slope."""
-    one = Classification([[1.0, 2.0]], [1])
+    one = Classification(np.array([[1.0, 2.0]]), np.ones(1))
     u = np.array([1.0, 0.0, 0.0, 0.0])
     net = DiagonalNet(2, alpha=1.0)
     return kkt_residual(one, net, u), slope_excess(one, net.predictor(u))

@@ -37,8 +37,6 @@ class TangentTwin(Record):
         f(theta(t), x) - f(theta(0), x), one row per time and one column per point.
     tangent
         The same of the twin.
-    distance
-        The largest distance of both rows up to each time.
 
     Examples
     --------
@@ -55,6 +53,7 @@ class TangentTwin(Record):
 
     @property
     def distance(self) -> Array:
+        """The largest distance of both rows up to each time."""
         apart = np.linalg.norm(self.outputs - self.tangent, axis=1)
         return np.asarray(np.maximum.accumulate(apart))
 

@@ -30,10 +30,8 @@ def norm_cell(depth: int) -> dict[str, float]:
     problem, net = three_points(POINTS), DiagonalNet(depth, mu=1.0)
     K = tangent_kernel(net, net.start(problem.dimension), problem.X)
     inner = float((K * K).sum())
-    return {
-        name: 1 - inner / float(np.linalg.norm(K, order)) ** 2
-        for name, order in (("spectral", 2), ("frobenius", "fro"))
-    }
+    lengths = {"spectral": np.linalg.norm(K, 2), "frobenius": np.linalg.norm(K, "fro")}
+    return {name: 1 - inner / float(length) ** 2 for name, length in lengths.items()}
 
 
 norms = sized("M-F9-norms", function=norm_cell, grid={"depth": [2, 3, 10]})

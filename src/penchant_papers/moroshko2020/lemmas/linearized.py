@@ -29,7 +29,7 @@ MARGINS = [1.0, 10.0, 100.0, 1000.0]
 CLEAR = 1e-6  # a margin of the l2 max margin within this of 1 is that of a support vector
 
 
-def duals_of(problem: Classification) -> tuple[Array, Array, Array]:
+def duals_of(problem: Classification) -> tuple[Array, Any, Any]:
     """The l2 max margin, which samples support it, and their dual variables."""
     Z, w = problem.signed_rows, max_margin_of(problem, "l2")
     support = Z @ w < 1 + CLEAR

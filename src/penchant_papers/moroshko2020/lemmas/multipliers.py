@@ -58,7 +58,7 @@ def argument(case: Case, beta: Array) -> Array:
 
 def weights(case: Case, beta: Array) -> Array:
     """The same without X: one number per sample, for fewer samples than features."""
-    return np.linalg.lstsq(case.rows.T, argument(case, beta).T)[0].T
+    return np.asarray(np.linalg.lstsq(case.rows.T, argument(case, beta).T)[0].T, float)
 
 
 def at_mu(problem: Classification, depth: int, scale: float) -> dict[str, float]:
