@@ -203,9 +203,8 @@ def check(dataset: Dataset) -> Evidence:
 experiment = Experiment(
     "M-KKT",
     statement=r"Where support vectors are stable, $\nu_n \sim \int_0^{T_\alpha} r_n$ has $\nu_n "
-    r"\geq "
-    r"0$ and tends to 0 off the margin, by $\int e^{-x_k w} dt \leq (2 D^2 \alpha^{2D-2} "
-    r"\gamma_2^2)^{-1} \int e^{\tilde{\gamma} - x_k w} d\tilde{\gamma}$; and in the rich limit "
+    r"\geq 0$ and tends to 0 off the margin, by $\int e^{-x_k w} dt \leq (2 D^2 \alpha^{2D-2} "
+    r"\gamma_2^2)^{-1} \int \exp(\tilde{\gamma} - x_k w) d\tilde{\gamma}$; and in the rich limit "
     r"$z_i \to \pm 1$ where $\hat{w}_i \neq 0$.",
     place="appendices F.2 and G.2, eqs. (51)-(60), (76)-(84); F.3 and G.3, eqs. (62)-(69), (85), "
     "(86)",
