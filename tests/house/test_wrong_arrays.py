@@ -213,6 +213,41 @@ ARGUMENTS = [
         EYES,
     ),
     *pair("margins", lambda X, y: measures.margins(X, y, BETA), y=LABELS),
+    Argument(
+        "kkt_residual",
+        "parameters",
+        lambda v: measures.kkt_residual(LABELLED, NET, v),
+        np.array([1.0, 0.25, 0.5, 0.5, 0.25, 0.25]),
+    ),
+    Argument(
+        "kkt_residual",
+        "outputs",
+        lambda v: measures.kkt_residual(LABELLED, NET, 2 * PARAMETERS, outputs=v),
+        np.array([2.0, -1.0]),
+    ),
+    Argument(
+        "excess_norm", "beta", lambda v: measures.excess_norm(LABELLED, v, L1()), BETA, SEVERAL
+    ),
+    Argument(
+        "excess_norm",
+        "margin",
+        lambda v: measures.excess_norm(LABELLED, np.array([BETA, BETA]), L1(), margin=v),
+        np.ones(2),
+    ),
+    Argument(
+        "tangent_twin",
+        "times",
+        lambda v: solvers.tangent_twin(NET, LABELLED, v).outputs,
+        np.array([0.5, 1.0]),
+        **ALONE,
+    ),
+    Argument(
+        "tangent_twin",
+        "points",
+        lambda v: solvers.tangent_twin(NET, LABELLED, [1.0], v).outputs,
+        X,
+        **ALONE,
+    ),
     Argument("margins", "beta", lambda v: measures.margins(X, LABELS, v), BETA),
     Argument("stability", "limit", lambda v: measures.stability(PATH, v), np.array([1.0, 2.0])),
     Argument("support_vectors", "margins", measures.support_vectors, BETA, SEVERAL, **ALONE),

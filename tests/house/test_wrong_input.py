@@ -20,6 +20,7 @@ from penchant import (
     Q,
     Regression,
     Steps,
+    bounds,
     forecasts,
     lab,
     measures,
@@ -38,6 +39,7 @@ NAN = float("nan")
 X, Y, LABELS = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]]), [1.0, -2.0], [1.0, -1.0]
 BETA, WRONG = np.array([0.3, -0.2, 1.0]), np.full((2, 3), NAN)
 NET, REGRESSION = DiagonalNet(2, alpha=0.5), Regression(X, Y)
+LABELLED = Classification(X, LABELS)
 
 STUDY = penchant.Study(name="a", function="math:sqrt", arguments={"x": 1.0})
 
@@ -94,6 +96,10 @@ FORECASTS = {
     "tilted_q": lambda: forecasts.tilted_q(1, np.ones(3), np.ones(3)),
     "turning_window": lambda: forecasts.turning_window(WRONG, WRONG),
 }
+BOUNDS = {
+    "largest_log_loss": lambda: bounds.largest_log_loss(REGRESSION, NET, [0.0]),
+    "largest_log_weight": lambda: bounds.largest_log_weight(LABELLED, NET, [-1.0]),
+}
 LAB = {
     "Check": lambda: lab.Check("a", 1.0, tolerance=-1.0),
     "Evidence": lambda: lab.Evidence("ran", checks={}, controls={"a": 1.0}),
@@ -134,6 +140,7 @@ MEASURES = {
     "azimuth_pitch": lambda: measures.azimuth_pitch([1.0]),
     "crossing": lambda: measures.crossing([1.0], [1.0, 2.0], 0.5),
     "effective_rank": lambda: measures.effective_rank(WRONG),
+    "excess_norm": lambda: measures.excess_norm(LABELLED, [1.0], L1()),
     "gradient_distance": lambda: measures.gradient_distance(WRONG, X),
     "gradient_turn": lambda: measures.gradient_turn(NET, None, None, WRONG),
     "grokking": lambda: measures.grokking([1.0], [1.0], [1.0]),
@@ -141,6 +148,8 @@ MEASURES = {
     "kernel_distance": lambda: measures.kernel_distance(WRONG, X),
     "kernel_machine": lambda: measures.kernel_machine(None, REGRESSION),
     "kernel_regression": lambda: measures.kernel_regression(NET, None, WRONG, Y),
+    "kkt_residual": lambda: measures.kkt_residual(LABELLED, NET, [1.0]),
+    "least_norm": lambda: measures.least_norm(REGRESSION, L1()),
     "lojasiewicz": lambda: measures.lojasiewicz(np.dot, BETA, -1.0),
     "lojasiewicz_quadratic": lambda: measures.lojasiewicz_quadratic(0 * X, Y, BETA, 1.0),
     "margin_accuracy": lambda: measures.margin_accuracy("a"),
@@ -166,6 +175,7 @@ METHODS = {
 }
 MODELS = {
     "DeepFactorization": lambda: models.DeepFactorization(0, 1, alpha=0.1),
+    "DiagonalLayers": lambda: models.DiagonalLayers([[1.0, 2.0]]),
     "Difference": lambda: models.Difference(None),
     "DifferenceFactorization": lambda: models.DifferenceFactorization(alpha=-1.0),
     "LinearMatrix": lambda: models.LinearMatrix((0, 1)),
@@ -282,9 +292,11 @@ SOLVERS = {
     "separation": lambda: solvers.separation(WRONG, LABELS),
     "slow_flow": lambda: solvers.slow_flow(WRONG, BETA),
     "stationary_points": lambda: solvers.stationary_points(WRONG, LABELS, regularizers.Lp(0.5)),
+    "tangent_twin": lambda: solvers.tangent_twin(NET, LABELLED, [1.0, 0.0]),
 }
 REFUSED = {
     **TOP,
+    **BOUNDS,
     **FORECASTS,
     **LAB,
     **MEASURES,
@@ -324,6 +336,7 @@ RESULTS = {
         "Recorded",
     ),
     *("Saddles", "Separation", "SlowFlow", "Solution", "Stability", "Verdict", "Derived"),
+    "TangentTwin",
     *("CircleTeacher", "TeacherStudent", "Images", "Network", "Oracle", "NumericalError"),
 }
 BASES = {

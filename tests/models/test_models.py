@@ -1,5 +1,6 @@
 """Models: derivatives against JAX, homogeneity, starts, and what is refused."""
 
+import math
 from fractions import Fraction
 
 import jax
@@ -8,7 +9,7 @@ import pytest
 
 from penchant import DiagonalNet, FunctionModel, GradientDescent, ParameterFlow, Steps, train
 from penchant.lab import double_precision
-from penchant.models import ProductNet, Reparametrized, linearize, two_layer
+from penchant.models import DiagonalLayers, ProductNet, Reparametrized, linearize, two_layer
 from penchant.problems import sparse_regression
 from refusals import refusals
 
@@ -25,6 +26,10 @@ OF_THE_SOURCES = {
     "biased": DiagonalNet(3, start=(SHAPE, 2 * SHAPE[::-1])),
     "unsigned biased": DiagonalNet(2, start=SHAPE, signed=False),
     "product": ProductNet(SHAPE, SHAPE[::-1]),
+    "two layers": DiagonalLayers([SHAPE, SHAPE[::-1]]),
+    "four layers": DiagonalLayers(
+        rng.uniform(0.5, 2, (4, D)), negative=rng.uniform(-2, -0.5, (4, D))
+    ),
 }
 MODELS = OF_THE_SOURCES | {
     "linearized": linearize(DiagonalNet(3, alpha=0.7, shape=SHAPE)),
@@ -87,6 +92,12 @@ def test_predictions_are_homogeneous(homogeneous):
 def exact_predictor(model, parameters):
     """The predictor in rational arithmetic, for the models of the list."""
     table = [[Fraction(w) for w in row] for row in parameters.reshape(model.copies, -1)]
+    if isinstance(model, DiagonalLayers):
+        up, down = table[: model.depth], table[model.depth :]
+        return [
+            math.prod(p) - math.prod(m)
+            for p, m in zip(zip(*up, strict=True), zip(*down, strict=True), strict=True)
+        ]
     if isinstance(model, ProductNet):
         return [u * v for u, v in zip(*table, strict=True)]
     powers = [[w**model.depth for w in row] for row in table]

@@ -10,6 +10,7 @@ from penchant.measures.classifiers import (
 from penchant.measures.curves import crossing
 from penchant.measures.directions import angle, angles, azimuth_pitch
 from penchant.measures.distances import gradient_distance, kernel_distance
+from penchant.measures.excess import excess_norm, least_norm
 from penchant.measures.homogeneity import Assumptions, assumptions
 from penchant.measures.inequality.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
 from penchant.measures.kernels.machines import KernelMachine, kernel_machine
@@ -17,6 +18,7 @@ from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, 
 from penchant.measures.kernels.regression import KernelRegression, kernel_regression
 from penchant.measures.kernels.tangent import tangent_kernel
 from penchant.measures.kernels.turn import gradient_turn
+from penchant.measures.kkt import kkt_residual
 from penchant.measures.late_change import LATE_CHANGES
 from penchant.measures.transition import Grokking, grokking
 from penchant.problems.population import margin_accuracy
@@ -35,6 +37,7 @@ __all__ = [
     "azimuth_pitch",
     "crossing",
     "effective_rank",
+    "excess_norm",
     "gradient_distance",
     "gradient_turn",
     "grokking",
@@ -42,6 +45,8 @@ __all__ = [
     "kernel_distance",
     "kernel_machine",
     "kernel_regression",
+    "kkt_residual",
+    "least_norm",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "margin_accuracy",

@@ -1,7 +1,7 @@
 """Parametrizations: where training starts and what the parameters compute."""
 
 from penchant.measures.kernels.linearize import linearize
-from penchant.models.diagonal import DiagonalNet, ProductNet
+from penchant.models.diagonal import DiagonalLayers, DiagonalNet, ProductNet
 from penchant.models.factorization import (
     DifferenceFactorization,
     Factorization,
@@ -25,6 +25,7 @@ from penchant.models.univariate import univariate_relu
 
 __all__ = [
     "DeepFactorization",
+    "DiagonalLayers",
     "DiagonalNet",
     "Difference",
     "DifferenceFactorization",

@@ -1,4 +1,4 @@
-"""Diagonal linear networks: beta = w+^D - w-^D and beta = u v.
+"""Diagonal linear networks: beta = w+^D - w-^D, beta = u v, and products of D separate layers.
 
 Woodworth et al. 2020, eq. 3 and 10, and appendix C.
 """
@@ -251,3 +251,113 @@ class ProductNet(Record, Separable):
         bends = np.zeros((2, *self.table(parameters).shape))
         bends[0, 1] = bends[1, 0] = 1.0
         return bends
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class DiagonalLayers(Record, Separable):
+    """beta = u1+ ... uD+ - u1- ... uD- with separate weights in every layer.
+
+    Layers that start equal stay equal, and train like one shared vector of weights, `DiagonalNet`,
+    that moves D times as fast. The parameters are the positive layers, then the negative ones.
+
+    Parameters
+    ----------
+    positive
+        The layers u1+, ..., uD+ at the start, one row each.
+    negative
+        The layers u1-, ..., uD-; those of `positive` by default, for a predictor of zero.
+
+    References
+    ----------
+    .. [1] Moroshko et al. (2020), Implicit Bias in Deep Linear Classification, section 3.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> net = penchant.models.DiagonalLayers([[1.0, 2.0], [0.5, 0.5]])
+    >>> net.predictor(2 * net.start(dimension=2)), net.homogeneity
+    (array([0., 0.]), 2)
+    """
+
+    positive: ArrayLike
+    negative: ArrayLike | None = None
+
+    @door
+    def __post_init__(self) -> None:
+        layers = finite_array("positive", self.positive, ndim=2)
+        if len(layers) < 2:
+            raise Invalid(
+                f"positive must have a row for each of two layers or more, got {len(layers)}"
+            )
+        other = layers if self.negative is None else finite_array("negative", self.negative, ndim=2)
+        if other.shape != layers.shape:
+            raise Invalid(
+                f"negative must have the shape of positive, {layers.shape}, got {other.shape}"
+            )
+        stuck = np.flatnonzero(((layers == 0).sum(axis=0) > 1) & ((other == 0).sum(axis=0) > 1))
+        if len(stuck):
+            raise Invalid(
+                f"two layers must not both be zero, got that at index {stuck[0]}; such a "
+                "coordinate never moves"
+            )
+        assign(self, positive=layers, negative=other)
+
+    @property
+    def depth(self) -> int:
+        """The number of layers."""
+        return len(np.asarray(self.positive))
+
+    @property
+    def homogeneity(self) -> int:
+        return self.depth
+
+    @property
+    def copies(self) -> int:
+        return 2 * self.depth
+
+    def start(self, dimension: int) -> Array:
+        start = np.concatenate([np.asarray(self.positive), np.asarray(self.negative)])
+        if start.shape[1] != dimension:
+            raise ValueError(
+                f"DiagonalLayers: the layers have {start.shape[1]} entries but the data have "
+                f"{dimension} features"
+            )
+        return start.ravel()
+
+    def predictor(self, parameters: Array) -> Array:
+        up, down = self._halves(parameters)
+        return up.prod(axis=0) - down.prod(axis=0)
+
+    def change(self, start: Array, displacement: Array) -> Array:
+        # prod (a_k + s_k) - prod a_k = sum_k s_k prod_{j<k} (a_j + s_j) prod_{j>k} a_j
+        totals = []
+        for layers, steps in zip(self._halves(start), self._halves(displacement), strict=True):
+            product, change = layers[0], steps[0]
+            for layer, step in zip(layers[1:], steps[1:], strict=True):
+                change = change * (layer + step) + product * step
+                product = product * layer
+            totals.append(change)
+        return totals[0] - totals[1]
+
+    def slopes(self, parameters: Array) -> Array:
+        up, down = (self._others(layers) for layers in self._halves(parameters))
+        return np.concatenate([up, -down])
+
+    def bends(self, parameters: Array) -> Array:
+        table, depth = self.table(parameters), self.depth
+        bends = np.zeros((2 * depth, *table.shape))
+        for sign, layers, first in zip((1, -1), self._halves(parameters), (0, depth), strict=True):
+            for k in range(depth):
+                rest = np.delete(layers, k, axis=0)
+                places = [first + j for j in range(depth) if j != k]
+                bends[first + k, places] = sign * self._others(rest)
+        return bends
+
+    def _halves(self, parameters: Array) -> tuple[Array, Array]:
+        table = self.table(parameters)
+        return table[: self.depth], table[self.depth :]
+
+    @staticmethod
+    def _others(layers: Array) -> Array:
+        """The product of all layers but one, for each of them."""
+        return np.array([np.delete(layers, k, axis=0).prod(axis=0) for k in range(len(layers))])

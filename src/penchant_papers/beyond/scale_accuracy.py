@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant import L2, Classification, Q, max_margin
+from penchant import L1, L2, Classification, Q, max_margin
 from penchant.lab import Array
-from penchant.measures import angle
+from penchant.measures import angle, excess_norm
 from penchant.problems import three_points
-from penchant_papers.moroshko2020.figures.excess import least_norm, relative_excess
 from penchant_papers.moroshko2020.figures.trajectories import follow
 
 
@@ -34,5 +33,4 @@ def cell(
 
 
 def _excess(problem: Classification, beta: Array) -> float:
-    margin = np.asarray((problem.signed_rows @ beta).min())
-    return float(relative_excess(beta, margin, 1.0, least_norm(problem, 1.0)))
+    return float(excess_norm(problem, beta, L1()))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant import Classification, DiagonalNet
+from penchant import DiagonalNet
 from penchant.lab import (
     Array,
     DataArray,
@@ -20,8 +20,7 @@ from penchant.lab import (
     at_most,
     sized,
 )
-from penchant.measures import angle
-from penchant.models import Model
+from penchant.measures import angle, kkt_residual
 from penchant_papers.instances import slope
 from penchant_papers.lyu2023.runs import (
     data_set,
@@ -32,26 +31,6 @@ from penchant_papers.lyu2023.runs import (
     points,
     trained,
 )
-
-
-def kkt_residual(problem: Classification, net: Model, theta: Array) -> float:
-    """How far theta, scaled to margin one, is from KKT: stationarity plus complementarity.
-
-    min |theta|^2 with margins >= 1 requires theta = sum_n nu_n grad f_n with nu >= 0, and nu_n > 0
-    at margin one only. nu is taken proportional to minus the derivatives of the logistic loss, so
-    at a KKT point the margins must lie within 1/margin of each other for the residual to vanish.
-    """
-    margins = problem.y * net.predict(theta, problem.X)
-    least = float(margins.min())
-    if not least > 0:
-        return math.inf
-    assert net.homogeneity is not None
-    scaled = theta / least ** (1 / net.homogeneity)
-    weights = np.exp(-np.logaddexp(0.0, margins) + np.logaddexp(0.0, least))
-    pull = net.pullback(scaled, problem.X, problem.y * weights)
-    factor = float(pull @ scaled / (pull @ pull))
-    left = float(np.linalg.norm(scaled - factor * pull) / np.linalg.norm(scaled))
-    return left + float(weights @ (margins / least - 1) / weights.sum())
 
 
 def parameters_of(predictor: Array, log_alpha: float, z: float) -> Array:

@@ -7,13 +7,13 @@ import functools
 import numpy as np
 
 from penchant import Classification, DiagonalNet
-from penchant.lab import Dataset, Evidence, Experiment, drawn, log_log, sized, within
+from penchant.lab import Dataset, Evidence, Experiment, at_most, drawn, log_log, sized, within
 from penchant.measures import Stability, stability
 from penchant.models import linearize
 from penchant.problems import separable_points, three_points
 from penchant.solvers import ratchet_path
 from penchant_papers.instances import slope
-from penchant_papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
+from penchant_papers.moroshko2020.stopping import FLOWS, max_margin_of, stops, trained
 
 FINE = 60  # records a decade
 
@@ -78,7 +78,22 @@ parameters = sized(
 )
 
 
-def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
+def uniform_cell(points: str, *, mus: list[float]) -> dict[str, list[float]]:
+    """The same exponents at many accuracies alpha^2/mu, judged by training from two alphas."""
+    return {"exponent": stops(three_points(points), mus)[0].tolist()}
+
+
+uniform = sized(
+    "M-C5-uniform",
+    function=uniform_cell,
+    arguments={"mus": [1.0, 0.1, 0.01, 1e-3, 1e-5, 1e-7, 1e-9]},
+    grid={"points": ["3b", "3c", "3d"]},
+    dims={"exponent": ["mu"]},
+    tiny={"arguments": {"mus": [1.0, 0.01, 1e-5]}},
+)
+
+
+def check(dataset: Dataset, linear: Dataset, parameters: Dataset, uniform: Dataset) -> Evidence:
     """The exponent in alpha of the accuracy needed; zero for the linearized model."""
     alphas = dataset.alpha.values
     since = {
@@ -91,6 +106,7 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
     holds = within(stable, tolerance=0.1)
     lost = within(below, 2.0, 0.1)
     frozen = within(moved.values.max(), tolerance=1e-3)
+    every = at_most(uniform.exponent.sel(points=["3b", "3c"]).max(), 0.1)
     late = float(linear.since.sel(alpha=1.0).min())
     never = int((~linear.stable.astype(bool)).sum())
     agree = abs(float(parameters.since.item()) / lost_since[0] - 1)
@@ -107,6 +123,7 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
                 above, tolerance=0.1
             ),
             r"panel 3d, $\mu = 0.001$, below the kink: the same exponent": lost,
+            r"panels 3b and 3c, $\mu$ from 1 down to the smallest: largest exponent": every,
             r"linearized model: largest change of log(since) from $\alpha = 1$ to 30": frozen,
         },
         premises={
@@ -119,6 +136,9 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
         },
         controls={
             "the accuracy at panel 3d below the kink counted as stable": holds.control(below),
+            r"panel 3d: largest exponent over the same $\mu$": every.control(
+                uniform.exponent.sel(points="3d").max()
+            ),
             "panel 3b counted as unstable": lost.control(stable),
             "the network itself, on panel 3d, in place of the linearized model": frozen.control(
                 np.log(lost_since[-1] / lost_since[0])
@@ -147,10 +167,10 @@ def check(dataset: Dataset, linear: Dataset, parameters: Dataset) -> Evidence:
 experiment = Experiment(
     "M-C5",
     statement="For the linearized model the stability condition holds beyond an accuracy that "
-    r"does not depend on $\alpha$; for the network it holds on the points of Figure 3(b) at "
-    r"every $\mu$, and on those of Figure 3(d) only above the kink of the $Q$ path.",
+    r"does not depend on $\alpha$; for the network it holds uniformly on the points of Figures "
+    r"3(b) and 3(c), and on those of Figure 3(d) only above the kink of the $Q$ path.",
     place="section 4, Condition 5; appendix B, Conditions 8 and 9; appendix E; Figure 3",
-    study=(study, linear, parameters),
+    study=(study, linear, parameters, uniform),
     check=check,
     title="Below the kink of the $Q$ path, the accuracy needed for stability grows like "
     r"$\alpha^2$",

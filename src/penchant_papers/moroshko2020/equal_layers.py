@@ -6,38 +6,28 @@ from typing import Any
 
 import numpy as np
 
+from penchant import Classification, DiagonalNet, GradientDescent, Steps, train
 from penchant.lab import Array, Dataset, Evidence, Experiment, Plot, Series, sized, within
+from penchant.models import DiagonalLayers, Separable
 from penchant.problems import separable_points
+from penchant.record import At
 
 EVERY = 20  # steps between records
 
 
 def descend(
-    Z: Array, layers: Array, rate: float, steps: int, power: int = 1
+    problem: Classification, model: Separable, rate: float, steps: int
 ) -> tuple[Array, Array]:
-    """Records of the layers and of the predictor in gradient descent on the mean of exp(-margins).
-
-    `layers` has a row for u_+ and u_- of every layer; the net multiplies the layers, each to
-    `power`: D layers and power 1, or one shared layer and power D.
-    """
-    half, u = layers.shape[1] // 2, layers.copy()
-    kept, predictors = [], []
-    for step in range(steps + 1):
-        product = (u**power).prod(axis=0)
-        w = product[:half] - product[half:]
-        if step % EVERY == 0:
-            kept.append(u.copy())
-            predictors.append(w)
-        pull = np.exp(-Z @ w) @ Z / len(Z)
-        signed = np.concatenate([pull, -pull])
-        others = np.array([np.delete(u, i, axis=0).prod(axis=0) for i in range(len(u))])
-        u = u + rate * signed * others * power * u ** (power - 1)
-    return np.array(kept), np.array(predictors)
+    """The parameters and the predictors in gradient descent, at every EVERY-th step."""
+    record, stop = At(steps=range(EVERY, steps, EVERY)), Steps(steps)
+    path = train(model, problem, GradientDescent(rate), stop=stop, record=record, throw=True)
+    return path.dataset.parameters.values, path.dataset.predictor.values
 
 
-def spread(layers: Array) -> Array:
+def spread(records: Array, depth: int) -> Array:
     """How far the layers differ in every record, over the largest weight there."""
-    return np.ptp(layers, axis=1).max(axis=1) / np.abs(layers).max(axis=(1, 2))
+    layers = records.reshape(len(records), 2, depth, -1)
+    return np.ptp(layers, axis=2).max(axis=(1, 2)) / np.abs(layers).max(axis=(1, 2, 3))
 
 
 def cell(depth: int, seed: int, *, steps: int, unequal: float) -> dict[str, Any]:
@@ -49,20 +39,19 @@ def cell(depth: int, seed: int, *, steps: int, unequal: float) -> dict[str, Any]
     data = separable_points(5, 4, margin=0.3, seed=seed)
     rng = np.random.default_rng([seed, 1])  # not that of the data
     start = rng.uniform(0.5, 1.0, data.dimension)
-    u = np.tile(np.concatenate([start, start]), (depth, 1))
+    u = np.tile(start, (depth, 1))
     u[0] *= 1 + unequal
-    rate, Z = 0.02 / depth, data.signed_rows
-    layers, w = descend(Z, u, rate, steps)
-    shared, same_rate = (
-        descend(Z, u[-1:], rate / times, steps, power=depth)[1] for times in (depth, 1)
-    )
+    rate = 0.02 / depth
+    layers, w = descend(data, DiagonalLayers(u), rate, steps)
+    net = DiagonalNet(depth, alpha=1.0, shape=start)
+    shared, same_rate = (descend(data, net, rate / times, steps)[1] for times in (depth, 1))
     scale = np.abs(w).max()
     return {
-        "apart": spread(layers),
+        "apart": spread(layers, depth),
         "step": EVERY * np.arange(len(w)),
         "off_shared": float(np.abs(w - shared).max() / scale),
         "off_same_rate": float(np.abs(w - same_rate).max() / scale),
-        "loss_left": float(np.exp(-Z @ w[-1]).mean()),
+        "loss_left": float(np.exp(-data.signed_rows @ w[-1]).mean()),
     }
 
 

@@ -1,16 +1,15 @@
-"""Homogeneous nets that are not diagonal, and any net against its linearized twin in time."""
+"""Homogeneous nets that are not diagonal, and labels that no linear classifier can learn."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from penchant import Classification
 from penchant.lab import Array
-from penchant.models import Model, Separable
+from penchant.models import Model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,46 +89,6 @@ class SquareMinusProduct(Model):
 
     def describe(self) -> dict[str, Any]:
         return {"model": "SquareMinusProduct", "alpha": self.alpha}
-
-
-def in_time(
-    model: Model,
-    X: Array,
-    pull: Callable[[Array], Array],
-    points: Array,
-    times: Array,
-    linear: bool = False,
-    **steps: float,
-) -> Array:
-    """Outputs at `points` (columns) and `times` of gradient flow from a start of zero output.
-
-    `pull` is minus the gradient of the loss in the outputs at X. With `linear` the features stay
-    those of the start. The displacement from the start is integrated: from a large start the
-    parameters themselves would lose its digits.
-    """
-    from scipy.integrate import solve_ivp
-
-    start = model.start(X.shape[1])
-    here, there = model.jacobian(start, X), model.jacobian(start, points)
-
-    def outputs(moved: Array, rows: Array, features: Array) -> Array:
-        if linear:
-            return np.asarray(features @ moved)
-        if isinstance(model, Separable):
-            return np.asarray(rows @ model.change(start, moved))
-        return model.predict(start + moved, rows)
-
-    def velocity(_: float, moved: Array) -> Array:
-        pulled = pull(outputs(moved, X, here))
-        return here.T @ pulled if linear else model.pullback(start + moved, X, pulled)
-
-    at_rest = np.zeros_like(start)
-    solution = solve_ivp(
-        velocity, (0, times[-1]), at_rest, method="LSODA", t_eval=times, atol=1e-14, **steps
-    )
-    if not solution.success:
-        raise RuntimeError(f"in_time: {solution.message}")
-    return np.array([outputs(moved, points, there) for moved in solution.y.T])
 
 
 def signs_of_products(seed: int, samples: int = 6, dimension: int = 6) -> Classification:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant import DiagonalNet
+from penchant import DiagonalNet, Regression
 from penchant.lab import (
     Array,
     Dataset,
@@ -18,7 +18,7 @@ from penchant.lab import (
 )
 from penchant.models import Model, linearize
 from penchant.problems import three_points
-from penchant_papers.moroshko2020.nets import in_time
+from penchant.solvers import tangent_twin
 from penchant_papers.moroshko2020.stopping import trained
 from penchant_papers.moroshko2020.theorem_1 import NETS, QUADRATIC, QUARTER, net_named
 
@@ -29,15 +29,8 @@ RESOLVED = 1e-10  # ten times the relative tolerance of the integrator
 def times_of(model: Model, X: Array) -> Array:
     """From far below the shortest time of the kernel of the start to many of its longest."""
     features = model.jacobian(model.start(X.shape[1]), X)
-    rates = np.linalg.eigvalsh(features @ features.T) * 2 / len(X)
+    rates = np.linalg.eigvalsh(features @ features.T) * 2
     return np.concatenate([[0.0], np.geomspace(1e-4 / rates[-1], 25 / rates[0], RECORDS)])
-
-
-def followed(model: Model, X: Array, y: Array, times: Array, linear: bool) -> tuple[Array, float]:
-    """Predictors at `times` and the last misfit of gradient flow on the mean squared loss."""
-    pull = lambda outputs: 2 * (y - outputs) / len(y)  # noqa: E731
-    predictors = in_time(model, X, pull, np.eye(X.shape[1]), times, linear, rtol=1e-11)
-    return predictors, float(np.abs(X @ predictors[-1] - y).max())
 
 
 def cell(net: str, seed: int, alpha: float, *, off: float) -> dict[str, float]:
@@ -46,14 +39,17 @@ def cell(net: str, seed: int, alpha: float, *, off: float) -> dict[str, float]:
     The twin of a start `off` times as large belongs to a wrong theory.
     """
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(4, 6))
-    y = rng.normal(size=4)
-    model, other = (net_named(net, times * alpha, 6) for times in (1.0, off))
-    times = times_of(model, X)
-    real, left = followed(model, X, y, times, linear=False)
-    twin, left_too = followed(other, X, y, times, linear=True)
-    apart = np.linalg.norm(real - twin, axis=1)
-    return {"distance": apart.max(), "at_the_end": apart[-1], "misfit": max(left, left_too)}
+    problem = Regression(rng.normal(size=(4, 6)), rng.normal(size=4))
+    models = [net_named(net, times * alpha, 6) for times in (1.0, off)]
+    times = times_of(models[0], problem.X)
+    real, twin = (tangent_twin(model, problem, times, np.eye(6)) for model in models)
+    ends = real.outputs[-1], twin.tangent[-1]
+    apart = np.linalg.norm(real.outputs - twin.tangent, axis=1)
+    return {
+        "distance": apart.max(),
+        "at_the_end": apart[-1],
+        "misfit": max(float(np.abs(problem.X @ end - problem.y).max()) for end in ends),
+    }
 
 
 def exp_cell(alpha: float, *, late: float) -> dict[str, float]:

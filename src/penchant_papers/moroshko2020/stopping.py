@@ -18,7 +18,7 @@ from penchant import (
     train,
 )
 from penchant.lab import Array, Dataset
-from penchant.measures import stability
+from penchant.measures import kkt_residual, stability
 from penchant.models import Separable
 from penchant.problems import separable_points, three_points
 from penchant.record import At, LogSpaced
@@ -81,14 +81,19 @@ def predictors(
 
 
 def stationarity(problem: Classification, depth: int, beta: Array) -> float:
-    """How far the gradient of the l_{2/D} norm is from the cone of the rows at the margin."""
-    from scipy.optimize import nnls
+    """The KKT residual of the shortest weights with this predictor: 0 if stationary for l_{2/D}.
 
-    Z = problem.signed_rows
-    margins, large = Z @ beta, np.abs(beta) > 1e-4 * np.abs(beta).max()
-    gradient = np.sign(beta[large]) * np.abs(beta[large]) ** (2 / depth - 1)
-    rows = Z[margins < (1 + 1e-4) * margins.min()][:, large]
-    return float(nnls(rows.T, gradient)[1] / np.linalg.norm(gradient))
+    Entries below 1e-4 of the largest count as zero there.
+    """
+    kept = np.where(np.abs(beta) > 1e-4 * np.abs(beta).max(), beta, 0.0)
+    weights = shortest_weights(kept, depth)
+    net = DiagonalNet(depth, alpha=1.0)
+    return kkt_residual(problem, net, weights, outputs=problem.X @ beta)
+
+
+def shortest_weights(beta: Array, depth: int) -> Array:
+    """The shortest u = (u_+, u_-) with u_+^D - u_-^D = beta: one of both is zero."""
+    return np.concatenate([np.maximum(beta, 0), np.maximum(-beta, 0)]) ** (1 / depth)
 
 
 def off_support(problem: Classification) -> float:

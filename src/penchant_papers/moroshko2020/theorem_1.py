@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from penchant import Classification, DiagonalNet
+from penchant import DiagonalNet
 from penchant.lab import (
-    Array,
     Dataset,
     Evidence,
     Experiment,
@@ -20,11 +19,11 @@ from penchant.lab import (
 )
 from penchant.models import Difference, Model, ProductNet
 from penchant.plotting import latex
+from penchant.solvers import tangent_twin
 from penchant_papers.instances import slope
 from penchant_papers.moroshko2020.nets import (
     QuadraticUnits,
     SquareMinusProduct,
-    in_time,
     signs_of_products,
 )
 from penchant_papers.moroshko2020.stopping import names_of, number_of, points_of
@@ -66,16 +65,6 @@ def learned_early(seed: int) -> bool:
     return bool(len(problem.y) <= EARLY * HORIZON * kernel)
 
 
-def trained(model: Model, problem: Classification, points: Array, linear: bool = False) -> Array:
-    """Outputs at `points` and TIMES of gradient flow on the exp loss, or of its linearized twin."""
-
-    def pull(outputs: Array) -> Array:
-        margins = np.maximum(problem.y * outputs, -50.0)  # trial steps may go far back
-        return np.asarray(problem.y * np.exp(-margins) / len(problem.y))
-
-    return in_time(model, problem.X, pull, points, TIMES, linear, rtol=1e-12, first_step=1e-9)
-
-
 def cell(
     net: str, points: str, alpha: float, *, off: float, linear: bool, seed: int
 ) -> dict[str, float]:
@@ -95,11 +84,11 @@ def cell(
         problem = points_of(points, 3 + number % 3, 3 + number % 4, margin=0.4, seed=seed)
         where = np.eye(problem.dimension)  # outputs there are the predictor
     models = (net_named(net, times * alpha, problem.dimension, own_seed) for times in (1.0, off))
-    real = trained(next(models), problem, where)
-    twin = trained(next(models), problem, where, linear=linear)
+    real, twin = (tangent_twin(net, problem, TIMES, where, rtol=1e-12) for net in models)
+    beside = twin.tangent if linear else twin.outputs
     return {
-        "distance": float(np.linalg.norm(real - twin, axis=1).max()),
-        "size": float(np.linalg.norm(twin, axis=1).max()),
+        "distance": float(np.linalg.norm(real.outputs - beside, axis=1).max()),
+        "size": float(np.linalg.norm(beside, axis=1).max()),
     }
 
 

@@ -18,8 +18,8 @@ from penchant.lab import (
     sized,
     within,
 )
-from penchant.measures import angle
-from penchant.models import Model, linearize
+from penchant.measures import angle, kkt_residual
+from penchant.models import LinearPredictor, Model, linearize
 from penchant.plotting import latex
 from penchant.problems import separable_points, three_points
 from penchant.regularizers import Lp
@@ -39,20 +39,14 @@ from penchant_papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
 CLOCK = np.geomspace(1e3, 1e8, 6)
 
 
-def kkt_defect(problem: Classification, model: Model, u: Array, power: float = 1.0) -> float:
-    """How far u, scaled to margin 1, is from u = sum_n lambda_n grad(y_n f_n), lambda >= 0.
+def tangent_residual(problem: Classification, model: Model, u: Array) -> float:
+    """The same of u - u(0) and the features of the start, with the margins of the net itself.
 
-    Only samples within 1% of the smallest margin may have a multiplier (complementarity). With
-    `power` = 3 the left side is u^3: the gradient of |u|_4^4/4 in place of |u|_2^2/2.
+    It vanishes for the shortest displacement that separates the data to first order, the kernel's.
     """
-    from scipy.optimize import nnls
-
-    assert model.homogeneity is not None
-    margins = problem.y * model.predict(u, problem.X)
-    u = u / margins.min() ** (1 / model.homogeneity)
-    gradients = problem.y[:, None] * model.jacobian(u, problem.X)
-    goal = np.sign(u) * np.abs(u) ** power
-    return float(nnls(gradients[margins <= 1.01 * margins.min()].T, goal)[1] / np.linalg.norm(goal))
+    start = model.start(problem.dimension)
+    features = Classification(model.jacobian(start, problem.X), problem.y)
+    return kkt_residual(features, LinearPredictor(), u - start, outputs=model.predict(u, problem.X))
 
 
 def trained_to(model: Model, problem: Classification, margins: Array) -> Array:
@@ -94,11 +88,11 @@ def long_path(
 
 
 def cell(depth: int, alpha: float, *, linear: bool) -> dict[str, Any]:
-    """KKT defects along the training of a diagonal net on panel 3b."""
+    """KKT residuals along the training of a diagonal net on panel 3b."""
     problem, net = three_points("3b"), DiagonalNet(depth, alpha=alpha)
     path, clock = long_path(problem, depth, alpha, linear)
     late = path.dataset.parameters.values[rows_at(path.dataset, clock)]
-    return {"defect": [kkt_defect(problem, net, u) for u in late]}
+    return {"defect": [kkt_residual(problem, net, u) for u in late]}
 
 
 def end_cell(run: str, *, exponent: float, seed: int) -> dict[str, Any]:
@@ -122,19 +116,22 @@ def end_cell(run: str, *, exponent: float, seed: int) -> dict[str, Any]:
     }
 
 
-def net_cell(net: str, seed: int, *, power: float) -> dict[str, float]:
-    """The KKT defect of a net at smoothed margin 1e5 over that at 10; and the same for |u|_4."""
+def net_cell(net: str, seed: int, *, tangent: bool) -> dict[str, float]:
+    """The KKT residual of a net at smoothed margin 1e5 over that at 10; and the kernel's.
+
+    `tangent` puts the kernel's in place of the net's.
+    """
     if net == QUADRATIC:
         problem = signs_of_products(seed)
     else:
         problem = separable_points(4 + seed % 3, 5 + seed % 4, margin=0.3, seed=seed)
     model = net_named(net, 0.5, problem.dimension, seed)
     first, last = trained_to(model, problem, np.array([10.0, 1e5]))
-    falls = [
-        kkt_defect(problem, model, last, p) / kkt_defect(problem, model, first, p)
-        for p in (power, 3.0)
-    ]
-    return dict(zip(("fall", "fall_l4"), falls, strict=True))
+    own, kernel = (
+        residual(problem, model, last) / residual(problem, model, first)
+        for residual in (kkt_residual, tangent_residual)
+    )
+    return {"fall": kernel if tangent else own, "fall_tangent": kernel}
 
 
 study = sized(
@@ -164,7 +161,7 @@ ends = sized(
 nets = sized(
     "M-T2-nets",
     function=net_cell,
-    arguments={"power": 1.0},
+    arguments={"tangent": False},
     grid={"net": list(NETS)[1:]},
     seeds=5,
     printed={"seeds": 12},
@@ -172,7 +169,7 @@ nets = sized(
 
 
 def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -> Evidence:
-    """The rate at which the KKT defect falls, the end points at depth 3, and other nets."""
+    """The rate at which the KKT residual falls, the end points at depth 3, and other nets."""
     # what is off the support fades: u_2/u_1 ~ g^((z-1)/2) at D = 2, g^(-1/D) at D > 2
     predicted = {2: -(1 - off_support(three_points("3b"))) / 2, 3: -1 / 3}
 
@@ -182,7 +179,7 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
     alphas = dataset.alpha.values
     runs = {(D, a): dataset.defect.sel(depth=D, alpha=a) for D in (2, 3) for a in alphas}
     rates = {
-        rf"panel 3b, $D = {D}$: exponent of the KKT defect in $\log(1/\epsilon)$, minus "
+        rf"panel 3b, $D = {D}$: exponent of the KKT residual in $\log(1/\epsilon)$, minus "
         f"{predicted[D]:.4f}": within(
             max((rate(runs[D, a]) for a in alphas), key=abs), tolerance=0.01
         )
@@ -206,7 +203,7 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
             **rates,
             r"$D = 3$, loss $e^{-10^8}$: angle to a certified stationary point of $\ell_{2/3}$, "
             "degrees, largest of the panels and of the median over random sets": point,
-            "nets of four kinds: KKT defect at loss $e^{-10^5}$ over that at $e^{-10}$, median "
+            "nets of four kinds: KKT residual at loss $e^{-10^5}$ over that at $e^{-10}$, median "
             "over random data, worst kind": every,
         },
         premises={"panel 4b ends at two points from two starts": (differ > 10, differ)},
@@ -215,8 +212,8 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
             "the linearized net on panel 3b, $D = 2$: the same exponent": first_rate.control(
                 rate(linearized.defect.isel(depth=0, alpha=0))
             ),
-            "$|u|_4$ in place of $|u|_2$, quadratic units: the same median": every.control(
-                nets.fall_l4.sel(net=QUADRATIC).median()
+            "$u - u(0)$ and the features of the start, quadratic units: the same median": (
+                every.control(nets.fall_tangent.sel(net=QUADRATIC).median())
             ),
             r"the endpoint of panel 4b from $\alpha = 0.5$ in place of that from "
             "0.3": point.control(differ),
@@ -229,7 +226,7 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
             r"panel 4b at $D = 3$: $\alpha = 0.3$ ends in the local minimum "
             rf"{np.round(two[0], 3).tolist()}, $\alpha = 0.5$ at "
             f"{np.round(two[1], 3).tolist()}; the theorem guarantees only a KKT point",
-            "KKT defect at loss $e^{-10^5}$ over that at $e^{-10}$, median and largest: "
+            "KKT residual at loss $e^{-10^5}$ over that at $e^{-10}$, median and largest: "
             + ", ".join(
                 f"{float(values.median()):.2g}, {float(values.max()):.2g} ({values.net.item()})"
                 for values in nets.fall.transpose("net", "seed")
@@ -237,7 +234,7 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
         ],
         plots=[
             log_log(
-                "panel 3b: KKT defect of the trained parameters",
+                "panel 3b: KKT residual of the trained parameters",
                 r"smoothed margin $\log(1/\epsilon)$",
                 "relative defect",
                 [
@@ -255,8 +252,8 @@ def check(dataset: Dataset, linearized: Dataset, ends: Dataset, nets: Dataset) -
 experiment = Experiment(
     "M-T2",
     statement="For any fixed start, limit points of $u/|u|$ are directions of KKT points of min "
-    "$|u|_2$ subject to margins of at least 1, and the predictors of these KKT points are "
-    r"stationary for the $\ell_{2/D}$ margin problem.",
+    "$|u|_2$ subject to margins of at least 1; at depth 3 the predictors that training ends at are "
+    r"stationary for the $\ell_{2/3}$ margin problem.",
     place="section 2, Theorem 2 and eq. (4)",
     study=(study, linearized, ends, nets),
     check=check,

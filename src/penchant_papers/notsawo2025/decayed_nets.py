@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from penchant import DiagonalNet
 from penchant.lab import Array, drawn
-from penchant.measures import angle
+from penchant.measures import angle, kkt_residual
+from penchant.models import Difference, LinearPredictor
 
 # of log|theta(0)| / beta, the source's t2; the transition is a few times 1/log|theta(0)| wide
 SHARES = np.concatenate(
@@ -23,6 +25,8 @@ EARLY, LATE = 5, 70  # the places of 1 - epsilon and 1 + epsilon with epsilon = 
 # c of beta = |theta(0)|^-c; the misfit of a regression is of order beta, which must be larger than
 # rounding errors
 POWERS = {"classification": 1.0, "regression": 0.0375}
+NET = DiagonalNet(2, alpha=1.0)  # its parameters are given, its start is not used
+LINEAR = Difference(LinearPredictor())  # the tangent of NET at equal weights, up to a factor
 APART = 30.0  # degrees between the kernel and the rich limit
 DEGREES = {
     "to_kernel": "angle of the predictor to that of the tangent kernel, in degrees",
@@ -77,32 +81,6 @@ def displacement(predictor: Array, log_product: float) -> Array:
     return np.concatenate([np.expm1(s), np.expm1(-s)])
 
 
-def kkt_residual(slopes: Array, outputs: Array, y: Array, theta: Array, equality: bool) -> float:
-    """The distance of the direction of theta to a KKT point with y f >= 1, or with f = y.
-
-    `slopes` are the gradients of the outputs f. The residual is the part of theta outside their
-    best combination (with multipliers >= 0 for margins), plus the mean excess of the margins
-    weighted by the multipliers, or the misfit after the best scaling.
-    """
-    from scipy.optimize import nnls
-
-    unit, rows = theta / np.linalg.norm(theta), slopes / np.linalg.norm(slopes)
-    if equality:
-        fitted = np.linalg.lstsq(rows.T, unit, rcond=None)[0]
-        scaled = outputs * (outputs @ y) / (outputs @ outputs) if outputs.any() else outputs
-        misfit = np.linalg.norm(scaled - y) / np.linalg.norm(y)
-        return float(np.linalg.norm(rows.T @ fitted - unit) + misfit)
-    margins = y * outputs
-    if margins.min() <= 0:
-        return math.inf
-    excess = (
-        margins / margins.min() - 1
-    )  # an extra row: multipliers of larger margins should vanish
-    nu, _ = nnls(np.vstack([(y[:, None] * rows).T, excess]), np.append(unit, 0.0))
-    left = np.linalg.norm(nu @ (y[:, None] * rows) - unit)
-    return float(left + (nu @ excess / nu.sum() if nu.any() else 0.0))
-
-
 def cell(
     log_gamma: float,
     instance: int,
@@ -115,11 +93,11 @@ def cell(
     rtol: float,
 ) -> dict[str, Any]:
     """One run with beta = gamma^-powers[task], at the times SHARES of log(gamma) / beta."""
-    from penchant import L1, L2, DiagonalNet, DualFlow, train
+    from penchant import L1, L2, DualFlow, train
     from penchant.record import At
 
     problem, solve, draws = problem_of(task, instance, samples, features, seed)
-    X, y, equality = problem.X, problem.y, task == "regression"
+    X, y = problem.X, problem.y
     log_alpha, rate = log_gamma - math.log(2 * features) / 2, math.exp(-powers[task] * log_gamma)
     z = SHARES * log_gamma
     flow = DualFlow(rtol=rtol, weight_decay=rate)
@@ -147,19 +125,13 @@ def cell(
             measures[name].append(float(angle(*pair)))
         # outputs from the predictor: for a large start u^2 - v^2 and u - v are rounding errors
         own, linear = X @ beta, X @ (beta / np.add(*np.split(theta, 2)))
-        measures["kkt"].append(kkt_residual(tangents(theta, X)[0], own, y, theta, equality))
-        measures["kkt_linear"].append(kkt_residual(tangent, linear, y, theta, equality))
+        measures["kkt"].append(kkt_residual(problem, NET, theta, outputs=own))
+        measures["kkt_linear"].append(kkt_residual(problem, LINEAR, theta, outputs=linear))
     balanced = parameters(kernel, -200.0)
     return {
         **measures,
         "share": SHARES,
         "draws": draws,
-        "kkt_of_kernel": kkt_residual(*tangents(balanced, X), y, balanced, equality),
+        "kkt_of_kernel": kkt_residual(problem, NET, balanced, outputs=X @ kernel),
         "euler": np.abs(tangent @ start).max() / np.linalg.norm(tangent),
     }
-
-
-def tangents(theta: Array, X: Array) -> tuple[Array, Array]:
-    """Gradients and outputs of the net at theta."""
-    u, v = np.split(theta, 2)
-    return 2 * np.hstack([u * X, -v * X]), X @ (u**2 - v**2)

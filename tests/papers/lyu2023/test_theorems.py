@@ -10,6 +10,7 @@ import pytest
 
 import penchant
 from penchant import Classification, DiagonalNet, Q
+from penchant.measures import kkt_residual
 from penchant_papers.lyu2023 import clock, runs, sharpness, theorem_1, theorem_2, wide_starts
 from penchant_papers.lyu2023.runs import points
 
@@ -137,20 +138,6 @@ def test_parameters_trained_for_too_short_are_refuted(t2, refuted, place, words)
     assert refuted("L-T2", (*t2[:place], early, *t2[place + 1 :]), words)
 
 
-def test_the_kkt_residual_of_quadratic_units_by_hand():
-    """theta = sum nu_n grad(y_n f_n) leaves less by least squares; a start leaves nearly all."""
-    problem, net = runs.points(0)[0], runs.network(4.0, 0)
-    theta = runs.trained(problem, net, 4.0, 1.5)
-    found = theorem_2.kkt_residual(problem, net, theta)
-    margins = problem.y * net.predict(theta, problem.X)
-    scaled = theta / margins.min() ** (1 / 3)
-    slopes = problem.y[:, None] * net.jacobian(scaled, problem.X)
-    left = scaled - slopes.T @ np.linalg.lstsq(slopes.T, scaled)[0]
-    assert np.linalg.norm(left) / np.linalg.norm(scaled) < found < 0.5
-    other = theorem_2.kkt_residual(problem, net, net.start(6) + 0.05 * theta)
-    assert other > 0.9
-
-
 @pytest.mark.parametrize("z", [0.5, 3.0, 5.0])
 def test_parameters_follow_from_the_predictor(z):
     problem = runs.data_set(0)
@@ -168,32 +155,13 @@ def test_the_kkt_residual_vanishes_where_one_multiplier_serves_all(depth):
     problem = Classification(np.diag([2.0, 2.0, 2.0]), signs, "logistic")
     net, root = DiagonalNet(depth, alpha=1.0), 3 ** (1 / depth)
     theta = root * np.concatenate([signs > 0, signs < 0])
-    assert theorem_2.kkt_residual(problem, net, theta) == pytest.approx(0, abs=1e-14)
-    assert theorem_2.kkt_residual(problem, net, 1.5 * theta) == pytest.approx(0, abs=1e-14)
+    assert kkt_residual(problem, net, theta) == pytest.approx(0, abs=1e-14)
+    assert kkt_residual(problem, net, 1.5 * theta) == pytest.approx(0, abs=1e-14)
     for n in range(3):
         off = np.where(np.arange(6) == n + 3 * (signs[n] < 0), 1.1, 1.0) * theta
-        assert theorem_2.kkt_residual(problem, net, off) > 0.01
-    assert theorem_2.kkt_residual(problem, net, theta + 0.3) > 0.05
-    assert theorem_2.kkt_residual(problem, net, np.roll(theta, 3)) == math.inf
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_kkt_residual_tends_to_zero_at_the_l1_point(seed):
-    """With margins c - log(nu_n) the loss pulls with nu: what is left is complementarity, 1/c."""
-    problem, net = runs.data_set(seed), DiagonalNet(2, alpha=1.0)
-    found = penchant.max_margin(problem.X, problem.y, penchant.L1())
-    on, tight = np.abs(found.beta) > 1e-9, found.dual > 1e-9
-    nu = found.dual[tight] / found.dual.max()
-    shift = np.zeros(8)
-    shift[on] = np.linalg.lstsq(problem.signed_rows[np.ix_(tight, on)], -np.log(nu))[0]
-    for c in (2000.0, 8000.0):
-        beta = c * found.beta + shift
-        theta = np.sqrt(np.concatenate([np.maximum(beta, 0), np.maximum(-beta, 0)]))
-        left = float(nu @ -np.log(nu) / nu.sum() / c)
-        assert theorem_2.kkt_residual(problem, net, theta) == pytest.approx(left, rel=1e-6)
-    l2 = 100 * penchant.max_margin(problem.X, problem.y, penchant.L2()).beta
-    theta = np.sqrt(np.concatenate([np.maximum(l2, 0), np.maximum(-l2, 0)]))
-    assert theorem_2.kkt_residual(problem, net, theta) > 0.1
+        assert kkt_residual(problem, net, off) > 0.01
+    assert kkt_residual(problem, net, theta + 0.3) > 0.05
+    assert kkt_residual(problem, net, np.roll(theta, 3)) == math.inf
 
 
 # sharpness

@@ -12,7 +12,6 @@ from penchant.plotting.sphere import PIXELS, directions
 from penchant.problems import three_points
 from penchant_papers.moroshko2020.figures import figure_5
 from penchant_papers.moroshko2020.figures.accuracy import POINTS
-from penchant_papers.moroshko2020.figures.excess import norm, relative_excess
 from penchant_papers.moroshko2020.figures.trajectories import apart, l1_ends, lines_on
 from penchant_papers.moroshko2020.stopping import follow
 
@@ -160,14 +159,6 @@ def test_marks_stand_at_powers_of_ten(data_of):
 
 
 # ---- excess norms and accuracy ----
-
-
-def test_norms_of_any_order_and_the_excess_at_a_margin():
-    beta = np.array([[3.0, -4.0], [1e-200, 0.0]])
-    np.testing.assert_allclose(norm(beta, 2), [5, 1e-200])
-    np.testing.assert_allclose(norm(beta, 2 / 3)[0], (3 ** (2 / 3) + 4 ** (2 / 3)) ** 1.5)
-    np.testing.assert_allclose(relative_excess(beta[:1], np.array([0.5]), 1.0, 7.0), [1.0])
-    assert np.isnan(relative_excess(beta[:1], np.array([-0.5]), 1.0, 7.0)).all()
 
 
 def test_the_needed_margin_is_where_the_excess_crosses_the_level():

@@ -6,7 +6,7 @@ import pytest
 
 import penchant
 from penchant.problems import separable_points, three_points
-from penchant_papers.moroshko2020 import equal_layers, numbers, separating, squared_loss
+from penchant_papers.moroshko2020 import numbers, separating, squared_loss
 from penchant_papers.moroshko2020.nets import SquareMinusProduct
 from penchant_papers.moroshko2020.ratchets import case_of, steepest_fall
 from penchant_papers.moroshko2020.stopping import stationarity
@@ -25,32 +25,14 @@ def test_a_wrong_theory_is_refuted(theory, verdict_with):
     assert verdict_with(id, **arguments).status == "fails"
 
 
-def test_descent_on_separate_layers_by_automatic_differentiation():
-    jax = pytest.importorskip("jax")
-    Z = separable_points(5, 4, margin=0.3, seed=0).signed_rows
-    u = np.random.default_rng(1).uniform(0.5, 1.5, (3, 8))
-
-    def loss(layers):
-        product = layers.prod(axis=0)
-        return jax.numpy.exp(-Z @ (product[:4] - product[4:])).mean()
-
-    pull = np.asarray(jax.grad(loss)(jax.numpy.asarray(u)))
-    rate = 1e-6
-    layers, _ = equal_layers.descend(Z, u, rate, equal_layers.EVERY)
-    moved = (layers[-1] - layers[0]) / (rate * equal_layers.EVERY)
-    np.testing.assert_allclose(moved, -pull, atol=1e-3)
-    assert np.abs(pull).max() > 0.1
-
-
 def test_the_end_with_squared_loss_is_the_least_norm_of_the_features():
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(4, 6)), rng.normal(size=4)
+    problem = penchant.Regression(rng.normal(size=(4, 6)), rng.normal(size=4))
     net = SquareMinusProduct(8.0)
-    twin, misfit = squared_loss.followed(net, X, y, squared_loss.times_of(net, X), linear=True)
-    assert misfit < 1e-8
-    np.testing.assert_allclose(twin[-1], np.linalg.pinv(X) @ y, atol=1e-8)
-    real, _ = squared_loss.followed(net, X, y, squared_loss.times_of(net, X), linear=False)
-    assert 1e-6 < np.abs(real[-1] - twin[-1]).max() < 0.1
+    times = squared_loss.times_of(net, problem.X)
+    pair = penchant.solvers.tangent_twin(net, problem, times, np.eye(6))
+    np.testing.assert_allclose(pair.tangent[-1], np.linalg.pinv(problem.X) @ problem.y, atol=1e-8)
+    assert 1e-6 < np.abs(pair.outputs[-1] - pair.tangent[-1]).max() < 0.1
 
 
 def test_a_trajectory_outside_the_separating_directions_by_another_flow(data_of):

@@ -85,18 +85,3 @@ def test_the_kernel_solution_is_orthogonal_to_the_start_at_every_depth():
         rows = [net.pullback(start, problem.X[k : k + 1], np.ones(1)) for k in range(4)]
         nu = np.linalg.lstsq(np.array(rows) @ np.array(rows).T, problem.y, rcond=None)[0]
         assert float(angle(nu @ np.array(rows), start)) == pytest.approx(90, abs=1e-9)
-
-
-def test_the_residual_vanishes_at_a_kkt_point_and_only_there():
-    X, y = np.array([[1.0, 0.0], [3.0, 1.0]]), np.array([1.0, 1.0])
-    right = np.array([1.0, 0.0, 0.0, 0.0])  # u_1 = 1: the first margin is 1, the second 3
-    slopes, outputs = decayed_nets.tangents(right, X)
-    assert decayed_nets.kkt_residual(slopes, outputs, y, right, equality=False) == pytest.approx(0)
-    wrong = np.array([1.0, 0.5, 0.0, 0.0])
-    slopes, outputs = decayed_nets.tangents(wrong, X)
-    assert decayed_nets.kkt_residual(slopes, outputs, y, wrong, equality=False) > 0.05
-    back = np.array([0.0, 0.0, 1.0, 0.0])
-    slopes, outputs = decayed_nets.tangents(back, X)
-    assert decayed_nets.kkt_residual(slopes, outputs, y, back, equality=False) == math.inf
-    one, across = np.ones(1), np.array([0.0, 1.0])  # no multiplier takes anything off theta
-    assert decayed_nets.kkt_residual(np.eye(1, 2), one, one, across, equality=False) == 1

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from penchant import L1
 from penchant.lab import Axes, Dataset, Sizes, sized
-from penchant.measures import crossing
+from penchant.measures import crossing, excess_norm
 from penchant.plotting import CYCLE
 from penchant.problems import three_points
-from penchant_papers.moroshko2020.figures.excess import least_norm, relative_excess
 from penchant_papers.moroshko2020.stopping import follow
 
 POINTS = "3b"
@@ -31,7 +31,7 @@ def cell(
     path = follow(problem, depth, scale ** (1 / depth), margins, rtol)
     beta, margin = path.predictor.values, path.margin.values
     measures = {
-        "excess_l1": relative_excess(beta, margin, 1.0, least_norm(problem, 1.0)),
+        "excess_l1": excess_norm(problem, beta, L1(), margin=margin),
         "kernel_distance": path.kernel_distance.values,
     }
     curves = {f"trajectory_{name}": values for name, values in measures.items()}

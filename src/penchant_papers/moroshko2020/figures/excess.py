@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from penchant import Classification
+from penchant import L1, L2, Classification
 from penchant.lab import Array, Axes, Dataset, Sizes
+from penchant.measures import excess_norm, least_norm
 from penchant.plotting import plane
 from penchant.problems import spiked_points, three_points, uniform_points
+from penchant.regularizers import Lp
 from penchant.solvers import max_margin_path
 from penchant_papers.moroshko2020.figures import trajectories
 from penchant_papers.moroshko2020.figures.trajectories import l1_ends, rising_margins, stationary
@@ -21,26 +23,11 @@ PAIR = ("excess", "excess_l2")
 TEN = {"uniform": uniform_points, "spiked": spiked_points}  # points in ten dimensions
 
 
-def norm(beta: Array, p: float) -> Array:
-    """(sum |beta_i|^p)^(1/p) along the last axis; for p < 1 a quasi-norm of degree one."""
-    size = np.abs(beta)
-    largest = size.max(axis=-1, keepdims=True)
-    return largest[..., 0] * ((size / largest) ** p).sum(axis=-1) ** (1 / p)
-
-
-def least_norm(problem: Classification, p: float) -> float:
-    """The least l_p norm of a predictor of margin 1; for p < 1 the least that was found."""
-    if p < 1:
-        best = stationary(problem, round(2 / p))[0]
-    else:
-        best = max_margin_of(problem, "l1" if p == 1 else "l2")
-    return float(norm(best, p))
-
-
-def relative_excess(beta: Array, margin: Array, p: float, least: float) -> Array:
-    """|beta/margin|_p / least - 1: zero at the max margin of l_p, NaN where a margin is not > 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(margin > 0, norm(beta, p) / (margin * least) - 1, np.nan)
+def norm_of(order: float) -> L1 | L2 | Lp:
+    """The norm of this order."""
+    if order in (1.0, 2.0):
+        return L1() if order == 1.0 else L2()
+    return Lp(order)
 
 
 @functools.lru_cache(maxsize=8)
@@ -52,7 +39,7 @@ def points_named(name: str, seed: int) -> Classification:
 @functools.lru_cache(maxsize=8)
 def least_norms(name: str, seed: int, orders: tuple[float, ...]) -> tuple[float, ...]:
     """The least norms of these orders at margin 1; those below 1 take longer than a run."""
-    return tuple(least_norm(points_named(name, seed), p) for p in orders)
+    return tuple(least_norm(points_named(name, seed), norm_of(p)) for p in orders)
 
 
 def excesses(
@@ -62,11 +49,12 @@ def excesses(
 
     A path holds its margins to more digits than its predictors give.
     """
-    if margin is None:
-        margin = (beta @ points_named(name, seed).signed_rows.T).min(axis=-1)
-    least = least_norms(name, seed, tuple(orders))
-    pairs = zip(orders, least, strict=True)
-    return np.stack([relative_excess(beta, margin, p, value) for p, value in pairs], axis=-1)
+    problem, least = points_named(name, seed), least_norms(name, seed, tuple(orders))
+    pairs = [(norm_of(p), value) for p, value in zip(orders, least, strict=True)]
+    return np.stack(
+        [excess_norm(problem, beta, norm, margin=margin, least=value) for norm, value in pairs],
+        axis=-1,
+    )
 
 
 def cell(

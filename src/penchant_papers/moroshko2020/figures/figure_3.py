@@ -30,13 +30,13 @@ from penchant_papers.moroshko2020.stopping import follow
 
 B, C, D = "3b", "3c", "3d"
 MARKS = [0.5, 0.2, 0.1, 0.04, 0.01, 0.001]
-LARGE, SMALL = 100.0, 0.001
+HUGE, LARGE, SMALL = 10000.0, 100.0, 0.001
 TITLE = "Large starts pass the ℓ₂ margin, then follow the $Q$ path to ℓ₁; small starts go straight"
 study, landmarks = studies(
     "M-F3",
     [B, C, D],
     [0.001, 0.1, 0.3, 1.0, 3.0, 100.0, 10000.0],
-    [0.001, 0.3, 100.0],
+    [0.001, 0.3, 100.0, 10000.0],
     title=TITLE,
     shared={"depth": 2, "marks": MARKS},
     own={"powers": [], "points": 120, "end": 1e6, "least_end": 1e4},
@@ -97,6 +97,8 @@ def check(dataset: Dataset, landmarks: Dataset, descent: Dataset) -> Evidence:
     visit = within(to_l2[LARGE], tolerance=0.2)
     to_q = {a: apart(b.cross.sel(alpha=a), goal_b.q_mark) for a in (LARGE, 0.3)}
     walk = within(to_q[LARGE].max(), tolerance=0.01)
+    huge = {a: between(line_of(b.sel(alpha=a)), line_of(b.sel(alpha=HUGE))) for a in (LARGE, 0.3)}
+    alike = within(huge[LARGE], tolerance=0.5)
     ends = apart(line_of(b)[:, -1], goal_b.l1[0])
     reach = within(ends.max(), tolerance=1.0)
     middle = float(apart(b.cross.sel(alpha=LARGE).values[-1], goal_b.l1[0]))
@@ -120,6 +122,7 @@ def check(dataset: Dataset, landmarks: Dataset, descent: Dataset) -> Evidence:
             "largest angle of a first step to the mean of the data": start,
             r"(b), $\alpha = 100$: least angle to $\ell_2$": visit,
             r"(b), $\alpha = 100$: largest angle to $\operatorname{argmin} Q_\mu$": walk,
+            r"(b): largest distance of the curves of $\alpha = 100$ and 10000": alike,
             r"(b), every $\alpha$: angle to $\ell_1$ at the end": reach,
             r"(c): largest angle of an end to the $\ell_1$ set": edge,
             "(c): degrees between the ends": chosen,
@@ -139,6 +142,7 @@ def check(dataset: Dataset, landmarks: Dataset, descent: Dataset) -> Evidence:
             r"$\ell_2$": visit.control(to_l2[SMALL]),
             r"(b) from $\alpha = 0.3$: largest angle to $\operatorname{argmin} "
             r"Q_\mu$": walk.control(to_q[0.3].max()),
+            r"(b): the curve of $\alpha = 0.3$ in place of 100": alike.control(huge[0.3]),
             r"(b): $\alpha = 100$ at $\mu = 0.001$ in place of the end": reach.control(middle),
             r"(c): the $\ell_2$ max margin as an end": edge.control(
                 off_edge(goal_c.l2.values[None], goal_c)
@@ -160,6 +164,17 @@ def check(dataset: Dataset, landmarks: Dataset, descent: Dataset) -> Evidence:
             "from the ratchet, which answers a question that the source leaves open",
         ],
     )
+
+
+def between(one: Array, other: Array) -> float:
+    """The largest distance of a point of either curve from the other curve, in degrees."""
+    fine = [
+        np.stack([np.interp(places, np.arange(len(line)), column) for column in line.T], axis=-1)
+        for line in (one, other)
+        for places in (np.linspace(0, len(line) - 1, 8 * len(line)),)
+    ]
+    apart_all = apart(fine[0][:, None], fine[1][None])
+    return float(max(apart_all.min(axis=0).max(), apart_all.min(axis=1).max()))
 
 
 def off_edge(ends: Array, row: Dataset) -> float:

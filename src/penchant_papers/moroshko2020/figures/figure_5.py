@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from penchant import L1
 from penchant.lab import Array, Axes, Dataset, Evidence, Experiment, Figure, at_most, sized, within
-from penchant.measures import crossing
+from penchant.measures import crossing, excess_norm
 from penchant.plotting import CYCLE, GREY, latex, sheet_of
 from penchant.problems import three_points
+from penchant.regularizers import Lp
 from penchant_papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
-from penchant_papers.moroshko2020.figures.excess import least_norm, relative_excess
-from penchant_papers.moroshko2020.stopping import follow
+from penchant_papers.moroshko2020.stopping import follow, max_margin_of
 
 PER_DECADE = 30
 REACH = 3e4  # the level is searched for up to this many alpha^D
@@ -28,8 +29,7 @@ def cell(depth: int, start: float, level: float, rtol: float) -> dict[str, float
     first, last = 1e-3 * min(1.0, start), REACH * max(start, 0.01)
     margins = np.geomspace(first, last, round(PER_DECADE * np.log10(last / first)))
     path = follow(problem, depth, start ** (1 / depth), margins, rtol)
-    least = least_norm(problem, 1.0)
-    excess = relative_excess(path.predictor.values, path.margin.values, 1.0, least)
+    excess = excess_norm(problem, path.predictor.values, L1(), margin=path.margin.values)
     backwards = np.log(np.where(excess > 0, excess, np.inf))[::-1]
     return {"needed": float(np.exp(crossing(np.log(margins[::-1]), backwards, np.log(level))))}
 
@@ -62,6 +62,25 @@ tiny_starts = sized(
         "grid": {"start": {"logspace": [-14.0, -3.0, 23]}},
     },
 )
+
+
+def norms_cell(points: str) -> dict[str, float]:
+    """The l1 max margin's excess in two quasi-norms, and the printed excess of a trained w.
+
+    The latter is |w|_1 / |w_l1|_1 - 1 without the margin of w, at log(1/loss) = 10^5.
+    """
+    problem = three_points(points)
+    l1 = max_margin_of(problem, "l1")
+    w = follow(problem, 2, 1.0, [1e5]).predictor.values[0]
+    return {
+        "third": float(excess_norm(problem, l1, Lp(2 / 3))),
+        "tenth": float(excess_norm(problem, l1, Lp(2 / 10))),
+        "unscaled": float(np.abs(w).sum() / np.abs(l1).sum() - 1),
+        "scaled": float(excess_norm(problem, w, L1())),
+    }
+
+
+norms = sized("M-F5-norms", function=norms_cell, grid={"points": [POINTS, "4a"]})
 along = study_of(
     "M-F5a",
     "The excess ℓ₁ norm falls with the loss, faster at greater depth",
@@ -88,7 +107,7 @@ def lines(dataset: Dataset, between: tuple[float, float]) -> dict[int, tuple[flo
     }
 
 
-def check(dataset: Dataset, along: Dataset, small: Dataset) -> Evidence:
+def check(dataset: Dataset, along: Dataset, small: Dataset, norms: Dataset) -> Evidence:
     """Slopes above and below alpha^D = 1, intercepts and the order of the curves of (a)."""
     large, below = lines(dataset, LARGE), lines(dataset, SMALL)
     tiny = lines(small, TINY)
@@ -109,7 +128,11 @@ def check(dataset: Dataset, along: Dataset, small: Dataset) -> Evidence:
     last = along.excess_l1.transpose("depth", "scale").values
     deeper = at_most((last[1:] / last[:-1]).max(), 0.9)
     smaller = at_most((last[:, 0] / last[:, 1]).max(), 0.9)
+    own, other = (norms.sel(points=points) for points in (POINTS, "4a"))
+    same = at_most(max(float(own.third), float(own.tenth)), 1e-6)
+    unscaled = at_most(own.unscaled, 0.05)
     others = {
+        r"excess of the $\ell_1$ max margin in $\ell_{2/3}$ and $\ell_{2/10}$, larger": same,
         "largest step of the intercept from one depth to the next": falling,
         "(a): largest ratio of excess norms at the last loss, each depth over the"
         " previous one": deeper,
@@ -122,14 +145,27 @@ def check(dataset: Dataset, along: Dataset, small: Dataset) -> Evidence:
         ran=rf"panel 3b at depths 2, 3 and 10 from {dataset.sizes['start']} scales $\alpha^D$ "
         f"between 0.01 and 1000 and {small.sizes['start']} from $10^{{-14}}$ on, until the "
         r"excess $\ell_1$ norm stays below 5 %",
-        checks={**slopes, **printed, **others},
-        corrected={**slopes, **mended, **others},
+        checks={
+            **slopes,
+            **printed,
+            **others,
+            r"$D = 2$, $\alpha = 1$, loss $e^{-100000}$: $|w|_1 / |w_{\ell_1}|_1 - 1$ as printed": (
+                unscaled
+            ),
+        },
+        corrected={
+            **slopes,
+            **mended,
+            **others,
+            r"the same run: $|w/\gamma|_1 / |w_{\ell_1}|_1 - 1$": at_most(own.scaled, 0.05),
+        },
         correction=r"the accuracy needed is proportional to $\alpha^D$ for large $\alpha$, and "
         r"for $\alpha \to 0$ again, where the level is reached while the loss is still near "
         r"1, but with another constant: below $\alpha^D = 1$ it changes from one to the other "
         "over three to nine decades, so that the slope there is less than 1 ("
         + ", ".join(f"{a:.2f} at $D = {D}$" for D, (a, _) in below.items())
-        + " between 0.01 and 1)",
+        + " between 0.01 and 1). The excess norm, here and in appendix H.2, has to be that of "
+        r"$w/\gamma$: $w(t)$ itself diverges",
         counterexample={
             **{
                 rf"$D = {D}$: slope for $\alpha^D$ from 0.01 to 1": a for D, (a, _) in below.items()
@@ -159,6 +195,9 @@ def check(dataset: Dataset, along: Dataset, small: Dataset) -> Evidence:
                 along.trajectory_excess_l1.sel(depth=3, scale=1.0)[0]
                 / along.trajectory_excess_l1.sel(depth=2, scale=1.0)[0]
             ),
+            r"panel 4a: excess of its $\ell_1$ max margin in $\ell_{2/3}$": same.control(
+                other.third
+            ),
             r"(a) at the first loss: $\alpha^D = 0.1$ over 1, $D = 2$": smaller.control(
                 along.trajectory_excess_l1.sel(depth=2, scale=0.1)[0]
                 / along.trajectory_excess_l1.sel(depth=2, scale=1.0)[0]
@@ -171,7 +210,7 @@ def check(dataset: Dataset, along: Dataset, small: Dataset) -> Evidence:
     )
 
 
-def draw(dataset: Dataset, along: Dataset, small: Dataset) -> Figure:
+def draw(dataset: Dataset, along: Dataset, small: Dataset, _: Dataset) -> Figure:
     """The fall of the excess l1 norm, and the accuracy that 5 % of it needs."""
     picture, (a, b, c) = sheet_of(dataset, widths=(5.0, 5.8, 5.0), height=5.0)
     draw_along(a, along, "excess_l1", loc="lower left")
@@ -230,7 +269,7 @@ experiment = Experiment(
     r"is proportional to $\alpha^D$, for large and for small $\alpha$; it is smaller at "
     "greater depth and from smaller starts.",
     place="section 5, Figure 5",
-    study=(study, along, tiny_starts),
+    study=(study, along, tiny_starts, norms),
     check=check,
     draw=draw,
     title=TITLE,

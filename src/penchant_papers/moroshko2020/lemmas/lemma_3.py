@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from penchant.bounds import largest_log_loss
 from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized
 from penchant.problems import three_points
 from penchant_papers.moroshko2020.lemmas.runs import (
@@ -22,16 +23,19 @@ from penchant_papers.moroshko2020.lemmas.runs import (
 DEPTHS = (2, 3, 5)
 
 
-def log_clock(run: RecordedTraining, factor: float, gamma: float) -> Array:
-    """log of factor D^2 alpha^(2D-2) gamma^2 t per record."""
-    case, D = run.case, run.case.depth
-    log_rate = np.log(factor * D**2) + (2 * D - 2) * np.log(case.alpha)
-    return np.asarray(log_rate + 2 * np.log(gamma) + run.log_t)
-
-
 def log_excess(run: RecordedTraining, factor: float, gamma: float) -> Array:
-    """log of L(t) (1 + factor D^2 alpha^(2D-2) gamma^2 t) per record: <= 0 by lemma 3."""
-    return np.asarray(np.logaddexp(0.0, log_clock(run, factor, gamma)) - run.smoothed_margin)
+    """log of L(t) (1 + factor D^2 alpha^(2D-2) gamma^2 t) per record: <= 0 by lemma 3.
+
+    The bound has the factor 2 and gamma_2; with other ones it is that of another time.
+    """
+    return -run.smoothed_margin - log_bound(run, factor, gamma)
+
+
+def log_bound(run: RecordedTraining, factor: float, gamma: float) -> Array:
+    """The bound itself, per record."""
+    case = run.case
+    log_t = run.log_t + np.log(factor / 2) + 2 * np.log(gamma / case.gamma_2)
+    return largest_log_loss(case.problem, case.model, log_t)
 
 
 def run_of(run: str, seed: int) -> RecordedTraining:
@@ -51,7 +55,7 @@ def cell(run: str, *, factor: float, seed: int) -> dict[str, Any]:
     gamma = training.case.gamma_2
     excess = log_excess(training, factor, gamma)
     with np.errstate(over="ignore"):  # to losses that no exponential reaches
-        as_squared = np.exp(log_clock(training, factor, gamma)) - training.smoothed_margin
+        as_squared = np.expm1(-log_bound(training, factor, gamma)) - training.smoothed_margin
     return {
         "label": str(training.case),
         "margin": training.smoothed_margin,

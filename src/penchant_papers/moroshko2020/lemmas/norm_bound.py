@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from penchant.bounds import largest_log_weight
 from penchant.lab import Array, Dataset, Evidence, Experiment, at_least, at_most, log_log, sized
 from penchant_papers.moroshko2020.lemmas.runs import (
     Case,
@@ -36,11 +37,10 @@ def linear_excess(run: RecordedTraining) -> Array:
 
 
 def sinh_excess(run: RecordedTraining, factor: float) -> Array:
-    """log |w|_inf minus the logarithm of the bound of lemma 11, per record."""
-    case = run.case
-    z = factor * case.x_bar / (case.gamma_2**2 * case.alpha**2) * run.smoothed_margin
-    log_sinh = z + np.log(-np.expm1(-2 * z)) - np.log(2)
-    return np.asarray(np.log(np.abs(run.predictor).max(axis=1)) - np.log(2 * case.mu) - log_sinh)
+    """log |w|_inf minus the logarithm of the bound of lemma 11, whose factor is 1/2, per record."""
+    case, g = run.case, 2 * factor * run.smoothed_margin
+    bound = largest_log_weight(case.problem, case.model, g)
+    return np.asarray(np.log(np.abs(run.predictor).max(axis=1)) - bound)
 
 
 def kernel_bracket(case: Case, alphas: Array) -> tuple[Array, Array]:
@@ -129,6 +129,12 @@ def argument(run: RecordedTraining) -> Array:
     return np.asarray(scale * run.smoothed_margin)
 
 
+def mended_bound(run: RecordedTraining, tightened: float) -> Array:
+    """The bound of lemma 13 while its argument is below 1, infinite beyond."""
+    case, g = run.case, tightened * run.smoothed_margin
+    return np.exp(largest_log_weight(case.problem, case.model, g))
+
+
 def bracket(case: Case) -> tuple[Array, Array]:
     """gtilde/alpha^2 and the bracket of appendix G.1 for gtilde = alpha^(D - 1/2), alpha large."""
     g = LARGE ** (case.depth - 0.5)
@@ -153,6 +159,7 @@ def power_cell(run: str, *, tightened: float, seed: int) -> dict[str, Any]:
         "margin": training.smoothed_margin,
         "argument": z,
         "bound": training.case.mu * h(z, training.case.depth),
+        "mended": mended_bound(training, tightened),
         "largest": np.abs(training.predictor).max(axis=1),
         "length": np.linalg.norm(training.predictor, axis=1),
         "least_linear": np.expm1(-linear_excess(training)).min(),
@@ -161,7 +168,9 @@ def power_cell(run: str, *, tightened: float, seed: int) -> dict[str, Any]:
     }
 
 
-RECORDED = {key: ["record"] for key in ("margin", "argument", "bound", "largest", "length")}
+RECORDED = {
+    key: ["record"] for key in ("margin", "argument", "bound", "mended", "largest", "length")
+}
 beyond_depth_2 = sized(
     "M-L13",
     function=power_cell,
@@ -176,8 +185,8 @@ def check_beyond(dataset: Dataset) -> Evidence:
     runs = of_kind(dataset, "near", "far", "one point")
     sharp, recorded = runs.sel(run="one point"), runs.margin.notnull()
     left = (runs.bound / runs.largest - 1).where(np.isfinite(runs.bound))
-    inside = runs.argument < 1
-    used = left.where(inside)
+    inside = np.isfinite(runs.mended)
+    used = (runs.mended / runs.largest - 1).where(inside)
     crossed = int((runs.argument > 1).any("record").sum())
     share = float(inside.sum() / recorded.sum())
     printed, mended = (at_least(values.min(), tolerance=1e-8) for values in (left, used))
@@ -204,7 +213,7 @@ def check_beyond(dataset: Dataset) -> Evidence:
         controls={
             BY_KERNEL: mended.control(dataset.least_linear.sel(run="small start")),
             r"$|w|_2$ in place of $|w|_\infty$, on one point": mended.control(
-                (sharp.bound / sharp.length - 1).where(sharp.argument < 1).min()
+                (sharp.mended / sharp.length - 1).min()
             ),
         },
         findings=[

@@ -1,0 +1,121 @@
+"""How far the parameters of a homogeneous net are from a KKT point of least norm.
+
+How it works. At a KKT point of min |theta|^2 with margins m_n >= 1 theta is a combination of the
+gradients g_n of the margins with multipliers nu_n >= 0, zero where m_n > 1. Scaled to the least
+margin 1, such a point has sum_n nu_n m_n = |theta|^2 / D (Euler), so that
+
+    stationarity      |theta - sum_n nu_n g_n| / |theta|
+    complementarity   D sum_n nu_n (m_n - 1) / |theta|^2
+
+are both relative. The multipliers that make the sum of their squares least are a nonnegative least
+squares problem with the complementarity as one more row. No tolerance decides which samples count
+as support vectors, and the residual is continuous in theta. These are the two numbers of the
+approximate KKT points of Lyu and Li 2020, as one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penchant.arguments import Array, entries
+from penchant.door import Invalid, door
+from penchant.models.model import Model, Separable
+from penchant.problems.classification import Classification
+from penchant.problems.regression import Regression
+
+
+@door
+def kkt_residual(
+    problem: Classification | Regression,
+    model: Model,
+    parameters: ArrayLike,
+    outputs: ArrayLike | None = None,
+) -> float:
+    """How far parameters, rescaled, are from a KKT point of least norm, relative.
+
+    For labels the problem is min |theta|^2 with margins of at least 1, for values min |theta|^2
+    with f(theta, x_n) = y_n. The residual is the root of the sum of the squares of two relative
+    numbers: what the gradients leave of theta, and the complementarity, or the misfit of the
+    values. It is 0 at KKT points, at most 1 for labels, and infinite where a margin is not
+    positive.
+
+    Parameters
+    ----------
+    problem
+        The data.
+    model
+        A homogeneous model.
+    parameters
+        Its parameters, at any scale.
+    outputs
+        f(theta, x_n), where you know them to more digits than the parameters give them: from a
+        large start they are small differences.
+
+    Returns
+    -------
+    float
+        The residual.
+
+    References
+    ----------
+    .. [1] Lyu & Li (2020), Gradient Descent Maximizes the Margin of Homogeneous Neural Networks.
+
+    Examples
+    --------
+    >>> import penchant
+    >>> line = penchant.Classification([[1.0, 0.0], [3.0, 1.0]], [1, 1])
+    >>> net = penchant.DiagonalNet(2, alpha=1.0)
+    >>> round(penchant.measures.kkt_residual(line, net, [5.0, 0.0, 0.0, 0.0]), 12)
+    0.0
+    >>> round(penchant.measures.kkt_residual(line, net, [5.0, 2.0, 0.0, 0.0]), 3)
+    0.364
+    """
+    if not isinstance(problem, Classification | Regression):
+        raise Invalid(
+            f"problem must be a Classification or a Regression, got {type(problem).__name__}"
+        )
+    if not isinstance(model, Model) or model.homogeneity is None:
+        raise Invalid("model must be a homogeneous Model; this one has no known degree")
+    X = problem.design
+    if isinstance(model, Separable):  # whose start may be beyond float64
+        count = model.copies * problem.dimension
+    else:
+        count = len(model.start(problem.dimension))
+    theta = entries("parameters", parameters, count, "one entry per parameter of the model")
+    if outputs is None:
+        values = np.asarray(model.predict(theta, X))
+    else:
+        values = entries("outputs", outputs, len(X), "one entry per sample")
+    size = float(np.linalg.norm(theta))
+    if not size > 0:
+        raise Invalid("parameters must not all be zero; zero has no direction")
+    slopes = np.asarray(model.jacobian(theta, X))
+    if isinstance(problem, Regression):
+        return _of_values(slopes, values, problem.y, theta / size)
+    return _of_margins(
+        problem.y[:, None] * slopes, problem.y * values, theta / size, model.homogeneity / size
+    )
+
+
+def _of_margins(rows: Array, margins: Array, unit: Array, factor: float) -> float:
+    from scipy.optimize import nnls
+
+    least = float(margins.min())
+    if not least > 0:
+        return math.inf
+    # theta's own scale drops out: multipliers and gradients are taken where theta is
+    matrix = np.vstack([rows.T, factor * (margins - least)])
+    largest = float(np.linalg.norm(matrix, axis=0).max())
+    return float(nnls(matrix / largest, np.append(unit, 0.0))[1]) if largest > 0 else 1.0
+
+
+def _of_values(rows: Array, values: Array, y: Array, unit: Array) -> float:
+    multipliers = np.linalg.lstsq(rows.T, unit, rcond=None)[0]
+    left = float(np.linalg.norm(rows.T @ multipliers - unit))
+    square = float(values @ values)
+    scaled = values * max(float(values @ y), 0.0) / square if square > 0 else values
+    size = float(np.linalg.norm(y)) or 1.0  # values of zero are compared as they are
+    return math.hypot(left, float(np.linalg.norm(scaled - y)) / size)

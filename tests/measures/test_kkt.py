@@ -1,0 +1,91 @@
+"""The KKT residual by hand, by a general solver, and at points that are none."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import penchant
+from penchant import L1, L2, Classification, DiagonalNet, Regression
+from penchant.measures import kkt_residual
+from penchant.models import Difference, LinearPredictor
+from penchant.problems import separable_points, sparse_regression
+
+
+def weights_of(beta, depth):
+    return np.concatenate([np.maximum(beta, 0), np.maximum(-beta, 0)]) ** (1 / depth)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_linear_predictor_has_the_l2_max_margin(seed, scale):
+    problem, linear = separable_points(5, 4, margin=0.2, seed=seed), LinearPredictor()
+    best = penchant.max_margin(problem, L2()).beta
+    other = penchant.max_margin(problem, L1()).beta
+    assert kkt_residual(problem, linear, scale * best) < 1e-7
+    assert kkt_residual(problem, linear, scale * other) > 1e-2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_depth_2_has_the_l1_max_margin(seed):
+    problem, net = separable_points(4, 8, margin=0.3, seed=seed), DiagonalNet(2, alpha=1.0)
+    best = penchant.max_margin(problem, L1()).beta
+    assert kkt_residual(problem, net, 7.0 * weights_of(best, 2)) < 1e-7
+    other = penchant.max_margin(problem, L2()).beta
+    assert kkt_residual(problem, net, weights_of(other, 2)) > 1e-2
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_the_best_multipliers_by_a_general_solver(depth):
+    problem, net = separable_points(4, 3, margin=0.3, seed=5), DiagonalNet(depth, alpha=1.0)
+    theta = weights_of(problem.truth, depth) + 0.1
+    margins = problem.y * net.predict(theta, problem.X)
+    theta /= margins.min() ** (1 / depth)
+    margins /= margins.min()
+    rows = problem.y[:, None] * net.jacobian(theta, problem.X)
+    square = theta @ theta
+
+    def squares(nu):
+        left = theta - nu @ rows
+        slack = depth * nu @ (margins - 1) / square
+        return left @ left / square + slack**2
+
+    best = minimize(squares, np.ones(4), bounds=[(0, None)] * 4, method="L-BFGS-B", tol=1e-16)
+    assert kkt_residual(problem, net, theta) == pytest.approx(math.sqrt(best.fun), rel=1e-4)
+    assert best.fun > 1e-4
+
+
+def test_a_negative_margin_is_no_candidate_and_no_gradient_leaves_everything():
+    line, net = Classification([[1.0, 0.0], [3.0, 1.0]], [1, 1]), DiagonalNet(2, alpha=1.0)
+    assert kkt_residual(line, net, [0.0, 0.0, 1.0, 0.0]) == math.inf
+    across = LinearPredictor()
+    one = Classification([[1.0, 0.0]], [1])
+    assert kkt_residual(one, across, [0.0, 1.0], outputs=[1.0]) == pytest.approx(1.0)
+
+
+def test_values_are_fitted_by_the_shortest_parameters():
+    problem = sparse_regression(3, 6, sparsity=2, noise=0.0, seed=1)
+    shortest = np.linalg.pinv(problem.X) @ problem.y
+    linear = LinearPredictor()
+    assert kkt_residual(problem, linear, 5 * shortest) < 1e-12
+    aside = np.linalg.svd(problem.X)[2][-1]
+    expected = math.sin(math.atan2(0.3, np.linalg.norm(shortest)))
+    assert kkt_residual(problem, linear, shortest + 0.3 * aside) == pytest.approx(expected)
+    assert kkt_residual(problem, linear, -shortest) == pytest.approx(1.0)
+    assert kkt_residual(Regression(problem.X, 0 * problem.y), linear, aside) == pytest.approx(1.0)
+
+
+def test_outputs_that_are_known_better_are_used():
+    line, pair = Classification([[1.0, 0.0], [3.0, 1.0]], [1, 1]), Difference(LinearPredictor())
+    huge = np.array([1e17 + 16, 1e17, 1e17, 1e17])  # u - v is 16 or 0, as rounding has it
+    assert kkt_residual(line, pair, huge, outputs=[1.0, 3.0]) == pytest.approx(1.0)
+    assert kkt_residual(line, DiagonalNet(2, log_alpha=640.0), [2.0, 0, 0, 0]) < 1e-12
+
+
+def test_a_model_of_no_degree_and_zero_parameters_are_refused():
+    line, net = Classification([[1.0, 0.0]], [1]), DiagonalNet(2, alpha=1.0)
+    with pytest.raises(ValueError, match=r"^kkt_residual: .*homogeneous"):
+        kkt_residual(line, penchant.models.Reparametrized(lambda w: w + w**2, 1.0), [1.0, 1.0])
+    with pytest.raises(ValueError, match=r"^kkt_residual: parameters must not all be zero"):
+        kkt_residual(line, net, np.zeros(4))
