@@ -20,6 +20,7 @@ from penchant import (
     Q,
     Regression,
     Steps,
+    bounds,
     forecasts,
     lab,
     measures,
@@ -88,6 +89,14 @@ FORECASTS = {
     "start_regularizer": lambda: forecasts.start_regularizer(NET, np.ones(6)),
     "tilted_q": lambda: forecasts.tilted_q(1, np.ones(3), np.ones(3)),
     "turning_window": lambda: forecasts.turning_window(WRONG, WRONG),
+}
+BOUNDS = {
+    "dual_edge": lambda: bounds.dual_edge(2, alpha=0.1),
+    "l1_norm_edge": lambda: bounds.l1_norm_edge(0.0, 1.0, 3),
+    "l1_solution_edge": lambda: bounds.l1_solution_edge(3.0, 1.0, 3),
+    "l2_norm_edge": lambda: bounds.l2_norm_edge(0.1, -1.0),
+    "l2_solution_edge": lambda: bounds.l2_solution_edge(0.1, NAN),
+    "not_l1_edge": lambda: bounds.not_l1_edge(1.0, 100),
 }
 LAB = {
     "Check": lambda: lab.Check("a", 1.0, tolerance=-1.0),
@@ -281,6 +290,7 @@ SOLVERS = {
 }
 REFUSED = {
     **TOP,
+    **BOUNDS,
     **FORECASTS,
     **LAB,
     **MEASURES,
