@@ -282,6 +282,7 @@ SOLVERS = {
     "minimisers": lambda: list(solvers.minimisers(WRONG, np.array(Y), 2, np.zeros(1))),
     "primal_residual": lambda: solvers.primal_residual(WRONG, Y, BETA),
     "ratchet_path": lambda: solvers.ratchet_path(WRONG, LABELS, mus=[1.0]),
+    "recovery_scale": lambda: solvers.recovery_scale(X, Y, BETA, 2, [0.0], error=-1.0),
     "ridge_limit": lambda: solvers.ridge_limit(WRONG, Y, 0.1, 0.1),
     "saddles": lambda: solvers.saddles(WRONG, Y),
     "separation": lambda: solvers.separation(WRONG, LABELS),

@@ -16,7 +16,7 @@ from penchant.solvers.margins.l1_set import l1_ends
 from penchant.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from penchant.solvers.margins.separation import Separation, separation
 from penchant.solvers.matrices.interpolate import MatrixSolution
-from penchant.solvers.scales import minimisers
+from penchant.solvers.scales import minimisers, recovery_scale
 from penchant.solvers.solution import Solution, primal_residual
 from penchant.solvers.stationary import stationary_points
 from penchant.training.exact.matrices.greedy_rank import (
@@ -50,6 +50,7 @@ __all__ = [
     "minimisers",
     "primal_residual",
     "ratchet_path",
+    "recovery_scale",
     "ridge_limit",
     "saddles",
     "separation",

@@ -24,6 +24,7 @@ paper = Paper(
         "W-F2": "figures.figure_2",
         "W-T3": "theorem_3",
         "W-F3": "figures.figure_3",
+        "W-norm": "weight_norm",
         "W-T4": "theorem_4",
         "W-fn4": "rectangular",
         "W-F4": "figures.figure_4",
