@@ -103,6 +103,8 @@ def recovery_scale(
     >>> for depth in 2, 10:
     ...     largest = penchant.solvers.recovery_scale(*data, depth, falling, error=0.025)
     ...     print(f"{math.exp(largest):.1e}")
+    1.4e-15
+    1.0e-03
     """
     truth = finite_array("truth", truth, ndim=1)
     error, rows = positive("error", error), np.shape(X)
