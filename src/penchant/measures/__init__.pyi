@@ -13,6 +13,7 @@ from penchant.measures.distances import gradient_distance, kernel_distance
 from penchant.measures.homogeneity import Assumptions, assumptions
 from penchant.measures.inequality.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
 from penchant.measures.kernels.machines import KernelMachine, kernel_machine
+from penchant.measures.kernels.mean import mean_kernel
 from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 from penchant.measures.kernels.regression import KernelRegression, kernel_regression
 from penchant.measures.kernels.tangent import tangent_kernel
@@ -47,6 +48,7 @@ __all__ = [
     "margin_accuracy",
     "margin_shares",
     "margins",
+    "mean_kernel",
     "participation_ratio",
     "stability",
     "support_vectors",

@@ -18,6 +18,12 @@ from penchant.solvers.margins.separation import Separation, separation
 from penchant.solvers.matrices.interpolate import MatrixSolution
 from penchant.solvers.scales import minimisers, recovery_scale
 from penchant.solvers.solution import Solution, primal_residual
+from penchant.solvers.splines import (
+    cubic_spline,
+    least_bend,
+    least_weights,
+    linear_spline,
+)
 from penchant.solvers.stationary import stationary_points
 from penchant.training.exact.matrices.greedy_rank import (
     GreedyRank,
@@ -36,6 +42,7 @@ __all__ = [
     "Separation",
     "SlowFlow",
     "Solution",
+    "cubic_spline",
     "descent_points",
     "empty_factors",
     "error_floor",
@@ -44,7 +51,10 @@ __all__ = [
     "held_ridge",
     "interpolate_path",
     "l1_ends",
+    "least_bend",
     "least_squares_limit",
+    "least_weights",
+    "linear_spline",
     "max_margin_path",
     "memorization_steps",
     "minimisers",

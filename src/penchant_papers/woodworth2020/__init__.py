@@ -30,6 +30,7 @@ paper = Paper(
         "W-F4": "figures.figure_4",
         "W-F5": "figures.figure_5",
         "W-F6ab": "figures.figure_6ab",
+        "W-B": "figures.standard_start",
         "W-F6c": "figures.figure_6c",
         "W-F6d": "figures.figure_6d",
         "W-F7": "figures.figure_7",
