@@ -47,13 +47,7 @@ def minimisers(X: ArrayLike, y: ArrayLike, depth: int, log_mus: ArrayLike) -> It
     >>> wide.round(2).tolist(), narrow.round(2).tolist()
     ([0.4, 0.8], [0.0, 1.0])
     """
-    X, y = regression_data(X, y)
-    depth = integer("depth", depth, least=2)
-    log_mus = finite_array("log_mus", log_mus, ndim=1)
-    if (np.diff(log_mus) > 0).any():
-        where = int(np.argmax(np.diff(log_mus) > 0)) + 1
-        raise Invalid(f"log_mus must fall, got {log_mus[where]:g} at index {where}")
-    return _followed(X, y, depth, log_mus)
+    return _followed(*regression_data(X, y), *_falling(depth, log_mus))
 
 
 @door
@@ -106,13 +100,13 @@ def recovery_scale(
     1.4e-15
     1.0e-03
     """
-    truth = finite_array("truth", truth, ndim=1)
-    error, rows = positive("error", error), np.shape(X)
-    if len(rows) == 2 and rows[1] != len(truth):
-        raise Invalid(f"truth must have an entry for each of {rows[1]} features, got {len(truth)}")
-    scales = finite_array("log_mus", log_mus, ndim=1)
+    (X, y), truth = regression_data(X, y), finite_array("truth", truth, ndim=1)
+    (depth, scales), error = _falling(depth, log_mus), positive("error", error)
+    if X.shape[1] != len(truth):
+        rule = f"truth must have an entry for each of {X.shape[1]} features"
+        raise Invalid(f"{rule}, got {len(truth)}")
     above = np.nan  # the logarithm of the error at the scale before
-    for place, beta in enumerate(minimisers(X, y, depth, scales)):
+    for place, beta in enumerate(_followed(X, y, depth, scales)):
         with np.errstate(divide="ignore"):
             log_error = float(np.log(np.sum((beta - truth) ** 2)))
         if log_error <= np.log(error):
@@ -121,6 +115,15 @@ def recovery_scale(
             return float(np.interp(-np.log(error), -np.array(errors), tried))
         above = log_error
     return -np.inf
+
+
+def _falling(depth: int, log_mus: ArrayLike) -> tuple[int, Array]:
+    depth = integer("depth", depth, least=2)
+    scales = finite_array("log_mus", log_mus, ndim=1)
+    if (np.diff(scales) > 0).any():
+        where = int(np.argmax(np.diff(scales) > 0)) + 1
+        raise Invalid(f"log_mus must fall, got {scales[where]:g} at index {where}")
+    return depth, scales
 
 
 def _followed(X: Array, y: Array, depth: int, log_mus: Array) -> Iterator[Array]:

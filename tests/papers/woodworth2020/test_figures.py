@@ -132,7 +132,7 @@ def test_a_path_is_followed_point_by_point_to_the_certified_minimisers(monkeypat
     np.testing.assert_allclose(points, path.beta, atol=1e-9)
     errors, asked = np.sum((path.beta - one.truth) ** 2, axis=1), []
     counted = lambda *given: (asked.append(1) or beta for beta in points)  # noqa: E731
-    monkeypatch.setattr(own, "minimisers", counted)
+    monkeypatch.setattr(own, "_followed", counted)
     found = recovery_scale(one.X, one.y, one.truth, depth, scales, error=0.025)
     first = int(np.argmax(errors <= 0.025))
     assert len(asked) == first + 1 < len(scales)

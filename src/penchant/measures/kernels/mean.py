@@ -53,7 +53,7 @@ def mean_kernel(
     >>> import penchant
     >>> penchant.measures.mean_kernel([0.0, 1.0], [0.0], 50, alpha=1.0).round(2)
     array([[54.  ],
-           [47.  ]])
+           [56.92]])
     """
     x, other = (finite_array(n, v, ndim=1) for n, v in (("x", x), ("other", other)))
     width, scaling = integer("width", width, least=1), positive("scaling", scaling)
