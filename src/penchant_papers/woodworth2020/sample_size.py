@@ -79,7 +79,7 @@ def kernel_errors(dimension: int, seed: int) -> dict[str, Any]:
     """
     sizes = [round(ratio * dimension) for ratio in RATIOS]
     X, y, truth = planted(max(sizes), max(sizes), dimension, 2, 0.1, seed)
-    ends = [np.linalg.lstsq(X[:n], y[:n], rcond=None)[0] for n in sizes]
+    ends: list[Array] = [np.linalg.lstsq(X[:n], y[:n])[0].astype(float) for n in sizes]
     return {"samples": sizes, "kernel_error": [population_error(b, truth) for b in ends]}
 
 

@@ -79,8 +79,8 @@ def check(dataset: Dataset, small: Dataset) -> Evidence:
         ran=f"the nets of Figure 6 (a, b) with the outputs of their start subtracted: {n} draws at "
         rf"depths {depths}, $\alpha = 1$ beside $\alpha^D = {RICH:g}$ and the largest start",
         checks={
-            rf"depths {SHALLOW}: share of nets with a test error smaller by a fifth from $\alpha = 1$ than "
-            "from the largest start (0.999 upper limit)": at_least(few.measured, 0.5),
+            rf"depths {SHALLOW}: share of nets with an error smaller by a fifth from $\alpha = 1$ "
+            "than from the largest start (0.999 upper limit)": at_least(few.measured, 0.5),
             "median grad distance from there, least over the depths: not yet inside of the kernel "
             "regime": at_least(typical.min(), INSIDE),
             "the same, largest: no longer far outside": at_most(typical.max(), OUTSIDE),
