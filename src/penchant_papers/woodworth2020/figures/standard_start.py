@@ -23,7 +23,8 @@ from penchant_papers.woodworth2020.figures import circle_nets as nets
 from penchant_papers.woodworth2020.figures import figure_6ab
 from penchant_papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
 
-BETTER, RICH, LARGEST = figure_6ab.BETTER, figure_6ab.RICH, figure_6ab.LARGE[-1]
+BETTER = 0.7  # a test error smaller by three tenths is good: on MNIST the source has 1.4% for 2.4%
+RICH, LARGEST = figure_6ab.RICH, figure_6ab.LARGE[-1]
 SHALLOW = (2, 3)  # depths of the counterexample
 DEEP = 5
 SCOPE = "the nets on points of the circle alone, gradient flow, outputs of the start subtracted"
@@ -34,10 +35,10 @@ study = sized(
     function=figure_6ab.cell,
     arguments=ARGUMENTS,
     grid={"depth": list(nets.DEPTHS), "scale": [1.0, LARGEST]},
-    seeds=20,
+    seeds=30,
     labels=figure_6ab.LABELS,
     draw={"x": "depth", "colour": "test_error"},
-    printed={"seeds": 40},
+    printed={"seeds": 60},
 )
 small = sized(
     "W-B-small",
@@ -45,9 +46,9 @@ small = sized(
     function=figure_6ab.cell,
     arguments=ARGUMENTS,
     grid={"depth": list(SHALLOW), "scale": [RICH]},
-    seeds=20,
+    seeds=30,
     draw={"x": "depth", "colour": "test_error"},
-    printed={"seeds": 40},
+    printed={"seeds": 60},
 )
 
 
@@ -72,15 +73,15 @@ def check(dataset: Dataset, small: Dataset) -> Evidence:
     still = {D: int((turned.sel(depth=D) < INSIDE).sum()) for D in depths}
     below = better({D: ratios(small.isel(scale=0), large, D) for D in SHALLOW})
     standard = better(logs)
-    few = at_most(upper_share(*standard), 0.5)
+    few = at_most(upper_share(*standard), 0.47)
     deep = share_at_least(n - still[DEEP], n, 0.59)
     typical = turned.median("seed")
     return Evidence(
         ran=f"the nets of Figure 6 (a, b) with the outputs of their start subtracted: {n} draws at "
         rf"depths {depths}, $\alpha = 1$ beside $\alpha^D = {RICH:g}$ and the largest start",
         checks={
-            rf"depths {SHALLOW}: share of nets with an error smaller by a fifth from $\alpha = 1$ "
-            "than from the largest start (0.999 upper limit)": at_least(few.measured, 0.5),
+            rf"depths {SHALLOW}: share of nets whose error from $\alpha = 1$ is at most {BETTER:g} "
+            "times that from the largest start (0.999 upper limit)": at_least(few.measured, 0.5),
             "median grad distance from there, least over the depths: not yet inside of the kernel "
             "regime": at_least(typical.min(), INSIDE),
             "the same, largest: no longer far outside": at_most(typical.max(), OUTSIDE),
@@ -138,5 +139,5 @@ experiment = Experiment(
     title=r"A start of $\alpha = 1$ is not at the edge of the kernel regime at every depth",
     ours="what is ours in Figure 6 (a, b)",
     scope=dict.fromkeys(("tiny", "quick", "printed"), SCOPE),
-    seconds=8,
+    seconds=14,
 )
