@@ -203,6 +203,42 @@ ARGUMENTS = [
     ),
     *pair("minimisers", lambda X, y: solvers.minimisers(X, y, 2, [0.0])),
     Argument("minimisers", "log_mus", lambda v: solvers.minimisers(X, Y, 2, v), FALLING, **ALONE),
+    *pair(
+        "recovery_scale",
+        lambda X, y: solvers.recovery_scale(X, y, BETA, 2, [0.0], error=0.1),
+    ),
+    Argument(
+        "recovery_scale",
+        "truth",
+        lambda v: solvers.recovery_scale(X, Y, v, 2, [0.0], error=0.1),
+        BETA,
+    ),
+    Argument(
+        "recovery_scale",
+        "log_mus",
+        lambda v: solvers.recovery_scale(X, Y, BETA, 2, v, error=0.1),
+        FALLING,
+        **ALONE,
+    ),
+    Argument(
+        "least_weights",
+        "knots",
+        lambda v: solvers.least_weights(Regression([[0.0], [1.0]], Y), v),
+        TIMES,
+        **ALONE,
+    ),
+    *(
+        Argument(
+            "mean_kernel",
+            name,
+            lambda v, name=name: measures.mean_kernel(
+                **{"x": TIMES, "other": TIMES, name: v}, width=5, alpha=1.0
+            ),
+            TIMES,
+            **ALONE,
+        )
+        for name in ("x", "other")
+    ),
     *pair("primal_residual", lambda X, y: solvers.primal_residual(X, y, BETA)),
     Argument("primal_residual", "beta", lambda v: solvers.primal_residual(X, Y, v), BETA),
     *pair("ridge_limit", lambda X, y: solvers.ridge_limit(X, y, 0.1, 0.5)),

@@ -99,6 +99,12 @@ FORECASTS = {
 BOUNDS = {
     "largest_log_loss": lambda: bounds.largest_log_loss(REGRESSION, NET, [0.0]),
     "largest_log_weight": lambda: bounds.largest_log_weight(LABELLED, NET, [-1.0]),
+    "dual_edge": lambda: bounds.dual_edge(2, alpha=0.1),
+    "l1_norm_edge": lambda: bounds.l1_norm_edge(0.0, 1.0, 3),
+    "l1_solution_edge": lambda: bounds.l1_solution_edge(3.0, 1.0, 3),
+    "l2_norm_edge": lambda: bounds.l2_norm_edge(0.1, -1.0),
+    "l2_solution_edge": lambda: bounds.l2_solution_edge(0.1, NAN),
+    "not_l1_edge": lambda: bounds.not_l1_edge(1.0, 100),
 }
 LAB = {
     "Check": lambda: lab.Check("a", 1.0, tolerance=-1.0),
@@ -155,6 +161,7 @@ MEASURES = {
     "margin_accuracy": lambda: measures.margin_accuracy("a"),
     "margin_shares": lambda: measures.margin_shares(path(), REGRESSION),
     "margins": lambda: measures.margins(WRONG, LABELS, BETA),
+    "mean_kernel": lambda: measures.mean_kernel([0.0], [0.0], 0, alpha=1.0),
     "participation_ratio": lambda: measures.participation_ratio(WRONG),
     "stability": lambda: measures.stability(path(), BETA),
     "support_vectors": lambda: measures.support_vectors(WRONG),
@@ -273,6 +280,7 @@ REGULARIZERS = {
     "as_norm": lambda: regularizers.as_norm("nothing"),
 }
 SOLVERS = {
+    "cubic_spline": lambda: solvers.cubic_spline(REGRESSION),
     "descent_points": lambda: solvers.descent_points(WRONG, Y, 0.1, 0.1, BETA, [1]),
     "empty_factors": lambda: solvers.empty_factors(None, True),
     "error_floor": lambda: solvers.error_floor(WRONG, BETA),
@@ -281,12 +289,16 @@ SOLVERS = {
     "held_ridge": lambda: solvers.held_ridge(WRONG, Y, 1.0),
     "interpolate_path": lambda: solvers.interpolate_path(WRONG, Y, log_alphas=[0.0]),
     "l1_ends": lambda: solvers.l1_ends(WRONG),
+    "least_bend": lambda: solvers.least_bend(Regression([[1.0], [1.0]], Y)),
     "least_squares_limit": lambda: solvers.least_squares_limit(WRONG, Y, 0.1),
     "max_margin_path": lambda: solvers.max_margin_path(WRONG, LABELS, mus=[1.0]),
     "memorization_steps": lambda: solvers.memorization_steps(WRONG, Y, 0.1, 0.1),
+    "least_weights": lambda: solvers.least_weights(Regression([[0.0], [1.0]], Y), [NAN]),
+    "linear_spline": lambda: solvers.linear_spline(None),
     "minimisers": lambda: list(solvers.minimisers(WRONG, np.array(Y), 2, np.zeros(1))),
     "primal_residual": lambda: solvers.primal_residual(WRONG, Y, BETA),
     "ratchet_path": lambda: solvers.ratchet_path(WRONG, LABELS, mus=[1.0]),
+    "recovery_scale": lambda: solvers.recovery_scale(X, Y, BETA, 2, [0.0], error=-1.0),
     "ridge_limit": lambda: solvers.ridge_limit(WRONG, Y, 0.1, 0.1),
     "saddles": lambda: solvers.saddles(WRONG, Y),
     "separation": lambda: solvers.separation(WRONG, LABELS),

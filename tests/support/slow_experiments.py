@@ -3,4 +3,4 @@
 The tests of their papers test the checks.
 """
 
-SLOW = {"W-F6d", "W-F8", "L-F3b", "N-F1", "N-F3", "N-F-alg"}
+SLOW = {"W-B", "W-F6d", "W-F8", "L-F3b", "N-F1", "N-F3", "N-F-alg"}

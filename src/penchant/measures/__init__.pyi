@@ -14,6 +14,7 @@ from penchant.measures.excess import excess_norm, least_norm
 from penchant.measures.homogeneity import Assumptions, assumptions
 from penchant.measures.inequality.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
 from penchant.measures.kernels.machines import KernelMachine, kernel_machine
+from penchant.measures.kernels.mean import mean_kernel
 from penchant.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 from penchant.measures.kernels.regression import KernelRegression, kernel_regression
 from penchant.measures.kernels.tangent import tangent_kernel
@@ -52,6 +53,7 @@ __all__ = [
     "margin_accuracy",
     "margin_shares",
     "margins",
+    "mean_kernel",
     "participation_ratio",
     "stability",
     "support_vectors",

@@ -16,8 +16,14 @@ from penchant.solvers.margins.l1_set import l1_ends
 from penchant.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from penchant.solvers.margins.separation import Separation, separation
 from penchant.solvers.matrices.interpolate import MatrixSolution
-from penchant.solvers.scales import minimisers
+from penchant.solvers.scales import minimisers, recovery_scale
 from penchant.solvers.solution import Solution, primal_residual
+from penchant.solvers.splines import (
+    cubic_spline,
+    least_bend,
+    least_weights,
+    linear_spline,
+)
 from penchant.solvers.stationary import stationary_points
 from penchant.training.exact.matrices.greedy_rank import (
     GreedyRank,
@@ -38,6 +44,7 @@ __all__ = [
     "SlowFlow",
     "Solution",
     "TangentTwin",
+    "cubic_spline",
     "descent_points",
     "empty_factors",
     "error_floor",
@@ -46,12 +53,16 @@ __all__ = [
     "held_ridge",
     "interpolate_path",
     "l1_ends",
+    "least_bend",
     "least_squares_limit",
+    "least_weights",
+    "linear_spline",
     "max_margin_path",
     "memorization_steps",
     "minimisers",
     "primal_residual",
     "ratchet_path",
+    "recovery_scale",
     "ridge_limit",
     "saddles",
     "separation",

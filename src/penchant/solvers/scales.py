@@ -1,4 +1,4 @@
-"""Minimisers at falling scales, one after the other, each computed when it is asked for."""
+"""Minimisers at falling scales, each computed when it is asked for, and the first that recovers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, finite_array, integer, regression_data
+from penchant.arguments import Array, finite_array, integer, positive, regression_data
 from penchant.door import Invalid, door, speaking_as
 from penchant.regularizers.q import Q
 from penchant.solvers import continuation
@@ -47,13 +47,83 @@ def minimisers(X: ArrayLike, y: ArrayLike, depth: int, log_mus: ArrayLike) -> It
     >>> wide.round(2).tolist(), narrow.round(2).tolist()
     ([0.4, 0.8], [0.0, 1.0])
     """
-    X, y = regression_data(X, y)
+    return _followed(*regression_data(X, y), *_falling(depth, log_mus))
+
+
+@door
+def recovery_scale(
+    X: ArrayLike,
+    y: ArrayLike,
+    truth: ArrayLike,
+    depth: int,
+    log_mus: ArrayLike,
+    *,
+    error: float,
+) -> float:
+    """The largest log alpha^D from which a diagonal net ends near the truth.
+
+    Near is a squared distance of at most `error`, the population error for x ~ N(0, I). Between the
+    last scale that fails and the first that succeeds, the logarithm of the error is taken as linear
+    in the logarithm of the scale.
+
+    Parameters
+    ----------
+    X
+        Samples in the rows.
+    y
+        Targets.
+    truth
+        The predictor that is to be recovered.
+    depth
+        The depth D of the diagonal net.
+    log_mus
+        Falling values of log alpha^D that are tried in turn.
+    error
+        The squared distance to the truth that counts as recovery.
+
+    Returns
+    -------
+    float
+        log alpha^D; -inf if no scale recovers the truth.
+
+    Examples
+    --------
+    >>> import math
+    >>> import numpy as np
+    >>> import penchant
+    >>> problem = penchant.problems.sparse_regression(30, 80, sparsity=2, noise=0.1, seed=0)
+    >>> falling = np.log(10) * np.arange(0.0, -20.0, -0.5)
+    >>> data = problem.X, problem.y, problem.truth
+    >>> for depth in 2, 10:
+    ...     largest = penchant.solvers.recovery_scale(*data, depth, falling, error=0.025)
+    ...     print(f"{math.exp(largest):.1e}")
+    1.4e-15
+    1.0e-03
+    """
+    (X, y), truth = regression_data(X, y), finite_array("truth", truth, ndim=1)
+    (depth, scales), error = _falling(depth, log_mus), positive("error", error)
+    if X.shape[1] != len(truth):
+        rule = f"truth must have an entry for each of {X.shape[1]} features"
+        raise Invalid(f"{rule}, got {len(truth)}")
+    above = np.nan  # the logarithm of the error at the scale before
+    for place, beta in enumerate(_followed(X, y, depth, scales)):
+        with np.errstate(divide="ignore"):
+            log_error = float(np.log(np.sum((beta - truth) ** 2)))
+        if log_error <= np.log(error):
+            tried = scales[max(place - 1, 0) : place + 1]
+            errors = [above, log_error][-len(tried) :]
+            return float(np.interp(-np.log(error), -np.array(errors), tried))
+        above = log_error
+    return -np.inf
+
+
+def _falling(depth: int, log_mus: ArrayLike) -> tuple[int, Array]:
     depth = integer("depth", depth, least=2)
-    log_mus = finite_array("log_mus", log_mus, ndim=1)
-    if (np.diff(log_mus) > 0).any():
-        where = int(np.argmax(np.diff(log_mus) > 0)) + 1
-        raise Invalid(f"log_mus must fall, got {log_mus[where]:g} at index {where}")
-    return _followed(X, y, depth, log_mus)
+    scales = finite_array("log_mus", log_mus, ndim=1)
+    if (np.diff(scales) > 0).any():
+        where = int(np.argmax(np.diff(scales) > 0)) + 1
+        raise Invalid(f"log_mus must fall, got {scales[where]:g} at index {where}")
+    return depth, scales
 
 
 def _followed(X: Array, y: Array, depth: int, log_mus: Array) -> Iterator[Array]:

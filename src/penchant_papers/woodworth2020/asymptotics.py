@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 
 from penchant import L1, L2, Q, interpolate
-from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized, within
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_least,
+    at_most,
+    log_log,
+    share_at_least,
+    sized,
+    within,
+)
 from penchant.solvers import interpolate_path
 from penchant_papers.endpoints import endpoint
 from penchant_papers.instances import Instance, by_instance, distance, random_instance, slope
@@ -58,6 +69,37 @@ def cell(instance: int, seed: int) -> dict[str, Any]:
     }
 
 
+def additive(instance: int, seed: int) -> dict[str, float]:
+    """Whether the two limits can be norms of a Hilbert space.
+
+    With such a norm the interpolant is linear in the targets: `rich` and `kernel` are how far the
+    predictor trained on y + z is from the sum of those trained on y and on z, relative. The other
+    two are by how much Q at either end violates the parallelogram law, at two sparse vectors.
+    """
+    p, rng = problem(instance, seed), np.random.default_rng((seed, instance))
+    targets = [p.y, rng.normal(size=len(p.y))]
+    targets.append(targets[0] + targets[1])
+
+    def left(alpha: float) -> float:
+        one, other, both = (endpoint(p.X, y, alpha=alpha).beta for y in targets)
+        return float(np.linalg.norm(both - one - other) / np.linalg.norm(both))
+
+    a, b = rng.normal(size=(2, p.X.shape[1])) * (rng.random((2, p.X.shape[1])) < 0.3)
+    a[0], b[1] = 1.0, 1.0
+
+    def law(log_alpha: float, power: float) -> float:
+        q = Q(2, log_alpha=log_alpha)
+        squares = [float(q(v)) ** power for v in (a + b, a - b, a, b)]
+        return abs(squares[0] + squares[1] - 2 * squares[2] - 2 * squares[3]) / sum(squares)
+
+    return {
+        "rich": left(SMALL),
+        "kernel": left(LARGE),
+        "rich_law": law(-1e6, 2.0),
+        "kernel_law": law(np.log(LARGE), 1.0),
+    }
+
+
 def remainders(seed: int) -> dict[str, Any]:
     """What (6), (7) and two expansions of q leave, over a range of scales."""
     beta = np.random.default_rng(seed).normal(size=12)
@@ -99,14 +141,20 @@ formulas = sized(
     },
 )
 
+hilbert = by_instance("W-A-hilbert", additive, 20, tiny=12, printed=100, arguments={"seed": 12})
+NONE = 0.05  # relative: what is above is no rounding and no remainder of (7)
 
-def check(dataset: Dataset, formulas: Dataset) -> Evidence:
+
+def check(dataset: Dataset, formulas: Dataset, hilbert: Dataset) -> Evidence:
     """Remainders of both equations, trained ends, and the printed expansion of q."""
     z, printed, mended = (formulas[name].values for name in ("z", "printed", "mended"))
     bounded, misfit = formulas.bounded.values, float(dataset.residual.max())
     order = within(slope(formulas.alpha.values, formulas.kernel.values), -6.0, 0.05)
     trained_l2 = within(dataset.far_weighted.max(), tolerance=1e-4)
     trained_l1 = at_most(dataset.rich.max(), tolerance=1e-6)
+    n = hilbert.sizes["instance"]
+    bent = share_at_least(int((hilbert.rich > NONE).sum()), n, 0.5)
+    law = at_least(hilbert.rich_law.max(), NONE)
     shared = {
         "exponent of the remainder of (6)": order,
         r"spread of the remainder of (7) times $\log(1/\alpha^2)$, $\log \alpha -5$ to "
@@ -117,11 +165,16 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
         r"the same for the minimisers of $Q$, $\log \alpha = -10$ to -1000": at_most(
             dataset.along.max(), tolerance=1e-6
         ),
+        r"no kernel: share of problems where training from $\alpha = 10^{-6}$ is not additive in "
+        rf"the targets, by {NONE:.0%} or more (0.999 lower limit)": bent,
+        r"no kernel: $Q/\log(1/\alpha^2)$ at $\log \alpha = -10^6$, largest violation of the "
+        "parallelogram law, relative": law,
     }
     return Evidence(
         ran=f"$q$, $Q$ at 8 to 12 scales; {dataset.sizes['instance']} problems trained in the "
         r"parameters at $\alpha = 20$ and $10^{-6}$, the latter from two shapes each; their "
-        r"minimisers followed to $\log \alpha = -1000$",
+        rf"minimisers followed to $\log \alpha = -1000$; {n} problems trained on two targets and "
+        "on their sum",
         checks={**shared, r"$|z| |q(z) - |z| \log|z||$ at $z = 10^4$": at_most(printed[-1], 3.0)},
         corrected={
             **shared,
@@ -140,6 +193,12 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
             r"unweighted $\ell_2$ at $\alpha = 20$": trained_l2.control(dataset.far_plain.median()),
             r"the weighted $\ell_2$ solution in place of training": trained_l1.control(
                 dataset.wrong_rich.median()
+            ),
+            r"the same share from $\alpha = 20$, a kernel": bent.control(
+                (hilbert.kernel > NONE).mean()
+            ),
+            r"$4 \alpha^2 Q$ at $\alpha = 20$ in the parallelogram law": law.control(
+                hilbert.kernel_law.max()
             ),
         },
         findings=[
@@ -165,9 +224,9 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
 experiment = Experiment(
     "W-A",
     statement=r"$Q$ tends to the $\ell_2$ norm weighted by $1/w_0^2$ as $\alpha$ grows, and to "
-    r"the $\ell_1$ norm, for every $w_0$, as $\alpha$ falls.",
+    r"the $\ell_1$ norm, for every $w_0$, as $\alpha$ falls, which is the norm of no kernel.",
     place="section 4, eqs. (6), (7) and the expansion of $q$ between them",
-    study=(study, formulas),
+    study=(study, formulas, hilbert),
     check=check,
     title="For large $z$, $q(z)$ has a linear term that is not printed",
     seconds=2,

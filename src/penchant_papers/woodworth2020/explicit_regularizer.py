@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant import Q, interpolate
+from penchant import L2, Q, interpolate
 from penchant.lab import (
     Array,
     DataArray,
@@ -18,8 +18,9 @@ from penchant.lab import (
     sized,
     within,
 )
+from penchant.models import LinearPredictor
 from penchant.regularizers import R
-from penchant_papers.endpoints import endpoint
+from penchant_papers.endpoints import endpoint, trained
 from penchant_papers.instances import Instance, by_instance, distance, random_instance, slope
 
 ALPHA = 0.5  # at which R is compared as printed
@@ -81,6 +82,19 @@ def cell(instance: int, seed: int) -> dict[str, Any]:
     }
 
 
+def linear(instance: int, seed: int) -> dict[str, float]:
+    """Standard linear regression from a random start: its end, and the nearest solution to it."""
+    p = random_instance(instance, seed)
+    begin = p.alpha * p.shape
+    move = np.linalg.lstsq(p.X, p.y - p.X @ begin, rcond=None)[0]
+    end = trained(p.X, p.y, LinearPredictor(begin))
+    return {
+        "linear_to_R": distance(end.beta, begin + move),
+        "linear_to_l2": distance(end.beta, interpolate(p.X, p.y, L2()).beta),
+        "linear_misfit": end.residual,
+    }
+
+
 def values(points: int, seed: int) -> dict[str, Any]:
     """r at random points by four routes, R as printed, and how fast R and Q reach l1."""
     rng = np.random.default_rng(seed)
@@ -113,6 +127,7 @@ def values(points: int, seed: int) -> dict[str, Any]:
 
 
 study = by_instance("W-R", cell, 3, printed=12, arguments={"seed": 8})
+standard = by_instance("W-R-linear", linear, 20, tiny=4, printed=100, arguments={"seed": 9})
 formulas = sized(
     "W-R-values",
     function=values,
@@ -131,12 +146,14 @@ def relative(one: DataArray, other: DataArray) -> float:
     return float(np.abs(one / other - 1).max())
 
 
-def check(dataset: Dataset, formulas: Dataset) -> Evidence:
+def check(dataset: Dataset, standard: Dataset, formulas: Dataset) -> Evidence:
     """R against three other routes to it, against Q, and against training."""
     f, alphas = formulas, formulas.alpha.values
     R_is, R_printed = float(f.searched_R), float(f.printed_R)
     solved = within(dataset.to_R.max(), tolerance=1e-5)
     value = within(relative(f.r, f.searched), tolerance=1e-7)
+    regression = within(standard.linear_to_R.max(), tolerance=1e-6)
+    misfit = float(standard.linear_misfit.max())
     polynomial = within(slope(alphas, f.gap_R.values), 1.0, 0.05)
     logarithmic = within(slope(f.log_alpha.values, f.far_gap_Q.values), -1.0, 0.05)
     shared = {
@@ -150,10 +167,13 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
         r"training at depth 4, same $\mu$: distance to the solution of eq. (8)": within(
             dataset.deeper_training.max(), tolerance=1e-5
         ),
+        "standard linear regression, trained: distance to the solution nearest to its "
+        "start": regression,
     }
     return Evidence(
         ran=f"$r$ at {f.sizes['z']} points by search in the parameters, by the quartic's roots "
-        "and by $R$; eq. (8) solved in the parameters and training on the same problems",
+        "and by $R$; eq. (8) solved in the parameters and training on the same problems; linear "
+        f"regression trained from {standard.sizes['instance']} random starts",
         checks={
             **shared,
             "real roots of $p_z$ (printed: unique)": within(f.roots.max(), 1.0),
@@ -177,7 +197,11 @@ def check(dataset: Dataset, formulas: Dataset) -> Evidence:
             r"$\sum r(b/\alpha^2)$ at $\alpha = 0.5$": R_printed,
             r"shortest move at $\alpha = 0.5$": R_is,
         },
+        premises={"linear regression interpolates": (misfit < 1e-8, misfit)},
         controls={
+            r"linear regression: the least $\ell_2$ norm (median)": regression.control(
+                standard.linear_to_l2.median()
+            ),
             r"$\operatorname{argmin} Q$ in place of $\operatorname{argmin} R$": solved.control(
                 dataset.to_Q.median()
             ),
@@ -216,9 +240,10 @@ experiment = Experiment(
     "W-R",
     statement="The explicit regularizer $R$, the distance from the start, is algebraic and "
     r"differs from $Q$; it approaches the $\ell_1$ norm polynomially in $\alpha$, whereas $Q$ "
-    r"needs an exponentially small $\alpha$.",
+    r"needs an exponentially small $\alpha$. For standard linear regression the distance from the "
+    "start is the bias.",
     place="section 4, eqs. (8), (9), the quartic $p_z$ and Figure 2",
-    study=(study, formulas),
+    study=(study, standard, formulas),
     check=check,
     title="$R$ approaches the ℓ₁ norm polynomially, $Q$ only logarithmically",
 )

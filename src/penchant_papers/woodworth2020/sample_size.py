@@ -69,6 +69,20 @@ def at_depth(
     return errors(dimension, sparsity, seed, constants, {"error": q, "l1_error": L1()})
 
 
+RATIOS = [0.5, 0.7, 0.85, 0.95, 1.1, 1.2, 1.3, 1.4, 1.5, 1.7, 2.0, 2.4, 3.0]  # N over d
+
+
+def kernel_errors(dimension: int, seed: int) -> dict[str, Any]:
+    """Population errors of the kernel regime from N samples, below the dimension and above it.
+
+    Its predictor has the least l2 norm among the least squares solutions.
+    """
+    sizes = [round(ratio * dimension) for ratio in RATIOS]
+    X, y, truth = planted(max(sizes), max(sizes), dimension, 2, 0.1, seed)
+    ends: list[Array] = [np.linalg.lstsq(X[:n], y[:n])[0].astype(float) for n in sizes]
+    return {"samples": sizes, "kernel_error": [population_error(b, truth) for b in ends]}
+
+
 study = sized(
     "W-N",
     title=r"In the rich limit, about $r^* \log d$ samples suffice",
@@ -94,6 +108,16 @@ depths = sized(
         "grid": {"sparsity": [2, 6]},
         "seeds": 15,
     },
+)
+
+kernel = sized(
+    "W-N-kernel",
+    title="The kernel regime needs more samples than dimensions",
+    function=kernel_errors,
+    grid={"dimension": [40, 80, 160]},
+    seeds=20,
+    dims=dict.fromkeys(("samples", "kernel_error"), ("constant",)),
+    printed={"grid": {"dimension": [40, 160, 640]}, "seeds": 50},
 )
 
 
@@ -124,7 +148,7 @@ def slopes(N: DataArray, along: str) -> Array:
     return exponents(N[along], np.exp(rows[np.isfinite(rows).all(axis=1)]))
 
 
-def check(dataset: Dataset, depths: Dataset) -> Evidence:
+def check(dataset: Dataset, depths: Dataset, kernel: Dataset) -> Evidence:
     """N grows like r* log d at every depth; with as many samples l2 has learned nothing."""
     N = needed_samples(dataset, "l1_error").transpose("dimension", "sparsity", "seed")
     d, r = N.dimension, N.sparsity
@@ -142,11 +166,20 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
     enough = dataset.isel(constant=CONSTANTS.index(ENOUGH)).median("seed")
     learnt = at_most(enough.l1_error.max(), LEVEL)
     reached = float(np.isfinite(N).mean())
+    most_needed = needed_samples(kernel, "kernel_error").transpose("seed", "dimension")
+    like_d = mean_within(exponents(kernel.dimension, most_needed.values), 1.0, 0.1)
+    log_slope = float(np.polyfit(np.log(kernel.dimension), np.log(np.log(kernel.dimension)), 1)[0])
+    same = dataset.isel(constant=CONSTANTS.index(ENOUGH))
+    explained = mean_within(((1 - same.l2_error) * same.dimension / same.samples).values, 1.0, 0.05)
+    widest = 1 - same.l2_error.sel(dimension=d.max(), sparsity=r.min()).values
+    nothing = at_most(widest.mean() + margin_of_mean(widest), 0.1)
     return Evidence(
         ran=rf"predictors of least $\ell_1$ and $\ell_2$ norm from $N = {latex(CONSTANTS[0])}$ to "
         rf"{CONSTANTS[-1]:g} $r^* \log d$ samples, $d$ = {d.values.tolist()}, $r^*$ = "
         f"{r.values.tolist()}, {dataset.sizes['seed']} problems each; small starts at depths "
-        f"{depths.depth.values.tolist()}, {depths.sizes['seed']} problems",
+        f"{depths.depth.values.tolist()}, {depths.sizes['seed']} problems; least squares of least "
+        rf"norm from ${RATIOS[0]} d$ to ${RATIOS[-1]} d$ samples, $d$ = "
+        f"{kernel.dimension.values.tolist()}",
         checks={
             "exponent of $N$ in $d$, at these $d$, mean over the problems": with_d,
             "exponent of $N$ in $r^*$, mean": with_r,
@@ -157,6 +190,10 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
             "depths": alike,
             r"$\ell_1$: median error at $N = 2.5 r^* \log d$, over that of the zero "
             "predictor": learnt,
+            r"$\ell_2$, the same $N$: explained part of the truth over $N/d$, mean": explained,
+            rf"$\ell_2$ learns nothing, $d = {int(d.max())}$, $r^* = {int(r.min())}$: explained "
+            "part of the truth, mean (0.999 upper limit)": nothing,
+            r"kernel regime: exponent in $d$ of the samples to the same level, mean": like_d,
         },
         premises={
             "at nine problems of ten the error falls to the level": (reached >= 0.9, reached)
@@ -166,6 +203,10 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
             "$N$ like $r^{*2}$": with_r.control(predicted=2.0),
             r"$N$ like $\log d$, independent of $r^*$": with_r.control(predicted=0.0),
             r"$\ell_2$ from the same samples": learnt.control(enough.l2_error.min()),
+            r"$\ell_1$ learns nothing": nothing.control(
+                1 - same.l1_error.sel(dimension=d.max(), sparsity=r.min()).median()
+            ),
+            r"the kernel regime needs samples like $\log d$": like_d.control(predicted=log_slope),
         },
         findings=[
             f"the error falls to {LEVEL:g} at $N = {np.exp(min(row.mean() for row in rows)):.2f}$ "
@@ -175,6 +216,9 @@ def check(dataset: Dataset, depths: Dataset) -> Evidence:
             r"$\ell_1$; from $2.5 r^* \log d$ samples $\ell_2$ has an error of "
             f"{float(enough.l2_error.min()):.2f} to {float(enough.l2_error.max()):.2f}, where "
             "the zero predictor has an error of 1",
+            "the kernel regime needs "
+            f"{float((most_needed / most_needed.dimension).mean()):.2f} $d$ samples, more than "
+            "dimensions: while it interpolates the noise, no number of samples is enough",
         ],
         plots=[
             Plot(
@@ -199,9 +243,9 @@ experiment = Experiment(
     "W-N",
     statement=r"In the rich limit, of the order of $r^* \log d$ samples suffice to recover an "
     "$r^*$-sparse truth at every depth of Figure 3; with as many samples the predictor of "
-    r"least $\ell_2$ norm does not generalize at all.",
+    r"least $\ell_2$ norm does not generalize at all: the kernel regime needs of the order of $d$.",
     place="section 4, 'Generalization'; section 5",
-    study=(study, depths),
+    study=(study, depths, kernel),
     check=check,
     title=r"In the rich limit, about $r^* \log d$ samples suffice at every depth",
     ours=r"$d$, $r^*$, the seeds and the scales: $\alpha^2 = 10^{-60}$, $\alpha^D = 10^{-6}$ for "

@@ -7,11 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from penchant import L2, DiagonalNet, Regression, interpolate
-from penchant.lab import Array, Dataset, Evidence, Experiment, log_log, sized, within
+from penchant import (
+    L2,
+    DiagonalNet,
+    FunctionModel,
+    ParameterFlow,
+    Regression,
+    Time,
+    interpolate,
+    train,
+)
+from penchant.lab import (
+    DRAWS,
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    log_log,
+    mean_within,
+    sized,
+    within,
+)
 from penchant.measures import kernel_machine, tangent_kernel
+from penchant.record import At
+from penchant.stop import Loss
 from penchant_papers.endpoints import endpoint
-from penchant_papers.instances import distance, random_instance, slope
+from penchant_papers.instances import by_instance, distance, random_instance, slope
 
 Function = Callable[[Any, Any], Any]
 
@@ -72,6 +93,43 @@ def constants(alpha: float, seed: int) -> dict[str, float]:
     }
 
 
+def expansion(instance: int, seed: int) -> dict[str, float]:
+    """The exponent of the remainder of eq. (2), of a ReLU net and of a diagonal net in turn."""
+    rng = np.random.default_rng((seed, instance))
+    x = rng.normal(size=(5, 4))
+    relu, start, _ = relu_net(8, DRAWS * seed + instance)
+    net: Any = FunctionModel(relu, start)
+    if instance % 2:
+        net = DiagonalNet(3, alpha=1.0, shape=rng.uniform(0.5, 1.5, 4))
+    w = np.asarray(net.start(4))
+    step = rng.normal(size=w.size)
+    first, lengths = net.jacobian(w, x) @ step, np.array([3e-4, 3e-5])
+    left = [
+        np.abs(net.predict(w + h * step, x) - net.predict(w, x) - h * first).max() for h in lengths
+    ]
+    return {"exponent": slope(lengths, np.array(left)), **velocity(instance, seed)}
+
+
+def velocity(instance: int, seed: int) -> dict[str, float]:
+    """How far -2 K r is from the velocity of the outputs in the midst of training, relative.
+
+    With the kernel K of that moment, and with that of the start.
+    """
+    p = random_instance(instance, seed, samples=(3, 5), dimension=(8, 12), log10_alpha=(-1, -0.5))
+    model, problem = DiagonalNet(2, alpha=p.alpha), Regression(p.X, p.y)
+    half = Loss(float(p.y @ p.y) / 4)
+    t = float(train(model, problem, ParameterFlow(), stop=half).dataset.t[-1])
+    times = t * np.array([1 - 1e-4, 1.0, 1 + 1e-4])
+    flow, stop = ParameterFlow(rtol=1e-11), Time(times[-1])
+    rows = train(model, problem, flow, stop=stop, record=At(times=times.tolist())).dataset
+    w, clock = rows.parameters.values[-3:], rows.t.values[-3:]
+    outputs = np.array([model.predict(v, p.X) for v in w])
+    moved = (outputs[2] - outputs[0]) / (clock[2] - clock[0])
+    kernels = (tangent_kernel(model, v, p.X) for v in (w[1], model.start(p.X.shape[1])))
+    now, first = (distance(-2 * K @ (outputs[1] - p.y), moved) for K in kernels)
+    return {"velocity": now, "start_velocity": first}
+
+
 def cell(depth: int, place: int, seed: int) -> dict[str, float]:
     """Distance of the trained predictor to the kernel predictor of its start, and to plain l2."""
     p = random_instance(0, seed, samples=(4, 5), dimension=(12, 13))
@@ -95,8 +153,12 @@ scales = sized(
 )
 factors = sized("W-K-constants", function=constants, arguments={"alpha": 2.0, "seed": 2})
 
+first_order = by_instance(
+    "W-K-expansion", expansion, 20, tiny=4, printed=100, arguments={"seed": 3}
+)
 
-def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
+
+def check(dataset: Dataset, scales: Dataset, factors: Dataset, first_order: Dataset) -> Evidence:
     """Scaling and constants of the kernel, the bias term, and training at large alpha."""
     misfit, last = float(dataset.residual.max()), dataset.isel(place=-1)
     rows = {D: dataset.sel(depth=D) for D in (2, 3)}
@@ -105,15 +167,21 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
     eight = within(factors.eight, tolerance=1e-12)
     near = within(last.far.max(), tolerance=1e-3)
     printed = float(factors.bias_printed)
+    second = mean_within(first_order.exponent.values, 2.0, bias=0.05)
+    speed = within(first_order.velocity.max(), tolerance=1e-5)
     return Evidence(
         ran="tangent kernels of diagonal nets $(D = 2, 3, 5)$ and, by automatic differentiation, "
-        "of a ReLU net of depth 3; training in the parameters at five scales for $D = 2$ and 3",
+        "of a ReLU net of depth 3; training in the parameters at five scales for $D = 2$ and 3; "
+        f"eq. (2) at {first_order.sizes['instance']} random points and trainings",
         checks={
             r"$K(\alpha w_0)$ against $\alpha^{2 D-2} K_0$": scaling,
             r"$K$ against $8 \alpha^2 \langle x,x'\rangle$": eight,
             r"distance of training at the largest $\alpha$ to the kernel predictor": near,
             r"$D = 2$: exponent of that distance in $\alpha$": within(rates[2], -4.0, 0.2),
             r"$D = 3$: exponent of that distance in $\alpha$": within(rates[3], -6.0, 0.3),
+            "eq. (2): exponent of the remainder in the length of the step, mean": second,
+            "midst of training: distance of $-2 K r$, $K$ that of the moment, to the velocity of "
+            "the outputs": speed,
         },
         proof={
             r"affine model at its start, bias term $\alpha^D f(w(0),x)$ as printed": within(
@@ -137,6 +205,10 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
             "exponent $2 D$ in place of $2 D-2$": scaling.control(scales.off_2D.min()),
             r"$4 \alpha^2 \langle x,x'\rangle$": eight.control(factors.four),
             r"plain $\ell_2$ for a start with unequal entries": near.control(last.far_l2.min()),
+            "eq. (2) with a remainder of first order": second.control(predicted=1.0),
+            "the velocity with the kernel of the start (median)": speed.control(
+                first_order.start_velocity.median()
+            ),
         },
         plots=[
             log_log(
@@ -157,11 +229,12 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-K",
-    statement=r"The tangent kernel at $\alpha w_0$ is $\alpha^{2 D-2} K_0$, which is $8 \alpha^2 "
+    statement=r"Training follows the tangent features of each moment, to first order. The tangent "
+    r"kernel at $\alpha w_0$ is $\alpha^{2 D-2} K_0$, which is $8 \alpha^2 "
     r"\langle x,x'\rangle$ for the depth-2 net, and for large $\alpha$ training ends at the "
     "minimum-norm predictor of this kernel.",
     place="section 3; section 4 before Theorem 1",
-    study=(study, scales, factors),
+    study=(study, scales, factors, first_order),
     check=check,
     title="Training from a large start ends at the predictor of its tangent kernel",
     seconds=4,

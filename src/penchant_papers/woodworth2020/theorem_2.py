@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant import L1, L2, Q, interpolate
+from penchant import L1, L2, Q, bounds, interpolate
 from penchant.lab import (
     DRAWS,
     Array,
@@ -20,10 +20,10 @@ from penchant.lab import (
     at_most,
     drawn,
     sized,
+    within,
 )
 from penchant_papers.endpoints import endpoint
 from penchant_papers.instances import by_instance
-from penchant_papers.woodworth2020.lemmas.size_of_q import log_alpha_1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,13 +43,12 @@ class ExtremeCase:
     @property
     def log_small(self) -> float:
         """log of the largest alpha that by Theorem 2 is near the l1 solution."""
-        power = -(2 + self.eps) / (2 * self.eps) * np.log(2 * (1 + self.eps) * self.l1)
-        return min(power, -self.d / (self.eps * self.l1))
+        return bounds.l1_solution_edge(self.eps, self.l1, self.d)
 
     @property
     def log_large(self) -> float:
         """log of the smallest alpha that by Theorem 2 is near the l2 solution."""
-        return 0.5 * np.log(2 * (1 + self.eps) * (1 + 2 / self.eps) * self.l2)
+        return bounds.l2_solution_edge(self.eps, self.l2)
 
     def share_l1(self, beta: Array) -> float:
         """The part of eps that the l1 norm uses up: at most one if the bound holds."""
@@ -69,13 +68,12 @@ class ExtremeCase:
 
         Eq. (44) uses it at (1+2eps)|b*|_1; eq. (46) at |b|_1, which may be as small as |b*|_1.
         """
-        return min(log_alpha_1(norm, self.d, self.eps / (2 + self.eps)))
+        return bounds.l1_norm_edge(self.eps / (2 + self.eps), norm, self.d)
 
     @property
     def needs_large(self) -> float:
         """log alpha_2(eps/(2+eps), (1+2eps)|b*|_2): from where Lemma 7 may be used in eq. (47)."""
-        eps = self.eps
-        return float(0.5 * np.log((1 + 2 * eps) * self.l2) + np.log1p((1 + 2 / eps) ** 0.25))
+        return bounds.l2_norm_edge(self.eps / (2 + self.eps), (1 + 2 * self.eps) * self.l2)
 
     @property
     def spare(self) -> float:
@@ -101,6 +99,36 @@ class ExtremeCase:
         norm, value = float(np.abs(beta).sum()), Q(2, log_alpha=self.log_small)(beta)
         printed = (1 - self.eps / (2 + self.eps)) * norm * -2 * self.log_small / value
         return printed, float(norm * (-2 * self.log_small + np.log(norm / self.d) - 1) / value)
+
+    def lines_l2(self, seed: int) -> dict[str, float]:
+        """Eqs. (47) to (49) at the bound, at a vector as (48) wants it and at the endpoint.
+
+        `line_48` is the left side of its second line over the right one, as printed and with the
+        square; `rest` the smaller over the larger side of the other lines, at worst.
+        """
+        part, far = self.eps / (2 + self.eps), 1 + 2 * self.eps
+        q, end = Q(2, log_alpha=self.log_large), self.reached(self.log_large)
+        least = interpolate(self.X, self.y, L2()).beta
+        beside = np.random.default_rng(seed).normal(size=self.d)
+        beside -= np.linalg.pinv(self.X) @ (self.X @ beside)
+        beta = least + beside * self.l2 * np.sqrt(far**2 - 1) / np.linalg.norm(beside)
+        at_beta, at_least_norm, at_end = (
+            4 * np.exp(2 * self.log_large) * q(b) for b in (beta, least, end)
+        )
+        line = (1 - part) * float(beta @ beta)
+        rest = [
+            line / at_beta,
+            (1 - part) / (1 + part) * far**2 * at_least_norm / line,
+            at_least_norm / at_beta,
+            at_end / at_least_norm - 1e-9,
+            (1 - part) * float(end @ end) / at_end,
+            at_least_norm / ((1 + part) * self.l2**2),
+        ]
+        return {
+            "line_48": line / ((1 - part) * far * self.l2**2),
+            "line_48_squared": line / ((1 - part) * far**2 * self.l2**2),
+            "rest": max(rest),
+        }
 
 
 def random_case(seed: int) -> ExtremeCase:
@@ -174,7 +202,7 @@ def cell(instance: int, seed: int) -> dict[str, Any]:
     c = random_case(DRAWS * seed + instance)
     beta = c.reached(c.log_small)
     shares = {"share_l1": c.share_l1(beta), "share_l2": c.share_l2(c.reached(c.log_large))}
-    return {**shares, **proof_of(c, beta)}
+    return {**shares, **proof_of(c, beta), **c.lines_l2(instance)}
 
 
 def training(instance: int, seed: int) -> dict[str, float]:
@@ -257,6 +285,9 @@ def check(dataset: Dataset, trained: Dataset, wrong: Dataset, ties: Dataset) -> 
             "eq. (46), first line: $|b|_1$ over its right side, at worst": at_most(
                 printed.max(), 1.0
             ),
+            "eq. (48), second line: left over right side, at most": within(
+                f.line_48.max(), 1.0, 1e-9
+            ),
         },
         corrected={
             r"corrected: $\log(1/\alpha^2)$ minus what the proof needs, at worst": at_least(
@@ -265,15 +296,24 @@ def check(dataset: Dataset, trained: Dataset, wrong: Dataset, ties: Dataset) -> 
             "corrected first line of (46): left side over right side, at worst": at_most(
                 mended.max(), 1.0
             ),
+            r"eq. (48), second line with $(1 + 2 \epsilon)^2$: left over right side, at "
+            "most": within(f.line_48_squared.max(), 1.0, 1e-9),
+            "eqs. (47) to (49), the other lines: smaller over larger side, at worst": at_most(
+                f.rest.max(), 1.0
+            ),
         },
         correction=r"Lemma 5 does not apply where (44) and (46) use it: $\alpha$ may be larger "
         r"than it requires. $Q(b) \geq |b|_1 (\log(1/\alpha^2) + \log(|b|_1/d) - 1)$, which "
         "follows from (27) by the entropy of $|b|/|b|_1$, replaces it; with (25) and the "
-        "convexity of $Q$ it proves the theorem under the theorem's own condition",
+        "convexity of $Q$ it proves the theorem under the theorem's own condition. In (48) the "
+        r"second line needs $(1 + 2 \epsilon)^2$, for it squares $(1 + 2 \epsilon) |b^*|_2$; the "
+        r"inequality survives. In the sentence after it 'even if $\approx$' must be 'even if not', "
+        r"as in the part on $\ell_1$",
         counterexample={
             "columns, all equal": int(ties.columns[worst]) if worst < ties.columns.size else "",
             r"$y$ and $\epsilon$": [y[worst], slack[worst]],
             "$|b|_1$ over what the first line of (46) allows": printed[worst],
+            r"(48): $|b|_2^2$ over $(1 + 2 \epsilon) |b^*|_2^2$, at worst": float(f.line_48.max()),
         },
         premises={
             "every trained endpoint interpolates": (misfit < 1e-8, misfit),

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from penchant.lab.evidence.evidence import HOLDING, judge
+from penchant.measures import mean_kernel
 from penchant.models import univariate_relu
 from penchant.problems import plateau, steep_end, zigzag
+from penchant.solvers import linear_spline
 from penchant_papers.woodworth2020.figures import figure_7, spline_survey
-from penchant_papers.woodworth2020.figures.hinges import kernel_move, layers, mean_kernel
+from penchant_papers.woodworth2020.figures.hinges import kernel_move, layers
 from penchant_papers.woodworth2020.figures.spline_nets import (
     SHARES,
     grid_of,
     learn,
-    linear_spline,
     mean_interpolant,
     norms,
     scaling_of,
@@ -33,8 +34,11 @@ def status(datasets):
 
 
 def test_what_fails_as_printed(verdict_of):
-    plateau, steep = [check for check in verdict_of(ID).evidence.checks.values() if check.misses]
+    plateau, steep, bend, cubic = [
+        check for check in verdict_of(ID).evidence.checks.values() if check.misses
+    ]
     assert ["plateau" in plateau.name, "(0.7, 1)" in steep.name] == [True, True]
+    assert ["variation" in bend.name, "cubic" in cubic.name] == [True, True]
     assert plateau.measured > 0.3
     assert steep.measured < 0.5  # none of the starts, up to what is chance
 
@@ -174,6 +178,10 @@ def test_a_kernel_without_its_inner_layer_is_not_the_interpolant(data_of):
         (2, "kink_distance", lambda d: 1.2 * d.kink_distance),
         (2, "between", lambda d: d.between / 100),
         (2, "rescaled", lambda d: d.rescaled + 0.03),
+        (2, "kinked", lambda d: 0 * d.kinked),
+        (2, "curved", lambda d: d.curved + 0.1),
+        (1, "bend", lambda d: 1.1 * d.bend),
+        (3, "bend", lambda d: 1.5 * d.bend),
     ],
 )
 def test_wrong_limits_are_refuted(datasets, place, name, change):
@@ -192,6 +200,8 @@ def test_a_plateau_net_at_the_linear_spline_would_hold_as_printed(datasets):
     datasets[1]["to_linear"] = datasets[1].to_linear * 0.001
     random = datasets[3]
     random.distance.loc[{"kind": "steep"}] = 0.001
+    random["bend"] = random.bend * 0 + 1.0
+    datasets[2]["to_any_cubic"] = datasets[2].to_any_cubic * 0.1
     evidence = figure_7.check(*datasets)
     assert all(check.passes for check in evidence.checks.values())
 

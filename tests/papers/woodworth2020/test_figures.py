@@ -1,6 +1,7 @@
 """Figures 1 to 4 and 9, sample sizes: numbers by a second route, wrong curves refuted."""
 
 import dataclasses
+import importlib
 import json
 
 import numpy as np
@@ -11,11 +12,11 @@ from penchant import L1, DiagonalNet, Q, interpolate
 from penchant.lab import all_claims
 from penchant.lab.evidence.evidence import HOLDING, judge
 from penchant.problems import sparse_regression
-from penchant.solvers import interpolate_path
+from penchant.solvers import interpolate_path, recovery_scale
 from penchant_papers.woodworth2020 import sample_size
 from penchant_papers.woodworth2020.figures import figure_1, figure_4, figure_9, recovery
 from penchant_papers.woodworth2020.figures.figure_3 import ratio, unit_curvature
-from penchant_papers.woodworth2020.figures.recovery import largest_log_mu, population_error
+from penchant_papers.woodworth2020.figures.recovery import population_error
 
 # ---- Figure 2 ----
 
@@ -107,7 +108,7 @@ def test_largest_scale_sits_where_the_error_crosses_the_level(depth):
     level, falling = 0.025, np.log(10) * np.linspace(1, -12, 53)
 
     def largest(n, grid):
-        return largest_log_mu(one.X[:n], one.y[:n], one.truth, depth, grid, level)
+        return recovery_scale(one.X[:n], one.y[:n], one.truth, depth, grid, error=level)
 
     def error(log_mu):
         beta = interpolate(one.X, one.y, Q(depth, log_alpha=log_mu / depth)).beta
@@ -124,14 +125,15 @@ def test_largest_scale_sits_where_the_error_crosses_the_level(depth):
 @pytest.mark.parametrize("depth", [2, 10])
 def test_a_path_is_followed_point_by_point_to_the_certified_minimisers(monkeypatch, depth):
     """And no further than to the first scale that recovers."""
+    own = importlib.import_module("penchant.solvers.scales")
     one, scales = problem(40, seed=2), np.log(10) * np.linspace(1, -12, 27)
     path = interpolate_path(one.X, one.y, depth, log_alphas=scales / depth)
-    points = list(recovery.minimisers(one.X, one.y, depth, scales))
+    points = list(own.minimisers(one.X, one.y, depth, scales))
     np.testing.assert_allclose(points, path.beta, atol=1e-9)
     errors, asked = np.sum((path.beta - one.truth) ** 2, axis=1), []
     counted = lambda *given: (asked.append(1) or beta for beta in points)  # noqa: E731
-    monkeypatch.setattr(recovery, "minimisers", counted)
-    found = largest_log_mu(one.X, one.y, one.truth, depth, scales, 0.025)
+    monkeypatch.setattr(own, "_followed", counted)
+    found = recovery_scale(one.X, one.y, one.truth, depth, scales, error=0.025)
     first = int(np.argmax(errors <= 0.025))
     assert len(asked) == first + 1 < len(scales)
     assert scales[first] <= found < scales[first - 1]

@@ -14,6 +14,7 @@ from penchant.lab import (
     Experiment,
     at_least,
     at_most,
+    margin_of_mean,
     share_at_least,
     sized,
     upper_share,
@@ -27,6 +28,9 @@ from penchant_papers.woodworth2020.figures.spline_panels import draw
 
 LARGE = (100.0, 400.0)  # alphas towards the kernel limit
 MOST = 0.6
+LESS = 1.05  # a second-order total variation up to this, over the least, is the least
+RESEMBLES = 0.1  # a kernel limit nearer than this to a cubic spline resembles it
+KINKED = 0.25  # of the bends of the linear spline: a jump of slope that no cubic spline has
 ADDED = 0.05  # width alpha^2 on the plateau: of this order is what the start adds to the norm
 TIGHT = 0.01  # a distance below this is invisible: the data span 1.3
 BESIDE = 0.1  # one beyond this is seen at once
@@ -43,6 +47,7 @@ LABELS = {
     "to_kernel": "root mean square distance of the learned function to its kernel interpolant",
     "to_cubic": "largest distance of the learned function to the natural cubic spline",
     "norm": "sum of $|(w, b)| |v|$ of the net",
+    "bend": "second-order total variation of the net over that of the linear spline",
     "least_norm": "the least such sum of an interpolating net",
     "spline_norm": "the sum for the linear spline",
     "input": "input",
@@ -74,7 +79,10 @@ flat = sized(
     draw={"x": "layers", "colour": "to_linear", "log": False},
     printed={"arguments": {**WIDE, "alpha": (ADDED / 10_000) ** 0.5}},
 )
-BY_LAYERS = ("to_own", "kink_distance", "rescaled", "mean_to_linear", "mean_to_cubic", "c_wide")
+BY_LAYERS = (
+    *("to_own", "kink_distance", "rescaled", "mean_to_linear", "mean_to_cubic", "c_wide"),
+    *("to_any_cubic", "kinked"),
+)
 kernel = sized(
     "W-F7-kernel",
     title="Large starts learn the interpolants of their kernels, which depend on the scaling",
@@ -85,6 +93,7 @@ kernel = sized(
     dims={
         "crossed": ["layers", "other"],
         "between": ["layers", "other"],
+        "curved": ["kernel"],
         **{name: ["layers"] for name in BY_LAYERS},
     },
     printed={"arguments": WIDE},
@@ -103,13 +112,13 @@ random = sized(
 def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> Evidence:
     """Both limits on the zigzag, the plateau, and random points."""
     runs, level = dataset.isel(seed=0), flat.isel(seed=0)
-    large = kernel.isel(seed=0).transpose("alpha", "layers", "other")
+    large = kernel.isel(seed=0).transpose("alpha", "layers", "other", ...)
     last = large.isel(alpha=-1)
     small, big = float(runs.alpha.min()), 1.0
     rich = runs.to_linear.sel(alpha=small).values
     coarse = runs.to_linear.sel(alpha=big).values
     powers = np.array([slope(np.array(LARGE), row) for row in large.to_own.values.T])
-    ratios = (last.to_own / last.kink_distance).values
+    by_kinks = (last.to_own / last.kink_distance).values
     pairs = list(itertools.permutations(range(len(SHARES)), 2))
     steep = random.sel(kind="steep")
     far = spline_survey.steep_rows(steep, "distance")[-1]
@@ -122,7 +131,15 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
     differ = at_least(min(float(last.between.values[pair]) for pair in pairs), 0.02)
     most = at_least(limits["mostly"], MOST)
     alone = "points (-1, 0), (0.7, 1), (1, 0), one bend: share of starts that end"
+    smallest = max(float(runs.bend.sel(alpha=small).max()), float(level.bend.max()))
+    bend = at_most(smallest, LESS)
+    ratios = bends(random)
+    excess = np.log(ratios)
+    curved = within(last.curved.values.max(), tolerance=1e-3)
+    kinks = dict(zip(SHARES, last.kinked.values, strict=True))
     both = {
+        "zigzag and plateau, three scalings: second-order total variation from the smallest start "
+        "over the least, at most": bend,
         rf"$\alpha = {small}$, three scalings: largest distance to the linear spline": zig,
         rf"$\alpha = {big}$ to {small}: least factor by which it falls": at_least(
             (coarse / rich).min(), 2.0
@@ -131,7 +148,7 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
         "kernel of the start": own,
         r"exponent in $\alpha$ of that distance, furthest from -1": power,
         "that distance over the one predicted from the kinks at finite width, furthest"
-        " from 1": within(ratios[np.abs(ratios - 1).argmax()], 1.0, tolerance=0.05),
+        " from 1": within(by_kinks[np.abs(by_kinks - 1).argmax()], 1.0, tolerance=0.05),
         "least distance (RMS) between the kernel interpolants of two scalings, averaged over"
         " starts": differ,
     }
@@ -150,6 +167,12 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
             f"{alone} at the linear spline (0.999 upper limit)": at_least(
                 upper_share(there, len(far)), 0.5
             ),
+            f"random points: share whose second-order total variation is at most {LESS:g} times "
+            "the least (0.999 upper limit)": at_least(
+                upper_share(int((ratios <= LESS).sum()), len(ratios)), 0.9
+            ),
+            "kernel limits of three scalings: largest distance to the nearest cubic spline with "
+            "knots at the data": at_most(last.to_any_cubic.max(), RESEMBLES),
         },
         corrected={
             **both,
@@ -162,12 +185,25 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
             f"{alone} {BESIDE:g} or more away from it (0.999 lower limit)": share_at_least(
                 beside, len(far), 0.5
             ),
+            "random points: second-order total variation over the least, geometric mean (0.999 "
+            "upper limit)": at_most(np.exp(excess.mean() + margin_of_mean(excess)), 1.5),
+            "kernel limits of four scalings: deviation of $f'' (1 + x^2)^2$ from linear between "
+            "the data": curved,
+            "balanced scaling: jumps of slope of the kernel limit at the data over those of the "
+            "linear spline, mean": at_least(
+                last.kinked.values[list(SHARES).index("balanced")], KINKED
+            ),
+            "standard scaling: the same": at_most(kinks["standard"], 0.02),
         },
         correction="small starts learn the linear spline of the five points of a zigzag, and "
         "that of three random points with a peak in most draws but not in all, and "
         "that of four points that bend one way in few. Neither alternating bends nor "
         "the least norm decides: training ends when the loss is zero, and the kink of "
-        "a unit may then still be on its way to a data point",
+        "a unit may then still be on its way to a data point; for the same reason the second-order "
+        "total variation is near the least, but at it in half of the random sets only. In the "
+        "kernel limit $f'' (1 + x^2)^2$ is linear between the data: nearly a cubic spline where "
+        "the outer layer is all of the kernel; the inner layer adds jumps of slope at the data, "
+        "which no cubic spline has, and with balanced layers the limit is nearly the linear spline",
         counterexample={
             "points (-1, 0), (0.7, 1), (1, 0): median distance to the linear spline": float(
                 np.median(far)
@@ -221,9 +257,22 @@ def check(dataset: Dataset, flat: Dataset, kernel: Dataset, random: Dataset) -> 
                 )
             },
             "two alphas in place of two scalings": differ.control(last.rescaled.values.max()),
+            rf"$\alpha = {big}$ has the least second-order total variation": bend.control(
+                runs.bend.sel(alpha=big).min()
+            ),
+            "the cubic spline: $f''$ itself is linear between the data": curved.control(
+                last.curved_plain
+            ),
         },
         findings=findings(runs, large, random),
     )
+
+
+def bends(random: Dataset) -> Array:
+    """Second-order total variations over the least, of the random sets that were fitted."""
+    rows = [random.sel(kind=kind) for kind in spline_survey.KINDS]
+    fitted = [row.bend.values[row.fitted.values > 0.5] for row in rows]
+    return np.concatenate([values[np.isfinite(values)] for values in fitted])
 
 
 def findings(runs: Dataset, large: Dataset, random: Dataset) -> list[str]:
@@ -248,7 +297,11 @@ def findings(runs: Dataset, large: Dataset, random: Dataset) -> list[str]:
         "does not fall at all",
         f"the kernel limit at width 10000, averaged over starts (largest distances): {likeness}. "
         "It resembles a cubic spline only where the outer layer dominates the kernel, and a "
-        "larger $c$ changes nothing more",
+        "larger $c$ changes nothing more; jumps of slope at the data over those of the linear "
+        "spline: " + ", ".join(f"{v:.3f}" for v in last.kinked.values),
+        "second-order total variation over the least, random points: "
+        f"{np.median(bends(random)):.2f} at the median, at most {LESS:g} in "
+        f"{np.mean(bends(random) <= LESS):.0%}",
         "plateau: the linear spline and the tent have the same total bend, so both have the"
         " least norm if biases do not count; gradient flow counts them",
         *spline_survey.findings(random),
@@ -267,7 +320,8 @@ experiment = Experiment(
     "W-F7",
     statement="From small starts a wide univariate ReLU net learns the linear spline of its "
     "data, whatever the relative scaling of its layers; from large starts it learns "
-    "the interpolant of the tangent kernel at the start, which depends on that scaling.",
+    "the interpolant of the tangent kernel at the start, which depends on that scaling and "
+    "resembles a cubic spline. The bias of small starts is the second-order total variation.",
     place="appendix B.1, Figure 7",
     study=(study, flat, kernel, random),
     check=check,

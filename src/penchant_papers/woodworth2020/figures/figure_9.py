@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from penchant import DiagonalNet
+from penchant import DiagonalNet, ParameterFlow, Regression, train
 from penchant.lab import (
     Array,
     Dataset,
     Evidence,
     Experiment,
     Figure,
+    at_least,
+    at_most,
     door_as,
     one_of,
     sized,
     within,
 )
-from penchant.models import ProductNet
+from penchant.models import ProductNet, Reparametrized
 from penchant.plotting import NETWORK_DIMS, NETWORK_LABELS, Network, draw_network, sheet_of
-from penchant_papers.instances import distance
+from penchant_papers.endpoints import endpoint
+from penchant_papers.instances import by_instance, distance, random_instance
 
 NETWORKS = ("standard", "unbiased")
 SHOWN = {"1": 4.4, "2": 2.2, "d": -1.0}  # name and height of the inputs that are shown
@@ -103,8 +107,45 @@ study = sized(
 )
 
 
-def check(dataset: Dataset) -> Evidence:
-    """Each drawn network is the model that is trained."""
+@functools.cache
+def single() -> Reparametrized:
+    """One weight w^2 per input, from zero."""
+    return Reparametrized(lambda w: w**2, start=0.0, signed=False)
+
+
+def starts(instance: int, seed: int) -> dict[str, float]:
+    """Both ways to start with output zero: w+ = w-, and w = 0 with one weight per input.
+
+    `pair` and `single` are the loss at the end of training over that of the start. The curvatures
+    are the least and the largest of the loss at w = 0, over the largest in size. `signed` is the
+    relative misfit of the pair to as many targets as inputs, `unsigned` the least that w^2 leaves.
+    """
+    from scipy.optimize import nnls
+
+    p = random_instance(instance, seed)
+    problem, flow = Regression(p.X, p.y), ParameterFlow()
+    net = DiagonalNet(2, alpha=p.alpha)
+    ends = [train(net, problem, flow), train(single(), problem, flow, throw=False)]
+    left = [float(np.sum((p.X @ end.predictor - p.y) ** 2)) for end in ends]
+    curvatures = -4 * p.X.T @ p.y  # the Hessian at w = 0 is diagonal
+    rng = np.random.default_rng((seed, instance))
+    X, truth = rng.normal(size=(5, 5)), rng.normal(size=5)
+    y = X @ truth
+    return {
+        "pair": left[0] / float(p.y @ p.y),
+        "single": left[1] / float(p.y @ p.y),
+        "lowest": float(curvatures.min() / np.abs(curvatures).max()),
+        "highest": float(curvatures.max() / np.abs(curvatures).max()),
+        "signed": float(np.linalg.norm(X @ endpoint(X, y, alpha=0.3).beta - y) / np.linalg.norm(y)),
+        "unsigned": float(nnls(X, y)[1] / np.linalg.norm(y)),
+    }
+
+
+escape = by_instance("W-F9-starts", starts, 20, tiny=4, printed=100, arguments={"seed": 10})
+
+
+def check(dataset: Dataset, escape: Dataset) -> Evidence:
+    """Each drawn network is the model that is trained; the start of the unbiased one is left."""
     names = {"standard": r"$\sum u v x$", "unbiased": r"$\sum (w_+^2 - w_-^2) x$"}
     wrong = {"standard": "one weight for both layers", "unbiased": "no minus sign for $w_-$"}
     rows = {name: dataset.sel(network=name) for name in NETWORKS}
@@ -112,10 +153,11 @@ def check(dataset: Dataset) -> Evidence:
         name: within(distance(row.picture.values, row.model.values), tolerance=1e-12)
         for name, row in rows.items()
     }
+    fits, signed = (within(escape[k].max(), tolerance=1e-8) for k in ("pair", "signed"))
     return Evidence(
         ran="the units and connections that are drawn, as networks with $d = 3$, compared with "
         f"ProductNet and DiagonalNet of depth 2, at {dataset.sizes['draw']} random weights "
-        "and inputs",
+        f"and inputs; {escape.sizes['instance']} problems trained from output zero",
         checks={
             **{
                 f"{name}: largest difference of the drawn network from {names[name]}, relative": one
@@ -130,17 +172,33 @@ def check(dataset: Dataset) -> Evidence:
             r"unbiased, $w_+ = w_-$: largest $|\beta|$ at the start": within(
                 rows["unbiased"].output_at_start
             ),
+            r"unbiased, $w_+ = w_-$: loss at the end of training over that of the start, at "
+            "worst": fits,
+            "one weight $w^2$ per input from zero: the same, at least": within(
+                escape.single.min(), 1.0, 1e-9
+            ),
+            "its curvatures at zero have both signs: largest of the lowest": at_most(
+                escape.lowest.max(), -1e-3
+            ),
+            "smallest of the highest": at_least(escape.highest.min(), 1e-3),
+            "unbiased, as many targets as inputs, signed truth: relative misfit": signed,
         },
         controls={
             f"{name}: {wrong[name]}": same[name].control(
                 distance(row.other.values, row.model.values)
             )
             for name, row in rows.items()
+        }
+        | {
+            "one weight per input escapes from zero too": fits.control(escape.single.min()),
+            "one weight per input has all signed functions (median)": signed.control(
+                escape.unsigned.median()
+            ),
         },
     )
 
 
-def draw(dataset: Dataset) -> Figure:
+def draw(dataset: Dataset, escape: Dataset) -> Figure:
     """Both networks side by side."""
     picture, panels = sheet_of(dataset, widths=(4.8, 4.8), height=4.6)
     panels[0].set_title(r"(a) standard: $f = \sum_i u_i v_i x_i$, $d$ units")
@@ -154,9 +212,10 @@ experiment = Experiment(
     "W-F9",
     statement=r"A diagonal network with one hidden unit per input computes $\sum u_i v_i x_i$; "
     "one with two units per input, which share their weights and differ in sign, computes "
-    r"$\sum (w_+^2 - w_-^2) x$ and starts at zero.",
+    r"$\sum (w_+^2 - w_-^2) x$, which are all signed functions, and can start at output zero "
+    "without being at a saddle.",
     place="section 4 and appendix C, Figure 9",
-    study=study,
+    study=(study, escape),
     check=check,
     draw=draw,
 )

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from penchant.lab import Array, Record
 
@@ -42,25 +42,6 @@ def kernel_move(net: Layers, x: Array, y: Array) -> Layers:
     K = active @ active.T + (gated @ gated.T) * (1 + np.outer(x, x)) + 2  # both output biases
     dual = np.asarray(np.linalg.solve(K, y), dtype=np.float64)
     return Layers((dual * x) @ gated, dual @ active, dual @ gated, 2 * float(dual.sum()))
-
-
-def mean_kernel(
-    x: ArrayLike, other: ArrayLike, width: int, *, alpha: float, scaling: float = 1.0
-) -> Array:
-    """The tangent kernel of `univariate_relu` at its start, averaged over the seeds exactly.
-
-    For Gaussian (w, b) and the angle t between (x, 1) and (x', 1), two units are both on with
-    probability (pi - t) / (2 pi), and E relu relu = |.| |.'| (sin t + (pi - t) cos t) / (2 pi).
-    """
-    x, other = (np.asarray(points, float)[:, None] for points in (x, other))
-    other = other.T
-    angle = np.abs(np.arctan(x) - np.arctan(other))
-    lengths = np.sqrt((1 + x**2) * (1 + other**2))
-    outer = lengths * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
-    inner = (1 + x * other) * (np.pi - angle) / (2 * np.pi)
-    # two copies; both output biases add one each, whatever alpha
-    one = alpha**2 * (width * scaling**2 * outer + 2 / scaling**2 * inner) + 1
-    return np.asarray(2 * one)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

@@ -15,7 +15,7 @@ from penchant import L1, L2, interpolate
 from penchant.lab import Array, Axes, DataArray, Dataset, Sizes, sized
 from penchant.plotting import BLUE
 from penchant.problems import sparse_regression
-from penchant.solvers import minimisers
+from penchant.solvers import recovery_scale
 
 DRAWN = ("drawn", "dimension", "sparsity", "noise")  # arguments that say what is drawn
 LEVEL = 0.025  # the population error that counts as recovery
@@ -35,25 +35,6 @@ def planted(
 def population_error(beta: Array, truth: Array) -> float:
     """E (<beta - truth, x>)^2 for x ~ N(0, I), exactly: the squared distance to the truth."""
     return float(np.sum((beta - truth) ** 2))
-
-
-def largest_log_mu(
-    X: Array, y: Array, truth: Array, depth: int, log_mus: Array, level: float
-) -> float:
-    """log of the largest alpha^D with population error <= level, -inf if no grid value reaches it.
-
-    `log_mus` falls. Between the last failing and the first passing value the logarithm of the
-    error is taken as linear in the logarithm of the scale.
-    """
-    above = np.nan  # the logarithm of the error at the scale before
-    for place, beta in enumerate(minimisers(X, y, depth, log_mus)):
-        log_error = float(np.log(population_error(beta, truth)))
-        if log_error <= np.log(level):
-            scales = log_mus[max(place - 1, 0) : place + 1]
-            errors = [above, log_error][-len(scales) :]
-            return float(np.interp(-np.log(level), -np.array(errors), scales))
-        above = log_error
-    return -np.inf
 
 
 def falling_grid(log10_mu_range: Sequence[float], per_decade: int) -> Array:
@@ -83,9 +64,9 @@ def largest_scale(
     level: float = LEVEL,
 ) -> dict[str, float]:
     """`log_mu`, the largest log alpha^D from which training recovers; -inf if there is none."""
-    problem = planted(sample_size, drawn, dimension, sparsity, noise, seed)
+    X, y, truth = planted(sample_size, drawn, dimension, sparsity, noise, seed)
     falling = falling_grid(log10_mu_range, per_decade)
-    return {"log_mu": largest_log_mu(*problem, depth, falling, level)}
+    return {"log_mu": recovery_scale(X, y, truth, depth, falling, error=level)}
 
 
 def least_norms(
@@ -93,11 +74,10 @@ def least_norms(
 ) -> dict[str, float]:
     """Population error and norm of the interpolating predictors of least l1 and of least l2 norm.
 
-    NaN for l1 where no solution was found. `l2_needs` is the number of samples at which the error
-    of the latter, 1 - N/d without noise, is at the level.
+    NaN for l1 where no solution was found.
     """
     X, y, truth = planted(sample_size, drawn, dimension, sparsity, noise, seed)
-    row = {"l2_needs": (1 - LEVEL) * dimension}
+    row: dict[str, float] = {}
     for order, norm in ((1, L1()), (2, L2())):
         end = interpolate(X, y, norm, throw=False)
         beta = end.beta if end.outcome.ok else np.full(dimension, np.nan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -11,17 +12,18 @@ import numpy as np
 
 from penchant import Outcome, Regression, train
 from penchant.lab import Array, Kind, Record, door_as, one_of
+from penchant.measures import mean_kernel
 from penchant.methods import TangentFlow
 from penchant.models import univariate_relu
 from penchant.problems import plateau, zigzag
 from penchant.record import At
+from penchant.solvers import cubic_spline, least_bend, least_weights, linear_spline
 from penchant.stop import Interpolated
 from penchant_papers.woodworth2020.figures.hinges import (
     Hinges,
     Layers,
     kernel_move,
     layers,
-    mean_kernel,
     net_hinges,
     rms_distance,
     sup_distance,
@@ -30,6 +32,7 @@ from penchant_papers.woodworth2020.figures.hinges import (
 
 PROBLEMS = {"zigzag": zigzag, "plateau": plateau}
 # how much the inner layer weighs in the tangent kernel, over the outer one, at equal arguments
+OUTER = 100.0  # a scaling at which the outer layer is all of the kernel
 SHARES = {"standard": None, "between": 0.03, "balanced": 1.0}
 
 
@@ -61,6 +64,11 @@ class Learned(Record):
     def norm(self) -> float:
         """sum_j |(w_j, b_j)| |v_j|: half the squared norm of the balanced net, biases counted."""
         return float(np.hypot(self.end.w, self.end.b) @ np.abs(self.end.v))
+
+    @property
+    def bend(self) -> float:
+        """The second-order total variation of the net, the integral of |f''| over the line."""
+        return float(np.abs(self.end.w) @ np.abs(self.end.v))
 
     @property
     def to_linear(self) -> float:
@@ -156,43 +164,11 @@ def started(
     return Learned(problem, begin, move, begin, Outcome(Kind.SOLVED, "not trained"))
 
 
-def linear_spline(problem: Regression) -> Callable[[Array], Array]:
-    """The function that is linear between neighbouring data points."""
-    order = np.argsort(problem.X[:, 0])
-    x, y = problem.X[order, 0], problem.y[order]
-    return lambda points: np.interp(points, x, y)
-
-
-def cubic_spline(problem: Regression) -> Callable[[Array], Array]:
-    """The natural cubic spline of the data."""
-    from scipy.interpolate import CubicSpline
-
-    order = np.argsort(problem.X[:, 0])
-    return CubicSpline(problem.X[order, 0], problem.y[order], bc_type="natural")
-
-
-def least_norm(problem: Regression, knots: Array) -> float:
-    """The least sum_j |(w_j, b_j)| |v_j| of an interpolating net whose units turn at `knots`.
-
-    Half the least squared norm of w1, b1 and w2 together, the output bias free: a linear program.
-    """
-    from scipy.optimize import linprog
-
-    x = problem.X[:, 0]
-    right = np.maximum(x[:, None] - knots, 0) / np.sqrt(1 + knots**2)
-    left = np.maximum(knots - x[:, None], 0) / np.sqrt(1 + knots**2)
-    units = np.concatenate([right, left], axis=1)
-    free = np.ones((len(x), 1))
-    columns = np.concatenate([units, -units, free, -free], axis=1)
-    costs = np.concatenate([np.ones(2 * units.shape[1]), [0.0, 0.0]])
-    return float(linprog(costs, A_eq=columns, b_eq=problem.y, method="highs").fun)
-
-
 def norms(problem: Regression) -> dict[str, float]:
     """The least norm of any interpolating net, and that of the linear spline."""
     x = problem.X[:, 0]
     every = np.union1d(np.linspace(-2, 2, 801), x)
-    return {"least_norm": least_norm(problem, every), "spline_norm": least_norm(problem, x)}
+    return {"least_norm": least_weights(problem, every), "spline_norm": least_weights(problem, x)}
 
 
 def grid_of(problem: Regression, points: int = 801) -> Array:
@@ -214,6 +190,7 @@ def cell(
         "to_kernel": run.to_kernel,
         "to_cubic": sup_distance(run.function, cubic_spline(data), grid_of(data)),
         "norm": run.norm,
+        "bend": run.bend / least_bend(data),
         **norms(data),
         "input": points,
         "learned": run.function(points),
@@ -239,7 +216,7 @@ def kernel_cell(alpha: float, seed: int, *, width: int, rtol: float, wide: int) 
     runs = [trained(data, width, alpha, layers, seed, rtol) for layers in SHARES]
     smaller = [started(data, width, alpha / 4, scaling_of(n, width), seed) for n in SHARES]
     means = [mean_interpolant(data, wide, alpha, scaling_of(n, wide)) for n in SHARES]
-    points = grid_of(data)
+    points, own = grid_of(data), [scaling_of(n, wide) for n in SHARES]
     return {
         "to_own": [run.to_kernel for run in runs],
         "kink_distance": [run.kink_distance for run in runs],
@@ -248,6 +225,10 @@ def kernel_cell(alpha: float, seed: int, *, width: int, rtol: float, wide: int) 
             [float(np.sqrt(np.mean((mean - other) ** 2))) for other in means] for mean in means
         ],
         "rescaled": [r.between_interpolants(s) for r, s in zip(runs, smaller, strict=True)],
+        "to_any_cubic": [to_any_cubic(data, mean) for mean in means],
+        "kinked": [kinked(data, wide, alpha, scaling_of(n, wide)) for n in SHARES],
+        "curved": [curved(data, wide, alpha, c, 2.0) for c in (OUTER, *own)],
+        "curved_plain": curved(data, wide, alpha, OUTER, 0.0),
         "mean_to_linear": [np.abs(mean - linear_spline(data)(points)).max() for mean in means],
         "mean_to_cubic": [np.abs(mean - cubic_spline(data)(points)).max() for mean in means],
         "c_wide": [scaling_of(layers, wide) for layers in SHARES],
@@ -256,6 +237,61 @@ def kernel_cell(alpha: float, seed: int, *, width: int, rtol: float, wide: int) 
 
 def mean_interpolant(problem: Regression, width: int, alpha: float, scaling: float) -> Array:
     """On the grid: the interpolant with the tangent kernel averaged over all starts."""
-    x, points = problem.X[:, 0], grid_of(problem)
-    dual = np.linalg.solve(mean_kernel(x, x, width, alpha=alpha, scaling=scaling), problem.y)
-    return np.asarray(mean_kernel(points, x, width, alpha=alpha, scaling=scaling) @ dual)
+    return _mean_function(problem, width, alpha, scaling)(grid_of(problem))
+
+
+def _mean_function(
+    problem: Regression, width: int, alpha: float, scaling: float
+) -> Callable[[Array], Array]:
+    x, given = problem.X[:, 0], {"alpha": alpha, "scaling": scaling}
+    dual = np.linalg.solve(mean_kernel(x, x, width, **given), problem.y)
+    return lambda points: np.asarray(mean_kernel(points, x, width, **given) @ dual)
+
+
+def to_any_cubic(problem: Regression, values: Array) -> float:
+    """The largest distance of values on the grid to a cubic spline with knots at the data.
+
+    Of those that interpolate, with any curvatures at the two ends: the nearest by least squares.
+    """
+    from scipy.interpolate import CubicSpline
+
+    order, points = np.argsort(problem.X[:, 0]), grid_of(problem)
+
+    def spline(*ends: float) -> Array:
+        conditions = tuple((2, end) for end in ends)
+        x, y = problem.X[order, 0], problem.y[order]
+        return np.asarray(CubicSpline(x, y, bc_type=conditions)(points))
+
+    plain = spline(0.0, 0.0)
+    free = np.stack([spline(1.0, 0.0) - plain, spline(0.0, 1.0) - plain], axis=1)
+    weights = np.linalg.lstsq(free, values - plain, rcond=None)[0]
+    return float(np.abs(values - plain - free @ weights).max())
+
+
+def kinked(problem: Regression, width: int, alpha: float, scaling: float) -> float:
+    """The jump of slope of the mean interpolant at a datum over that of the linear spline.
+
+    The mean over the inner data; a cubic spline has none.
+    """
+    order = np.argsort(problem.X[:, 0])
+    x, y, h = problem.X[order, 0], problem.y[order], 1e-5
+    f = _mean_function(problem, width, alpha, scaling)
+    jumps = (f(x[1:-1] + h) - 2 * f(x[1:-1]) + f(x[1:-1] - h)) / h
+    return float(np.mean(jumps / np.diff(np.diff(y) / np.diff(x))))
+
+
+def curved(problem: Regression, width: int, alpha: float, scaling: float, power: float) -> float:
+    """How far f'' (1 + x^2)^power of the mean interpolant is from linear between the data.
+
+    Relative to its size. Units of the start turn at x with a density like 1/(1 + x^2), and there w
+    has the mean square 1/(1 + x^2): with power 2 nothing is left, whatever the scaling.
+    """
+    x, h = np.sort(problem.X[:, 0]), 1e-3
+    f = _mean_function(problem, width, alpha, scaling)
+    off, size = [], []
+    for low, high in itertools.pairwise(x):
+        t = np.linspace(low + 0.02, high - 0.02, 9)
+        bend = (f(t + h) - 2 * f(t) + f(t - h)) / h**2 * (1 + t**2) ** power
+        off.append(np.abs(bend - np.interp(t, t[[0, -1]], bend[[0, -1]])).max())
+        size.append(np.abs(bend).max())
+    return float(max(off) / max(size))

@@ -9,7 +9,8 @@ import numpy as np
 from penchant.lab import Axes, Dataset, Figure
 from penchant.plotting import BLACK, BLUE, GREEN, ORANGE, RED, sheet_of
 from penchant.problems import plateau, zigzag
-from penchant_papers.woodworth2020.figures.spline_nets import SHARES, linear_spline
+from penchant.solvers import linear_spline
+from penchant_papers.woodworth2020.figures.spline_nets import SHARES
 
 SPLINE: dict[str, Any] = {"color": BLACK, "linewidth": 1.3, "linestyle": "--"}
 # wide and pale below the curves, so that both are visible where they agree

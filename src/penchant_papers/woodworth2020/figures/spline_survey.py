@@ -25,13 +25,9 @@ from penchant.lab import (
 )
 from penchant.models import univariate_relu
 from penchant.problems import steep_end
+from penchant.solvers import cubic_spline, least_bend, least_weights, linear_spline
 from penchant_papers.woodworth2020.figures.hinges import Layers, layers, net_hinges
-from penchant_papers.woodworth2020.figures.spline_nets import (
-    cubic_spline,
-    least_norm,
-    linear_spline,
-    norms,
-)
+from penchant_papers.woodworth2020.figures.spline_nets import norms
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int_]
@@ -43,7 +39,7 @@ STAGES = (2_000, 8_000, 30_000)  # steps; after each the sets that are learned a
 GROUP = 12  # sets that are learned at once: one compiled descent serves any number of them
 ON_THE_WAY = (0.1, 0.01, LOSS)  # losses at which the three points are examined
 STARTS = 12  # from which the three points are learned
-MEASURES = ("fitted", "linear", "cubic", "least", "distance", "norm", "short")
+MEASURES = ("fitted", "linear", "cubic", "least", "distance", "norm", "short", "bend")
 NEAR = 0.03  # a net nearer than this to a function has learned it; targets are at most 1
 
 
@@ -64,6 +60,12 @@ class Survey(Record):
         """sum_j |(w_j, b_j)| |v_j| of each net."""
         return np.array([np.hypot(net.w, net.b) @ np.abs(net.v) for net in self.nets])
 
+    @property
+    def bends(self) -> Array:
+        """The second-order total variation of each net over the least of its data."""
+        pairs = zip(self.nets, self.problems, strict=True)
+        return np.array([np.abs(n.v) @ np.abs(n.w) / least_bend(p) for n, p in pairs])
+
     @cached_property
     def linear(self) -> Mask:
         """Which nets have learned the linear spline."""
@@ -77,7 +79,7 @@ class Survey(Record):
     @cached_property
     def least(self) -> Mask:
         """Which nets have the least norm of an interpolating net, up to 2%."""
-        least = [least_norm(p, np.union1d(np.linspace(-2, 2, 401), p.X)) for p in self.problems]
+        least = [least_weights(p, np.union1d(np.linspace(-2, 2, 401), p.X)) for p in self.problems]
         return self.fitted & (self.norms < 1.02 * np.array(least))
 
     def distances(self, target: Callable[[Regression], Callable[[Array], Array]]) -> Array:
@@ -188,7 +190,16 @@ def cell(kind: str, seed: int, *, counts: Mapping[str, int]) -> dict[str, Any]:
         own = dict.fromkeys(("least_norm", "spline_norm"), np.nan)
 
     measured = [
-        (s.fitted, s.linear, s.cubic, s.least, s.distances(linear_spline), s.norms, s.short())
+        (
+            s.fitted,
+            s.linear,
+            s.cubic,
+            s.least,
+            s.distances(linear_spline),
+            s.norms,
+            s.short(),
+            s.bends,
+        )
         for s in surveys
     ]
     joined = (np.concatenate(parts).astype(float) for parts in zip(*measured, strict=True))

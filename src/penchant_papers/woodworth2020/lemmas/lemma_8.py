@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penchant import DiagonalNet
+from penchant import DiagonalNet, bounds
 from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most
 from penchant_papers.endpoints import trace
 from penchant_papers.instances import by_instance
@@ -12,8 +12,8 @@ from penchant_papers.woodworth2020.theorem_3 import DEPTHS, problem_at_depth
 
 
 def box(depth: int, alpha: float) -> float:
-    """The bound that Lemma 8 prints."""
-    return alpha ** (2 - depth) / (depth * (depth - 2))
+    """The bound that Lemma 8 prints, twice the sharp one."""
+    return 2 * float(np.exp(bounds.dual_edge(depth, alpha=alpha)))
 
 
 def cell(instance: int, seed: int) -> dict[str, float]:
