@@ -20,6 +20,7 @@ from penchant import (
     Q,
     Regression,
     Steps,
+    bounds,
     forecasts,
     lab,
     measures,
@@ -80,6 +81,9 @@ TOP = {
     "watch": lambda: penchant.watch(None, X),
 }
 FORECASTS = {
+    "adam_clock": lambda: forecasts.adam_clock(1.0, 2.0),
+    "adam_delay": lambda: forecasts.adam_delay(0.0, 1.0),
+    "adam_memory": lambda: forecasts.adam_memory(0.0),
     "effective_regularizer": lambda: forecasts.effective_regularizer(path()),
     "forecast_jump": lambda: forecasts.forecast_jump(None),
     "kernel_regime_end": lambda: forecasts.kernel_regime_end(2, -1.0, 0.0, NET, REGRESSION),
@@ -88,6 +92,12 @@ FORECASTS = {
     "start_regularizer": lambda: forecasts.start_regularizer(NET, np.ones(6)),
     "tilted_q": lambda: forecasts.tilted_q(1, np.ones(3), np.ones(3)),
     "turning_window": lambda: forecasts.turning_window(WRONG, WRONG),
+}
+BOUNDS = {
+    "ball_radius": lambda: bounds.ball_radius(1.0, 1.0, 1.0, 1.0, 0.9),
+    "contraction": lambda: bounds.contraction(2.0, 1.0, 0.1),
+    "dominated_steps": lambda: bounds.dominated_steps(1.0, 1.0, 0.9, 0.5, 1e-3),
+    "largest_step": lambda: bounds.largest_step(1.0, 1.0),
 }
 LAB = {
     "Check": lambda: lab.Check("a", 1.0, tolerance=-1.0),
@@ -281,6 +291,7 @@ SOLVERS = {
 }
 REFUSED = {
     **TOP,
+    **BOUNDS,
     **FORECASTS,
     **LAB,
     **MEASURES,

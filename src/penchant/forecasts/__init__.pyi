@@ -1,5 +1,6 @@
 """What is said about a run before it ends."""
 
+from penchant.forecasts.adam import adam_clock, adam_delay, adam_memory
 from penchant.forecasts.runs import PredictedRun, predict_run
 from penchant.forecasts.transition import LATER, Forecast
 from penchant.forecasts.turning import STRIDE, kernel_regime_end, turning_window
@@ -17,6 +18,9 @@ __all__ = [
     "Delay",
     "Forecast",
     "PredictedRun",
+    "adam_clock",
+    "adam_delay",
+    "adam_memory",
     "effective_regularizer",
     "forecast_jump",
     "kernel_regime_end",
