@@ -12,6 +12,7 @@ paper = Paper(
     statements={
         "N-F1": "figures.figure_1",
         "N-LU": "rescaling",
+        "N-drift": "drift",
         "N-F2": "figures.figure_2",
         "N-F3": "figures.figure_3",
         "N-GWU": "theorem_3_6",
