@@ -1,15 +1,18 @@
-"""Generate the table of docs/papers.md from the record: `python docs/coverage.py`.
+"""Generate docs/papers.md and docs/coverage.md from the record: `python docs/coverage.py`.
 
-The record (src/penchant_papers/record) is written by `penchant verify --record`; the table shows
-for every claim the largest size that is on record.
+The record (src/penchant_papers/*/record) is written by `penchant verify --record`; of every claim
+the largest size on record is shown. papers.md goes from claim to claim; coverage.md goes through
+what the sources print, as the file statements.toml of each paper lists it.
 """
 
 import re
+import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from penchant.lab import Recorded, all_claims
+from penchant.lab import Recorded, all_claims, paper_of, papers
 from penchant.lab.evidence.evidence import STATUSES
 from penchant.lab.evidence.verdict import MEANINGS, shown
 from penchant.lab.record import recorded
@@ -17,8 +20,21 @@ from penchant.lab.writing import write_text
 from penchant.mathematics import FORMULA
 
 TABLE = Path(__file__).resolve().parent / "papers.md"
+PRINTED = TABLE.with_name("coverage.md")
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 HEAD = ("id", "statement", "status", "scope", "other seeds", "decisive check", "size and run")
+PRINTED_HEAD = ("place", "what is printed", "verdict", "experiments", "scope")
+COVERS = {"full": "full", "part": "in part", "none": "none"}  # as in the files, and on the page
+
+
+class Statement(NamedTuple):
+    """A row of statements.toml: what is printed at a place of a source, and the claims on it."""
+
+    place: str
+    printed: str
+    claims: list[str]
+    covers: str  # a key of COVERS
+    why: str = ""  # what is missing, if it is not covered in full
 
 
 def rows() -> list[Recorded]:
@@ -38,9 +54,12 @@ def is_missing(record: Recorded | None, statement: str) -> bool:
 
 def coverage(records: Sequence[Recorded]) -> str:
     """The text that explains the statuses, and the table below it."""
-    cells = [HEAD, ("---",) * len(HEAD), *map(_cells, records)]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in cells)
-    return f"{_words(records)}\n\n{table}"
+    return f"{_words(records)}\n\n{_table(HEAD, map(_cells, records))}"
+
+
+def _table(head: tuple[str, ...], cells: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _words(records: Sequence[Recorded]) -> str:
@@ -97,5 +116,78 @@ def replaced(document: str, records: Sequence[Recorded]) -> str:
     return f"{parts[0]}{BEGIN}\n{coverage(records)}\n{END}{parts[4]}"
 
 
+# --- what is printed ------------------------------------------------------------------------
+
+
+def statements() -> dict[str, list[Statement]]:
+    """What every source prints, in its order, by the short name of the source."""
+    return {paper.short: _listed(paper.printed) for paper in papers() if paper.printed.is_file()}
+
+
+def _listed(file: Path) -> list[Statement]:
+    return [Statement(**row) for row in tomllib.loads(file.read_text(encoding="utf-8"))["row"]]
+
+
+def page(printed: Mapping[str, Sequence[Statement]], records: Sequence[Recorded]) -> str:
+    """The page of all printed statements, each with what is on record of its claims."""
+    known = {record.id: record for record in records}
+    tables = (
+        f"## {source}\n\n{_table(PRINTED_HEAD, (_row(row, known) for row in own))}"
+        for source, own in printed.items()
+    )
+    return "\n\n".join([_opening(printed, known), *tables]) + "\n"
+
+
+def _opening(printed: Mapping[str, Sequence[Statement]], known: Mapping[str, Recorded]) -> str:
+    every = [row for own in printed.values() for row in own]
+    full = [row for row in every if row.covers == "full"]
+    open_ = sum(any(known[id].status == "inconclusive" for id in row.claims) for row in full)
+    judged = {id for row in every for id in row.claims}
+    ours = [id for id in known if paper_of(id).short in printed and id not in judged]
+    counts = [_counts(source, own) for source, own in (*printed.items(), ("all", every))]
+    return f"""# What the sources print
+
+Statements, equations, remarks, captions and settings of the four sources, in their order and in our
+own short words, with the experiments that judge them. **{len(full)} of {len(every)} have a verdict
+that says what is printed**, or that it is wrong as printed; of these {open_} rest on a claim that
+the record calls inconclusive. The verdict of a row that is covered in part, or not at all, says
+what is missing.
+
+{_table(("source", "printed", *COVERS.values()), counts)}
+
+Status and scope are those on record; the scope says what is smaller than in the source, and
+[Papers](papers.md) shows every claim with its decisive check. The claims {" and ".join(ours)} are
+ours and judge no printed line. This page is generated by `python docs/coverage.py` from the files
+`src/penchant_papers/*/statements.toml` and the record."""
+
+
+def _counts(source: str, own: Sequence[Statement]) -> tuple[str, ...]:
+    counts = Counter(row.covers for row in own)
+    return (source, str(len(own)), *(str(counts[covers]) for covers in COVERS))
+
+
+def _row(row: Statement, known: Mapping[str, Recorded]) -> tuple[str, ...]:
+    verdict = f"**{COVERS[row.covers]}**: {escaped(row.why)}" if row.why else COVERS[row.covers]
+    statuses = _grouped({id: str(known[id].status) for id in row.claims})
+    scopes = _grouped({id: known[id].verdict().scope for id in row.claims})
+    status = _told(statuses)
+    scope = _told(scopes) if len(scopes) > 1 else "".join(scopes)
+    return (
+        *(escaped(row.place), escaped(row.printed), verdict),
+        *(escaped(status or "—"), escaped(scope or "—")),
+    )
+
+
+def _grouped(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """The ids by what is said of them, so that what several share is said once."""
+    return {text: [id for id in texts if texts[id] == text] for text in texts.values()}
+
+
+def _told(groups: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{', '.join(ids)}: {text}" for text, ids in groups.items())
+
+
 if __name__ == "__main__":
-    write_text(TABLE, replaced(TABLE.read_text(encoding="utf-8"), rows()))
+    records = rows()
+    write_text(TABLE, replaced(TABLE.read_text(encoding="utf-8"), records))
+    write_text(PRINTED, page(statements(), records))

@@ -25,6 +25,7 @@ PAGES = {  # file of the repository -> page of the site, for those that keep the
     "docs/combinations.md": "howto/combinations.md",
     "docs/theory.md": "theory/index.md",
     "docs/diagrams.md": "theory/diagrams.md",
+    "docs/coverage.md": "papers/coverage.md",
     "docs/robustness.md": "benchmarks/robustness.md",
     "benchmarks/README.md": "benchmarks/scripts.md",
     "CONTRIBUTING.md": "contributing.md",

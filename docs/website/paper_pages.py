@@ -68,7 +68,8 @@ def _overview(groups: dict[str, Any], rows: list[Recorded], pictures: bool) -> s
         "",
         f"penchant checks {len(rows)} statements and figures. Each is one file of"
         " `src/penchant_papers/` with its runs, check, controls and picture. The numbers"
-        " are on record, written by `penchant verify --record`; no verdict is written by hand.",
+        " are on record, written by `penchant verify --record`; no verdict is written by hand."
+        " [What the sources print](coverage.md) goes through the sources line by line.",
         "",
         f"| source | statements | {' | '.join(seen)} |",
         "|---" * (len(seen) + 2) + "|",
@@ -86,7 +87,7 @@ def _overview(groups: dict[str, Any], rows: list[Recorded], pictures: bool) -> s
             " pages have no pictures.",
             "",
         ]
-    return "\n".join([*lines, "```{toctree}", ":hidden:", "", *groups, "```", ""])
+    return "\n".join([*lines, "```{toctree}", ":hidden:", "", *groups, "coverage", "```", ""])
 
 
 def _page(source: Paper, rows: list[Recorded], verdicts: dict[str, Verdict]) -> str:

@@ -21,6 +21,9 @@ from penchant.lab.verification import gather_verdicts
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
 coverage, escaped, replaced = (SCRIPT[name] for name in ("coverage", "escaped", "replaced"))
+statements, page = SCRIPT["statements"], SCRIPT["page"]
+PRINTED = {"W": 133, "M": 81, "L": 20, "N": 55}  # rows of each source, 289 in all
+FULL = 206  # raise it when another row has a verdict that says what is printed; never lower it
 TABLE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 
 
@@ -108,6 +111,81 @@ def test_a_claim_that_is_not_on_record_is_named(monkeypatch):
         SCRIPT["rows"]()
     with pytest.raises(ValueError, match="must hold <!-- coverage: begin -->"):
         replaced("no markers", [])
+
+
+# --- what is printed -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """Every row of the four sources."""
+    return [row for own in statements().values() for row in own]
+
+
+def test_the_page_of_what_is_printed_is_what_the_files_and_the_record_say(records):
+    text = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    assert page(statements(), records) == text, "run python docs/coverage.py, do not edit the page"
+
+
+def test_the_rows_of_every_source_are_counted():
+    shorts = {paper.short: paper.letters for paper in papers()}
+    assert {shorts[name]: len(own) for name, own in statements().items()} == PRINTED
+    for name, own in statements().items():
+        assert len({(row.place, row.printed) for row in own}) == len(own), name
+
+
+def test_verdicts_that_say_what_is_printed_do_not_become_fewer(printed):
+    assert sum(row.covers == "full" for row in printed) >= FULL
+
+
+def test_a_row_has_claims_if_it_is_covered_and_a_reason_if_not_in_full(printed):
+    for row in printed:
+        assert row.covers in SCRIPT["COVERS"], row
+        assert bool(row.claims) == (row.covers != "none"), row
+        assert bool(row.why) == (row.covers != "full"), row
+        assert row.place, row
+        assert row.printed, row
+        assert len({*row.claims}) == len(row.claims), row
+
+
+def test_a_row_names_claims_that_exist_and_every_claim_but_ours_has_a_row(printed):
+    named = {id for row in printed for id in row.claims}
+    assert named <= {*all_claims().ids}
+    own = [claim for claim in all_claims().experiments() if claim.id.split("-")[0] in PRINTED]
+    without = {claim.id for claim in own if claim.id not in named}
+    assert without == {claim.id for claim in own if claim.place.startswith("ours")}
+
+
+def test_a_row_shows_what_is_on_record_of_its_claims(records):
+    known = {record.id: record for record in records}
+    Statement, row = SCRIPT["Statement"], SCRIPT["_row"]
+    (*texts, status, scope) = row(Statement("section 1", "$|x|$", ["W-F1"], "full"), known)
+    assert texts == ["section 1", r"$\vert x\vert $", "full"]
+    assert status == f"W-F1: {known['W-F1'].status}"
+    assert scope == escaped(known["W-F1"].verdict().scope)
+    assert scope != "as printed"
+    texts = row(Statement("a", "b", ["W-F1", "W-L6"], "part", "no *sweep*"), known)
+    assert texts[2] == r"**in part**: no \*sweep\*"
+    assert texts[4] == f"W-F1: {scope}; W-L6: as printed"
+    none = row(Statement("a", "b", [], "none", "no run"), known)
+    assert none[2:] == ("**none**: no run", "—", "—")
+
+
+def test_what_claims_share_is_said_once():
+    grouped = SCRIPT["_grouped"]({"A-1": "holds", "A-2": "fails", "A-3": "holds"})
+    assert SCRIPT["_told"](grouped) == "A-1, A-3: holds; A-2: fails"
+
+
+def test_the_counts_above_the_tables_are_those_of_the_rows(records):
+    open_ = {record.id for record in records if record.status == "inconclusive"}
+    ids = [*open_, "W-L7", "W-T1"]
+    rows = [SCRIPT["Statement"]("a", "b", [id], "full") for id in ids]
+    none = rows[0]._replace(claims=[], covers="none", why="w")
+    text = page({"A": rows, "B": [none]}, records)
+    assert f"**{len(ids)} of {len(ids) + 1} have a verdict" in text
+    assert f"of these {len(open_)} rest on" in text
+    assert f"| A | {len(ids)} | {len(ids)} | 0 | 0 |" in text
+    assert f"| all | {len(ids) + 1} | {len(ids)} | 0 | 1 |" in text
 
 
 # --- the sources: one order for everything that is listed ----------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penchant.lab import all_claims
+from penchant.lab import all_claims, papers
 from penchant.mathematics import FORMULA, mathml
 from penchant.namespaces import public, public_names
 
@@ -29,6 +29,7 @@ SHOWN = (
     "howto/grokking",
     "theory/index",
     "papers/woodworth2020",
+    "papers/coverage",
     "gallery/index",
     "gallery/weight_decay",
     "reference/index",
@@ -80,6 +81,9 @@ def test_the_pages_that_use_a_name_are_found(site):
 def test_every_statement_has_its_verdict_file_and_commands(site, source):
     statuses = {row.id: row.status for row in site["paper_pages"].COVERAGE["rows"]()}
     texts = {file.stem: file.read_text() for file in (source / "papers").glob("*.md")}
+    printed = texts.pop("coverage")
+    assert all(f"\n## {paper.short}\n" in printed for paper in papers() if paper.authors)
+    assert "(coverage.md)" in texts["index"]
     parts = {}
     for text in texts.values():
         for part in text.split("\n## ")[1:]:

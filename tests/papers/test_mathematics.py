@@ -1,6 +1,7 @@
-"""Every formula of the papers, in claims, studies and records, can be drawn, printed and read."""
+"""Every formula of the papers, wherever it stands in them, can be drawn, printed and read."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from penchant.lab import all_claims
 from penchant.mathematics import FORMULA, mathml
 from penchant.plotting import in_terminal
 
-RECORDS = sorted(Path(penchant_papers.__file__).parent.glob("*/record/*.json"))
+HOME = Path(penchant_papers.__file__).parent
+RECORDS = sorted(HOME.glob("*/record/*.json"))
+PRINTED = sorted(HOME.glob("*/statements.toml"))
 FLOAT = "$float"  # how a record writes the name of a number that JSON does not have
 
 
@@ -56,6 +59,12 @@ def test_formulas_on_record(file):
     for text in texts_in(json.loads(file.read_text(encoding="utf-8"))):
         if text != FLOAT:
             assert_shown(text)
+
+
+@pytest.mark.parametrize("file", PRINTED, ids=lambda file: file.parent.name)
+def test_formulas_of_what_is_printed(file):
+    for text in texts_in(tomllib.loads(file.read_text(encoding="utf-8"))):
+        assert_shown(text)
 
 
 def test_a_wrong_formula_would_be_found():

@@ -7,6 +7,8 @@ A package with claims names a sequence of `Paper` in its pyproject.toml:
 
 Each paper is a package: its `__init__` makes the `Paper`, each claim is one module of it, studies
 that are tables are .toml files in its folder, and what was measured is in its folder `record`.
+One .toml file is no study: `statements.toml` lists what the source prints, row by row, with the
+claims that judge it.
 """
 
 from __future__ import annotations
@@ -82,9 +84,15 @@ class Paper(Record):
         return self.folder / "record"
 
     @property
+    def printed(self) -> Path:
+        """The file that lists what the source prints, if there is one."""
+        return self.folder / "statements.toml"
+
+    @property
     def tables(self) -> dict[str, Path]:
         """The studies that come as TOML files, by name."""
-        return {file.stem: file for file in sorted(self.folder.glob("*.toml"))}
+        files = sorted(self.folder.glob("*.toml"))
+        return {file.stem: file for file in files if file != self.printed}
 
 
 def letters_of(id: str) -> str:
