@@ -3,7 +3,7 @@
 How it works. With G and H the (sub)gradients of g and h, a step is -a (G + beta H). Let
 beta |H| <= share |G|, share < 1, and write v = G + beta H.
 
-- Descent lemma, L-smooth g: g falls by at least a G.v - (a^2 L/2)|v|^2. This is least, over all
+- Descent lemma, with L the Lipschitz constant of G: g falls by at least a G.v - (a^2 L/2)|v|^2. This is least, over all
   beta H of length at most share |G|, at beta H = -share G or +share G, where it is
   (a/2)|G|^2 (1 + s)(2 - a L (1 + s)), s = -share or share. |G|^2 >= 2 mu g makes it `contraction`.
 - G.v/|v| is least where beta H is orthogonal to v: sqrt(1 - share^2)|G|. So sqrt(g) falls by
@@ -29,7 +29,7 @@ def largest_step(L: float, share: float = 0.0) -> float:
     Parameters
     ----------
     L
-        The loss is L-smooth.
+        The Lipschitz constant of the gradient of the loss.
     share
         The most that beta |H| may be of |G|, below 1.
 
@@ -62,7 +62,7 @@ def contraction(mu: float, L: float, learning_rate: float, share: float = 0.0) -
     mu
         |grad g|^2 >= 2 mu g (Polyak-Lojasiewicz), with 0 the least value of g.
     L
-        g is L-smooth.
+        The Lipschitz constant of the gradient of g.
     learning_rate
         The step, below `largest_step`.
     share
@@ -107,7 +107,7 @@ def ball_radius(
     chi
         |grad g|^2 >= chi g on the ball of this radius, as `measures.lojasiewicz` bounds it.
     L
-        g is L-smooth there.
+        The Lipschitz constant of the gradient of g there.
     learning_rate
         The step; for every share there is one from which on the bound is infinite.
     share
@@ -149,7 +149,7 @@ def dominated_steps(
     gradient
         |G| at the start.
     L
-        The loss is L-smooth.
+        The Lipschitz constant of the gradient of the loss.
     learning_rate
         The step, below 1/(L (1 + share)).
     share
