@@ -3,8 +3,8 @@
 How it works. With G and H the (sub)gradients of g and h, a step is -a (G + beta H). Let
 beta |H| <= share |G|, share < 1, and write v = G + beta H.
 
-- Descent lemma, with L the Lipschitz constant of G: g falls by at least a G.v - (a^2 L/2)|v|^2. This is least, over all
-  beta H of length at most share |G|, at beta H = -share G or +share G, where it is
+- Descent lemma, with L the Lipschitz constant of G: g falls by at least a G.v - (a^2 L/2)|v|^2.
+  This is least, over all beta H of length at most share |G|, at -share G or +share G, where it is
   (a/2)|G|^2 (1 + s)(2 - a L (1 + s)), s = -share or share. |G|^2 >= 2 mu g makes it `contraction`.
 - G.v/|v| is least where beta H is orthogonal to v: sqrt(1 - share^2)|G|. So sqrt(g) falls by
   (sqrt(1 - share^2) - a L (1 + share)/2) sqrt(chi)/2 for every unit of length covered, where
