@@ -24,6 +24,7 @@ NAMESPACES = (
     "regularizers",
     "solvers",
     "measures",
+    "bounds",
     "forecasts",
     "bounds",
     "lab",

@@ -23,6 +23,7 @@ ROOMS = [
     "solvers",
     "models",
     "measures",
+    "bounds",
     "training",
     "forecasts",
     "bounds",

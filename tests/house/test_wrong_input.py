@@ -82,6 +82,9 @@ TOP = {
     "watch": lambda: penchant.watch(None, X),
 }
 FORECASTS = {
+    "adam_clock": lambda: forecasts.adam_clock(1.0, 2.0),
+    "adam_delay": lambda: forecasts.adam_delay(0.0, 1.0),
+    "adam_memory": lambda: forecasts.adam_memory(0.0),
     "effective_regularizer": lambda: forecasts.effective_regularizer(path()),
     "fewest_samples": lambda: forecasts.fewest_samples(0.0, L1(), dimension=2, truth=[1.0]),
     "forecast_jump": lambda: forecasts.forecast_jump(None),
@@ -105,6 +108,10 @@ BOUNDS = {
     "l2_norm_edge": lambda: bounds.l2_norm_edge(0.1, -1.0),
     "l2_solution_edge": lambda: bounds.l2_solution_edge(0.1, NAN),
     "not_l1_edge": lambda: bounds.not_l1_edge(1.0, 100),
+    "ball_radius": lambda: bounds.ball_radius(1.0, 1.0, 1.0, 1.0, 0.9),
+    "contraction": lambda: bounds.contraction(2.0, 1.0, 0.1),
+    "dominated_steps": lambda: bounds.dominated_steps(1.0, 1.0, 0.9, 0.5, 1e-3),
+    "largest_step": lambda: bounds.largest_step(1.0, 1.0),
 }
 LAB = {
     "Check": lambda: lab.Check("a", 1.0, tolerance=-1.0),

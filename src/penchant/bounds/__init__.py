@@ -1,4 +1,4 @@
-"""The explicit bounds of published theorems: from which scale on what holds."""
+"""The explicit bounds of published theorems: scales, radii, rates and steps as numbers."""
 
 from penchant.namespaces import attach
 

@@ -4,6 +4,12 @@ from penchant.bounds.exponential_loss import (
     largest_log_loss,
     largest_log_weight,
 )
+from penchant.bounds.penalized_descent import (
+    ball_radius,
+    contraction,
+    dominated_steps,
+    largest_step,
+)
 from penchant.bounds.scales import (
     dual_edge,
     l1_norm_edge,
@@ -14,6 +20,9 @@ from penchant.bounds.scales import (
 )
 
 __all__ = [
+    "ball_radius",
+    "contraction",
+    "dominated_steps",
     "dual_edge",
     "l1_norm_edge",
     "l1_solution_edge",
@@ -21,5 +30,6 @@ __all__ = [
     "l2_solution_edge",
     "largest_log_loss",
     "largest_log_weight",
+    "largest_step",
     "not_l1_edge",
 ]

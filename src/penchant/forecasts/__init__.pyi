@@ -1,5 +1,6 @@
 """What is said about a run before it ends."""
 
+from penchant.forecasts.adam import adam_clock, adam_delay, adam_memory
 from penchant.forecasts.population import (
     PopulationError,
     fewest_samples,
@@ -24,6 +25,9 @@ __all__ = [
     "Forecast",
     "PopulationError",
     "PredictedRun",
+    "adam_clock",
+    "adam_delay",
+    "adam_memory",
     "effective_regularizer",
     "fewest_samples",
     "forecast_jump",

@@ -190,7 +190,8 @@ experiment = Experiment(
     statement="A two-layer net that learns modular addition from a large start under a small "
     r"weight decay memorizes first and generalizes late, near $(1/\lambda) \log \alpha$; from "
     "a small start it generalizes soon after training is solved.",
-    place="Our goal: examples of grokking; modular addition with a two-layer net",
+    place="not on the poster: an experiment of the paper of Lyu et al. (2023) that the poster is "
+    "about",
     study=study,
     check=check,
     draw=draw,

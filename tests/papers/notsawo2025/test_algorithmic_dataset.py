@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_can_be_read
+from penchant.forecasts import adam_clock, adam_delay
 from penchant.lab.evidence.evidence import judge
 from penchant_papers.instances import slope
-from penchant_papers.notsawo2025.adam_delay import MEMORY, adam_clock, adam_delay
 from penchant_papers.notsawo2025.figures import algorithmic_dataset as module
+from penchant_papers.notsawo2025.figures.algorithmic_dataset import MEMORY
 from penchant_papers.notsawo2025.figures.runs import USUAL
 from token_datasets import token_dataset
 

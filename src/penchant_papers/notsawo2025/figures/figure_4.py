@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from penchant.lab import (
+    DRAWS,
     Array,
     Axes,
     Dataset,
@@ -16,6 +17,7 @@ from penchant.lab import (
     Figure,
     at_least,
     at_most,
+    drawn,
     sized,
     within,
 )
@@ -23,14 +25,20 @@ from penchant.plotting import BLACK, BLUE, GREY, LEGEND, PURPLE, RED, caption_of
 from penchant.solvers import descent_points, error_floor
 from penchant_papers.notsawo2025.figures.runs import NAMES, dims_of, plain
 from penchant_papers.notsawo2025.recoveries import (
+    FAR,
     SPARSE,
     Recovery,
     arguments_of,
     count,
     log_steps,
     recoverable,
+    recovery,
 )
 
+# Samples far below what is needed: 5 entries and their places are 10 numbers, rank 1 is 11.
+FEW = {"sparse": 8, "completion": 8}
+SPARE = {"points_per_decade": 15, "linear_points": 60}
+SHORT = 0.05  # step of a vector, whose 8 samples have a larger singular value than 30
 CURVES = ("step", "loss", "test_error", "norm_l2")
 
 
@@ -43,9 +51,12 @@ def cell(
     level: float,
     points_per_decade: int,
     linear_points: int,
+    recovers: bool = True,
     **problem: Any,
 ) -> dict[str, Any]:
     """One run with beta |a|_2^2 or with the norm that recovers the truth, and its classification.
+
+    Unless it `recovers`, the problem has too few samples for that norm, which only l2 is run on.
 
     The entries of the start are equal, its norm is `start` times that of the truth, or `start` for
     a vector. The run lasts half as long again as the late fall of its error, whose end
@@ -53,7 +64,7 @@ def cell(
     its final value plus the remaining fall of the squared l2 norm; if the norm alone falls, it is
     at most 1/(1 - |c|), c the cosine of start and truth where the data do not determine them.
     """
-    case, draws = recoverable(**problem)
+    case, draws = (recoverable if recovers else hopeless)(**problem)
     size = 1.0 if problem["kind"] == "sparse" else float(np.linalg.norm(case.truth))
     entry = start * size / np.sqrt(len(case.truth))
     begin = np.full(len(case.truth), entry)
@@ -79,6 +90,7 @@ def cell(
         "grokking_kind": transition.kind,
         "reason": transition.reason,
         "floor": error_floor(case.X, case.truth),
+        "least_off": np.nan if recovers else case.off(case.least),
         "predicted_end": float(end),
         "final_error": float(error[-1]),
         "deviation": float(np.exp(ratios.max())) if late.any() else np.nan,
@@ -88,6 +100,15 @@ def cell(
         "trajectory_test_error": error,
         "trajectory_norm_l2": norm,
     }
+
+
+def hopeless(kind: str, *, seed: int, **given: Any) -> tuple[Recovery, int]:
+    """A recovery of this seed whose interpolator of least norm is FAR from the truth, and draws."""
+    return drawn(
+        lambda k: recovery(kind, seed=k, **given),
+        lambda case: case.off(case.least) > FAR,
+        seed=DRAWS * seed,
+    )
 
 
 def recorded(steps: float, points_per_decade: int, linear_points: int) -> Array:
@@ -126,6 +147,7 @@ LABELS = {
     "grokking_kind": "how penchant.measures.grokking classifies the run",
     "reason": "the reason for this classification",
     "floor": "$|(I - X^+ X) a^*|^2$, a lower bound for every point in the row space of $X$",
+    "least_off": "relative error of the interpolator of least norm, where it is not the truth",
     "predicted_end": r"predicted end of the late fall, for $\ell_1$ by the slow phase",
     "draws": "how many problems were drawn until one met the premises",
     "cosine": "cosine of start and truth where the data do not determine them",
@@ -186,6 +208,41 @@ matrix = sized(
     dims=dims_of(CURVES),
     labels=LABELS,
 )
+few = sized(
+    "N-F-mirage-few",
+    title="The same with far too few samples: there is nothing to recover",
+    function=cell,
+    arguments={
+        **study.quick["arguments"],
+        "samples": FEW["sparse"],
+        "step": SHORT,
+        "recovers": False,
+        **SPARE,
+    },
+    grid={"penalty": ["l2"]},
+    seeds=20,
+    tiny={"seeds": 4},
+    printed={"arguments": {"beta": 1e-5}, "seeds": 200},
+    dims=dims_of(CURVES),
+    labels=LABELS,
+)
+few_matrix = sized(
+    "N-F-mirage-few-matrix",
+    title="The same for a matrix with far too few entries",
+    function=cell,
+    arguments={
+        **matrix.quick["arguments"],
+        "samples": FEW["completion"],
+        "recovers": False,
+        **SPARE,
+    },
+    grid={"penalty": ["l2"]},
+    seeds=20,
+    tiny={"seeds": 4},
+    printed={"seeds": 200},
+    dims=dims_of(CURVES),
+    labels=LABELS,
+)
 
 
 def runs_with(data: Sequence[Dataset], place: int) -> list[Dataset]:
@@ -200,9 +257,12 @@ def excess(run: Dataset) -> float:
     return float(run.deviation * (1 - abs(run.cosine)))
 
 
-def check(dataset: Dataset, matrix: Dataset) -> Evidence:
+def check(dataset: Dataset, matrix: Dataset, few: Dataset, few_matrix: Dataset) -> Evidence:
     """With l2 the error falls late with the norm and ends at the floor; with l1 it ends below."""
-    shrunk, recovering = (runs_with((dataset, matrix), place) for place in (0, 1))
+    hopeless_runs = runs_with((few, few_matrix), 0)
+    nothing = min(float(run.least_off) for run in hopeless_runs)
+    paired, recovering = (runs_with((dataset, matrix), place) for place in (0, 1))
+    shrunk = [*paired, *hopeless_runs]
     fall = at_least(min(float(run.plateau / run.final_error) for run in shrunk), 100.0)
     floor = within(
         max(abs(float(run.final_error / run.floor) - 1) for run in shrunk), tolerance=0.02
@@ -214,12 +274,21 @@ def check(dataset: Dataset, matrix: Dataset) -> Evidence:
         max(abs(float(run.t2 / run.predicted_end) - 1) for run in recovering), tolerance=0.05
     )
     first = max(float(run.t1 / run.predicted_end) for run in (*shrunk, *recovering))
-    draws = sum(int(one.draws.isel(penalty=0).sum()) for one in (dataset, matrix))
+    draws, tried = (
+        sum(int(one.draws.isel(penalty=0).sum()) for one in pair)
+        for pair in ((dataset, matrix), (few, few_matrix))
+    )
     return Evidence(
         ran=f"{dataset.sizes['seed']} sparse recoveries (100, 5, 30) and {matrix.sizes['seed']} 6 "
         r"x 6 matrices of rank 1 from 24 entries, from a large start, with an $\ell_2$ "
-        "penalty and with the norm that recovers",
-        premises={"the training loss is solved first": (first < 0.05, first)},
+        "penalty and with the norm that recovers; the $\\ell_2$ penalty also on "
+        f"{few.sizes['seed']} vectors and {few_matrix.sizes['seed']} matrices with 8 samples, for "
+        "which nothing recovers",
+        premises={
+            "the training loss is solved first": (first < 0.05, first),
+            "with too few samples the interpolator of least norm is not the truth: its least "
+            "relative error": (nothing > FAR, nothing),
+        },
         checks={
             r"least fall of the $\ell_2$ test error after memorization, its plateau over its "
             "final value": fall,
@@ -246,22 +315,24 @@ def check(dataset: Dataset, matrix: Dataset) -> Evidence:
             r"the fall of the $\ell_2$ norm predicts $t_2$": end.control(
                 max(
                     abs(float(g.t2 / m.predicted_end) - 1)
-                    for m, g in zip(shrunk, recovering, strict=True)
+                    for m, g in zip(paired, recovering, strict=True)
                 )
             ),
         },
         findings=[
-            f"problems whose truth has the least norm: {len(recovering)} of {draws} drawn",
+            f"problems whose truth has the least norm: {len(recovering)} of {draws} drawn; whose "
+            f"interpolator of least norm is not the truth, with 8 samples: {len(hopeless_runs)} "
+            f"of {tried}",
             *(
                 f"{NAMES[run.penalty.item()]}: {run.grokking_kind.item()}, {run.reason.item()}; "
                 f"end of the fall predicted at {count(run.predicted_end)}"
-                for run in (*shrunk, *recovering)
+                for run in (*paired, *recovering)
             ),
         ],
     )
 
 
-def draw(dataset: Dataset, matrix: Dataset) -> Figure:
+def draw(dataset: Dataset, *_: Dataset) -> Figure:
     """For both penalties: the error, then its logarithm over logarithmic and linear time."""
     runs = [plain(dataset.isel(penalty=place, seed=0)) for place in (0, 1)]
     level, floor = arguments_of(dataset)["level"], float(runs[0].floor)
@@ -345,10 +416,11 @@ experiment = Experiment(
     "N-F-mirage",
     statement=r"From a large start, an $\ell_2$ penalty alone gives an abrupt late fall of the "
     r"generalization error that is driven by the $\ell_2$ norm of the parameters and does not "
-    "lead to the truth; with the norm that recovers the truth, the same fall leads to the "
+    "lead to the truth, also where the samples are far too few for any recovery; with the norm "
+    "that recovers the truth, the same fall leads to the "
     "truth.",
     place="Grokking without understanding, Figure 4",
-    study=(study, matrix),
+    study=(study, matrix, few, few_matrix),
     check=check,
     draw=draw,
     ours=r"the seeds, equal entries in the start (norm 10), the run with $\ell_1$ and the matrix",
