@@ -22,6 +22,7 @@ TITLES = {  # part of penchant -> the title of its page
     "solvers": "Predictions",
     "measures": "Measures",
     "forecasts": "Forecasts",
+    "bounds": "Bounds",
     "watch": "Your own training loop",
     "lab": "Studies and verdicts",
     "plotting": "Pictures",

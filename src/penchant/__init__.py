@@ -1,9 +1,9 @@
 """penchant: a laboratory for the implicit bias of gradient descent.
 
 The everyday names are here, all others in the namespaces: penchant.problems, models, methods, stop,
-record, regularizers, solvers, measures, forecasts, lab, plotting. `__init__.pyi` lists the names
-with their homes. A name is imported when it is first used, so that a program pays only for what it
-needs.
+record, regularizers, solvers, measures, forecasts, bounds, lab, plotting. `__init__.pyi` lists the
+names with their homes. A name is imported when it is first used, so that a program pays only for
+what it needs.
 """
 
 from penchant.namespaces import NAMESPACES as _NAMESPACES

@@ -25,6 +25,7 @@ NAMESPACES = (
     "solvers",
     "measures",
     "forecasts",
+    "bounds",
     "lab",
     "plotting",
 )

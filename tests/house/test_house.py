@@ -25,6 +25,7 @@ ROOMS = [
     "measures",
     "training",
     "forecasts",
+    "bounds",
     "lab.studies",
     "lab.evidence",
     "plotting",

@@ -20,6 +20,7 @@ from penchant import (
     Q,
     Regression,
     Steps,
+    bounds,
     forecasts,
     lab,
     measures,
@@ -88,6 +89,17 @@ FORECASTS = {
     "start_regularizer": lambda: forecasts.start_regularizer(NET, np.ones(6)),
     "tilted_q": lambda: forecasts.tilted_q(1, np.ones(3), np.ones(3)),
     "turning_window": lambda: forecasts.turning_window(WRONG, WRONG),
+}
+BOUNDS = {
+    "kernel_regime": lambda: bounds.kernel_regime(1.0, mu=1.0, gamma=1.0, low=1.0, high=1.0),
+    "least_width": lambda: bounds.least_width(
+        1.0, alpha=1.0, dimension=2, samples=3, low=2.0, high=1.0
+    ),
+    "misfit_rate": lambda: bounds.misfit_rate(mu=1.0, gamma=-1.0, low=1.0, high=1.0),
+    "wide_start_regime": lambda: bounds.wide_start_regime(
+        3, 1.0, alpha=1.0, dimension=2, samples=3, low=1.0, high=1.0
+    ),
+    "wishart_deviation": lambda: bounds.wishart_deviation(4, 3),
 }
 LAB = {
     "Check": lambda: lab.Check("a", 1.0, tolerance=-1.0),
@@ -183,6 +195,8 @@ MODELS = {
     "student": lambda: models.student(0, alpha=1.0),
     "two_layer": lambda: models.two_layer(0, alpha=1.0),
     "univariate_relu": lambda: models.univariate_relu(0, alpha=1.0),
+    "wide_factorization": lambda: models.wide_factorization(3, alpha=1.0, shape=(2, 2)),
+    "wishart_root": lambda: models.wishart_root(4, 3),
 }
 PLOTTING = {
     "Note": lambda: plotting.Note(None, "a", {}),
@@ -208,6 +222,7 @@ PLOTTING = {
 PROBLEMS = {
     "Completion": lambda: problems.Completion((2, 2), [[0, 5]], [1.0]),
     "Sensing": lambda: problems.Sensing(X, Y),
+    "aligned_sensing": lambda: problems.aligned_sensing(2, (3, 4), rank=4),
     "circle_teacher": lambda: problems.circle_teacher(0),
     "coherent_completion": lambda: problems.coherent_completion(0, X, tau=1.0),
     "commuting_sensing": lambda: problems.commuting_sensing(0, 3),
@@ -277,10 +292,12 @@ SOLVERS = {
     "saddles": lambda: solvers.saddles(WRONG, Y),
     "separation": lambda: solvers.separation(WRONG, LABELS),
     "slow_flow": lambda: solvers.slow_flow(WRONG, BETA),
+    "tangent_twin": lambda: solvers.tangent_twin(NET, REGRESSION),
     "stationary_points": lambda: solvers.stationary_points(WRONG, LABELS, regularizers.Lp(0.5)),
 }
 REFUSED = {
     **TOP,
+    **BOUNDS,
     **FORECASTS,
     **LAB,
     **MEASURES,
@@ -308,7 +325,8 @@ SPEAKERS = {
 # extends or raises
 RESULTS = {
     *("Assumptions", "Delay", "Forecast", "GreedyRank", "Grokking", "HeldSweep", "ImageModel"),
-    *("InterpolationPath", "KernelMachine", "KernelRegression", "Lojasiewicz", "MarginPath"),
+    *("InterpolationPath", "KernelMachine", "KernelRegime", "KernelRegression"),
+    *("Lojasiewicz", "MarginPath", "TangentTwin"),
     *("MatrixSolution", "Outcome", "Path", "PredictedRun", "RatchetPath", "Record", "Recorded"),
     *("Saddles", "Separation", "SlowFlow", "Solution", "Stability", "Verdict", "Derived"),
     *("CircleTeacher", "TeacherStudent", "Images", "Network", "Oracle", "NumericalError"),

@@ -24,6 +24,7 @@ from penchant.training.exact.matrices.greedy_rank import (
     empty_factors,
     greedy_points,
 )
+from penchant.training.exact.matrices.tangent_twin import TangentTwin, tangent_twin
 from penchant.training.exact.saddles import saddles
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Separation",
     "SlowFlow",
     "Solution",
+    "TangentTwin",
     "descent_points",
     "empty_factors",
     "error_floor",
@@ -55,4 +57,5 @@ __all__ = [
     "separation",
     "slow_flow",
     "stationary_points",
+    "tangent_twin",
 ]

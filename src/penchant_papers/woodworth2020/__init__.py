@@ -26,6 +26,7 @@ paper = Paper(
         "W-F3": "figures.figure_3",
         "W-T4": "theorem_4",
         "W-fn4": "rectangular",
+        "W-LD": "lifted_dynamics",
         "W-F4": "figures.figure_4",
         "W-F5": "figures.figure_5",
         "W-F6ab": "figures.figure_6ab",

@@ -7,12 +7,12 @@ import numpy as np
 from penchant import Factorization, NumericalError, Q, interpolate, train
 from penchant.lab import Array, Check, Dataset, Evidence, Experiment, log_log, sized, within
 from penchant.methods import MatrixFlow
-from penchant.problems import Sensing, commuting_sensing, gaussian_sensing
+from penchant.models import wide_factorization, wishart_root
+from penchant.problems import Sensing, aligned_sensing, commuting_sensing, gaussian_sensing
 from penchant.record import LogSpaced
 from penchant.regularizers import Frobenius, Nuclear, Schatten, SpectralFunction
 from penchant_papers.endpoints import trace
 from penchant_papers.instances import slope
-from penchant_papers.woodworth2020.lifted import orthogonal, wishart_root
 
 D = 5
 MU2 = 0.1  # mu^2 = alpha^2 k / 2 of the runs in k
@@ -34,24 +34,18 @@ def wide_start(d: int, width: int, alpha: float, seed: int, direct: int = DIRECT
     """I.i.d. N(0, alpha^2) factors; above `direct` columns, 2d columns of the same W W^T law."""
     if width <= direct:
         return Factorization(width, alpha=alpha, seed=seed)
-    root = alpha * wishart_root(np.random.default_rng((seed, width)), 2 * d, width)
-    return stacked(root, d)
+    rng = np.random.default_rng((seed, width))
+    return wide_factorization(width, alpha=alpha, shape=(d, d), seed=rng)
 
 
 def problem_of(family: str, seed: int) -> Sensing:
     """Diagonal or symmetric commuting measurements, or A diag(x_n) B^T, which do not commute."""
     if family == "turned":
-        return turned(commuting_sensing(samples=3, dimension=D, seed=seed + 50, rank=2), seed)
+        return aligned_sensing(3, (D, D), rank=2, seed=seed)
     diagonal = family == "diagonal"
     return commuting_sensing(
         samples=3, dimension=D, seed=seed, rank=2 if diagonal else 1, rotated=not diagonal
     )
-
-
-def turned(problem: Sensing, seed: int) -> Sensing:
-    """The same measurements times one orthogonal matrix: A diag(x_n) B^T, not commuting."""
-    B = orthogonal(np.random.default_rng(seed), problem.shape[1])
-    return Sensing(problem.measurements @ B.T, problem.y)
 
 
 def shear() -> Sensing:
@@ -166,7 +160,7 @@ def others(draws: int, seed: int) -> dict[str, float]:
     gauss = gaussian_sensing(samples=8, dimension=D, rank=1, seed=seed)
     plain, large = problem_of("symmetric", seed), wide_start(D, 10**6, 10**-1.5, seed)
     steady = end(large, plain)  # sigma = alpha^2 sqrt k = 1
-    roots = [wishart_root(rng, 2 * D, 10**8) for _ in range(draws)]
+    roots = [wishart_root(2 * D, 10**8, rng) for _ in range(draws)]
     ratios = [float(np.linalg.norm(W[:D] @ W[D:].T)) / (D * 1e4) for W in roots]
     return {
         **{
