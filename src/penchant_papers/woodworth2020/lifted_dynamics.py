@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from penchant import L2, DiagonalNet, Factorization, ParameterFlow, interpolate, train
@@ -31,8 +33,9 @@ TIMES = [0.1 - H, 0.1, 0.1 + H, 0.4, 0.8]
 
 def course(model: Factorization | SymmetricFactorization, problem: MatrixProblem) -> Array:
     """M at TIMES of gradient flow in the factors, after its start."""
-    rules = {"stop": Time(TIMES[-1]), "record": At(times=TIMES)}
-    return np.asarray(train(model, problem, MatrixFlow(rtol=1e-9), **rules).dataset.predictor)
+    stop, record = Time(TIMES[-1]), At(times=TIMES)
+    path = train(model, problem, MatrixFlow(rtol=1e-9), stop=stop, record=record)
+    return np.asarray(path.dataset.predictor)
 
 
 def gap(one: Array, other: Array) -> float:
@@ -132,8 +135,9 @@ def biased(alpha: float, seed: int) -> dict[str, float]:
     return {"output": float(np.abs(problem.apply(model.matrix(model.start(D * D)))).max())}
 
 
-SEEDS = {"seeds": 20, "tiny": {"seeds": 6}, "printed": {"seeds": 60}}
-FEW = {"seeds": 6, "tiny": {"seeds": 2}, "printed": {"seeds": 40}}  # of what is trained
+SEEDS: dict[str, Any] = {"seeds": 20, "tiny": {"seeds": 6}, "printed": {"seeds": 60}}
+# of what is trained
+FEW: dict[str, Any] = {"seeds": 6, "printed": {"seeds": 40}}
 study = sized("W-LD", function=cell, **FEW)
 blocks = sized(
     "W-LD-scales", function=scales, grid={"width": [10**2, 10**4, 10**6, 10**8]}, **SEEDS
@@ -195,8 +199,8 @@ def check(
             )
         },
         corrected={"$M' = -2 (G M + M G)$": rule},
-        correction=r"the equation for $M_W'$ lacks a factor -2: $W' = -2 G W$ gives $M' = -2 (G M + "
-        r"M G)$; the lifted matrix is $[U; V] [U; V]^T$, a product that its printed middle form lacks",
+        correction=r"the equation for $M_W'$ lacks a factor -2: $W' = -2 G W$ gives $M' = -2 (G M "
+        r"+ M G)$; the lifted matrix is $[U; V] [U; V]^T$, of which the middle form is no product",
         counterexample={
             "largest relative error of the printed $M'$": float(dataset.rule_printed.max())
         },
@@ -207,7 +211,7 @@ def check(
             "off-diagonal entries like $k$": off.control(predicted=1.0),
             r"diagonal entries like $\sqrt{k}$": diagonal.control(predicted=0.5),
             r"predictions of order $d \sigma = |U V^T|_F$": size.control(predicted=5.0),
-            r"$\alpha = k^{-3/4}$, $\sigma = o(1/\sqrt{k})$: the distance falls too": nearer.control(
+            r"$\alpha = k^{-3/4}$, $\sigma = o(1/\sqrt{k})$: it falls too": nearer.control(
                 float(-powers(rich, "from_kernel", "width").mean())
             ),
             "width 1: the units stay bounded": explode.control(predicted=0.0),
@@ -216,8 +220,8 @@ def check(
         findings=[
             r"without unbiasing the output of $U V^T$ of width 6 explodes too, with exponent "
             f"{powers(plain, 'output', 'alpha').mean():.2f} in $\\alpha$",
-            f"from other factors of the same product the courses are {dataset['product'].min():.2g} "
-            f"to {dataset['product'].max():.2g} of their length apart",
+            "from other factors of the same product the courses are "
+            f"{dataset['product'].min():.2g} to {dataset['product'].max():.2g} of their way apart",
         ],
         plots=[
             log_log(

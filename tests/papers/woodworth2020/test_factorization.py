@@ -10,7 +10,15 @@ from penchant.lab import Setting, all_claims
 from penchant.lab.evidence.evidence import HOLDING, judge
 from penchant.problems import commuting_sensing
 from penchant.regularizers import Frobenius, Schatten
-from penchant_papers.woodworth2020 import corollary_10, lifted, theorem_4, theorem_9
+from penchant_papers.woodworth2020 import (
+    completion_samples,
+    corollary_10,
+    deep_factorization,
+    lifted,
+    lifted_dynamics,
+    theorem_4,
+    theorem_9,
+)
 
 
 def holds(id):
@@ -78,7 +86,46 @@ def test_the_printed_kernel_is_refuted(monkeypatch):
     assert not holds("W-L11")
 
 
+def test_a_product_that_differs_by_a_hundredth_is_refuted(monkeypatch):
+    real = deep_factorization.difference
+    monkeypatch.setattr(deep_factorization, "difference", lambda M: 1.01 * real(M))
+    assert not holds("W-DF")
+
+
+def test_a_gradient_of_half_the_size_is_refuted(monkeypatch, data_of):
+    data = data_of("W-LD")
+    wrong = data[0].assign(rule=data[0].rule + 0.5)
+    assert judge(lifted_dynamics.check(data[0], *data[1:]))[0] in HOLDING
+    assert judge(lifted_dynamics.check(wrong, *data[1:]))[0] not in HOLDING
+
+
+def test_as_many_entries_as_the_kernel_regime_needs_are_refuted(data_of):
+    sizes, ranks, *rest = data_of("W-MC")
+    many = sizes.assign(entries=sizes.entries * 0 + sizes.d**3)
+    assert judge(completion_samples.check(many, ranks, *rest))[0] not in HOLDING
+
+
 # --- the tools, by second routes
+
+
+def test_nested_problems_share_their_matrix():
+    problem_of = completion_samples.nested(5, 2, seed=1)
+    few, many = problem_of(8), problem_of(20)
+    np.testing.assert_array_equal(few.truth, many.truth)
+    np.testing.assert_array_equal(few.entries, many.entries[:8])
+    assert np.linalg.matrix_rank(few.truth) == 2
+    entries = completion_samples.fewest(problem_of, lambda p: p.truth * (p.samples >= 13), 0.1, 5)
+    assert entries == 13
+
+
+def test_doubled_measurements_see_the_difference_of_both_halves():
+    problem = commuting_sensing(samples=2, dimension=3, seed=0)
+    rng = np.random.default_rng(0)
+    one, two = rng.standard_normal((2, 3, 3))
+    whole = np.block([[one, rng.standard_normal((3, 3))], [rng.standard_normal((3, 3)), two]])
+    seen = deep_factorization.doubled(problem).apply(whole)
+    np.testing.assert_allclose(seen, problem.apply(one - two))
+    np.testing.assert_allclose(deep_factorization.difference(whole), one - two)
 
 
 def test_the_kernel_is_twice_that_of_the_jacobian():
