@@ -11,9 +11,10 @@ from penchant.lab import (
     Dataset,
     Evidence,
     Experiment,
+    at_least,
     drawn,
     log_log,
-    share_at_least,
+    margin_of_mean,
     sized,
     within,
 )
@@ -155,7 +156,8 @@ def check(dataset: Dataset, laws: Dataset, depths: Dataset) -> Evidence:
     same = within(dataset.apart.max(), tolerance=1e-6)
     commutes = float(dataset.commutator.max())
     two, three = (depths.error.sel(depth=D).values for D in (2, 3))
-    better = share_at_least(int((three < two).sum()), len(two), 0.5)
+    fall = np.log10(two / three)  # paired: the same matrix at both depths
+    better = at_least(fall.mean() - margin_of_mean(fall), 0.0)
     left = float(depths.left.max())
     return Evidence(
         ran=f"{dataset.apart.size} problems of two commuting measurements, products of 2 to 4 "
@@ -163,8 +165,8 @@ def check(dataset: Dataset, laws: Dataset, depths: Dataset) -> Evidence:
         f"{len(two)} matrices of 5 x 5 by products of two and of three",
         checks={
             "largest distance of the product at time $D t$ to the diagonal net at $t$": same,
-            r"completion at one scale of the product, $10^{-2}$: share of matrices with a smaller "
-            "error at depth 3 than at 2": better,
+            r"completion at one scale of the product, $10^{-2}$: decades of error from depth 2 to 3, "
+            "mean, lower bound": better,
         },
         proof={
             r"eqs. (56), (57) with $D (D-2)$: largest relative error of $w_+$": within(
@@ -197,9 +199,7 @@ def check(dataset: Dataset, laws: Dataset, depths: Dataset) -> Evidence:
             "i.i.d. factors of the same scale": same.control(dataset.start.min()),
             "the net of one layer more": same.control(dataset.other_depth.min()),
             "the same time for both": same.control(dataset.same_time.min()),
-            "depth 2 is better than depth 3": better.control(
-                share_at_least(int((two < three).sum()), len(two), 0.5).measured
-            ),
+            "depth 2 is better than depth 3": better.control(-fall.mean() - margin_of_mean(fall)),
         },
         findings=[
             f"median error of the hidden entries at a first product of size $10^{{-2}}$: "
