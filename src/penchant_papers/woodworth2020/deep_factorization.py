@@ -165,8 +165,8 @@ def check(dataset: Dataset, laws: Dataset, depths: Dataset) -> Evidence:
         f"{len(two)} matrices of 5 x 5 by products of two and of three",
         checks={
             "largest distance of the product at time $D t$ to the diagonal net at $t$": same,
-            r"completion at one scale of the product, $10^{-2}$: decades of error from depth 2 to 3, "
-            "mean, lower bound": better,
+            r"completion at one scale, $10^{-2}$: decades of error from depth 2 to 3 "
+            "(mean, at least)": better,
         },
         proof={
             r"eqs. (56), (57) with $D (D-2)$: largest relative error of $w_+$": within(
