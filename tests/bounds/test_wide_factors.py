@@ -14,7 +14,7 @@ from penchant.bounds import (
 )
 from penchant.models import wide_factorization
 from penchant.problems import Sensing
-from penchant.solvers import tangent_twin
+from penchant.solvers import factor_twin
 
 SETTINGS = [(1.0, 0.0, 1.0, 1.0), (2.0, 0.1, 0.5, 1.5), (0.03, 1e-4, 3.0, 40.0)]
 
@@ -49,7 +49,7 @@ def test_training_stays_within_the_bounds_and_falls_as_fast_as_they_say(seed):
     W = model.stack(model.start(4))
     mu, gamma = 1e7, np.linalg.norm(W @ W.T - 1e7 * np.eye(4), 2)
     assert gamma < 0.01 * wishart_deviation(4, 10**9)
-    twin = tangent_twin(model, Sensing(X, rng.standard_normal(3)))
+    twin = factor_twin(model, Sensing(X, rng.standard_normal(3)))
     edges = {"mu": mu, "gamma": gamma, "low": low, "high": high}
     regime = kernel_regime(np.linalg.norm(twin.residual[0]), **edges)
     assert regime.applies

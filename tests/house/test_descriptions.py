@@ -334,7 +334,7 @@ def test_a_description_makes_an_equal_object_again(kind, data):
 # abstract, results, made by functions that are drawn, or around a function of the user
 ABSTRACT = {"Descent", "Model", "Observer", "Regularizer", "Separable", "SpectralFunction", "Stop"}
 ABSTRACT |= {"Term", "TokenNet"}
-RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path", "TangentTwin"}
+RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path", "FactorTwin"}
 MADE_BY = {"Derived", "ImageModel"}
 OF_FUNCTIONS = {"Custom", "FunctionModel", "Reparametrized"}
 

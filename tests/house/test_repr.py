@@ -195,7 +195,7 @@ RESULTS = {
     "SlowFlow": lambda: penchant.solvers.SlowFlow(np.arange(20.0), np.ones((20, 3))),
     "Solution": lambda: penchant.interpolate(X, y, penchant.L1()),
     "Stability": lambda: penchant.measures.Stability(True, 1.0, 2.0, (1, 2), None),
-    "TangentTwin": lambda: penchant.solvers.tangent_twin(
+    "FactorTwin": lambda: penchant.solvers.factor_twin(
         penchant.Factorization(5, alpha=1.0),
         penchant.problems.low_rank_completion(samples=3, dimension=2, rank=1),
     ),

@@ -292,7 +292,7 @@ SOLVERS = {
     "saddles": lambda: solvers.saddles(WRONG, Y),
     "separation": lambda: solvers.separation(WRONG, LABELS),
     "slow_flow": lambda: solvers.slow_flow(WRONG, BETA),
-    "tangent_twin": lambda: solvers.tangent_twin(NET, REGRESSION),
+    "factor_twin": lambda: solvers.factor_twin(NET, REGRESSION),
     "stationary_points": lambda: solvers.stationary_points(WRONG, LABELS, regularizers.Lp(0.5)),
 }
 REFUSED = {
@@ -326,7 +326,7 @@ SPEAKERS = {
 RESULTS = {
     *("Assumptions", "Delay", "Forecast", "GreedyRank", "Grokking", "HeldSweep", "ImageModel"),
     *("InterpolationPath", "KernelMachine", "KernelRegime", "KernelRegression"),
-    *("Lojasiewicz", "MarginPath", "TangentTwin"),
+    *("Lojasiewicz", "MarginPath", "FactorTwin"),
     *("MatrixSolution", "Outcome", "Path", "PredictedRun", "RatchetPath", "Record", "Recorded"),
     *("Saddles", "Separation", "SlowFlow", "Solution", "Stability", "Verdict", "Derived"),
     *("CircleTeacher", "TeacherStudent", "Images", "Network", "Oracle", "NumericalError"),

@@ -19,15 +19,16 @@ from penchant.solvers.matrices.interpolate import MatrixSolution
 from penchant.solvers.scales import minimisers
 from penchant.solvers.solution import Solution, primal_residual
 from penchant.solvers.stationary import stationary_points
+from penchant.training.exact.matrices.factor_twin import FactorTwin, factor_twin
 from penchant.training.exact.matrices.greedy_rank import (
     GreedyRank,
     empty_factors,
     greedy_points,
 )
-from penchant.training.exact.matrices.tangent_twin import TangentTwin, tangent_twin
 from penchant.training.exact.saddles import saddles
 
 __all__ = [
+    "FactorTwin",
     "GreedyRank",
     "InterpolationPath",
     "MarginPath",
@@ -37,10 +38,10 @@ __all__ = [
     "Separation",
     "SlowFlow",
     "Solution",
-    "TangentTwin",
     "descent_points",
     "empty_factors",
     "error_floor",
+    "factor_twin",
     "greedy_points",
     "held_best",
     "held_ridge",
@@ -57,5 +58,4 @@ __all__ = [
     "separation",
     "slow_flow",
     "stationary_points",
-    "tangent_twin",
 ]

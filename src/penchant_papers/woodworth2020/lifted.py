@@ -13,7 +13,7 @@ from penchant import Factorization
 from penchant.bounds import KernelRegime, kernel_regime
 from penchant.lab import Array
 from penchant.problems import Sensing
-from penchant.solvers import TangentTwin, tangent_twin
+from penchant.solvers import FactorTwin, factor_twin
 
 Pull = Literal["weakest", "strongest", "random"]
 PULLS: tuple[Pull, ...] = ("weakest", "strongest", "random")
@@ -162,9 +162,9 @@ def random_case(instance: int, seed: int, residual_shares: Sequence[float]) -> L
     return case
 
 
-def followed(case: Lifted) -> TangentTwin:
+def followed(case: Lifted) -> FactorTwin:
     """Gradient flow in U and V beside its tangent twin, until the misfit fell by 1e-9."""
-    return tangent_twin(case.model, case.problem)
+    return factor_twin(case.model, case.problem)
 
 
 # --- plausible wrong bounds for sup |W(T) - W(0)|_F of Theorem 9 and Lemma 12

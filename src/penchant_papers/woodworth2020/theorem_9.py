@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penchant.lab import Dataset, Evidence, Experiment, at_most, log_log, sized, within
-from penchant.solvers import TangentTwin
+from penchant.solvers import FactorTwin
 from penchant_papers.instances import by_instance, slope
 from penchant_papers.woodworth2020.lifted import (
     WRONG_BOUNDS,
@@ -33,7 +33,7 @@ def cubic_term(case: Lifted) -> float:
     return float(high**1.5 * case.misfit**3 / (low**3 * case.mu**2.5))
 
 
-def proof_lines(case: Lifted, run: TangentTwin) -> dict[str, float]:
+def proof_lines(case: Lifted, run: FactorTwin) -> dict[str, float]:
     """Left sides over right sides of lines of the proof, the largest of the run.
 
     `eq_82` is |W - W_TK| over the second line of (82), `eq_85` both misfits over their bound, and

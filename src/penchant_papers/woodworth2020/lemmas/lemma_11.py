@@ -17,7 +17,7 @@ from penchant.lab import (
     at_most,
     within,
 )
-from penchant.solvers import TangentTwin
+from penchant.solvers import FactorTwin
 from penchant_papers.instances import by_instance
 from penchant_papers.woodworth2020.lifted import Lifted, followed, random_case
 
@@ -29,7 +29,7 @@ def slowest(t: Array, residual: Array) -> float:
     return float((-fallen[counted] / t[counted]).min())
 
 
-def off_kernel(case: Lifted, run: TangentTwin, coefficient: float) -> float:
+def off_kernel(case: Lifted, run: FactorTwin, coefficient: float) -> float:
     """How far y' in the first step of training is from -Sigma r, eq. (71), relative to |y'|.
 
     Sigma has the entries coefficient <W W^T, X_n X_m> with the lifted measurements.

@@ -27,7 +27,7 @@ ACCURACY = 1e-11  # of the displacement, relative
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class TangentTwin(Record):
+class FactorTwin(Record):
     """A trained stack of factors and its tangent twin, at the steps of the integrator.
 
     Parameters
@@ -52,8 +52,8 @@ class TangentTwin(Record):
     >>> import penchant
     >>> problem = penchant.problems.gaussian_sensing(samples=3, dimension=2, rank=1)
     >>> model = penchant.models.wide_factorization(10**6, alpha=0.1, shape=(2, 2))
-    >>> twin = penchant.solvers.tangent_twin(model, problem)
-    >>> isinstance(twin, penchant.solvers.TangentTwin), twin.apart < 0.01 * twin.farthest
+    >>> twin = penchant.solvers.factor_twin(model, problem)
+    >>> isinstance(twin, penchant.solvers.FactorTwin), twin.apart < 0.01 * twin.farthest
     (True, True)
     """
 
@@ -82,7 +82,7 @@ class TangentTwin(Record):
 
 
 @door
-def tangent_twin(model: TwoFactors, problem: MatrixProblem, *, fall: float = 1e-9) -> TangentTwin:
+def factor_twin(model: TwoFactors, problem: MatrixProblem, *, fall: float = 1e-9) -> FactorTwin:
     """Gradient flow of two factors and of their linearization, side by side.
 
     Parameters
@@ -96,7 +96,7 @@ def tangent_twin(model: TwoFactors, problem: MatrixProblem, *, fall: float = 1e-
 
     Returns
     -------
-    TangentTwin
+    FactorTwin
         Both ways, at the same times.
 
     Raises
@@ -117,7 +117,7 @@ def tangent_twin(model: TwoFactors, problem: MatrixProblem, *, fall: float = 1e-
     >>> problem = penchant.problems.gaussian_sensing(samples=3, dimension=2, rank=1)
     >>> for alpha in 0.001, 0.1:
     ...     model = penchant.models.wide_factorization(10**6, alpha=alpha, shape=(2, 2))
-    ...     twin = penchant.solvers.tangent_twin(model, problem)
+    ...     twin = penchant.solvers.factor_twin(model, problem)
     ...     print(round(twin.apart / twin.farthest, 4))
     0.0238
     0.0006
@@ -179,7 +179,7 @@ def tangent_twin(model: TwoFactors, problem: MatrixProblem, *, fall: float = 1e-
     moved = solution.y[:size].T.reshape(-1, *W0.shape)
     decay = np.outer(solution.t, rates)
     impulse = (coefficients * -np.expm1(-decay) / rates) @ vectors.T
-    return TangentTwin(
+    return FactorTwin(
         solution.t,
         moved,
         np.array([residual(D) for D in moved]),

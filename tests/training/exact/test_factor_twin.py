@@ -8,7 +8,7 @@ from penchant import Factorization, train
 from penchant.methods import MatrixFlow
 from penchant.models import DifferenceFactorization, SymmetricFactorization
 from penchant.problems import Completion, gaussian_sensing, low_rank_completion
-from penchant.solvers import tangent_twin
+from penchant.solvers import factor_twin
 from penchant.stop import Interpolated
 
 CASES = {
@@ -28,7 +28,7 @@ everyone = pytest.mark.parametrize("name", CASES)
 @everyone
 def test_training_ends_where_the_matrix_flow_ends(name):
     model, problem = CASES[name]
-    twin = tangent_twin(model, problem, fall=1e-10)
+    twin = factor_twin(model, problem, fall=1e-10)
     W = model.stack(model.start(problem.dimension)) + twin.moved[-1]
     end = train(model, problem, MatrixFlow(), stop=Interpolated(1e-18)).predictor
     np.testing.assert_allclose(model.matrix(W.ravel()), end, atol=1e-7)
@@ -42,7 +42,7 @@ def test_training_ends_where_the_matrix_flow_ends(name):
 @everyone
 def test_the_twin_obeys_its_linear_equation(name):
     model, problem = CASES[name]
-    twin = tangent_twin(model, problem)
+    twin = factor_twin(model, problem)
     start, factor = model.start(problem.dimension), 2 * np.exp(problem.log_factor)
     J = model.jacobian(start, problem.design)
     begin = model.predict(start, problem.design) - problem.y
@@ -58,10 +58,10 @@ def test_the_twin_obeys_its_linear_equation(name):
 
 def test_a_start_that_cannot_move_is_refused():
     zero = Factorization(factors=(np.zeros((2, 2)), np.zeros((2, 2))))
-    with pytest.raises(ValueError, match="tangent_twin: the tangent kernel of the start is singul"):
-        tangent_twin(zero, CASES["sensing"][1])
+    with pytest.raises(ValueError, match="factor_twin: the tangent kernel of the start is singul"):
+        factor_twin(zero, CASES["sensing"][1])
     fits = Completion((1, 1), [[0, 0]], [6.0])
     with pytest.raises(ValueError, match="fits the data at its start"):
-        tangent_twin(Factorization(factors=([[2.0]], [[3.0]])), fits)
+        factor_twin(Factorization(factors=([[2.0]], [[3.0]])), fits)
     with pytest.raises(ValueError, match="fall must be below 1"):
-        tangent_twin(*CASES["sensing"], fall=2.0)
+        factor_twin(*CASES["sensing"], fall=2.0)
