@@ -21,7 +21,6 @@ TITLES = {  # part of penchant -> the title of its page
     "regularizers": "Regularizers",
     "solvers": "Predictions",
     "measures": "Measures",
-    "bounds": "Bounds",
     "forecasts": "Forecasts",
     "bounds": "Bounds",
     "watch": "Your own training loop",

@@ -24,7 +24,6 @@ NAMESPACES = (
     "regularizers",
     "solvers",
     "measures",
-    "bounds",
     "forecasts",
     "bounds",
     "lab",

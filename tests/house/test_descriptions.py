@@ -256,6 +256,7 @@ PROBLEMS = st.one_of(
     ),
     call(penchant.problems.gaussian_sensing, count, st.just(5), rank=count, seed=seed),
     call(penchant.problems.commuting_sensing, count, st.just(5), rank=count, rotated=flag),
+    call(penchant.problems.aligned_sensing, count, st.just((4, 5)), rank=count),
     call(penchant.problems.coherent_completion, st.just(2), matrix, tau=share),
     call(
         penchant.problems.multiplication_table,
@@ -333,7 +334,7 @@ def test_a_description_makes_an_equal_object_again(kind, data):
 # abstract, results, made by functions that are drawn, or around a function of the user
 ABSTRACT = {"Descent", "Model", "Observer", "Regularizer", "Separable", "SpectralFunction", "Stop"}
 ABSTRACT |= {"Term", "TokenNet"}
-RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path"}
+RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path", "FactorTwin"}
 MADE_BY = {"Derived", "ImageModel"}
 OF_FUNCTIONS = {"Custom", "FunctionModel", "Reparametrized"}
 

@@ -23,7 +23,6 @@ ROOMS = [
     "solvers",
     "models",
     "measures",
-    "bounds",
     "training",
     "forecasts",
     "bounds",

@@ -165,6 +165,7 @@ MAKERS = {
     "plateau": [],  # given points
     "steep_end": [],
     "zigzag": [],
+    "aligned_sensing": ["samples", "shape"],  # of two sides
     "coherent_completion": ["samples", "truth"],  # the matrix has the dimension
     "modular_arithmetic": ["modulus"],
     "multiplication_table": ["dimension"],

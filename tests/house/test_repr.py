@@ -39,6 +39,7 @@ CALLS = [
     'Classification([[1.0, 2.0], [-1.0, 0.5]], [1, -1], loss="logistic")',
     "Completion((2, 2), [[0, 1], [1, 0]], [1.0, 2.0])",
     "DeepFactorization(3, 4, alpha=0.1)",
+    "DeepFactorization(factors=([[1.0]], [[2.0]]))",
     "DerivativeMatch(LinearPredictor(), [[1.0, 2.0]], [[0.5, 0.5]])",
     "DiagonalNet(depth=3, alpha=1e-2)",
     "DiagonalNet(log_alpha=-5000.0)",
@@ -168,6 +169,9 @@ RESULTS = {
     "InterpolationPath": lambda: penchant.solvers.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
     "KernelMachine": lambda: penchant.measures.kernel_machine(net, penchant.Regression(X, y)),
     "KernelRegression": lambda: penchant.measures.kernel_regression(outputs, np.ones(9), X, y),
+    "KernelRegime": lambda: penchant.bounds.kernel_regime(
+        0.1, mu=2.0, gamma=0.0, low=1.0, high=1.0
+    ),
     "Lojasiewicz": lambda: penchant.measures.lojasiewicz_quadratic(X, y, np.zeros(9), 1.0),
     "MarginPath": lambda: penchant.solvers.max_margin_path(X, labels, mus=[1.0, 0.5]),
     "MatrixSolution": lambda: penchant.interpolate(
@@ -191,6 +195,10 @@ RESULTS = {
     "SlowFlow": lambda: penchant.solvers.SlowFlow(np.arange(20.0), np.ones((20, 3))),
     "Solution": lambda: penchant.interpolate(X, y, penchant.L1()),
     "Stability": lambda: penchant.measures.Stability(True, 1.0, 2.0, (1, 2), None),
+    "FactorTwin": lambda: penchant.solvers.factor_twin(
+        penchant.Factorization(5, alpha=1.0),
+        penchant.problems.low_rank_completion(samples=3, dimension=2, rank=1),
+    ),
     "Custom": lambda: penchant.regularizers.Custom(lambda w: w @ w),
     "Verdict": lambda: verify("A-SUM", registry=little_papers.library),
     "Verdicts": lambda: verify("A", registry=little_papers.library),

@@ -112,6 +112,15 @@ BOUNDS = {
     "contraction": lambda: bounds.contraction(2.0, 1.0, 0.1),
     "dominated_steps": lambda: bounds.dominated_steps(1.0, 1.0, 0.9, 0.5, 1e-3),
     "largest_step": lambda: bounds.largest_step(1.0, 1.0),
+    "kernel_regime": lambda: bounds.kernel_regime(1.0, mu=1.0, gamma=1.0, low=1.0, high=1.0),
+    "least_width": lambda: bounds.least_width(
+        1.0, alpha=1.0, dimension=2, samples=3, low=2.0, high=1.0
+    ),
+    "misfit_rate": lambda: bounds.misfit_rate(mu=1.0, gamma=-1.0, low=1.0, high=1.0),
+    "wide_start_regime": lambda: bounds.wide_start_regime(
+        3, 1.0, alpha=1.0, dimension=2, samples=3, low=1.0, high=1.0
+    ),
+    "wishart_deviation": lambda: bounds.wishart_deviation(4, 3),
 }
 LAB = {
     "Check": lambda: lab.Check("a", 1.0, tolerance=-1.0),
@@ -211,6 +220,8 @@ MODELS = {
     "student": lambda: models.student(0, alpha=1.0),
     "two_layer": lambda: models.two_layer(0, alpha=1.0),
     "univariate_relu": lambda: models.univariate_relu(0, alpha=1.0),
+    "wide_factorization": lambda: models.wide_factorization(3, alpha=1.0, shape=(2, 2)),
+    "wishart_root": lambda: models.wishart_root(4, 3),
 }
 PLOTTING = {
     "Note": lambda: plotting.Note(None, "a", {}),
@@ -236,6 +247,7 @@ PLOTTING = {
 PROBLEMS = {
     "Completion": lambda: problems.Completion((2, 2), [[0, 5]], [1.0]),
     "Sensing": lambda: problems.Sensing(X, Y),
+    "aligned_sensing": lambda: problems.aligned_sensing(2, (3, 4), rank=4),
     "circle_teacher": lambda: problems.circle_teacher(0),
     "coherent_completion": lambda: problems.coherent_completion(0, X, tau=1.0),
     "commuting_sensing": lambda: problems.commuting_sensing(0, 3),
@@ -310,6 +322,7 @@ SOLVERS = {
     "saddles": lambda: solvers.saddles(WRONG, Y),
     "separation": lambda: solvers.separation(WRONG, LABELS),
     "slow_flow": lambda: solvers.slow_flow(WRONG, BETA),
+    "factor_twin": lambda: solvers.factor_twin(NET, REGRESSION),
     "stationary_points": lambda: solvers.stationary_points(WRONG, LABELS, regularizers.Lp(0.5)),
     "tangent_twin": lambda: solvers.tangent_twin(NET, LABELLED, [1.0, 0.0]),
 }
@@ -354,6 +367,7 @@ RESULTS = {
         "Record",
         "Recorded",
     ),
+    *("FactorTwin", "KernelRegime"),
     *("Saddles", "Separation", "SlowFlow", "Solution", "Stability", "Verdict", "Derived"),
     "TangentTwin",
     *("CircleTeacher", "TeacherStudent", "Images", "Network", "Oracle", "NumericalError"),

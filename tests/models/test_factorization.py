@@ -20,6 +20,9 @@ MODELS = {
     "identity": lambda k, s: DifferenceFactorization(alpha=0.7),
     "deep": lambda k, s: DeepFactorization(4, k, alpha=0.7, seed=s),
     "deep oblong": lambda k, s: DeepFactorization(3, k, alpha=0.7, seed=s, shape=(2, 8)),
+    "deep given": lambda k, s: DeepFactorization(
+        factors=[np.full((2, 3), 0.4), np.eye(3), np.full((3, 8), 0.2)]
+    ),
     "depth two": lambda k, s: DeepFactorization(2, k, alpha=0.7, seed=s),
 }
 two = pytest.mark.parametrize("name", [n for n in MODELS if "de" not in n or n == "identity"])
@@ -105,6 +108,15 @@ test_bad_input_gets_one_sentence = refusals(
     (lambda: SymmetricFactorization(0, alpha=1), "width must be at least 1, got 0"),
     (lambda: DifferenceFactorization(alpha=1, width=0), "width must be at least 1, got 0"),
     (lambda: DeepFactorization(3, 0, alpha=1), "width must be at least 1, got 0"),
+    (lambda: DeepFactorization(factors=[np.eye(2)]), "factors must be two arrays or more"),
+    (
+        lambda: DeepFactorization(factors=[np.eye(2), np.eye(3)]),
+        r"must share one inner dimension, got shapes \(2, 2\), \(3, 3\)",
+    ),
+    (
+        lambda: DeepFactorization(3, factors=[np.eye(2), np.eye(2)]),
+        "factors= already sets depth, width and scale",
+    ),
     (lambda: DeepFactorization(1, 4, alpha=1), "depth must be at least 2, got 1"),
     (lambda: Factorization(3), "give exactly one of alpha and log_alpha"),
     (lambda: Factorization(3, alpha=1, log_alpha=0), "got alpha and log_alpha"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from penchant.problems import (
     Completion,
     Sensing,
+    aligned_sensing,
     coherent_completion,
     commuting_sensing,
     gaussian_sensing,
@@ -23,6 +24,7 @@ PROBLEMS = {
     "oblong": lambda seed: Completion((2, 5), [[0, 4], [1, 2], [0, 0]], [1.0, 2.0, seed]),
     "sensing": lambda seed: gaussian_sensing(samples=7, dimension=4, rank=2, seed=seed),
     "commuting": lambda seed: commuting_sensing(samples=3, dimension=5, seed=seed, rank=2),
+    "aligned": lambda seed: aligned_sensing(3, (4, 5), rank=2, seed=seed),
     "table": lambda seed: multiplication_table(6, fraction=0.4, seed=seed),
 }
 everyone = pytest.mark.parametrize("name", PROBLEMS)
@@ -222,3 +224,36 @@ def test_a_stack_is_measured_one_by_one(name):
     np.testing.assert_allclose(problem.apply(matrices), one_by_one, rtol=1e-12, atol=1e-12)
     one_by_one = [problem.adjoint(row) for row in weights]
     np.testing.assert_allclose(problem.adjoint(weights), one_by_one, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 5), (5, 3)])
+def test_the_lifted_aligned_measurements_commute(shape):
+    rows, columns = shape
+    X = aligned_sensing(3, shape, rank=2, seed=4).measurements
+    lifted = np.zeros((3, rows + columns, rows + columns))
+    lifted[:, :rows, rows:] = X
+    lifted += lifted.transpose(0, 2, 1)
+    products = lifted[:, None] @ lifted[None]
+    np.testing.assert_allclose(products, products.transpose(1, 0, 2, 3), atol=1e-13)
+    other = gaussian_sensing(samples=3, dimension=4, rank=1).measurements
+    assert np.abs(other[0] @ other[1].T - other[1] @ other[0].T).max() > 1e-3  # the control
+
+
+NOISY = {
+    "completion": lambda **given: low_rank_completion(60, 10, rank=1, **given),
+    "gaussian": lambda **given: gaussian_sensing(60, 10, rank=1, **given),
+    "commuting": lambda **given: commuting_sensing(60, 10, **given),
+    "aligned": lambda **given: aligned_sensing(60, (10, 12), **given),
+}
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_noise_changes_the_values_alone_and_has_its_size(name):
+    plain, noisy = NOISY[name](seed=3), NOISY[name](seed=3, noise=0.5)
+    np.testing.assert_array_equal(plain.design, noisy.design)
+    np.testing.assert_array_equal(plain.truth, noisy.truth)
+    size = np.std(noisy.y - plain.y)
+    assert 0.34 < size < 0.67  # 0.5 (1 +- 3.3 / sqrt(2 60)), rounded outwards
+    assert "noise 0.5" in noisy.description
+    with pytest.raises(ValueError, match="noise must be"):
+        NOISY[name](noise=-1.0)

@@ -18,12 +18,22 @@ from penchant.bounds.scales import (
     l2_solution_edge,
     not_l1_edge,
 )
+from penchant.bounds.wide_factors import (
+    KernelRegime,
+    kernel_regime,
+    least_width,
+    misfit_rate,
+    wide_start_regime,
+    wishart_deviation,
+)
 
 __all__ = [
+    "KernelRegime",
     "ball_radius",
     "contraction",
     "dominated_steps",
     "dual_edge",
+    "kernel_regime",
     "l1_norm_edge",
     "l1_solution_edge",
     "l2_norm_edge",
@@ -31,5 +41,9 @@ __all__ = [
     "largest_log_loss",
     "largest_log_weight",
     "largest_step",
+    "least_width",
+    "misfit_rate",
     "not_l1_edge",
+    "wide_start_regime",
+    "wishart_deviation",
 ]

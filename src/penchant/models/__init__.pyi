@@ -22,6 +22,7 @@ from penchant.models.tokens.two_layer import TokenQuadratic, TwoTokenNet
 from penchant.models.two_layer_nets import rescale_layers, student, two_layer
 from penchant.models.unbiased import Difference, Unbiased
 from penchant.models.univariate import univariate_relu
+from penchant.models.wide_factors import wide_factorization, wishart_root
 
 __all__ = [
     "DeepFactorization",
@@ -54,4 +55,6 @@ __all__ = [
     "student",
     "two_layer",
     "univariate_relu",
+    "wide_factorization",
+    "wishart_root",
 ]

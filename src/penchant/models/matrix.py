@@ -5,10 +5,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from penchant.arguments import Array, integer, log_scale, real, shape_or_none
+from penchant.arguments import Array, finite_array, integer, log_scale, real, shape_or_none
 from penchant.door import Invalid, class_name, door, door_as
 from penchant.models.model import Model
 from penchant.records import Record, assign
@@ -88,33 +91,58 @@ class DeepFactorization(Record, MatrixModel):
         (rows, columns) of M; None stands for a square.
     seed
         The seed of all random numbers.
+    factors
+        (W_1, ..., W_depth) gives the start itself instead.
+
+    References
+    ----------
+    .. [1] Arora et al. (2019), Implicit Regularization in Deep Matrix Factorization.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import penchant
     >>> model = penchant.models.DeepFactorization(depth=3, width=4, alpha=0.1)
     >>> model.matrix(model.start(dimension=4)).shape
     (2, 2)
+    >>> model = penchant.models.DeepFactorization(factors=3 * [0.1 * np.eye(2)])
+    >>> model.depth, model.matrix(model.start(dimension=4)).round(6).tolist()
+    (3, [[0.001, 0.0], [0.0, 0.001]])
     """
+
+    implied: ClassVar = {"factors": ("depth", "width", "seed", "shape")}
 
     depth: int
     width: int
-    alpha: float
-    log_alpha: float
-    seed: int
+    alpha: float | None
+    log_alpha: float | None
+    seed: int | None
     shape: Shape | None
+    factors: tuple[Array, ...] | None
 
     @door
     def __init__(
         self,
-        depth: int,
-        width: int,
+        depth: int | None = None,
+        width: int | None = None,
         *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         shape: Shape | None = None,
         seed: int = 0,
+        factors: Sequence[ArrayLike] | None = None,
     ) -> None:
+        if factors is not None:
+            if any(given is not None for given in (depth, width, alpha, log_alpha)):
+                raise Invalid(
+                    "factors= already sets depth, width and scale; leave out depth, width, alpha "
+                    "and log_alpha"
+                )
+            layers = _layers(factors)
+            assign(self, depth=len(layers), width=layers[0].shape[1], factors=layers)
+            assign(self, alpha=None, log_alpha=None, seed=None)
+            assign(self, shape=(len(layers[0]), layers[-1].shape[1]))
+            return
         alpha, log_alpha = scale(alpha, log_alpha)
         assign(
             self,
@@ -124,6 +152,7 @@ class DeepFactorization(Record, MatrixModel):
             log_alpha=log_alpha,
             seed=integer("seed", seed, least=0),
             shape=shape_or_none(shape),
+            factors=None,
         )
 
     @property
@@ -132,6 +161,9 @@ class DeepFactorization(Record, MatrixModel):
 
     def start(self, dimension: int) -> Array:
         rows, columns = self.shape_for(dimension)
+        if self.factors is not None:
+            return np.concatenate([factor.ravel() for factor in self.factors])
+        assert self.alpha is not None
         count = (rows + columns) * self.width + (self.depth - 2) * self.width**2
         return self.alpha * np.random.default_rng(self.seed).standard_normal(count)
 
@@ -161,3 +193,18 @@ class DeepFactorization(Record, MatrixModel):
             slopes.append((behind @ before).T.ravel())
             behind = layer @ behind
         return np.concatenate(slopes[::-1])
+
+
+def _layers(factors: object) -> tuple[Array, ...]:
+    """The checked factors of a deep product: (rows x width), (width x width), (width x columns)."""
+    if not isinstance(factors, tuple | list) or len(factors) < 2:
+        raise Invalid("factors must be two arrays or more, W_1 to W_depth")
+    layers = tuple(
+        finite_array(f"factor {place}", factor, ndim=2) for place, factor in enumerate(factors, 1)
+    )
+    width = layers[0].shape[1]
+    inner = [layer.shape for layer in layers[1:-1]]
+    if any(shape != (width, width) for shape in inner) or len(layers[-1]) != width:
+        shapes = ", ".join(str(layer.shape) for layer in layers)
+        raise Invalid(f"the factors must share one inner dimension, got shapes {shapes}")
+    return layers

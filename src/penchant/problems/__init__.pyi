@@ -12,6 +12,7 @@ from penchant.problems.images.cache import has_images
 from penchant.problems.images.importing import import_images
 from penchant.problems.images.load import Images, load_images
 from penchant.problems.matrices import (
+    aligned_sensing,
     coherent_completion,
     commuting_sensing,
     gaussian_sensing,
@@ -42,6 +43,7 @@ __all__ = [
     "Regression",
     "Sensing",
     "TeacherStudent",
+    "aligned_sensing",
     "circle_teacher",
     "coherent_completion",
     "commuting_sensing",

@@ -25,6 +25,7 @@ from penchant.solvers.splines import (
     linear_spline,
 )
 from penchant.solvers.stationary import stationary_points
+from penchant.training.exact.matrices.factor_twin import FactorTwin, factor_twin
 from penchant.training.exact.matrices.greedy_rank import (
     GreedyRank,
     empty_factors,
@@ -34,6 +35,7 @@ from penchant.training.exact.saddles import saddles
 from penchant.training.exact.tangent_twin import TangentTwin, tangent_twin
 
 __all__ = [
+    "FactorTwin",
     "GreedyRank",
     "InterpolationPath",
     "MarginPath",
@@ -48,6 +50,7 @@ __all__ = [
     "descent_points",
     "empty_factors",
     "error_floor",
+    "factor_twin",
     "greedy_points",
     "held_best",
     "held_ridge",

@@ -7,10 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab import Array, Dataset, Evidence, Experiment, at_most, log_log, sized, within
+from penchant.bounds import kernel_regime, least_width, wishart_deviation
+from penchant.lab import (
+    Array,
+    Dataset,
+    Evidence,
+    Experiment,
+    at_least,
+    at_most,
+    log_log,
+    sized,
+    within,
+)
+from penchant.models import wishart_root
 from penchant.plotting import latex
 from penchant_papers.instances import slope
-from penchant_papers.woodworth2020.lifted import Lifted, followed, measurements, reach, wishart_root
+from penchant_papers.woodworth2020.lifted import Lifted, followed, measurements
 
 # powers of (alpha, k) in |W - W(0)| and |W - W_TK|, where the targets dominate and where y(0) does
 LAW = np.array([[[-1.0, -0.5], [-3.0, -1.5]], [[1.0, 0.0], [1.0, -0.5]]])
@@ -40,10 +52,11 @@ class Wide:
     def least_width(self, printed: bool) -> float:
         """The width that eq. (94) requires, as printed or corrected."""
         low, high = self.edges
+        if not printed:
+            sizes = {"dimension": self.d, "samples": self.samples}
+            return least_width(self.Y, alpha=self.alpha, low=low, high=high, **sizes)
         ratio = 4 + 16 * high / low
         last = self.Y / (2 * np.sqrt(high) * (low + 4 * high))
-        if not printed:
-            last = 8 * self.Y * np.sqrt(high) * (low + 4 * high) / low**2
         middle = 512 * self.d**2 * self.square(printed) * high * (ratio / low) ** 2
         return float(max(8192 * self.d * (high / low) ** 2, middle, last / self.alpha**2))
 
@@ -57,9 +70,24 @@ class Wide:
         twin += 1024 * self.d**2 * F2 * high * self.alpha / (low**2 * np.sqrt(width))
         return float(start), float(twin)
 
+    def condition(self, width: float, printed: bool) -> dict[str, float]:
+        """Eqs. (95) and (93) at a width, left side over right side, and whether Y dominates.
+
+        Eq. (96) is (93) where Y does not dominate in (89), eq. (97) where it does.
+        """
+        low, high = self.edges
+        narrow = np.sqrt((1 + 8 * np.sqrt(2 * self.d / width)) / (1 + low / (4 * high)))
+        noise = 256 * width * self.d**2 * self.square(printed) * self.alpha**4
+        allowed = self.alpha**2 * low * width / np.sqrt(high) * (1 - narrow)
+        return {
+            "eq_95": float(narrow / (1 - 1 / (4 + 16 * high / low))),
+            "eq_93": float(np.sqrt(2 * self.Y**2 + noise) / allowed),
+            "targets_dominate": float(noise < 2 * self.Y**2),
+        }
+
     def gamma(self, width: float) -> float:
         """The event of (88): |W W^T - alpha^2 k I| is below this."""
-        return float(8 * self.alpha**2 * np.sqrt(2 * width * self.d))
+        return self.alpha**2 * wishart_deviation(2 * self.d, int(width))
 
     def start(self, width: float, seed: int) -> Lifted:
         """A start of some width: W W^T by its Wishart law, the same noise at any width."""
@@ -67,7 +95,7 @@ class Wide:
         X = measurements(
             np.random.default_rng((seed, 17)), self.samples, self.d, self.spread, self.size
         )
-        W = self.alpha * wishart_root(np.random.default_rng(seed), n, int(width))
+        W = self.alpha * wishart_root(n, int(width), seed)
         y = np.einsum("nij,ij->n", X, W[: self.d] @ W[self.d :].T)
         mu = self.alpha**2 * width
         gamma = float(np.linalg.norm(W @ W.T - mu * np.eye(n), 2))
@@ -85,15 +113,19 @@ def at_least_width(
     s, printed = Wide(1e-3, target * size, size, spread), how == "printed"
     k = s.least_width(printed)
     case = s.start(k, seed)
-    run, gamma = followed(case), s.gamma(k)
+    run, gamma, (low, high) = followed(case), s.gamma(k), s.edges
+    largest = kernel_regime(0, mu=case.mu, gamma=gamma, low=low, high=high).largest_misfit
+    gap = case.start @ case.start.T - case.mu * np.eye(2 * s.d)
     return {
         "width": k,
         "norm": s.Y,
         "shares": np.array([run.farthest, run.apart]) / s.bounds(k, printed),
         "share_of_1_over_k": run.farthest / s.bounds(k**2, printed)[0],
-        "reached": case.misfit / reach(case.mu, gamma, *s.edges),
+        "reached": case.misfit / largest,
         "typical": case.gamma / gamma,
         "left": run.left,
+        **s.condition(k, printed),
+        "eq_89": float(np.linalg.norm(gap) ** 2 / (2 * s.d * np.linalg.norm(gap, 2) ** 2)),
     }
 
 
@@ -178,14 +210,24 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
             f"{label}: misfit over what (92) allows, at the width of (94)": at_most(
                 rows.reached.max(), 1.0
             ),
+            f"{label}: eq. (95), left side over right side": at_most(rows.eq_95.max(), 1.0, 1e-9),
+            f"{label}: eq. (96), right side over left side": at_most(
+                rows.eq_93.where(rows.targets_dominate == 0).max(), 1.0, 1e-9
+            ),
+            f"{label}: eq. (97), right side over left side": at_most(dominated.max(), 1.0, 1e-9),
             rf"{label}: $\alpha = k^{{{power}}}$: exponent in $k$ of the relative distance to the "
             "tangent-kernel flow": at_most(drift[power], -0.1),
         }
         for how, label, power in (("printed", "as printed", -0.75), ("mended", "corrected", -0.375))
         for rows in [edge.sel(how=how)]
+        for dominated in [rows.eq_93.where(rows.targets_dominate == 1)]
         for shares in [rows.shares.max([d for d in rows.shares.dims if d != "bound"]).values]
     )
     moved, *_, slower = mended.values()
+    square = dict(zip(("least", "most"), (edge.eq_89.min(), edge.eq_89.max()), strict=True))
+    shares = r"(89), line 5: squares of the singular values over $2 d$ times the largest"
+    printed[f"as printed: {shares}, at least"] = at_least(square["least"], 1.0, 1e-9)
+    mended[f"corrected: {shares}, at most"] = at_most(square["most"], 1.0, 1e-9)
     left = max(float(f.left.max()) for f in (edge.sel(how="mended"), targets, blank))
     typical = float(edge.typical.max())
     axes = [d for d in edge.reached.dims if d != "how"]
@@ -205,8 +247,9 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
         correction=r"$|X|_F^2 \leq N \Lambda$ (not $d \Lambda^2$) in (89), so $256 k d^2 N "
         r"\alpha^4 \Lambda$ there, $512 N d^2 \Lambda^2 (4 + 16 \Lambda/\lambda)^2/\lambda^2$ "
         r"in (94), $32 d \sqrt{N} \Lambda \alpha/\lambda$ in (98) and likewise in (99); the "
-        r"last width of (94) is inverted and must be $8 Y \sqrt{\Lambda} (\lambda + 4 "
-        r"\Lambda)/(\alpha^2 \lambda^2)$; after the corollary, $\alpha$ may vanish slower "
+        r"'=' of line 5 of (89) is '$\leq$'; the last width of (94) is inverted, which (97) uses, "
+        r"and must be $8 Y \sqrt{\Lambda} (\lambda + 4 \Lambda)/(\alpha^2 \lambda^2)$; after the "
+        r"corollary, $\alpha$ may vanish slower "
         r"than $1/\sqrt{k}$, not $1/k$; (69) and (70) themselves hold",
         counterexample={
             "(98)": f"$d = 2$, 3 measurements with {_edges(worst)}, $y^* = 0$, $k = "
@@ -215,6 +258,8 @@ def check(edge: Dataset, targets: Dataset, blank: Dataset, vanishing: Dataset) -
             "(94)": rf"{_edges(tight)}, $Y = {latex(float(tight.norm))}$, $\alpha = 0.001$, $k = "
             f"{float(tight.width):.4g}$: the misfit is {float(tight.reached):.3g} times what "
             "(92) allows",
+            "(97)": f"there the right side is {float(tight.eq_93):.3g} times the left side",
+            "(89), line 5": f"the left side is {float(square['least']):.3g} of the right side",
             r"$\alpha = k^{-0.75}$": "$|W - W_{TK}|/|W_{TK} - W(0)|$ grows like "
             f"$k^{{{drift[-0.75]:.3f}}}$",
         },

@@ -1,4 +1,4 @@
-"""Wide factorizations: measurements, starts of any width, gradient flow and its tangent twin."""
+"""Lifted problems: random measurements, starts near a multiple of the identity, and residuals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from penchant import Factorization
+from penchant.bounds import KernelRegime, kernel_regime
 from penchant.lab import Array
+from penchant.problems import Sensing
+from penchant.solvers import FactorTwin, factor_twin
 
 Pull = Literal["weakest", "strongest", "random"]
 PULLS: tuple[Pull, ...] = ("weakest", "strongest", "random")
@@ -18,17 +22,6 @@ PULLS: tuple[Pull, ...] = ("weakest", "strongest", "random")
 def orthogonal(rng: np.random.Generator, size: int) -> Array:
     """A random orthogonal matrix."""
     return np.linalg.qr(rng.standard_normal((size, size)))[0]
-
-
-def wishart_root(rng: np.random.Generator, rows: int, width: int) -> Array:
-    """A (rows x rows) L such that L L^T has the law of W W^T for a Gaussian (rows x width) W.
-
-    Bartlett's decomposition. Gradient flow of a factorization depends on W W^T only, up to a
-    rotation of the columns, so that L trains like W itself at any width.
-    """
-    root = np.tril(rng.standard_normal((rows, rows)), -1)
-    root[np.diag_indices(rows)] = np.sqrt(rng.chisquare(width - np.arange(rows)))
-    return root
 
 
 def root_of(matrix: Array) -> Array:
@@ -46,6 +39,19 @@ class Lifted:
     residual: Array  # y(0) - y*
     mu: float
     gamma: float
+
+    @property
+    def model(self) -> Factorization:
+        """The factors at the start."""
+        rows = self.X.shape[1]
+        return Factorization(factors=(self.start[:rows], self.start[rows:]))
+
+    @property
+    def problem(self) -> Sensing:
+        """The measurements, with the values that leave the residual at the start."""
+        rows = self.X.shape[1]
+        begin = np.einsum("nij,ij->n", self.X, self.start[:rows] @ self.start[rows:].T)
+        return Sensing(self.X, begin - self.residual)
 
     @cached_property
     def lifted(self) -> Array:
@@ -71,16 +77,16 @@ class Lifted:
     def misfit(self) -> float:
         return float(np.linalg.norm(self.residual))
 
+    @property
+    def regime(self) -> KernelRegime:
+        """The bounds of Theorem 9."""
+        low, high = self.edges
+        return kernel_regime(self.misfit, mu=self.mu, gamma=self.gamma, low=low, high=high)
+
     def kernel(self, weights: Array) -> Array:
         """Sigma(W) with y' = -Sigma (y - y*): the loss sum r^2 gives 8 where W eq. (72) has 4."""
         moved = self.lifted @ weights
         return 8 * np.einsum("nij,mij->nm", moved, moved)
-
-
-def reach(mu: float, gamma: float, low: float, high: float) -> float:
-    """The largest |y(0) - y*| that Theorem 9 allows."""
-    inside = (1 + gamma / mu) / (1 + low / (4 * high))
-    return float(mu * low / np.sqrt(high) * (1 - np.sqrt(inside)))
 
 
 def measurements(
@@ -123,7 +129,9 @@ def lifted_case(
         "strongest": vectors[:, -1],
         "random": rng.standard_normal(samples),
     }[pull]
-    length = residual_share * reach(mu, gamma, low, high)
+    length = (
+        residual_share * kernel_regime(0, mu=mu, gamma=gamma, low=low, high=high).largest_misfit
+    )
     return dataclasses.replace(blank, residual=length * choice / np.linalg.norm(choice))
 
 
@@ -154,96 +162,12 @@ def random_case(instance: int, seed: int, residual_shares: Sequence[float]) -> L
     return case
 
 
-@dataclasses.dataclass(frozen=True)
-class Trajectory:
-    """A trained W and its tangent twin, at the steps of the integrator."""
-
-    t: Array
-    moved: Array  # W(t) - W(0)
-    residual: Array  # y(t) - y*
-    length: Array  # int_0^t |W'|_F
-    impulse: Array  # int_0^t |y - y*|
-    twin_moved: Array  # W_TK(t) - W(0)
-    twin_residual: Array
-
-    @property
-    def farthest(self) -> float:
-        """sup_t |W(t) - W(0)|_F."""
-        return float(np.linalg.norm(self.moved, axis=(1, 2)).max())
-
-    @property
-    def apart(self) -> float:
-        """sup_t |W(t) - W_TK(t)|_F."""
-        return float(np.linalg.norm(self.moved - self.twin_moved, axis=(1, 2)).max())
-
-    @property
-    def left(self) -> float:
-        """|y - y*| at the end over that at the start."""
-        return float(np.linalg.norm(self.residual[-1]) / np.linalg.norm(self.residual[0]))
+def followed(case: Lifted) -> FactorTwin:
+    """Gradient flow in U and V beside its tangent twin, until the misfit fell by 1e-9."""
+    return factor_twin(case.model, case.problem)
 
 
-def followed(case: Lifted, *, fall: float = 1e-9) -> Trajectory:
-    """Gradient flow of sum (y - y*)^2 in U and V, until the misfit fell by `fall`, and its twin.
-
-    The displacement is integrated: a start in the kernel regime is large and barely moves.
-    """
-    from scipy.integrate import solve_ivp
-
-    W0, d = case.start, case.X.shape[1]
-    size = W0.size
-
-    def residual(moved: Array) -> Array:
-        change = (W0 + moved)[:d] @ moved[d:].T + moved[:d] @ W0[d:].T
-        return np.asarray(case.residual + np.einsum("nij,ij->n", case.X, change))
-
-    def velocity(_: float, state: Array) -> Array:
-        moved = state[:size].reshape(W0.shape)
-        r, W = residual(moved), W0 + moved
-        G = np.tensordot(r, case.X, 1)
-        speed = -2 * np.concatenate([G @ W[d:], G.T @ W[:d]])
-        return np.concatenate([speed.ravel(), [np.linalg.norm(speed), np.linalg.norm(r)]])
-
-    def fitted(_: float, state: Array) -> float:
-        r = residual(state[:size].reshape(W0.shape))
-        return float(np.linalg.norm(r) - fall * case.misfit)
-
-    fitted.terminal = True  # type: ignore[attr-defined]
-    far = case.misfit / np.sqrt(case.edges[1] * case.mu)  # the order of the displacement
-    fastest = np.linalg.norm(case.kernel(W0), 2) + case.misfit * np.sqrt(case.edges[1])
-    solution = solve_ivp(
-        velocity,
-        (0, 1e3 / (case.mu * case.edges[0])),
-        np.zeros(size + 2),
-        method="DOP853",
-        events=fitted,
-        first_step=0.01 / fastest,
-        rtol=1e-11,
-        atol=1e-13 * far,
-    )
-    moved = solution.y[:size].T.reshape(-1, *W0.shape)
-    r = np.array([residual(D) for D in moved])
-    return Trajectory(
-        solution.t, moved, r, solution.y[size], solution.y[size + 1], *tangent(case, solution.t)
-    )
-
-
-def tangent(case: Lifted, t: Array) -> tuple[Array, Array]:
-    """Displacement and residual of the tangent twin at the times t, from its linear equation."""
-    rates, vectors = np.linalg.eigh(case.kernel(case.start))
-    begin = vectors.T @ case.residual
-    decay = np.outer(t, rates)
-    impulse = (begin * -np.expm1(-decay) / rates) @ vectors.T
-    moved = -4 * np.einsum("tn,nij->tij", impulse, case.lifted) @ case.start
-    return moved, (begin * np.exp(-decay)) @ vectors.T
-
-
-# --- the bound of Theorem 9 and Lemma 12 for sup |W(T) - W(0)|_F
-
-
-def start_bound(case: Lifted) -> float:
-    """The bound as printed."""
-    low, high = case.edges
-    return float(np.sqrt(high + low / 4) * case.misfit / (low * np.sqrt(case.mu)))
+# --- plausible wrong bounds for sup |W(T) - W(0)|_F of Theorem 9 and Lemma 12
 
 
 WRONG_BOUNDS = (r"$1/\Lambda$ in place of $1/\lambda$", r"$1/\mu$ in place of $1/\sqrt{\mu}$")
@@ -252,11 +176,12 @@ WRONG_BOUNDS = (r"$1/\Lambda$ in place of $1/\lambda$", r"$1/\mu$ in place of $1
 def wrong_start_bounds(case: Lifted) -> list[float]:
     """Plausible wrong bounds, in the order of WRONG_BOUNDS."""
     low, high = case.edges
-    return [start_bound(case) * low / high, start_bound(case) / np.sqrt(case.mu)]
+    bound = case.regime.from_start
+    return [bound * low / high, bound / np.sqrt(case.mu)]
 
 
 def beyond_gamma(instance: int, seed: int) -> dict[str, float]:
-    """The share of `start_bound` used where gamma is 0.99 mu, not below lambda mu/4 Lambda.
+    """The share of the first bound used where gamma is 0.99 mu, not below lambda mu/4 Lambda.
 
     W W^T = 0.01 mu I is what such a gamma admits and where the kernel is weakest; a small misfit
     pulls along its weakest direction.
@@ -277,7 +202,6 @@ def beyond_gamma(instance: int, seed: int) -> dict[str, float]:
         )
     start = 0.1 * case.start
     weakest = np.linalg.eigh(case.kernel(start))[1][:, 0]
-    case = dataclasses.replace(
-        case, start=start, gamma=0.99 * case.mu, residual=1e-4 * case.mu * weakest
-    )
-    return {"share": followed(case).farthest / start_bound(case)}
+    # the bound does not depend on gamma, which would be 0.99 mu
+    case = dataclasses.replace(case, start=start, residual=1e-4 * case.mu * weakest)
+    return {"share": followed(case).farthest / case.regime.from_start}

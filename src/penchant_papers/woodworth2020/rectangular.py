@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from penchant.lab import Dataset, Evidence, Experiment, log_log, sized, within
-from penchant.problems import Sensing
+from penchant.models import wide_factorization
+from penchant.problems import Sensing, aligned_sensing
 from penchant_papers.instances import slope
-from penchant_papers.woodworth2020.lifted import orthogonal, wishart_root
 from penchant_papers.woodworth2020.theorem_4 import (
     commutator,
     distances,
@@ -18,18 +18,10 @@ from penchant_papers.woodworth2020.theorem_4 import (
 )
 
 
-def diagonal(rows: int, columns: int, seed: int) -> Sensing:
-    """Three measurements A diag(x_n) B^T with orthogonal A and B, whose lifted ones commute."""
-    rng, least = np.random.default_rng(seed), min(rows, columns)
-    A, B = orthogonal(rng, rows)[:, :least], orthogonal(rng, columns)[:, :least]
-    X = np.einsum("ik,nk,jk->nij", A, rng.normal(size=(3, least)), B)
-    return Sensing(X, rng.normal(size=3))
-
-
 def cell(shape: str, mu2: float, seed: int) -> dict[str, float]:
     """Theorem 4: distances of the end from 2 mu^2 I to the right and to three wrong minimisers."""
     rows, columns = map(int, shape.split(" x "))
-    problem = diagonal(rows, columns, seed)
+    problem = aligned_sensing(3, (rows, columns), rank=2, seed=seed)
     model = stacked(np.sqrt(2 * mu2) * np.eye(rows + columns), rows)
     far = distances(end(model, problem), problem, mu2)
     return {**far, "commutator": commutator(model.lift(problem.measurements) / 2)}
@@ -38,9 +30,14 @@ def cell(shape: str, mu2: float, seed: int) -> dict[str, float]:
 def at_width(shape: str, k: int, mu2: float, seed: int) -> dict[str, float]:
     """Theorem 4 from i.i.d. factors of width k with alpha^2 k = 2 mu^2."""
     rows, columns = map(int, shape.split(" x "))
-    problem, rng = diagonal(rows, columns, seed), np.random.default_rng((seed, k))
-    root = np.sqrt(2 * mu2 / k) * wishart_root(rng, rows + columns, k)
-    return {"far": far_from_q(end(stacked(root, rows), problem), problem, mu2)}
+    problem = aligned_sensing(3, (rows, columns), rank=2, seed=seed)
+    model = wide_factorization(
+        k,
+        alpha=np.sqrt(2 * mu2 / k),
+        shape=(rows, columns),
+        seed=np.random.default_rng((seed, k)),
+    )
+    return {"far": far_from_q(end(model, problem), problem, mu2)}
 
 
 def completed(scale: float, rows: int, columns: int, samples: int, seed: int) -> dict[str, float]:
@@ -55,8 +52,8 @@ def completed(scale: float, rows: int, columns: int, samples: int, seed: int) ->
     seen[rng.permutation(truth.size)[:samples]] = True
     X = np.eye(truth.size)[seen].reshape(-1, rows, columns)
     problem, k = Sensing(X, truth.ravel()[seen]), 10**10
-    root = np.sqrt(scale / k) * wishart_root(rng, rows + columns, k)
-    M, first = end(stacked(root, rows), problem), root[:rows] @ root[rows:].T
+    model = wide_factorization(k, alpha=np.sqrt(scale / k), shape=(rows, columns), seed=rng)
+    M, first = end(model, problem), model.matrix(model.start(problem.dimension))
     nearest = np.where(seen.reshape(rows, columns), truth, first)
     hidden = ~seen.reshape(rows, columns)
     size = np.linalg.norm(truth[hidden])

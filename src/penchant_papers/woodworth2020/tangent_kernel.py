@@ -10,6 +10,7 @@ import numpy as np
 from penchant import (
     L2,
     DiagonalNet,
+    Factorization,
     FunctionModel,
     ParameterFlow,
     Regression,
@@ -29,9 +30,10 @@ from penchant.lab import (
     within,
 )
 from penchant.measures import kernel_machine, tangent_kernel
+from penchant.models import DeepFactorization, Model
 from penchant.record import At
 from penchant.stop import Loss
-from penchant_papers.endpoints import endpoint
+from penchant_papers.endpoints import endpoint, trained
 from penchant_papers.instances import by_instance, distance, random_instance, slope
 
 Function = Callable[[Any, Any], Any]
@@ -72,6 +74,83 @@ def homogeneity(scale: float, seed: int) -> dict[str, float]:
     return {
         name: max(distance(K, scale ** (2 * D - less) * K0) for D, K, K0 in triples)
         for name, less in (("off", 2), ("off_2D", 0))
+    }
+
+
+def conv_net(relu: bool = True, bias: float = 0.0) -> Callable[[list[Array], Array], Array]:
+    """Two convolutions of width 3 along the input and a dense layer; `bias` is added to a layer."""
+
+    def net(weights: list[Array], x: Array) -> Array:
+        hidden = x[:, None, :]
+        for kernel in weights[:2]:
+            windows = np.lib.stride_tricks.sliding_window_view(hidden, 3, axis=2)
+            hidden = np.einsum("ncpt,oct->nop", windows, kernel) + bias
+            hidden = np.maximum(hidden, 0) if relu else hidden
+        return hidden.reshape(len(x), -1) @ weights[2]
+
+    return net
+
+
+def outputs(model: Model, x: Array) -> Callable[[float], Array]:
+    """F(a w) on x as a function of a, with w the start of a model."""
+    return lambda a: model.predict(a * model.start(x.shape[1]), x)
+
+
+def degrees(seed: int) -> dict[str, float]:
+    """Worst relative deviation of F(c w) from c^D F(w) over nets of every kind the paper names.
+
+    `off_less` is that from c^(D-1) F(w), the least of all nets, and `off_biased` that of a
+    convolutional net whose units have biases that are not scaled.
+    """
+    rng = np.random.default_rng(seed)
+    c, x = float(rng.choice([0.2, 0.6, 1.7, 4.0])), rng.normal(size=(6, 9))
+    conv = [rng.normal(size=s) for s in ((4, 1, 3), (3, 4, 3), (15,))]
+    dense, start, _ = relu_net(8, seed)
+    cases: list[tuple[int, Callable[[float], Array]]] = [
+        (3, lambda a: conv_net()([a * w for w in conv], x)),
+        (3, lambda a: conv_net(relu=False)([a * w for w in conv], x)),
+        (3, lambda a: np.asarray(dense([a * w for w in start], x[:, :4]))),
+    ]
+    for D, model in (
+        (2, Factorization(4, alpha=1.0, seed=seed)),
+        (4, DeepFactorization(4, 3, alpha=1.0, seed=seed)),
+        (3, DiagonalNet(3, start=(rng.normal(size=9), rng.normal(size=9)))),
+    ):
+        cases.append((D, outputs(model, x)))
+    off, less = zip(
+        *([distance(F(c), c ** (D - e) * F(1.0)) for e in (0, 1)] for D, F in cases),
+        strict=True,
+    )
+    odd = [conv_net(bias=0.3)([a * w for w in conv], x) for a in (c, 1.0)]
+    return {
+        "off": max(off),
+        "off_less": min(less),
+        "off_biased": distance(odd[0], c**3 * odd[1]),
+    }
+
+
+def from_bias(alpha: float, seed: int) -> dict[str, float]:
+    """Distances of biased ends to the interpolant nearest to F(start) in the norm of the kernel.
+
+    `far` is for a start whose predictor stays of order one as alpha grows, `far_unbiased` what
+    leaves the bias out, and `far_scaled` for alpha w0 with F(w0) not 0.
+    """
+    p = random_instance(0, seed, samples=(4, 5), dimension=(12, 13))
+    rng = np.random.default_rng((seed, 9))
+    bias, w0 = rng.uniform(-1, 1, 12), rng.uniform(0.5, 1.5, (2, 12))
+    bounded = DiagonalNet(2, start=(np.full(12, alpha), np.sqrt(alpha**2 - bias)))
+    scaled = DiagonalNet(2, start=(alpha * w0[0], alpha * w0[1]))
+
+    def far(net: DiagonalNet) -> float:
+        end = trained(p.X, p.y, net).beta
+        goal = np.asarray(kernel_machine(net, Regression(p.X, p.y)).predictor)
+        return distance(end, goal)
+
+    end = trained(p.X, p.y, bounded).beta
+    return {
+        "far": far(bounded),
+        "far_unbiased": distance(end, interpolate(p.X, p.y, L2()).beta),
+        "far_scaled": far(scaled),
     }
 
 
@@ -151,6 +230,10 @@ study = sized(
 scales = sized(
     "W-K-scales", function=homogeneity, arguments={"seed": 1}, grid={"scale": [0.03, 0.4, 7.0]}
 )
+models = sized("W-K-models", function=degrees, seeds=20, tiny={"seeds": 5})
+biases = sized(
+    "W-K-bias", function=from_bias, grid={"alpha": [4.0, 16.0]}, seeds=5, tiny={"seeds": 2}
+)
 factors = sized("W-K-constants", function=constants, arguments={"alpha": 2.0, "seed": 2})
 
 first_order = by_instance(
@@ -158,7 +241,14 @@ first_order = by_instance(
 )
 
 
-def check(dataset: Dataset, scales: Dataset, factors: Dataset, first_order: Dataset) -> Evidence:
+def check(
+    dataset: Dataset,
+    scales: Dataset,
+    models: Dataset,
+    biases: Dataset,
+    factors: Dataset,
+    first_order: Dataset,
+) -> Evidence:
     """Scaling and constants of the kernel, the bias term, and training at large alpha."""
     misfit, last = float(dataset.residual.max()), dataset.isel(place=-1)
     rows = {D: dataset.sel(depth=D) for D in (2, 3)}
@@ -169,6 +259,9 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset, first_order: Data
     printed = float(factors.bias_printed)
     second = mean_within(first_order.exponent.values, 2.0, bias=0.05)
     speed = within(first_order.velocity.max(), tolerance=1e-5)
+    homogeneous = within(models.off.max(), tolerance=1e-4)  # the dense net is in float32
+    biased, large = biases.sel(alpha=16.0), biases.isel(alpha=-1)
+    nearest = within(biased.far.max(), tolerance=1e-4)
     return Evidence(
         ran="tangent kernels of diagonal nets $(D = 2, 3, 5)$ and, by automatic differentiation, "
         "of a ReLU net of depth 3; training in the parameters at five scales for $D = 2$ and 3; "
@@ -177,6 +270,11 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset, first_order: Data
             r"$K(\alpha w_0)$ against $\alpha^{2 D-2} K_0$": scaling,
             r"$K$ against $8 \alpha^2 \langle x,x'\rangle$": eight,
             r"distance of training at the largest $\alpha$ to the kernel predictor": near,
+            "dense, convolutional, linear nets and factorizations: $F(c w)$ against $c^D F(w)$": (
+                homogeneous
+            ),
+            r"bias of order one, $\alpha = 16$: distance to the interpolant nearest in the norm of "
+            "the kernel": nearest,
             r"$D = 2$: exponent of that distance in $\alpha$": within(rates[2], -4.0, 0.2),
             r"$D = 3$: exponent of that distance in $\alpha$": within(rates[3], -6.0, 0.3),
             "eq. (2): exponent of the remainder in the length of the step, mean": second,
@@ -202,6 +300,14 @@ def check(dataset: Dataset, scales: Dataset, factors: Dataset, first_order: Data
         },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
+            "$c^{D-1} F(w)$": homogeneous.control(models.off_less.min()),
+            "convolutional nets with biases": homogeneous.control(models.off_biased.min()),
+            "the least-norm predictor, as without the bias": nearest.control(
+                biased.far_unbiased.min()
+            ),
+            r"$\alpha w_0$ with $F(w_0) \neq 0$, a bias of order $\alpha^2$": nearest.control(
+                large.far_scaled.min()
+            ),
             "exponent $2 D$ in place of $2 D-2$": scaling.control(scales.off_2D.min()),
             r"$4 \alpha^2 \langle x,x'\rangle$": eight.control(factors.four),
             r"plain $\ell_2$ for a start with unequal entries": near.control(last.far_l2.min()),
@@ -234,7 +340,7 @@ experiment = Experiment(
     r"\langle x,x'\rangle$ for the depth-2 net, and for large $\alpha$ training ends at the "
     "minimum-norm predictor of this kernel.",
     place="section 3; section 4 before Theorem 1",
-    study=(study, scales, factors, first_order),
+    study=(study, scales, models, biases, factors, first_order),
     check=check,
     title="Training from a large start ends at the predictor of its tangent kernel",
     seconds=4,

@@ -4,17 +4,21 @@ import dataclasses
 
 import numpy as np
 import pytest
-from scipy.linalg import expm
-from scipy.stats import ks_2samp
 
-from penchant import Factorization, Q, interpolate, train
+from penchant import Q, interpolate
 from penchant.lab import Setting, all_claims
 from penchant.lab.evidence.evidence import HOLDING, judge
-from penchant.methods import MatrixFlow
-from penchant.problems import Sensing, commuting_sensing
+from penchant.problems import commuting_sensing
 from penchant.regularizers import Frobenius, Schatten
-from penchant_papers.woodworth2020 import corollary_10, lifted, theorem_4, theorem_9
-from penchant_papers.woodworth2020.lemmas import lemma_12
+from penchant_papers.woodworth2020 import (
+    completion_samples,
+    corollary_10,
+    deep_factorization,
+    lifted,
+    lifted_dynamics,
+    theorem_4,
+    theorem_9,
+)
 
 
 def holds(id):
@@ -26,14 +30,6 @@ def case(seed=0, **changes):
     settings = {"d": 2, "samples": 3, "spread": 2.0, "gamma_share": 0.5, "residual_share": 1.0}
     rng = np.random.default_rng(seed)
     return lifted.lifted_case(rng, **({"pull": "random"} | settings | changes))
-
-
-def as_problem(one):
-    """The same start and data for the package's own flow and model."""
-    d = one.X.shape[1]
-    model = Factorization(factors=(one.start[:d], one.start[d:]))
-    y = np.einsum("nij,ij->n", one.X, one.start[:d] @ one.start[d:].T)
-    return model, Sensing(one.X, y - one.residual)
 
 
 # --- wrong theories
@@ -49,10 +45,15 @@ def test_a_wrong_regularizer_of_the_spectrum_is_refuted(monkeypatch, wrong):
     assert not holds("W-T4")
 
 
-@pytest.mark.parametrize(("id", "module"), [("W-T9", theorem_9), ("W-L12", lemma_12)])
-def test_half_the_bound_of_theorem_9_is_refuted(monkeypatch, id, module):
-    bound = lifted.start_bound
-    monkeypatch.setattr(module, "start_bound", lambda case: bound(case) / 2)
+@pytest.mark.parametrize("id", ["W-T9", "W-L12"])
+def test_half_the_bound_of_theorem_9_is_refuted(monkeypatch, id):
+    bound = lifted.kernel_regime
+
+    def half(misfit, **edges):
+        real = bound(misfit, **edges)
+        return dataclasses.replace(real, from_start=real.from_start / 2)
+
+    monkeypatch.setattr(lifted, "kernel_regime", half)
     assert not holds(id)
 
 
@@ -85,41 +86,53 @@ def test_the_printed_kernel_is_refuted(monkeypatch):
     assert not holds("W-L11")
 
 
+def test_a_product_that_differs_by_a_hundredth_is_refuted(monkeypatch):
+    real = deep_factorization.difference
+    monkeypatch.setattr(deep_factorization, "difference", lambda M: 1.01 * real(M))
+    assert not holds("W-DF")
+
+
+def test_a_gradient_of_half_the_size_is_refuted(monkeypatch, data_of):
+    data = data_of("W-LD")
+    wrong = data[0].assign(rule=data[0].rule + 0.5)
+    assert judge(lifted_dynamics.check(data[0], *data[1:]))[0] in HOLDING
+    assert judge(lifted_dynamics.check(wrong, *data[1:]))[0] not in HOLDING
+
+
+def test_as_many_entries_as_the_kernel_regime_needs_are_refuted(data_of):
+    sizes, ranks, *rest = data_of("W-MC")
+    many = sizes.assign(entries=sizes.entries * 0 + sizes.d**3)
+    assert judge(completion_samples.check(many, ranks, *rest))[0] not in HOLDING
+
+
 # --- the tools, by second routes
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_trajectory_ends_where_the_matrix_flow_ends(seed):
-    one = case(seed)
-    run = lifted.followed(one, fall=1e-10)
-    W = one.start + run.moved[-1]
-    model, problem = as_problem(one)
-    end = train(model, problem, MatrixFlow()).predictor
-    assert W[:2] @ W[2:].T == pytest.approx(end, abs=1e-8)
-    far = dataclasses.replace(one, residual=1.01 * one.residual)
-    assert np.abs(lifted.followed(far).moved[-1] - run.moved[-1]).max() > 1e-5
+def test_nested_problems_share_their_matrix():
+    problem_of = completion_samples.nested(5, 2, seed=1)
+    few, many = problem_of(8), problem_of(20)
+    np.testing.assert_array_equal(few.truth, many.truth)
+    np.testing.assert_array_equal(few.entries, many.entries[:8])
+    assert np.linalg.matrix_rank(few.truth) == 2
+    entries = completion_samples.fewest(problem_of, lambda p: p.truth * (p.samples >= 13), 0.1, 5)
+    assert entries == 13
+
+
+def test_doubled_measurements_see_the_difference_of_both_halves():
+    problem = commuting_sensing(samples=2, dimension=3, seed=0)
+    rng = np.random.default_rng(0)
+    one, two = rng.standard_normal((2, 3, 3))
+    whole = np.block([[one, rng.standard_normal((3, 3))], [rng.standard_normal((3, 3)), two]])
+    seen = deep_factorization.doubled(problem).apply(whole)
+    np.testing.assert_allclose(seen, problem.apply(one - two))
+    np.testing.assert_allclose(deep_factorization.difference(whole), one - two)
 
 
 def test_the_kernel_is_twice_that_of_the_jacobian():
     one = case(1)
-    model, problem = as_problem(one)
+    model, problem = one.model, one.problem
     J = model.jacobian(model.start(problem.dimension), problem.design)
     assert one.kernel(one.start) == pytest.approx(2 * J @ J.T)
-
-
-def test_the_twin_obeys_its_linear_equation():
-    one = case(2)
-    model, problem = as_problem(one)
-    J = model.jacobian(model.start(problem.dimension), problem.design)
-    n = J.shape[1]
-    generator = np.zeros((n + 1, n + 1))  # w' = -2 J^T (J w + r), with a constant 1 as last entry
-    generator[:n, :n], generator[:n, n] = -2 * J.T @ J, -2 * J.T @ one.residual
-    t = np.array([0.0, 0.1, 1.0])
-    moved, residual = lifted.tangent(one, t)
-    for k, time in enumerate(t):
-        w = expm(time * generator)[:n, n]
-        assert moved[k].ravel() == pytest.approx(w, abs=1e-12)
-        assert residual[k] == pytest.approx(one.residual + J @ w, abs=1e-12)
 
 
 @pytest.mark.parametrize("samples", [1, 3])
@@ -130,18 +143,9 @@ def test_cases_have_the_edges_and_the_start_they_were_asked_for(samples):
     off = one.start @ one.start.T - 2.0 * np.eye(4)
     assert np.linalg.norm(off, 2) == pytest.approx(one.gamma)
     assert one.gamma == pytest.approx(0.5 * 2.0 * low / (4 * high))
-    assert one.misfit == pytest.approx(lifted.reach(2.0, one.gamma, low, high))
-
-
-def test_wishart_roots_have_the_law_of_gaussian_factors():
-    rng = np.random.default_rng(4)
-
-    def largest(draw):
-        return [np.linalg.norm(draw(), 2) for _ in range(2000)]
-
-    gaussian = largest(lambda: rng.standard_normal((4, 20)))
-    assert ks_2samp(gaussian, largest(lambda: lifted.wishart_root(rng, 4, 20))).pvalue > 0.01
-    assert ks_2samp(gaussian, largest(lambda: lifted.wishart_root(rng, 4, 21))).pvalue < 1e-6
+    assert one.misfit == pytest.approx(one.regime.largest_misfit)
+    begin = one.problem.apply(one.model.matrix(one.model.start(4)))
+    assert begin - one.problem.y == pytest.approx(one.residual)
 
 
 def test_diagonal_measurements_are_the_vector_problem():
@@ -170,4 +174,6 @@ def test_commutators_tell_symmetric_from_merely_commuting():
     assert theorem_4.commutator(theorem_4.lifts(plain)) < 1e-14
     assert theorem_4.commutator(odd.measurements) == 0
     assert theorem_4.commutator(theorem_4.lifts(odd)) == 0.25
-    assert theorem_4.commutator(theorem_4.turned(plain, 0).measurements) > 0.01
+    turned = theorem_4.problem_of("turned", 0)
+    assert theorem_4.commutator(turned.measurements) > 0.01
+    assert theorem_4.commutator(theorem_4.lifts(turned)) < 1e-14

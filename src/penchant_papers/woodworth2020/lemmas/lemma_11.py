@@ -17,8 +17,9 @@ from penchant.lab import (
     at_most,
     within,
 )
+from penchant.solvers import FactorTwin
 from penchant_papers.instances import by_instance
-from penchant_papers.woodworth2020.lifted import Lifted, Trajectory, followed, random_case
+from penchant_papers.woodworth2020.lifted import Lifted, followed, random_case
 
 
 def slowest(t: Array, residual: Array) -> float:
@@ -28,7 +29,7 @@ def slowest(t: Array, residual: Array) -> float:
     return float((-fallen[counted] / t[counted]).min())
 
 
-def off_kernel(case: Lifted, run: Trajectory, coefficient: float) -> float:
+def off_kernel(case: Lifted, run: FactorTwin, coefficient: float) -> float:
     """How far y' in the first step of training is from -Sigma r, eq. (71), relative to |y'|.
 
     Sigma has the entries coefficient <W W^T, X_n X_m> with the lifted measurements.
@@ -36,6 +37,26 @@ def off_kernel(case: Lifted, run: Trajectory, coefficient: float) -> float:
     measured = (run.residual[1] - run.residual[0]) / run.t[1]
     predicted = -coefficient / 8 * case.kernel(case.start) @ case.residual
     return float(np.linalg.norm(measured - predicted) / np.linalg.norm(measured))
+
+
+def products(case: Lifted) -> dict[str, float]:
+    """Eq. (73) with the lifted measurements and I_{2d}, and whether its printed factors fit.
+
+    `eq_73` is how far 8 X (I x W W^T) X^T is from the tangent kernel of the model at the start,
+    `columns` those of X over the rows of I_d x W W^T, and `lifted_columns` the same lifted.
+    """
+    W, n = case.start, len(case.X)
+    rows, d = case.lifted.reshape(n, -1), case.X.shape[1]
+    middle = np.kron(np.eye(2 * d), W @ W.T)
+    model, problem = case.model, case.problem
+    J = model.jacobian(model.start(problem.dimension), problem.design)
+    kernel = 2 * J @ J.T  # y' = -2 J J^T r for the loss sum r^2
+    off = np.linalg.norm(8 * rows @ middle @ rows.T - kernel) / np.linalg.norm(kernel)
+    return {
+        "eq_73": float(off),
+        "columns": case.X[0].size / len(np.kron(np.eye(d), W @ W.T)),
+        "lifted_columns": rows.shape[1] / len(middle),
+    }
 
 
 def cell(instance: int, seed: int) -> dict[str, Any]:
@@ -59,6 +80,7 @@ def cell(instance: int, seed: int) -> dict[str, Any]:
         "eq_74": gap / drift,
         "eq_74_without_gamma": gap / (R**2 + 2 * R * np.sqrt(mu)),
         "eq_71": [off_kernel(case, run, c) for c in (4.0, 8.0)],
+        **products(case),
     }
 
 
@@ -97,15 +119,30 @@ def check(dataset: Dataset) -> Evidence:
         ran=f"{len(spare)} random lifted problems, $U$ and $V$ trained and the tangent-kernel "
         "flow solved; $R$ is the largest distance of $W$ from its start",
         checks={**rates, "eq. (74): left side over right side": near},
-        proof={f"eqs. (71), (72) with 4: {step}": within(four, tolerance=0.02)},
-        corrected={f"eqs. (71), (72) with 8: {step}": within(eight, tolerance=0.02)},
+        proof={
+            f"eqs. (71), (72) with 4: {step}": within(four, tolerance=0.02),
+            r"eq. (73): columns of $X$ over rows of $I_d \otimes W W^T$": within(
+                dataset.columns.max(), 1.0, 0.0
+            ),
+        },
+        corrected={
+            f"eqs. (71), (72) with 8: {step}": within(eight, tolerance=0.02),
+            r"eq. (73), lifted and with 8: distance to the tangent kernel": within(
+                dataset.eq_73.max(), tolerance=1e-10
+            ),
+            r"eq. (73), lifted: columns of $X$ over rows of $I_{2 d} \otimes W W^T$": within(
+                dataset.lifted_columns.max(), 1.0, 0.0
+            ),
+        },
         correction=r"with the loss $\sum r^2$ the 4 in eqs. (71)-(73) and (76) is 8, $X_n$ the "
         r"lifted measurements; then $\Sigma$ is near $4 \mu X X^T$ with the rows "
         r"$\operatorname{vec}(X_n)$ in $X$, as (74) says, and (75), (77) and the lemma hold "
-        r"with $4 \mu \lambda$ in place of $2 \mu \lambda$",
+        r"with $4 \mu \lambda$ in place of $2 \mu \lambda$; (73) multiplies $N \times d^2$ by $2 "
+        r"d^2 \times 2 d^2$: it needs the lifted measurements, $N \times 4 d^2$, and $I_{2 d}$",
         counterexample={
             "y' in the first step, relative to eq. (71), is off by": four,
             "and with 8 for 4 by": eight,
+            r"(73): columns of $X$ over rows of $I_d \otimes W W^T$": float(dataset.columns.max()),
         },
         controls={
             r"$4 \mu \lambda$ without the terms in $\gamma$ and $R$": sharp.control(

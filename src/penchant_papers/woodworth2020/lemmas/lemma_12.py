@@ -6,16 +6,39 @@ from typing import Any
 
 import numpy as np
 
-from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most
-from penchant_papers.instances import by_instance
+from penchant.bounds import misfit_rate
+from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_least, at_most, within
+from penchant_papers.instances import by_instance, furthest
 from penchant_papers.woodworth2020.lifted import (
     WRONG_BOUNDS,
+    Lifted,
     beyond_gamma,
     followed,
     random_case,
-    start_bound,
     wrong_start_bounds,
 )
+
+
+def radius(case: Lifted) -> dict[str, Any]:
+    """R of eq. (78) and what eqs. (79) and (81) say of it, over the right sides.
+
+    `eq_79` is the left side of (79) over mu lambda; `eq_79_wrong` the same where R has lambda /
+    Lambda in place of lambda / (4 Lambda).
+    """
+    (low, high), mu, gamma = case.edges, case.mu, case.gamma
+
+    def rate(R: float) -> float:  # as printed, half the sharp first term
+        sharp = misfit_rate(mu=mu, gamma=gamma, low=low, high=high, radius=R)
+        return (sharp - 2 * mu * low) / (mu * low)
+
+    R, wrong = (np.sqrt(mu + mu * low / (c * high)) - np.sqrt(mu + gamma) for c in (4, 1))
+    farthest = np.sqrt(high + low / 4) / (low * np.sqrt(mu)) * case.regime.largest_misfit
+    return {
+        "radius": R / np.sqrt(mu),
+        "eq_79": rate(R),
+        "eq_79_wrong": rate(wrong),
+        "eq_81": farthest / R,
+    }
 
 
 def cell(instance: int, seed: int) -> dict[str, Any]:
@@ -28,10 +51,11 @@ def cell(instance: int, seed: int) -> dict[str, Any]:
     return {
         "spread": case.edges[1] / case.edges[0],
         "left": run.left,
-        "share": run.farthest / start_bound(case),
+        "share": run.farthest / case.regime.from_start,
         "share_wrong": [run.farthest / bound for bound in wrong_start_bounds(case)],
         "second_line": run.farthest / run.length[-1],
         "sixth_line": run.length[-1] / sixth,
+        **radius(case),
     }
 
 
@@ -52,6 +76,7 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
     share, left = dataset.share.values, float(dataset.left.max())
     straight, length = float(dataset.second_line.max()), float(dataset.sixth_line.max())
     bound = at_most(share.max(), 1.0, 1e-9)
+    step = within(furthest(dataset.eq_79, 1.0), 1.0, 1e-9)
     lines = [
         {
             f"eq. (80), second line, {how}": at_most(factor * straight, 1.0, 1e-9),
@@ -66,6 +91,11 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
             "sup $|W - W(0)|$ over the bound, at worst": bound,
             r"the same over $2 \sqrt{2}/3$ of the bound (ours)": at_most(
                 3 / np.sqrt(8) * share.max(), 1.0, 1e-9
+            ),
+            r"eq. (78): $R/\sqrt{\mu}$, at worst": at_least(dataset.radius.min(), 0.0),
+            r"eq. (79): left side over $\mu \lambda$": step,
+            "eq. (81): the bound at the largest misfit, over $R$": within(
+                furthest(dataset.eq_81, 1.0), 1.0, 1e-6
             ),
         },
         proof=lines[0],
@@ -86,6 +116,9 @@ def check(dataset: Dataset, large_gamma: Dataset) -> Evidence:
                     WRONG_BOUNDS, dataset.share_wrong.max("instance").values, strict=True
                 )
             },
+            r"(79) with $\lambda/\Lambda$ for $\lambda/(4 \Lambda)$ in (78)": step.control(
+                dataset.eq_79_wrong.max()
+            ),
             r"$\gamma = 0.99 \mu$": bound.control(large_gamma.share.min()),
         },
         findings=[

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from penchant.bounds import wishart_deviation
 from penchant.lab import Dataset, Evidence, Experiment, Plot, Series, at_most, sized, upper_share
-from penchant_papers.woodworth2020.lifted import wishart_root
+from penchant.models import wishart_root
 
 
 def cell(rows: int, ratio: int, draws: int, seed: int) -> dict[str, float]:
@@ -17,12 +18,13 @@ def cell(rows: int, ratio: int, draws: int, seed: int) -> dict[str, float]:
     """
     width, printed = ratio * rows, 2 * np.exp(-rows / 2)
     rng = np.random.default_rng((seed, rows, width))
-    roots = np.array([wishart_root(rng, rows, width) for _ in range(draws)])
+    roots = np.array([wishart_root(rows, width, rng) for _ in range(draws)])
     gap = roots @ roots.transpose(0, 2, 1) - width * np.eye(rows)
     off = np.abs(np.linalg.eigvalsh(gap)).max(axis=1) / np.sqrt(width * rows)
+    eight = wishart_deviation(rows, width) / np.sqrt(width * rows)
     cited = 4 + 4 * np.sqrt(rows / width)
     return {
-        "limit": upper_share(int((off >= 8).sum()), draws) / printed,
+        "limit": upper_share(int((off >= eight).sum()), draws) / printed,
         "limit_cited": upper_share(int((off >= cited).sum()), draws) / printed,
         "share_2": (off >= 2).mean() / printed,
         "share_without_d": (off >= 8 / np.sqrt(rows)).mean() / printed,
