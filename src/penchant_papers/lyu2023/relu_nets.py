@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant import L2, max_margin
+from penchant import L2, Classification, max_margin
 from penchant.lab import (
     DRAWS,
     Array,
@@ -22,9 +22,9 @@ from penchant.lab import (
     margin_of_mean,
     sized,
 )
-from penchant.measures import angle
+from penchant.measures import angle, kkt_residual
+from penchant.models import LinearPredictor
 from penchant_papers.lyu2023.runs import joint_rate
-from penchant_papers.notsawo2025.decayed_nets import kkt_residual
 
 POINTS, FEATURES, NEW = 6, 6, 200
 SCALED, STEP = 10.0, 0.05  # the step is the smaller of SCALED/|theta|^2 and STEP
@@ -138,12 +138,15 @@ def machine(nets: Nets, start: Array, new: Array) -> list[Array]:
 
 
 def residuals(nets: Nets, theta: Array) -> list[float]:
-    """How far the parameters of every instance are from a KKT point of the margin problem."""
-    slopes, outputs = nets.features(theta, nets.X), nets.outputs(theta, nets.X)
+    """How far the parameters of every instance are from a KKT point of the margin problem.
+
+    The gradients times the parameters are twice the outputs (degree 2), so that the condition is
+    that of the linear problem in the gradients.
+    """
     flat = theta.reshape(len(theta), -1)
     return [
-        kkt_residual(*given, equality=False)
-        for given in zip(slopes, outputs, nets.y, flat, strict=True)
+        kkt_residual(Classification(slopes, y), LinearPredictor(), one)
+        for slopes, y, one in zip(nets.features(theta, nets.X), nets.y, flat, strict=True)
     ]
 
 
@@ -172,6 +175,7 @@ def check(dataset: Dataset) -> Evidence:
     kkt = at_most(highest(last.after / first.after), 0.85)
     near = at_most(highest(last.own / last.other), 0.5)
     sizes = ", ".join(f"{a:g}" for a in dataset.log_alpha.values)
+    x, means = dataset.log_alpha.values, dataset.mean(("seed", "instance"))
     return Evidence(
         ran=f"{dataset.sizes['instance']} differences of two copies of a net of 12 ReLU units, six "
         "Gaussian points in $R^6$ with the signs of $x_1 x_2$, logistic loss, descent with rate = "
@@ -211,11 +215,8 @@ def check(dataset: Dataset) -> Evidence:
                 r"$\log \alpha$",
                 "mean over the nets",
                 [
-                    Series(text, dataset.log_alpha, dataset[name].mean(("seed", "instance")), style)
-                    for name, text, style in (
-                        ("own", "angle to the kernel SVM at $1 - c$, degrees", "line"),
-                        ("other", "angle to that of another start", "dashed"),
-                    )
+                    Series("angle to the kernel SVM at $1 - c$, degrees", x, means.own.values),
+                    Series("angle to that of another start", x, means.other.values, "dashed"),
                 ],
             ),
             Plot(
@@ -223,11 +224,8 @@ def check(dataset: Dataset) -> Evidence:
                 r"$\log \alpha$",
                 "mean KKT residual",
                 [
-                    Series(text, dataset.log_alpha, dataset[name].mean(("seed", "instance")), style)
-                    for name, text, style in (
-                        ("after", "at $1 + c$", "line"),
-                        ("before", "at $1 - c$", "dashed"),
-                    )
+                    Series("at $1 + c$", x, means.after.values),
+                    Series("at $1 - c$", x, means.before.values, "dashed"),
                 ],
             ),
         ],

@@ -34,12 +34,13 @@ def problem_of(seed: int, samples: int, dimension: int) -> tuple[Regression, int
     """A sparse regression that l1 recovers and the interpolator of least l2 norm does not."""
 
     def suits(problem: Regression) -> bool:
-        size = np.linalg.norm(problem.truth)
+        truth = np.asarray(problem.truth)
+        size = np.linalg.norm(truth)
         rich = interpolate(problem, L1())
         kernel = np.linalg.pinv(problem.X) @ problem.y
-        near = np.linalg.norm(rich.beta - problem.truth) < 1e-6 * size
-        slack = 1 - np.abs(problem.X.T @ rich.dual)[problem.truth == 0].max()
-        far = np.linalg.norm(kernel - problem.truth) > FAR * size
+        near = np.linalg.norm(rich.beta - truth) < 1e-6 * size
+        slack = 1 - np.abs(problem.X.T @ rich.dual)[truth == 0].max()
+        far = np.linalg.norm(kernel - truth) > FAR * size
         return bool(near and far and slack >= SLACK)
 
     return drawn(

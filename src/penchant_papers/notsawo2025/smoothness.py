@@ -90,7 +90,7 @@ def feasible_cell(*, seed: int, count: int) -> dict[str, int]:
 
 
 def at(loss: SmoothLoss, step: float, beta: float) -> float:
-    return float(printed_delta(loss, np.float64(step), np.float64(beta)))
+    return float(printed_delta(loss, np.array(step), np.array(beta)))
 
 
 def most_beta(loss: SmoothLoss, step: float) -> float:
