@@ -56,7 +56,7 @@ class Family:
     @property
     def curvatures(self) -> tuple[Array, Array]:
         """mu and L: g is mu-PL, since it has a zero, and L-smooth."""
-        sizes = np.linalg.svd(self.A, compute_uv=False) ** 2
+        sizes: Array = np.asarray(np.linalg.svd(self.A, compute_uv=False) ** 2)
         return sizes[:, -1], sizes[:, 0]
 
 

@@ -56,7 +56,8 @@ def cell(start: float, *, seed: int, samples: int, dimension: int, rate: float) 
     w_c is the least norm of parameters u, v with u^2 - v^2 = truth, sqrt(|truth|_1).
     """
     problem, draws = problem_of(seed, samples, dimension)
-    critical = math.sqrt(float(np.abs(problem.truth).sum()))
+    truth = np.asarray(problem.truth)
+    critical = math.sqrt(float(np.abs(truth).sum()))
     alpha = start * critical / math.sqrt(2 * dimension)
     flow = DualFlow(rtol=1e-6, weight_decay=rate)
     path = train(
@@ -64,8 +65,8 @@ def cell(start: float, *, seed: int, samples: int, dimension: int, rate: float) 
     )
     run = path.dataset.isel(time=path.dataset.t.values > 0)
     fitted = np.linalg.norm(run.predictor.values @ problem.X.T - problem.y, axis=1)
-    tested = np.linalg.norm(run.predictor.values - problem.truth, axis=1)
-    fitted, tested = fitted / np.linalg.norm(problem.y), tested / np.linalg.norm(problem.truth)
+    tested = np.linalg.norm(run.predictor.values - truth, axis=1)
+    fitted, tested = fitted / np.linalg.norm(problem.y), tested / np.linalg.norm(truth)
     norm, t = run.parameter_norm.values / critical, run.t.values * rate
     places = {"t1": first(fitted <= SOLVED), "t2": first(tested <= TESTED)}
     return {
