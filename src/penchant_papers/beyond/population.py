@@ -140,7 +140,7 @@ study = sized(
         "inside": "draws in the interval of nine of ten",
     },
     draw={"x": "samples", "colour": "measured", "log": True},
-    tiny={"arguments": {"dimension": 120, "draws": 24}, "grid": {"samples": [40]}},
+    tiny={"arguments": {"dimension": 200, "draws": 40}, "grid": {"samples": [70]}},
     printed={
         "arguments": {"dimension": 1000, "draws": 50},
         "grid": {"samples": [60, 100, 150]},
@@ -152,10 +152,10 @@ scales = sized(
     title="The largest scale that recovers, without data",
     function=threshold,
     arguments={"dimension": 300, "draws": 10, "error": 0.05},
-    grid={"samples": [75, 110]},
+    grid={"samples": [60, 120]},
     seeds=1,
     labels={"predicted": r"$\log \alpha$, predicted", "measured": r"$\log \alpha$ on draws"},
-    tiny={"arguments": {"dimension": 120, "error": 0.1}, "grid": {"samples": [50, 70]}},
+    tiny={"arguments": {"dimension": 200}, "grid": {"samples": [50, 100]}},
     printed={
         "arguments": {"dimension": 1000, "draws": 40, "error": 0.025},
         "grid": {"samples": [75, 100, 125, 150, 200]},
