@@ -167,6 +167,14 @@ def test_the_readme_s_prediction(capsys):
     assert "the mean scale ends at" in capsys.readouterr().out
 
 
+def test_the_readme_s_test_error_before_the_data(capsys):
+    exec(block("README.md", "Before the data"), space := {})
+    *_, low, _, high, median = capsys.readouterr().out.split()
+    assert float(low) < float(median) < float(high)
+    inside = [float(low) < error < float(high) for error in space["errors"]]
+    assert 15 <= sum(inside) <= 20  # nine of ten are expected
+
+
 def test_the_readme_s_watch(capsys):
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
