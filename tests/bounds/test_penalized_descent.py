@@ -17,19 +17,23 @@ def test_contraction_is_the_worst_factor_over_all_directions_of_the_penalty(step
     push = L * lengths[..., None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     after = np.array([1.0, 0.0]) - step / L * (G + push)
     worst = (after**2).sum(axis=-1).max()
-    assert 1 - bounds.contraction(L, L, step / L, share) == pytest.approx(worst, rel=1e-12)
+    assert 1 - bounds.contraction(mu=L, L=L, learning_rate=step / L, share=share) == pytest.approx(
+        worst, rel=1e-12
+    )
 
 
 def test_contraction_is_proportional_to_mu():
-    assert bounds.contraction(0.1, 1.0, 0.5, 0.3) == pytest.approx(
-        0.1 * bounds.contraction(1.0, 1.0, 0.5, 0.3)
+    assert bounds.contraction(mu=0.1, L=1.0, learning_rate=0.5, share=0.3) == pytest.approx(
+        0.1 * bounds.contraction(mu=1.0, L=1.0, learning_rate=0.5, share=0.3)
     )
 
 
 @pytest.mark.parametrize("share", [0.0, 0.6])
 def test_at_the_largest_step_a_loss_no_longer_falls(share):
     most = bounds.largest_step(4.0, share)
-    assert bounds.contraction(4.0, 4.0, most * (1 - 1e-9), share) == pytest.approx(0, abs=1e-7)
+    assert bounds.contraction(
+        mu=4.0, L=4.0, learning_rate=most * (1 - 1e-9), share=share
+    ) == pytest.approx(0, abs=1e-7)
     x = 1.0
     for _ in range(10):
         x -= most * (1 + share) * 4.0 * x
@@ -69,8 +73,11 @@ def test_dominated_steps_on_the_loss_where_the_gradient_falls_fastest():
     [
         (lambda: bounds.largest_step(-1.0), "largest_step: L must be"),
         (lambda: bounds.largest_step(1.0, 1.0), "share must be at least 0 and below 1"),
-        (lambda: bounds.contraction(2.0, 1.0, 0.1), "mu must be at most L=1"),
-        (lambda: bounds.contraction(1.0, 1.0, 1.5, 0.5), r"below 2/\(L \(1 \+ share\)\)"),
+        (lambda: bounds.contraction(mu=2.0, L=1.0, learning_rate=0.1), "mu must be at most L=1"),
+        (
+            lambda: bounds.contraction(mu=1.0, L=1.0, learning_rate=1.5, share=0.5),
+            r"below 2/\(L \(1 \+ share\)\)",
+        ),
         (lambda: bounds.ball_radius(1.0, 1.0, 1.0, 1.0, 0.9), "ball_radius: learning_rate must be"),
         (lambda: bounds.ball_radius(-1.0, 1.0, 1.0, 0.1), "loss must be"),
         (

@@ -99,6 +99,7 @@ NETS = st.one_of(
     call(penchant.DiagonalNet, st.integers(2, 9), scale=any_scale, signed=flag),
     call(penchant.DiagonalNet, start=st.lists(vectors(3), min_size=2, max_size=2)),
     call(penchant.models.ProductNet, vectors(3), vectors(3)),
+    call(penchant.models.DiagonalLayers, st.lists(vectors(3), min_size=2, max_size=4)),
     call(penchant.models.LinearPredictor, st.one_of(st.none(), number, vectors(4))),
 )
 PLAIN = st.one_of(
@@ -334,7 +335,7 @@ def test_a_description_makes_an_equal_object_again(kind, data):
 # abstract, results, made by functions that are drawn, or around a function of the user
 ABSTRACT = {"Descent", "Model", "Observer", "Regularizer", "Separable", "SpectralFunction", "Stop"}
 ABSTRACT |= {"Term", "TokenNet"}
-RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path", "FactorTwin"}
+RESULTS = {"GreedyRank", "HeldSweep", "Oracle", "Path", "FactorTwin", "TangentTwin"}
 MADE_BY = {"Derived", "ImageModel"}
 OF_FUNCTIONS = {"Custom", "FunctionModel", "Reparametrized"}
 

@@ -42,6 +42,7 @@ CALLS = [
     "DeepFactorization(factors=([[1.0]], [[2.0]]))",
     "DerivativeMatch(LinearPredictor(), [[1.0, 2.0]], [[0.5, 0.5]])",
     "DiagonalNet(depth=3, alpha=1e-2)",
+    "DiagonalLayers([[1.0, 2.0], [0.5, 0.5]])",
     "DiagonalNet(log_alpha=-5000.0)",
     "DiagonalNet(mu=0.3, depth=5, shape=[1.0, 2.0], signed=False)",
     "DiagonalNet(start=([1.0, 2.0], [0.5, 0.5]))",
@@ -195,6 +196,12 @@ RESULTS = {
     "SlowFlow": lambda: penchant.solvers.SlowFlow(np.arange(20.0), np.ones((20, 3))),
     "Solution": lambda: penchant.interpolate(X, y, penchant.L1()),
     "Stability": lambda: penchant.measures.Stability(True, 1.0, 2.0, (1, 2), None),
+    "PopulationError": lambda: penchant.forecasts.population_error(
+        penchant.L2(), samples=2, dimension=5, truth=[1.0], noise=0.1
+    ),
+    "TangentTwin": lambda: penchant.solvers.tangent_twin(
+        penchant.DiagonalNet(alpha=2.0), penchant.Classification([[1.0, 2.0]], [1]), [0.0, 1.0]
+    ),
     "FactorTwin": lambda: penchant.solvers.factor_twin(
         penchant.Factorization(5, alpha=1.0),
         penchant.problems.low_rank_completion(samples=3, dimension=2, rank=1),

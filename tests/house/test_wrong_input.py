@@ -109,7 +109,7 @@ BOUNDS = {
     "l2_solution_edge": lambda: bounds.l2_solution_edge(0.1, NAN),
     "not_l1_edge": lambda: bounds.not_l1_edge(1.0, 100),
     "ball_radius": lambda: bounds.ball_radius(1.0, 1.0, 1.0, 1.0, 0.9),
-    "contraction": lambda: bounds.contraction(2.0, 1.0, 0.1),
+    "contraction": lambda: bounds.contraction(mu=2.0, L=1.0, learning_rate=0.1),
     "dominated_steps": lambda: bounds.dominated_steps(1.0, 1.0, 0.9, 0.5, 1e-3),
     "largest_step": lambda: bounds.largest_step(1.0, 1.0),
     "kernel_regime": lambda: bounds.kernel_regime(1.0, mu=1.0, gamma=1.0, low=1.0, high=1.0),

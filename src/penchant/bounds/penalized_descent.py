@@ -52,7 +52,7 @@ def largest_step(L: float, share: float = 0.0) -> float:
 
 
 @door
-def contraction(mu: float, L: float, learning_rate: float, share: float = 0.0) -> float:
+def contraction(*, mu: float, L: float, learning_rate: float, share: float = 0.0) -> float:
     """The delta of g(t+1) <= (1 - delta) g(t) while beta |H| <= share |G|.
 
     It is attained on quadratic losses with mu = L.

@@ -72,7 +72,7 @@ def adam_delay(step_beta: ArrayLike, c: float, square_decay: float = SQUARE_DECA
     --------
     >>> import penchant
     >>> penchant.forecasts.adam_delay([1e-7, 1e-8], c=1e-3).round()
-    array([3582., 7864.])
+    array([3583., 7861.])
     """
     memory, c = _memory(square_decay), positive("c", c)
     given = plain_array("step_beta", step_beta)
@@ -102,8 +102,8 @@ def adam_clock(delays: ArrayLike, square_decay: float = SQUARE_DECAY) -> Array:
     --------
     >>> import penchant
     >>> forecasts = penchant.forecasts
-    >>> (1e-7 * forecasts.adam_clock(forecasts.adam_delay(1e-7, c=1e-3))).round(6)
-    array(0.001)
+    >>> round(1e-7 * float(forecasts.adam_clock(forecasts.adam_delay(1e-7, c=1e-3))), 6)
+    0.001
     """
     memory = _memory(square_decay)
     given = plain_array("delays", delays)

@@ -24,8 +24,10 @@ subtracted: for L2 this leaves that of a random projection, and for Q what draws
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +36,8 @@ from scipy.optimize import brentq
 
 from penchant.arguments import Array, finite_array, integer, positive, real
 from penchant.door import Invalid, door
-from penchant.records import Record
+from penchant.limits import Turns
+from penchant.records import Kind, Outcome, Record, Unsolved
 from penchant.regularizers.norms import L1, L2
 from penchant.regularizers.q import Q, SignedPair
 from penchant.regularizers.regularizer import Regularizer
@@ -51,6 +54,7 @@ LEAST = -25.0  # log tau, relative to the truth, below which the truth is recove
 QUADRATIC = 30.0  # log mu over the weights from which on Q is a sum of squares to rounding
 NINE_OF_TEN = 1.645
 FARTHEST = 1e6  # log alpha
+LARGEST = 700.0  # log k
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -89,9 +93,6 @@ class PopulationError(Record):
     strength: float
     sentence: str
 
-    def __str__(self) -> str:
-        return self.sentence
-
 
 @door
 def population_error(
@@ -127,8 +128,8 @@ def population_error(
 
     References
     ----------
-    .. [1] Thrampoulidis, Abbasi and Hassibi (2018), Precise error analysis of regularized
-       M-estimators in high dimensions.
+    .. [1] Thrampoulidis, Oymak and Hassibi (2015), Regularized Linear Regression: A Precise
+       Analysis of the Estimation Error.
     .. [2] Woodworth et al. (2020), Kernel and Rich Regimes in Overparametrized Models.
 
     Examples
@@ -137,7 +138,7 @@ def population_error(
     >>> rich = penchant.forecasts.population_error(
     ...     penchant.Q(alpha=1e-3), samples=100, dimension=1000, truth=[0.45] * 5, noise=0.1
     ... )
-    >>> print(rich)
+    >>> print(rich.sentence)
     population error 0.0143, in nine of ten draws between 0.0077 and 0.026
     """
     scalar, unit = _scalar_problem(regularizer, samples, dimension, truth, noise, deviations)
@@ -216,15 +217,9 @@ def largest_alpha(
             f"no scale has a population error of {wanted:g}: the predictor of least l1 norm, the"
             f" limit of small scales, has {least:.3g}; take more samples"
         )
-    high = low = 0.0
-    while excess(high) < 0:
-        low, high = high, high + 1.0
-    step = 1.0
-    while excess(low) > 0:
-        low, high, step = low - step, low, 2 * step
-        if low < -FARTHEST:
-            raise Invalid(f"the largest log alpha with an error of {wanted:g} is below {low:.3g}")
-    return float(brentq(excess, low, high, xtol=1e-9))
+    if excess(-FARTHEST) > 0:
+        raise Invalid(f"the largest log alpha with an error of {wanted:g} is below {-FARTHEST:.3g}")
+    return _falling_root(lambda log_alpha: -excess(log_alpha), 0.0, 1e-9)
 
 
 @door
@@ -266,7 +261,7 @@ def fewest_samples(
     >>> penchant.forecasts.fewest_samples(0.025, penchant.L1(), **setting)
     52
     """
-    wanted = positive("error", error)
+    wanted, dimension = positive("error", error), integer("dimension", dimension, least=2)
 
     def enough(samples: int) -> bool:
         arguments = (samples, dimension, truth, noise, deviations)
@@ -274,18 +269,16 @@ def fewest_samples(
         state = _solved(scalar)
         return state is None or scalar.sums(state).error * unit**2 <= wanted
 
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-        if high >= dimension:
-            raise Invalid(
-                f"fewer than {dimension} samples do not reach a population error of {wanted:g}"
-                f" with {regularizer}"
-            )
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    # with noise the error rises again as N nears d: the first success is bracketed from below
+    doubled = [2**k for k in range(dimension.bit_length()) if 2**k < dimension]
+    most = next((samples for samples in doubled if enough(samples)), None)
+    if most is None:
+        raise Invalid(
+            f"fewer than {dimension} samples do not reach a population error of {wanted:g}"
+            f" with {regularizer}"
+        )
+    least = most // 2 + 1
+    return least + bisect.bisect_left(range(least, most), True, key=enough)
 
 
 class ScalarState(NamedTuple):
@@ -300,7 +293,7 @@ class ScalarState(NamedTuple):
 
     @property
     def k(self) -> float:
-        return math.exp(self.log_k)
+        return math.exp(min(self.log_k, LARGEST))
 
 
 class Sums(NamedTuple):
@@ -512,14 +505,9 @@ def _bracketed(scalar: ScalarProblem, begin: float) -> ScalarState | None:
         state = ScalarState(log_tau, guess)
         return float(scalar.defects(state, scalar.sums(state))[0][0])
 
-    low = high = begin
-    while excess(high) > 0 and high < begin + 100:
-        low, high = high, high + 1.0
-    while excess(low) < 0:
-        low, high = low - 1.0, low
-        if low < LEAST:
-            return None
-    root = float(brentq(excess, low, high, xtol=ACCURACY))
+    if excess(LEAST) < 0:
+        return None
+    root = _falling_root(excess, begin, ACCURACY)
     return ScalarState(root, _log_strength(scalar, root, guess))
 
 
@@ -530,9 +518,23 @@ def _log_strength(scalar: ScalarProblem, log_tau: float, guess: float) -> float:
         sums = scalar.sums(ScalarState(log_tau, log_k))
         return sums.overlap / (scalar.samples * math.exp(log_tau)) - 1
 
-    low, high, step = guess, guess, 0.5
-    while excess(high) > 0 and high < 1000:
-        low, high, step = high, high + step, 2 * step
-    while low == high or (excess(low) < 0 and low > -3000):
-        high, low, step = (low if low != high else high), low - step, 2 * step
-    return float(brentq(excess, low, high, xtol=ACCURACY))
+    return _falling_root(excess, guess, ACCURACY)
+
+
+def _falling_root(excess: Callable[[float], float], begin: float, accuracy: float) -> float:
+    """The root of a falling function, between ends that go away from `begin` by doubled steps."""
+
+    def end(sign: int) -> float:
+        place, step = begin, 0.5
+        for _ in Turns(30, "the bracket of a scalar equation"):
+            value = excess(place)
+            if not math.isfinite(value):
+                words = f"a scalar equation has no value at {place:.3g}"
+                raise Unsolved(Outcome(Kind.STALLED, words))
+            if sign * value <= 0:
+                return place
+            place, step = place + sign * step, 2 * step
+        raise AssertionError("Turns ends the loop")
+
+    low, high = end(-1), end(1)
+    return low if low == high else float(brentq(excess, low, high, xtol=accuracy))

@@ -246,7 +246,7 @@ experiment = Experiment(
     statement=r"For Gaussian inputs two scalar equations give the population error of the minimiser"
     r" of $Q_\alpha$ at every scale and depth, the interval that holds nine of ten draws, and the"
     r" largest scale that recovers a sparse truth, before there are any data.",
-    place="ours; Gaussian comparison of Thrampoulidis et al. 2018",
+    place="ours; Gaussian comparison of Thrampoulidis et al. 2015",
     study=(study, scales),
     check=check,
     draw=draw,

@@ -46,18 +46,20 @@ def cell(seed: int, depth: int, *, loss: str) -> dict[str, Any]:
         "between": least_q(points, depth, MU),
         "rich": max_margin_of(points, "l1"),
     }
-    found: dict[str, list[float]] = {name: [] for name in (*goals, "apart", "sooner", "between_l2")}
+    distances: dict[str, list[float]] = {
+        name: [] for name in (*goals, "apart", "sooner", "between_l2")
+    }
     for scale in SCALES:
         alpha, margins = scale ** (1 / depth), [scale**0.5, scale / MU, scale**2]
         betas = follow(other, depth, alpha, margins, 1e-8).predictor.values
         exp = follow(points, depth, alpha, [*margins[:1], scale / (1.1 * MU), *margins[1:]], 1e-8)
         twins = exp.predictor.values
-        found["between_l2"].append(float(angle(betas[1], goals["kernel"])))
+        distances["between_l2"].append(float(angle(betas[1], goals["kernel"])))
         for name, beta in zip(goals, betas, strict=True):
-            found[name].append(float(angle(beta, goals[name])))
-        found["apart"].append(float(angle(betas[1], twins[2])))
-        found["sooner"].append(float(angle(betas[1], twins[1])))
-    return {**found, "arc": float(angle(goals["rich"], goals["kernel"]))}
+            distances[name].append(float(angle(beta, goals[name])))
+        distances["apart"].append(float(angle(betas[1], twins[2])))
+        distances["sooner"].append(float(angle(betas[1], twins[1])))
+    return {**distances, "arc": float(angle(goals["rich"], goals["kernel"]))}
 
 
 study = sized(

@@ -128,7 +128,8 @@ def cell(penalty: str, *, seed: int, count: int) -> dict[str, Any]:
         logs.append(np.where(on, log, -np.inf))
     printed = 2 * np.sqrt(g0 / (2 * mu))  # r-CL holds for every larger r
     right = [ball_radius(*row) for row in zip(g0, 2 * mu, L, case.step, gamma, strict=True)]
-    delta = [contraction(*row) for row in zip(mu, L, case.step, gamma, strict=True)]
+    rows = zip(mu, L, case.step, gamma, strict=True)
+    delta = [contraction(mu=m, L=top, learning_rate=a, share=g) for m, top, a, g in rows]
     bound = np.arange(len(logs))[:, None] * np.log1p(-np.array(delta))
     return {
         "gamma": gamma,
