@@ -80,6 +80,8 @@ def pair(who, call, X=X, y=Y):
 SEVERAL = ("axes",)  # a stack of vectors
 OPEN = ("nan", "infinite")  # the end of a curve may be unknown, and infinity passes a level
 ALONE = {"alone": True}
+ANY = ("axes", "scalar")  # of any shape
+STEPS_BETA = np.array([2.0**-23, 2.0**-26])
 ARGUMENTS = [
     *pair("Regression", Regression),
     Argument("Regression", "truth", lambda v: Regression(X, Y, truth=v), BETA),
@@ -365,6 +367,51 @@ ARGUMENTS = [
     Argument(
         "grokking", "norm", lambda v: measures.grokking(TIMES, CURVE, CURVE, norm=v), 1 + CURVE
     ),
+    Argument(
+        "population_error",
+        "truth",
+        lambda v: forecasts.population_error(L1(), samples=2, dimension=5, truth=v, noise=0.1),
+        np.array([1.0, 0.5]),
+        **ALONE,
+    ),
+    Argument(
+        "population_error",
+        "deviations",
+        lambda v: forecasts.population_error(
+            L1(), samples=1, dimension=3, truth=[1.0], noise=0.1, deviations=v
+        ),
+        np.array([1.0, 2.0, 0.5]),
+        partner="3 numbers",
+    ),
+    *(
+        Argument(
+            name,
+            argument,
+            lambda v, call=call, argument=argument: call(**{"truth": [1.0], argument: v}),
+            np.array(value),
+            partner="40 numbers",
+            alone=argument == "truth",
+        )
+        for name, call in (
+            (
+                "largest_alpha",
+                lambda **given: forecasts.largest_alpha(
+                    0.5, samples=20, dimension=40, noise=0.1, **given
+                ),
+            ),
+            (
+                "fewest_samples",
+                lambda **given: forecasts.fewest_samples(
+                    0.5, L1(), dimension=40, noise=0.1, **given
+                ),
+            ),
+        )
+        for argument, value in (("truth", [1.0]), ("deviations", [1.0] * 20 + [0.5] * 20))
+    ),
+    Argument(
+        "adam_delay", "step_beta", lambda v: forecasts.adam_delay(v, 1e-3), STEPS_BETA, ANY, **ALONE
+    ),
+    Argument("adam_clock", "delays", forecasts.adam_clock, 2.0**36 * STEPS_BETA, ANY, **ALONE),
     *pair("predicted_delay", lambda X, y: forecasts.predicted_delay(X, y, BETA, 0.1, 0.1)),
     Argument(
         "predicted_delay", "truth", lambda v: forecasts.predicted_delay(X, Y, v, 0.1, 0.1), BETA
