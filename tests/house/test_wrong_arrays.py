@@ -411,7 +411,9 @@ ARGUMENTS = [
     Argument(
         "adam_delay", "step_beta", lambda v: forecasts.adam_delay(v, 1e-3), STEPS_BETA, ANY, **ALONE
     ),
-    Argument("adam_clock", "delays", forecasts.adam_clock, 2.0**36 * STEPS_BETA, ANY, **ALONE),
+    Argument(
+        "adam_clock", "delays", forecasts.adam_clock, 2.0**36 * STEPS_BETA, ANY + OPEN, **ALONE
+    ),
     *pair("predicted_delay", lambda X, y: forecasts.predicted_delay(X, y, BETA, 0.1, 0.1)),
     Argument(
         "predicted_delay", "truth", lambda v: forecasts.predicted_delay(X, Y, v, 0.1, 0.1), BETA
