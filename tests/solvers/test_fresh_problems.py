@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -190,3 +191,72 @@ def test_a_matrix_flow_does_not_call_a_start_solved_that_fits_nothing(power):
         path = penchant.train(model, problem, flow)
         assert not path.outcome.ok
         assert "hides targets" in path.outcome.sentence
+
+
+def least_l1_norm(X: np.ndarray, y: np.ndarray) -> float:
+    """The least norm of all vertices, in fractions."""
+    rows = [[Fraction(float(v)) for v in row] for row in X]
+    targets = [Fraction(float(v)) for v in y]
+    sums = []
+    for columns in itertools.combinations(range(X.shape[1]), len(X)):
+        vertex = solve_exactly([[row[i] for i in columns] for row in rows], targets)
+        if vertex is not None:
+            sums.append(sum(map(abs, vertex)))
+    return float(min(sums))
+
+
+SMALL_TARGETS = odd_problem(4525, 679225088)  # the least norms fill a face of the large sizes
+
+
+@pytest.mark.parametrize("columns", [range(10), range(9, -1, -1), [3, 8, 0, 5, 9, 1, 7, 2, 6, 4]])
+def test_small_targets_beside_a_face_of_large_sizes_are_met(columns):
+    X, y = SMALL_TARGETS.X[:, list(columns)], SMALL_TARGETS.y
+    solution = penchant.interpolate(X, y, penchant.L1())
+    assert solution.residual < 1e-7
+    assert abs(np.abs(solution.beta).sum() / least_l1_norm(X, y) - 1) < 1e-12
+
+
+def test_small_targets_that_are_missed_are_not_called_solved(monkeypatch):
+    """The solver is made to forget them; in units of the rows they are 1e-10 of the largest."""
+
+    def forgotten(X, y, point):
+        return point.beta, point.nu, point.active()
+
+    monkeypatch.setattr(penchant.solvers.sparse, "with_small_sizes", forgotten)
+    X, y = SMALL_TARGETS.X, SMALL_TARGETS.y
+    solution = penchant.interpolate(X, y, penchant.L1(), throw=False)
+    assert solution.residual > 1e-8
+    assert not solution.outcome.ok
+
+
+def change_of_two_rows(Z: np.ndarray, depth: int, first: int, second: int) -> tuple[float, float]:
+    """(mu, weight of the first) where the margin of the second falls to that of the first alone."""
+    with mp.workdps(60):
+        rows, p = [[mp.mpf(float(v)) for v in row] for row in Z], mp.mpf(depth) / (depth - 2)
+
+        def margins(weight):
+            W = [(1 - weight * v) ** -p - (1 + weight * v) ** -p for v in rows[first]]
+            return mp.fdot(rows[first], W), mp.fdot(rows[second], W)
+
+        def gap(weight):
+            one, other = margins(weight)
+            return other / one - 1
+
+        most = 1 / max(abs(v) for v in rows[first])
+        low, high = most / 1000, most * (1 - mp.mpf(10) ** -3)
+        assert gap(low) > 0 > gap(high)
+        weight = mp.findroot(gap, (low, high), solver="anderson", tol=1e-40)
+        return float(1 / margins(weight)[0]), float(weight)
+
+
+@pytest.mark.parametrize("distance", [1e-2, 1e-5, 1e-8, 1e-11, 1e-13])
+def test_rows_that_nearly_agree_change_places_where_they_do(distance):
+    """In float64 the margins of rows 1e-8 apart cross anywhere within a percent of the scale."""
+    Z = np.array([[0.52514954, -0.52317581, -0.40683536, -1.71522024]] * 2)
+    Z[0] += distance * np.array([0.58512094, 0.225918, -1.0, 0.27190866])
+    mu, weight = change_of_two_rows(Z, 3, first=1, second=0)
+    path = penchant.solvers.ratchet_path(Z, np.ones(2), 3, mus=[mu / 1.5])
+    assert [(change.sample, change.enters) for change in path.changes][:1] == [(0, True)]
+    assert abs(path.changes[0].mu / mu - 1) < 1e-8
+    if not path.support[0, 1]:  # its weight rests where the other row took over
+        assert abs(path.dual[0, 1] / weight - 1) < 1e-8

@@ -74,15 +74,24 @@ class Given:
             return exact.missing(self.X, beta, self.y, ill)
         return np.asarray(self.y - self.X @ beta)
 
-    def unmet(self, beta: Array, missing: Array) -> float:
-        """The largest |missing_n| beyond rounding, all rows in units of their largest entry.
+    @functools.cached_property
+    def most(self) -> float:
+        """The largest target."""
+        return float(np.abs(self.y).max(initial=0.0)) or 1.0
 
-        It is relative to the largest target, in the same units.
+    def unmet(self, beta: Array, missing: Array) -> float:
+        """The largest |missing_n| beyond rounding, relative to the largest target.
+
+        Rows and targets are compared in units of the largest entries of the rows, and as they are:
+        in either units a large target may hide that a small one is missed.
         """
-        if float(np.max(np.abs(missing) / self.units, initial=0.0)) <= ROUNDING * self.largest:
+        gaps = np.abs(missing)
+        in_units = float(np.max(gaps / self.units, initial=0.0)) <= ROUNDING * self.largest
+        if in_units and float(gaps.max(initial=0.0)) <= ROUNDING * self.most:
             return 0.0
-        left = np.abs(missing) - ROUNDING * (self.sizes @ np.abs(beta))
-        return float(np.max(left / self.units, initial=0.0)) / self.largest
+        left = np.maximum(gaps - ROUNDING * (self.sizes @ np.abs(beta)), 0.0)
+        by_units = float(np.max(left / self.units, initial=0.0)) / self.largest
+        return max(by_units, float(left.max(initial=0.0)) / self.most)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -188,6 +188,10 @@ def tilt_in_parts(tilt: Array, add_tilt: Callable[[Array], int]) -> int:
 
 def shifted(state: DualState, dnu: Array, X: Array) -> DualState:
     """The state after nu -> nu + dnu, or part of the way where the domain of beta ends before."""
-    ds = dnu @ X
+    return stepped(state, dnu, dnu @ X)
+
+
+def stepped(state: DualState, dnu: Array, ds: Array) -> DualState:
+    """The same for ds = X^T dnu that is known better than the product shows."""
     factor = min(1.0, 0.9 * state.room(ds))
     return state.moved(factor * dnu, factor * ds)

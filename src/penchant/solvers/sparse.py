@@ -13,9 +13,9 @@ to rounding.
 Pitfalls. Sizes over many decades hide the small ones behind the gap of the large ones: `finer`
 takes the large coordinates out and follows the path of the rest, and `pivoted` makes pivots of the
 simplex method where rounding hides even that. The minimisers may fill a face; then there is no
-vertex to cross over to, and the answer is the point of largest entropy, which is the limit of
-depth 2. (Deeper nets tend to the largest sum |beta|^(2/D) of the face, another point.) So
-uniqueness is tested before anything is called solved.
+vertex to cross over to (`with_small_sizes` then finds the small ones), and the answer is the point
+of largest entropy, which is the limit of depth 2. (Deeper nets tend to the largest sum
+|beta|^(2/D) of the face, another point.) So uniqueness is tested before anything is called solved.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from penchant.arguments import Array
 from penchant.limits import check_time
 from penchant.records import Kind, Outcome
 from penchant.solvers.continuation import Failed, Hessian
+from penchant.solvers.homotopy import Graded
 from penchant.solvers.pivots import heaviest_columns
 
 Index = NDArray[np.intp]
@@ -37,6 +38,7 @@ Index = NDArray[np.intp]
 STEPS = 100
 PIVOTS = 30
 STRICT = 1e-9  # of 1, the largest |s_i|: a slack 1 - |s_i| above this is read as positive
+HIDDEN = 1e-13  # of the largest size: what the large columns miss by more is no rounding
 UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
 
 
@@ -220,31 +222,57 @@ def face(X: Array, y: Array, point: Central, steps: int) -> tuple[Array, Array, 
     if point.gap > 1e-8 * point.value:
         text = f"duality gap {point.gap / point.value:.2g} of the value after {steps} steps"
         return point.beta, point.nu, steps, Outcome(Kind.STALLED, text)
-    support = point.active()
+    guess, nu, support = with_small_sizes(X, y, point)
     beta = np.zeros(X.shape[1])
-    beta[support], dimension = entropic(X[:, support], y, point.beta[support])
+    beta[support], dimension = entropic(X[:, support], y, guess[support])
     if dimension == 0:
         text = "the minimiser is unique on its support, to the accuracy of the duality gap"
-        return beta, point.nu, steps, Outcome(Kind.SOLVED, text)
+        return beta, nu, steps, Outcome(Kind.SOLVED, text)
     text = (
         f"the minimisers fill a face of dimension {dimension}; this is its point of largest"
         " entropy, the limit of depth-2 gradient flow"
     )
-    return beta, point.nu, steps, Outcome(Kind.NOT_UNIQUE, text)
+    return beta, nu, steps, Outcome(Kind.NOT_UNIQUE, text)
+
+
+def with_small_sizes(X: Array, y: Array, point: Central) -> tuple[Array, Array, Index]:
+    """(beta, dual, support) of a face, with the small sizes that large dependent columns hide."""
+    beta, nu, support = point.beta, point.nu, point.active()
+    basis, sizes, _ = np.linalg.svd(X[:, support])
+    outside = basis[:, int(np.sum(sizes > 1e-9 * sizes.max(initial=0.0))) :].T
+    rest, left_over = np.setdiff1d(np.arange(X.shape[1]), support), outside @ y
+    size = float(np.abs(left_over).max(initial=0.0))
+    if size <= HIDDEN * np.abs(beta).max() or not len(rest):
+        return beta, nu, support
+    try:
+        path = list(
+            walk(outside @ X[:, rest], left_over / size, point.above[rest], point.below[rest])
+        )
+    except Failed:
+        path = []
+    if not path:
+        return beta, nu, support
+    smaller = path[-1]
+    beta[rest] = size * smaller.beta
+    beta[support] += np.linalg.lstsq(X[:, support], y - X @ beta, rcond=1e-9)[0]
+    return beta, nu + smaller.nu @ outside, np.sort(np.append(support, rest[smaller.active()]))
 
 
 def entropic(X: Array, y: Array, beta: Array) -> tuple[Array, int]:
     """The point of largest entropy of the face {X beta = y, signs kept}, and its dimension."""
     _, sizes, Vt = np.linalg.svd(X)
     rank = int(np.sum(sizes > 1e-9 * sizes[0]))
-    null = Vt[rank:].T
+    rows, dimension = Vt[:rank], X.shape[1] - rank
     beta = beta + np.linalg.lstsq(X, y - X @ beta, rcond=1e-9)[0]
-    for _ in range(100 if null.shape[1] else 0):
-        # Newton on sum |b| log |b| within the null space
-        slope = np.sign(beta) * (1 + np.log(np.abs(beta)))
-        move = -null @ np.linalg.solve((null.T / np.abs(beta)) @ null, null.T @ slope)
+    for _ in range(100 if dimension else 0):
+        # Newton on sum |b| log |b| where the rows are met; 1/|b| may differ by many decades
+        size = np.abs(beta)
+        pull = beta * (1 + np.log(size))
+        move = size * (Graded(rows, size).solve(rows @ pull) @ rows) - pull
+        if not np.isfinite(move).all():
+            break
         shrink = -move * np.sign(beta)
-        beta = beta + min(1.0, 0.9 * ratio(np.abs(beta), shrink)) * move
+        beta = beta + min(1.0, 0.9 * ratio(size, shrink)) * move
         if np.abs(move).max() < 1e-14 * np.abs(beta).max():
             break
-    return beta, null.shape[1]
+    return beta, dimension

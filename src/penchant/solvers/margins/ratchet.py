@@ -14,8 +14,11 @@ Pitfalls. Which weights grow after a change is a problem of its own, since other
 when one begins: `growing` solves it as an l2 margin problem, whose dual are the rates. A sample
 that comes and goes within one step is not seen, so steps are at most 0.25 in log tau. Only products
 of the rows with the roots of the slopes are factorized, by QR: their Gram matrix would square a
-condition that is large already. The certificate compares a row with its conditions and with the
-weights of the row before; a change that was missed does not show in it.
+condition that is large already. Rows that nearly agree are told apart by their differences: in
+float64 their margins cross each other anywhere within rounding over the distance of the rows. One
+threshold of 1e-11 for all samples moved a change of rows that are 1e-8 apart by a percent. The
+certificate compares a row with its conditions and with the weights of the row before; a change that
+was missed does not show in it.
 """
 
 from __future__ import annotations
@@ -32,13 +35,14 @@ from penchant.regularizers.q import Q
 from penchant.solvers import exact
 from penchant.solvers.certificate import Certificate
 from penchant.solvers.continuation import Failed
-from penchant.solvers.dual_state import DualState, begin, shifted
+from penchant.solvers.dual_state import DualState, begin, shifted, stepped
 from penchant.solvers.margins.active_set import Index, Unbounded, least_squares
 from penchant.solvers.margins.rows import scaled_rows
 
 KERNEL = 1e-6  # with max|s| below this W(s) is linear to 1e-12
-EDGE = 1e-11  # relative: what counts as having crossed zero
+EDGE = 1e-11  # of its terms, or of one: what counts as having crossed zero
 STRIDE = 0.25  # longest step in log tau
+NEAR = 0.1  # relative distance of rows that are told apart by their difference
 CHANGES = 1000  # of the support vectors, for one path
 NEWTON = 80
 HIGHEST = 250.0  # log tau: the slopes of W, at most about tau^2, stay in the range of float64
@@ -56,22 +60,72 @@ class Position:
     slope: Array
     rate: Array  # dR/dtau
     lead: Array  # margin/tau - 1
+    edge: Array  # how far below zero a lead counts as having crossed it
 
     @property
     def clearance(self) -> Array:
         """One number per sample that is negative once the sample must change sides."""
-        return np.where(self.growing, self.rate / np.abs(self.rate).max(), self.lead) + EDGE
+        share = self.rate / np.abs(self.rate).max()
+        return np.where(self.growing, share + EDGE, self.lead + self.edge)
+
+
+class Apart:
+    """Rows, but one that nearly agrees with an earlier one less that one, in the size of the row.
+
+    Every digit of the difference tells the two apart; in the rows themselves it is hidden by the
+    rounding of what they share. `ones` are the products with a vector of margins one.
+    """
+
+    def __init__(self, rows: Array):
+        distance = distances(rows, rows)
+        distance[np.triu_indices(len(rows))] = np.inf
+        nearest, size = distance.argmin(axis=1), np.linalg.norm(rows, axis=1)
+        self.near = np.flatnonzero(distance.min(axis=1) <= NEAR * size)
+        self.earlier = nearest[self.near]
+        self.rows, self.ones, self.sizes = rows.copy(), np.ones(len(rows)), np.ones(len(rows))
+        self.rows[self.near] -= rows[self.earlier]
+        self.ones[self.near] = 0.0
+        self.sizes[self.near] = distance[self.near, self.earlier] / size[self.near]
+        if not self.sizes.all():
+            raise Failed("the rows of the support vectors are dependent")
+        self.rows /= self.sizes[:, None]
+
+    def original(self, dual: Array) -> Array:
+        """The dual of the rows as they are, from one of these."""
+        weights = dual / self.sizes
+        np.subtract.at(weights, self.earlier, weights[self.near].copy())
+        return weights
+
+
+def distances(rows: Array, others: Array) -> Array:
+    """One row for each of `rows`, one column for each of the others."""
+    return np.stack([np.linalg.norm(rows - other, axis=1) for other in others], axis=1)
+
+
+class ToldApart:
+    """All rows, but one that nearly agrees with a marked one less that one, and the marked ones."""
+
+    def __init__(self, Z: Array, marks: Marks):
+        self.marks, self.growing = marks, Apart(Z[marks])
+        distance = distances(Z, Z[marks])
+        self.near = distance.min(axis=1) <= NEAR * np.linalg.norm(Z, axis=1)
+        nearest = Z[marks][distance.argmin(axis=1)]
+        self.rows = np.where(self.near[:, None], Z - nearest, Z)
+        self.ones = np.where(self.near, 0.0, 1.0)  # the products with a vector of margins one
+        self.sizes = np.abs(self.rows)
 
 
 class RatchetWalk:
     """Walks up in log tau, keeping the last position and the changes on the way."""
 
     def __init__(self, law: Q, Z: Array):
-        self.law, self.Z = law, Z
+        self.law, self.Z, self.sizes = law, Z, np.abs(Z)
         N, d = Z.shape
+        self.told: ToldApart | None = None
+        self.refused = np.zeros(N, dtype=bool)  # their differences are below what `growing` sees
         slope = begin(law, d, np.zeros(N), np.zeros(d)).evaluate(0.0)[1]
         first = growing(Z, slope, np.ones(N, dtype=bool))
-        self.start = rates(Z, slope, first)  # the dual of the l2 max margin
+        self.start = rates(self.told_apart(first), slope)  # the dual of the l2 max margin
         s = self.start @ Z
         self.kernel = slope * s
         self.edge = float(np.log(KERNEL / np.abs(law.kappa * s).max()))
@@ -114,20 +168,22 @@ class RatchetWalk:
 
     def settled(self, state: DualState, marks: Marks, log_tau: float) -> Position:
         """Newton's method on Z_S W = tau, the gradient of a convex function, from a guess."""
-        rows, tau = self.Z[marks], np.exp(log_tau)
+        apart, tau = self.told_apart(marks).growing, np.exp(log_tau)
+        rows, goal = apart.rows, tau * apart.ones
         W, slope = state.evaluate(0.0)
-        short = tau - rows @ W
+        short = goal - rows @ W
         error, damping, dR = np.abs(short).max(), 1.0, np.zeros(len(self.Z))
         for _ in range(NEWTON):
             check_time()
             terms = float((np.abs(rows) @ np.abs(W)).max())
             if error <= 1e-15 * terms:
                 return self.surveyed(log_tau, state, marks, W, slope)
-            dR[marks] = damping * solve_gram(rows * np.sqrt(slope), short)
-            trial = shifted(state, dR, self.Z)
+            step = damping * solve_gram(rows * np.sqrt(slope), short)
+            dR[marks] = apart.original(step)
+            trial = stepped(state, dR, step @ rows)
             with np.errstate(over="ignore", invalid="ignore"):
                 new_W, new_slope = trial.evaluate(0.0)
-                new_short = tau - rows @ new_W
+                new_short = goal - rows @ new_W
             if np.abs(new_short).max() < error:
                 state, W, slope, short = trial, new_W, new_slope, new_short
                 error, damping = np.abs(short).max(), 1.0
@@ -141,8 +197,20 @@ class RatchetWalk:
         self, log_tau: float, state: DualState, marks: Marks, W: Array, slope: Array
     ) -> Position:
         """The position with its rates and the leads of all margins."""
-        lead = self.Z @ W * np.exp(-log_tau) - 1
-        return Position(log_tau, state, marks, W, slope, rates(self.Z, slope, marks), lead)
+        beta = W * np.exp(-log_tau)
+        told = self.told_apart(marks)
+        with np.errstate(over="ignore"):
+            blur = slope * (state.nu @ self.sizes) * np.exp(-log_tau)
+            edge = EDGE * np.minimum(told.sizes @ blur, 1.0)
+        edge = np.where(told.near & ~self.refused, edge, EDGE)
+        lead, rate = told.rows @ beta - told.ones, rates(told, slope)
+        return Position(log_tau, state, marks, W, slope, rate, lead, edge)
+
+    def told_apart(self, marks: Marks) -> ToldApart:
+        """The rows as they are told apart while these grow, kept until others do."""
+        if self.told is None or (self.told.marks != marks).any():
+            self.told = ToldApart(self.Z, marks)
+        return self.told
 
     def first(self, here: Position, there: Position, late: Index) -> tuple[Position, int]:
         """The position between two where the first `late` sample crosses, and its number."""
@@ -169,6 +237,9 @@ class RatchetWalk:
         marks[n] = not marks[n]
         if marks[n]:
             marks = growing(self.Z, here.slope, marks)
+            if not marks[n] and here.edge[n] < EDGE:
+                self.refused[n] = True
+                return self.surveyed(here.log_tau, here.state, here.growing, here.W, here.slope)
             if not marks[n]:
                 raise Failed(f"sample {n} falls back to the margin but its weight does not grow")
         for sample in np.flatnonzero(marks != here.growing):
@@ -197,19 +268,21 @@ def certify(
         away = np.abs(W * np.exp(-log_tau) - beta).max() / size
         short = float(np.maximum(1 - margins, 0.0).max())
         fallen = float(max((-R).max(), (last - R).max(), 0.0)) / weights
-        rows, roots = Z[marks], np.sqrt(slope / slope.max())
+        roots = np.sqrt(slope / slope.max())
     try:
-        move = solve_gram(rows * roots, 1 - margins[marks]) @ rows
+        apart = Apart(Z[marks])
+        lacking = exact.missing(apart.rows, beta, apart.ones)
+        move = solve_gram(apart.rows * roots, lacking) @ apart.rows
     except Failed:
         return Certificate(np.inf, "estimate")
     change = float(np.abs(roots**2 * move).max()) / size
     return Certificate(float(away + short + fallen + change), "estimate")
 
 
-def rates(Z: Array, slope: Array, marks: Marks) -> Array:
+def rates(told: ToldApart, slope: Array) -> Array:
     """dR/dtau when the margins of the marked rows keep pace with tau and the other weights rest."""
-    rate = np.zeros(len(Z))
-    rate[marks] = solve_gram(Z[marks] * np.sqrt(slope), np.ones(int(marks.sum())))
+    rate, apart = np.zeros(len(told.rows)), told.growing
+    rate[told.marks] = apart.original(solve_gram(apart.rows * np.sqrt(slope), apart.ones))
     return rate
 
 
