@@ -105,7 +105,7 @@ def test_a_report_that_contradicts_the_rows_is_refused(site, tmp_path):
     evidence = Evidence("a run", {"c": within(2.0, tolerance=1)})
     verdict = Verdict(claim.id, claim.statement, claim.place, evidence)
     write_report(Verdicts((verdict,)), tmp_path)
-    with pytest.raises(SystemExit, match=r"W-L7 fails in .* and holds on record"):
+    with pytest.raises(SystemExit, match=r"W-L7 fails in .* and holds, proof corrected on record"):
         site["paper_pages"].pages(tmp_path, tmp_path / "pictures")
 
 

@@ -8,26 +8,23 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from penchant import GradientDescent, Regression, Steps, train
-from penchant.measures import kernel_machine
+from penchant.measures import kernel_machine, mean_kernel
 from penchant.models import Difference, two_layer, univariate_relu
 from penchant.problems import plateau, zigzag
 from penchant.record import LogSpaced
+from penchant.solvers import cubic_spline, least_weights, linear_spline
 from penchant.stop import Interpolated
 from penchant_papers.woodworth2020.figures.hinges import (
     Layers,
     kernel_move,
     layers,
-    mean_kernel,
     net_hinges,
     rms_distance,
     sup_distance,
     tangent_hinges,
 )
 from penchant_papers.woodworth2020.figures.spline_nets import (
-    cubic_spline,
     learn,
-    least_norm,
-    linear_spline,
 )
 from refusals import refusals
 
@@ -156,11 +153,11 @@ def test_the_splines():
 def test_least_norms_by_hand():
     data, grid = plateau(), np.union1d(np.linspace(-2, 2, 401), [-0.4, 0.4])
     bend = 5 / 3  # slopes 5/3, 0, -5/3; the tent bends once, by 10/3 at 0
-    np.testing.assert_allclose(least_norm(data, data.X[:, 0]), 2 * bend * np.sqrt(1.16))
-    np.testing.assert_allclose(least_norm(data, grid), 2 * bend)
+    np.testing.assert_allclose(least_weights(data, data.X[:, 0]), 2 * bend * np.sqrt(1.16))
+    np.testing.assert_allclose(least_weights(data, grid), 2 * bend)
     zig = zigzag()
     every = np.union1d(grid, zig.X[:, 0])
-    np.testing.assert_allclose(least_norm(zig, every), least_norm(zig, zig.X[:, 0]))
+    np.testing.assert_allclose(least_weights(zig, every), least_weights(zig, zig.X[:, 0]))
 
 
 def descended(problem, width, alpha, c, step):
@@ -186,7 +183,7 @@ def test_descent_leaves_the_linear_spline_of_a_plateau_too():
     run = learn(problem, 40, 0.1, 0.5, seed=1, rtol=0.01)
     assert np.abs(descent - run.function(points)).max() < 2e-3
     assert np.abs(descent - linear_spline(problem)(points)).max() > 0.3
-    assert run.norm < least_norm(problem, problem.X[:, 0])
+    assert run.norm < least_weights(problem, problem.X[:, 0])
 
 
 def test_the_distance_to_the_kernel_and_its_kinks():

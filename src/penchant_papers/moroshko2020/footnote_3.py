@@ -112,7 +112,7 @@ study = sized(
     arguments={"starts": 6},
     grid={"depth": [2, 3]},
     seeds=20,
-    tiny={"seeds": 4, "arguments": {"starts": 3}},
+    tiny={"seeds": 4},
     printed={"seeds": 100, "arguments": {"starts": 20}},
 )
 

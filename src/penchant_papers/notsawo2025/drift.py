@@ -154,7 +154,7 @@ def check(dataset: Dataset) -> Evidence:
             r"$\ell_1$ and not by the interpolator of least $\ell_2$ norm",
             r"the norm falls to $w_c$ because $w_c$ is the least norm of the interpolators, "
             r"which the "
-            r"penalty selects here; under a penalty on $\ell_1$ of a linear model it is not (N-F2)",
+            r"penalty selects here; under a penalty on $\ell_1$ of a linear model it is not",
         ],
         plots=[
             log_log(

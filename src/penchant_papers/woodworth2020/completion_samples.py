@@ -122,7 +122,6 @@ ranks = sized(
     arguments={"d": 8},
     grid={"rank": [1, 2]},
     seeds=8,
-    tiny={"seeds": 4},
     printed={"seeds": 30},
 )
 kernel = sized(
@@ -145,7 +144,6 @@ starts = sized(
     function=small,
     grid={"scale": [1e-2, 1e-6]},
     seeds=8,
-    tiny={"seeds": 4},
     printed={"seeds": 30, "grid": {"scale": [1e-2, 1e-3, 1e-4, 1e-5, 1e-6]}},
 )
 

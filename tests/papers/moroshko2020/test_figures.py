@@ -217,7 +217,7 @@ def test_ten_dimensions(data_of):
 
 
 def test_kernel_distance_against_the_kernel_of_depth_2(data_of):
-    (rows,), X = data_of("M-F9"), three_points(POINTS).X
+    (rows, _), X = data_of("M-F9"), three_points(POINTS).X
     found = rows.sel(depth=2, scale=0.1)
     margins = found.trajectory_smoothed_margin.values
     path = follow(three_points(POINTS), 2, 0.1**0.5, margins, 1e-8)

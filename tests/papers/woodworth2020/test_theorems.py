@@ -5,10 +5,10 @@ import pytest
 
 from penchant import Q, interpolate
 from penchant.lab import Setting, all_claims
+from penchant.problems import aligned_sensing
 from penchant_papers.woodworth2020 import (
     balance,
     output_scale,
-    rectangular,
     tangent_kernel,
     theorem_2,
     theorem_4,
@@ -71,10 +71,10 @@ def test_a_scaled_output_pulls_back_its_own_gradient():
 
 
 def test_rectangular_diagonal_measurements_are_the_vector_problem():
-    problem = rectangular.diagonal(5, 8, seed=0)
+    problem = aligned_sensing(3, (5, 8), rank=2, seed=0)
     mu2 = 0.2
-    model = rectangular.stacked(np.sqrt(2 * mu2) * np.eye(13), 5)
-    found = np.linalg.svd(rectangular.end(model, problem), compute_uv=False)
+    model = theorem_4.stacked(np.sqrt(2 * mu2) * np.eye(13), 5)
+    found = np.linalg.svd(theorem_4.end(model, problem), compute_uv=False)
     spectra = [np.linalg.svd(X, compute_uv=False) for X in problem.measurements]
     assert all(len(s) == 5 for s in spectra)
     # the same with signs: A^T M B is diagonal in the frame of the first measurement

@@ -263,7 +263,8 @@ class ParameterIntegrator(FitIntegrator):
                 f"{speed:.3g}); use DualFlow, which works with logarithms"
             )
         still = not model.pullback(self.start, self.X, residual).any()
-        self.stuck = still and bool(residual.any())
+        self.fits = not residual.any()
+        self.stuck = still and not self.fits
         self.unit = self._unit(slopes, bend)
         move, largest = self._linear_move(slopes, residual), float(np.abs(self.start).max())
         self.lazy = move < 0.1 * largest
@@ -306,7 +307,8 @@ class ParameterIntegrator(FitIntegrator):
     def start_solver(self, rtol: float, t_max: float) -> None:
         from scipy.integrate import LSODA
 
-        if not (1e-4 * self.unit > 0 and rtol * self.size >= np.finfo(float).tiny):
+        known = self.fits or rtol * self.size >= np.finfo(float).tiny
+        if not (1e-4 * self.unit > 0 and known):
             # run_flow explains it
             raise OverflowError("the time unit of the flow or its accuracy underflows")
         settings: Any = {"rtol": rtol, "atol": rtol * self.size, "jac": self.jacobian}

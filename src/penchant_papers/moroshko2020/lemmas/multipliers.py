@@ -124,7 +124,7 @@ study = sized(
         "gap": ["far"],
         "most": ["far"],
     },
-    tiny={"seeds": 2},
+    tiny={"seeds": 6},
     printed={"seeds": 100},
 )
 
