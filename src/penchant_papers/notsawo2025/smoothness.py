@@ -108,7 +108,7 @@ def most_beta(loss: SmoothLoss, step: float) -> float:
 def strength_cell(*, seed: int, count: int) -> dict[str, float]:
     """PL against CL: the implication that holds, and 1 - cos x for the one that does not.
 
-    `implied` is the largest 4 g/(r^2 chi) of the losses of the contraction at random points, r^2 slightly
+    `implied` is the largest 4 g/(r^2 chi) of the losses that satisfy PL at random points, r^2 a bit
     above the 2 g/mu for which PL implies r-CL. `cl` is 4 g/(r^2 chi) of 1 - cos x at 1/2 for
     r = 1, `pl` its least |grad g|^2/(2 g) on the line.
     """
