@@ -117,19 +117,19 @@ def strength_cell(*, seed: int, count: int) -> dict[str, float]:
     ratio = np.sin(x) ** 2 / (1 - np.cos(x))
     chi = ratio[np.abs(x - 0.5) <= 1].min()
     return {
-        "implied": max(share_of_cl(loss, 1.0, count, seed) for loss in LOSSES.values()),
+        "implied": max(share_of_cl(loss, count, seed) for loss in LOSSES.values()),
         "cl": 4 * (1 - math.cos(0.5)) / float(chi),
         "pl": float(ratio.min()) / 2,
     }
 
 
-def share_of_cl(loss: SmoothLoss, size: float, count: int, seed: int) -> float:
-    """The largest 4 g/(r^2 chi) for r^2 = 2 g/mu times size^2, chi over 100 points of the ball."""
+def share_of_cl(loss: SmoothLoss, count: int, seed: int) -> float:
+    """The largest 4 g/(r^2 chi) for r^2 a bit above 2 g/mu, chi over 100 points of the ball."""
     rng = np.random.default_rng((seed, 23))
     worst = 0.0
     for x in 3 * rng.normal(size=(count, 1, loss.dimension)):
         g = float(loss.value(x)[0])
-        radius = size * math.sqrt(2 * g / loss.mu * (1 + 1e-6))
+        radius = math.sqrt(2 * g / loss.mu * (1 + 1e-6))
         ball = rng.normal(size=(100, loss.dimension))
         lengths = radius * rng.random((100, 1)) ** (1 / loss.dimension)
         points = x + lengths * ball / np.linalg.norm(ball, axis=1, keepdims=True)
